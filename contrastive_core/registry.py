@@ -1,0 +1,142 @@
+"""Registries with discovery: one file per loss, method or metric; the file's name is its key.
+
+A registered thing is a class whose dataclass fields, made by `knob`, are what a user can set.
+The app draws its sliders from them and the command line checks `--set` against them, so a new
+file needs no other edit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Knob", "Registry", "UnknownName", "knob", "knobs_of"]
+
+T = TypeVar("T")
+
+
+class UnknownName(ValueError):
+    """Raised for a name that no registry entry has; the message lists those that exist."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One setting: its default, its range or choices, and a sentence on what it does."""
+
+    default: Any
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    help: str = ""
+    log: bool = False
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return `value` in the knob's type; raise ValueError when it does not fit."""
+        if self.choices:
+            if value not in self.choices:
+                raise ValueError(f"{name} must be one of {', '.join(self.choices)}; got {value!r}")
+            return value
+        if isinstance(self.default, bool):
+            return _as_bool(name, value)
+        if value is None and self.default is None:
+            return None
+        if isinstance(self.default, str):
+            return str(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be a number; got {value!r}") from None
+        if self.low is not None and not number >= self.low:
+            raise ValueError(f"{name} must be at least {self.low:g}; got {value!r}")
+        if self.high is not None and not number <= self.high:
+            raise ValueError(f"{name} must be at most {self.high:g}; got {value!r}")
+        if isinstance(self.default, int):
+            if number != int(number):
+                raise ValueError(f"{name} must be a whole number; got {value!r}")
+            return int(number)
+        return number
+
+
+def _as_bool(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+    try:
+        return words[str(value).lower()]
+    except KeyError:
+        raise ValueError(f"{name} must be on or off; got {value!r}") from None
+
+
+def knob(
+    default: Any,
+    low: float | None = None,
+    high: float | None = None,
+    help: str = "",
+    *,
+    choices: tuple[str, ...] = (),
+    log: bool = False,
+) -> Any:
+    """A dataclass field that is also a slider. `log` asks for a logarithmic scale."""
+    entry = Knob(default, low, high, tuple(choices), help, log)
+    return dataclasses.field(default=default, metadata={"knob": entry})
+
+
+def knobs_of(cls: type) -> dict[str, Knob]:
+    """The knobs of a registered class, in the order of its fields."""
+    fields = dataclasses.fields(cls)
+    return {f.name: f.metadata["knob"] for f in fields if "knob" in f.metadata}
+
+
+class Registry(Generic[T]):
+    """The classes that the modules of one package define, found on first use.
+
+    Every public module `key.py` of the package holds exactly one subclass of `base` defined there.
+    """
+
+    def __init__(self, package: str, base: type[T], what: str) -> None:
+        self.package, self.base, self.what = package, base, what
+        self._cache: dict[str, type[T]] = {}
+
+    def names(self) -> list[str]:
+        """Keys of all entries, sorted; reads file names only, imports nothing heavy."""
+        path = importlib.import_module(self.package).__path__
+        found = (m.name for m in pkgutil.iter_modules(path))
+        return sorted(n for n in found if not n.startswith("_"))
+
+    def get(self, name: str) -> type[T]:
+        """The class registered under `name`. Raises UnknownName."""
+        if name not in self._cache:
+            if name not in self.names():
+                known = ", ".join(self.names())
+                raise UnknownName(f"unknown {self.what} {name!r}; known: {known}")
+            module = importlib.import_module(f"{self.package}.{name}")
+            own = [v for v in vars(module).values() if self._belongs(v, module.__name__)]
+            if len(own) != 1:
+                raise TypeError(f"{module.__name__} must define exactly one {self.base.__name__}")
+            self._cache[name] = own[0]
+        return self._cache[name]
+
+    def _belongs(self, value: object, module: str) -> bool:
+        return (
+            isinstance(value, type) and issubclass(value, self.base) and value.__module__ == module
+        )
+
+    def knobs(self, name: str) -> dict[str, Knob]:
+        """The knobs of entry `name`."""
+        return knobs_of(self.get(name))
+
+    def create(self, name: str, **settings: Any) -> T:
+        """An instance with checked settings. Raises UnknownName, ValueError."""
+        knobs = self.knobs(name)
+        for key in settings:
+            if key not in knobs:
+                known = ", ".join(knobs) or "none"
+                raise ValueError(f"{self.what} {name!r} has no setting {key!r}; it has: {known}")
+        return self.get(name)(**{k: knobs[k].check(k, v) for k, v in settings.items()})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())

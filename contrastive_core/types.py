@@ -1,0 +1,151 @@
+"""The types that everything else speaks: who is compared with whom, and what it cost.
+
+`Pairs` carries relations as ids, not as an n×m mask, so that masks can be derived tile by tile
+and a loss over 100,000 rows runs in a few megabytes. (`EmbeddingSet`, which pages read without
+torch, lives in `embedding_set.py`.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
+
+__all__ = ["NO_GROUP", "NO_ROW", "Anatomy", "Batch", "LossOutput", "Masks", "Pairs"]
+
+NO_GROUP = -1  # a label that belongs to no group: neither positive nor negative of anything
+NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A training batch as `data` yields it: uint8 images, labels (-1: none), dataset indices."""
+
+    images: UInt8[Tensor, "b c h w"]
+    labels: Int[Tensor, " b"]
+    index: Int[Tensor, " b"]
+
+
+class Masks(NamedTuple):
+    """Boolean relations of some anchors (rows) to some candidates (columns)."""
+
+    positive: Bool[Tensor, "n m"]
+    negative: Bool[Tensor, "n m"]
+    self_pair: Bool[Tensor, "n m"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Anchors, candidates, and who relates to whom.
+
+    A candidate is a positive of an anchor if both are in the same group and it is `as_positive`;
+    a negative if both are in some group, not the same one, and it is `as_negative`. Equal row ids
+    make a self pair, which is neither. With `columns`, anchor i meets only the candidates
+    `columns[i]` (repeats count each time). With explicit `positive`/`negative` masks these decide
+    instead of the groups. `log_z` and `population` serve noise-contrastive estimation.
+    """
+
+    anchors: Float[Tensor, "n d"]
+    candidates: Float[Tensor, "m d"]
+    anchor_groups: Int[Tensor, " n"]
+    candidate_groups: Int[Tensor, " m"]
+    anchor_rows: Int[Tensor, " n"]
+    candidate_rows: Int[Tensor, " m"]
+    anchor_views: Int[Tensor, " n"]
+    candidate_views: Int[Tensor, " m"]
+    as_positive: Bool[Tensor, " m"]
+    as_negative: Bool[Tensor, " m"]
+    columns: Int[Tensor, "n k"] | None = None
+    positive: Bool[Tensor, "n m"] | None = None
+    negative: Bool[Tensor, "n m"] | None = None
+    population: int | None = None
+    log_z: float | None = None
+
+    def __len__(self) -> int:
+        return self.anchors.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Candidates each anchor meets: m, or k with `columns`."""
+        return self.candidates.shape[0] if self.columns is None else self.columns.shape[1]
+
+    @property
+    def by_id(self) -> bool:
+        """True when relations follow from ids alone over all n×m pairs."""
+        return self.columns is None and self.positive is None
+
+    @property
+    def symmetric(self) -> bool:
+        """True when anchors and candidates are the same rows in the same roles."""
+        return (
+            self.by_id
+            and self.anchors is self.candidates
+            and self.anchor_groups is self.candidate_groups
+            and self.anchor_rows is self.candidate_rows
+        )
+
+    def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
+        """Relations of anchors `rows` to candidates (or columns) `cols`: bool (r, c) each."""
+        g_i, r_i = self.anchor_groups[rows, None], self.anchor_rows[rows, None]
+        if self.columns is not None:
+            j = self.columns[rows, cols]  # (r, c)
+            g_j, r_j = self.candidate_groups[j], self.candidate_rows[j]
+            may_pos, may_neg = self.as_positive[j], self.as_negative[j]
+        else:
+            g_j, r_j = self.candidate_groups[None, cols], self.candidate_rows[None, cols]
+            may_pos, may_neg = self.as_positive[None, cols], self.as_negative[None, cols]
+        self_pair = (r_i == r_j) & (r_i != NO_ROW)
+        if self.positive is not None and self.negative is not None:
+            positive, negative = self.positive[rows, cols], self.negative[rows, cols]
+            return Masks(positive & ~self_pair, negative & ~self_pair, self_pair)
+        grouped = (g_i != NO_GROUP) & (g_j != NO_GROUP) & ~self_pair
+        same = g_i == g_j
+        return Masks(grouped & same & may_pos, grouped & ~same & may_neg, self_pair)
+
+
+@dataclass(frozen=True, eq=False)
+class LossOutput:
+    """A loss per anchor. `value = (weight · per_anchor).sum() / weight.sum()`, literally.
+
+    An anchor for which the loss is undefined has weight 0 and loss 0; if none is defined, `value`
+    is 0, still attached to the graph, and `n_valid` is 0.
+    """
+
+    per_anchor: Float[Tensor, " n"]
+    weight: Float[Tensor, " n"]
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> Float[Tensor, ""]:
+        total = self.weight.sum()
+        safe = torch.where(total > 0, total, torch.ones_like(total))
+        return (self.weight * self.per_anchor).sum() / safe
+
+    @property
+    def n_valid(self) -> int:
+        return int((self.weight > 0).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Anatomy:
+    """A loss taken apart, dense, for display: all tensors detached, (n, w) over anchors × width.
+
+    `scores` is what the loss compares (similarity, or distance; `score_kind` says which).
+    `weight` is what the loss puts on each pair (softmax probability, or 0/1 for an active hinge).
+    `grad_scores[i, j]` is ∂L_i/∂score_ij; `grad_anchors`/`grad_candidates` are ∂value/∂embedding.
+    """
+
+    score_kind: str
+    scores: Float[Tensor, "n w"]
+    positive: Bool[Tensor, "n w"]
+    negative: Bool[Tensor, "n w"]
+    self_pair: Bool[Tensor, "n w"]
+    weight: Float[Tensor, "n w"]
+    grad_scores: Float[Tensor, "n w"]
+    grad_anchors: Float[Tensor, "n d"]
+    grad_candidates: Float[Tensor, "m d"]
+    output: LossOutput
+    extras: dict[str, Any] = field(default_factory=dict)
