@@ -151,7 +151,8 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
     """
     if a.ndim != 2 or a.shape != b.shape or same.shape != a.shape[:1]:
         raise ValueError(
-            f"a and b must be (n, d) and same (n); got {tuple(a.shape)}, {tuple(b.shape)}, {tuple(same.shape)}"
+            "a and b must be (n, d) and same (n); got "
+            f"{tuple(a.shape)}, {tuple(b.shape)}, {tuple(same.shape)}"
         )
     own, allowed = _arange(a.shape[0], a), _true(a.shape[0], a)
     return Pairs(

@@ -1,0 +1,28 @@
+"""What every test shares: few threads, homes in temporary folders, no skipped browser in CI."""
+
+from __future__ import annotations
+
+import os
+
+# Small problems run slower on many threads, and the runner's workers share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """In CI a browser test that skips is a failure: a missing browser must not pass unseen."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and os.environ.get("CI") and item.get_closest_marker("browser"):
+        report.outcome = "failed"
+        report.longrepr = f"a browser test may not skip in CI: {report.longrepr}"
+
+
+@pytest.fixture(autouse=True)
+def homes(tmp_path, monkeypatch):
+    """Runs and caches go to temporary folders, never into the checkout."""
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / "runs"))
+    return tmp_path
