@@ -1,0 +1,22 @@
+"""Scores of an embedding: one file per metric, found by its name."""
+
+from __future__ import annotations
+
+from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
+from contrastive_core.registry import Registry
+
+__all__ = [
+    "CannotScore",
+    "Metric",
+    "MetricResult",
+    "create",
+    "get",
+    "knobs",
+    "names",
+]
+
+_registry: Registry[Metric] = Registry("contrastive_core.metrics", Metric, "metric")
+create = _registry.create
+get = _registry.get
+knobs = _registry.knobs
+names = _registry.names

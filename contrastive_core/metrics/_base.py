@@ -1,0 +1,105 @@
+"""What a metric is, its result, and the intervals that estimates carry.
+
+Per-sample values come first and are reduced once. Units: "share" lies in 0..1 and is shown in
+per cent, "nats", "dimensions", "squared distance", "similarity" and "" are shown as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.neighbours import Graphs
+
+__all__ = ["CannotScore", "Metric", "MetricResult", "labels_of", "mean_interval", "wilson"]
+
+Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
+
+
+class CannotScore(ValueError):
+    """A metric has no value for this input; the message is the sentence to show."""
+
+
+@dataclass(frozen=True, eq=False)
+class MetricResult:
+    """A score. `per_sample` (n) belongs to the test rows, NaN where a row has none.
+
+    `interval` is a 95 % interval where the score estimates something from a sample. `extras`
+    holds plain values for the record; `arrays` what pages draw (curves, predictions, matrices).
+    """
+
+    value: float
+    per_sample: np.ndarray | None = None
+    interval: tuple[float, float] | None = None
+    unit: str = ""
+    extras: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score of `test`, possibly with the help of `train`. Fields made by `knob` are settings."""
+
+    title: ClassVar[str]
+    reading: ClassVar[str]  # one sentence on how to read the number
+    paper: ClassVar[str] = ""
+    needs_labels: ClassVar[bool] = False
+    needs_train: ClassVar[bool] = False
+    unit_rows: ClassVar[bool] = True  # works on rows of length 1, so a zero row has no place
+    higher_is_better: ClassVar[bool | None] = True
+
+    def __call__(
+        self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None
+    ) -> MetricResult:
+        """The score. Raises CannotScore with a sentence where it is undefined."""
+        if self.needs_train and train is None:
+            raise CannotScore(f"{self.title} needs training rows, and there are none")
+        for part in (train, test) if self.needs_train else (test,):
+            if part is not None:
+                self._check(part)
+        if train is not None and self.needs_train and train.width != test.width:
+            raise CannotScore(f"training rows are {train.width} wide, test rows {test.width}")
+        return self.score(train, test, graphs or Graphs())
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        """The formula, on input that was checked."""
+        raise NotImplementedError
+
+    def _check(self, rows: EmbeddingSet) -> None:
+        where = f"{rows.split} rows" if rows.split else "rows"
+        if count := len(rows.problems["not_finite"]):
+            raise CannotScore(f"{count} {where} hold values that are not finite")
+        if self.unit_rows and (count := len(rows.problems["zero"])):
+            raise CannotScore(f"{count} {where} are all zeros and have no direction")
+        if self.needs_labels:
+            labels_of(rows, self.title)
+
+
+def labels_of(rows: EmbeddingSet, title: str) -> np.ndarray:
+    """Labels (n) with at least two classes. Raises CannotScore."""
+    if rows.labels is None:
+        raise CannotScore(f"{title} needs labels, and there are none")
+    if len(np.unique(rows.labels[rows.labels >= 0])) < 2:
+        raise CannotScore(f"{title} needs at least two classes, and there is one")
+    return rows.labels
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
+    share, z2 = right / n, Z95**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mean_interval(values: np.ndarray) -> tuple[float, float] | None:
+    """The normal 95 % interval of a mean of independent values; None for fewer than two."""
+    values = values[~np.isnan(values)]
+    if len(values) < 2:
+        return None
+    half = Z95 * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return float(values.mean()) - half, float(values.mean()) + half

@@ -1,0 +1,73 @@
+"""Alignment: how close the rows are that should be alike. https://arxiv.org/abs/2005.10242.
+
+The mean of ‖x−y‖² over positive pairs on the unit sphere. Positive pairs are augmented views of
+one image where the embedding brings views along, else rows of one class (by class sums, O(n·d)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, mean_interval
+from contrastive_core.neighbours import Graphs, unit_rows
+
+__all__ = ["Alignment"]
+
+
+@dataclass(frozen=True)
+class Alignment(Metric):
+    title = "Alignment"
+    reading = (
+        "Mean squared distance of positive pairs on the unit sphere (0 to 4); "
+        "low is good only together with a low uniformity: a collapsed embedding has 0."
+    )
+    paper = "https://arxiv.org/abs/2005.10242"
+    higher_is_better = False
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        if test.views is not None:
+            per_image = _of_views(test.views)
+            return MetricResult(
+                float(per_image.mean()),
+                interval=mean_interval(per_image),
+                unit="squared distance",
+                extras={"pairs": "augmented views", "images": len(per_image)},
+            )
+        if test.labels is None:
+            raise CannotScore("Alignment needs augmented views or labels, and there are neither")
+        per_sample, partners = _of_classes(test)
+        total = partners.sum()
+        if not total:
+            raise CannotScore("Alignment needs a class with two rows, and there is none")
+        value = float((np.nan_to_num(per_sample) * partners).sum() / total)
+        return MetricResult(
+            value, per_sample, None, "squared distance", {"pairs": "same class", "n": len(test)}
+        )
+
+
+def _of_views(views: np.ndarray) -> np.ndarray:
+    """Mean ‖x−y‖² over the pairs of views of each image: (m, v, d) → (m)."""
+    m, v, d = views.shape
+    if v < 2:
+        raise CannotScore("Alignment needs two views of an image, and there is one")
+    x = unit_rows(views.reshape(m * v, d)).double().numpy().reshape(m, v, d)
+    a, b = np.triu_indices(v, 1)
+    return np.square(x[:, a] - x[:, b]).sum(2).mean(1)
+
+
+def _of_classes(rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
+    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number (n)."""
+    assert rows.labels is not None
+    x = unit_rows(rows.features).double().numpy()  # (n, d)
+    mean, partners = np.full(len(x), np.nan), np.zeros(len(x), np.int64)
+    for label in np.unique(rows.labels[rows.labels >= 0]):
+        own = rows.labels == label
+        others = int(own.sum()) - 1
+        if others:
+            total = x[own].sum(0)
+            dots = x[own] @ total - np.square(x[own]).sum(1)  # Σ over the others
+            mean[own], partners[own] = np.maximum(2 - 2 * dots / others, 0), others
+    return mean, partners

@@ -1,0 +1,60 @@
+"""RankMe: the effective number of dimensions. https://arxiv.org/abs/2210.02885.
+
+exp of the entropy of the singular values of the features, scaled to sum 1. Deviation: squares of
+the singular values come from the d×d Gram matrix in float64, and those below its rounding count
+as zero instead of adding the paper's 1e-7 to each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
+from contrastive_core.neighbours import Graphs, pick_device
+
+__all__ = ["RankMe", "spectrum"]
+
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class RankMe(Metric):
+    title = "RankMe"
+    reading = (
+        "How many dimensions the embedding uses, from 1 (collapsed to a line) to its width; "
+        "a fall during training is the mark of dimensional collapse."
+    )
+    paper = "https://arxiv.org/abs/2210.02885"
+    unit_rows = False
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        values = spectrum(test.features, graphs.device)
+        if not values[0] > 0:
+            raise CannotScore("RankMe needs a row that is not zero, and there is none")
+        share = values[values > 0] / values.sum()
+        return MetricResult(
+            float(np.exp(-(share * np.log(share)).sum())),
+            unit="dimensions",
+            extras={"width": test.width, "n": len(test), "rank": len(share)},
+            arrays={"spectrum": values},
+        )
+
+
+def spectrum(features: np.ndarray, device: str = "auto") -> np.ndarray:
+    """Singular values of (n, d) features, falling, in float64; rounding noise is set to 0."""
+    n, d = features.shape
+    rows = features if d <= n else features.T  # the smaller Gram matrix has the same values
+    gram = torch.zeros(
+        rows.shape[1], rows.shape[1], dtype=torch.float64, device=pick_device(device)
+    )
+    for start in range(0, len(rows), BLOCK):
+        part = torch.from_numpy(np.ascontiguousarray(rows[start : start + BLOCK]))
+        part = part.to(gram.device).double()
+        gram += part.mT @ part
+    squares = torch.linalg.eigvalsh(gram).flip(0).cpu().numpy()
+    floor = squares[0] * len(squares) * np.finfo(np.float64).eps
+    return np.sqrt(np.where(squares > floor, squares, 0))

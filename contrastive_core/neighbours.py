@@ -1,0 +1,177 @@
+"""Exact nearest neighbours, block by block: one graph for kNN, purity, hubness and maps.
+
+No n×m matrix is ever held: a block of queries meets a block of base rows, and only the best k so
+far are kept. Euclidean neighbours are ranked once more by differences in float64, since Gram
+distances lose their digits for near rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
+
+__all__ = ["Graphs", "Neighbours", "nearest", "pick_device", "unit_rows"]
+
+QUERIES = 1024  # rows per block: with 8,192 columns 32 MiB of float32 at a time
+BASE = 8192
+SLACK = 8  # Gram distances may swap near-equal rows; this many more are ranked exactly
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The k nearest base rows of each query, nearest first; ties go to the smaller index.
+
+    `index` (n, k) int64; `score` (n, k) float32: cosine similarity, or Euclidean distance.
+    """
+
+    index: np.ndarray
+    score: np.ndarray
+    metric: str
+
+    @property
+    def k(self) -> int:
+        return self.index.shape[1]
+
+    def first(self, k: int) -> Neighbours:
+        return Neighbours(self.index[:, :k], self.score[:, :k], self.metric)
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device to compute on: CUDA if there is one, else the CPU (MPS lacks exact sorting)."""
+    if name != "auto":
+        return torch.device(name)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
+    """Rows of length 1 as a float32 tensor (n, d); scaled first, so that no norm overflows."""
+    x = torch.from_numpy(np.ascontiguousarray(features, np.float32)).to(device or "cpu")
+    x = x / x.abs().amax(1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+    return x / x.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+
+
+def nearest(
+    queries: np.ndarray,
+    base: np.ndarray | None,
+    k: int,
+    metric: str = "cosine",
+    device: str = "auto",
+    progress: Callable[[float], None] | None = None,
+) -> Neighbours:
+    """The exact k nearest rows of `base` for each query.
+
+    Args:
+        queries: (n, d); base: (m, d), or None for the queries themselves, a row never its own
+            neighbour.
+        metric: "cosine" or "euclidean".
+        progress: called with the share done, 0 to 1.
+    Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
+        finite.
+    """
+    own = base is None
+    base = queries if base is None else base
+    _check(queries, base, k, metric, own)
+    where = pick_device(device)
+    if metric == "cosine":
+        q = unit_rows(queries, where)
+        b = q if own else unit_rows(base, where)
+        wanted, offset = k, None
+    else:
+        centre = torch.from_numpy(base.mean(0, dtype=np.float64).astype(np.float32)).to(where)
+        q = torch.from_numpy(np.ascontiguousarray(queries, np.float32)).to(where) - centre
+        b = (
+            q
+            if own
+            else torch.from_numpy(np.ascontiguousarray(base, np.float32)).to(where) - centre
+        )
+        wanted, offset = min(k + SLACK, len(b) - own), b.square().sum(1) / 2
+    index = np.empty((len(q), k), np.int64)
+    score = np.empty((len(q), k), np.float32)
+    for start in range(0, len(q), QUERIES):
+        rows = slice(start, min(start + QUERIES, len(q)))
+        best, found = _block(q[rows], b, wanted, start if own else None, offset)
+        if metric == "euclidean":
+            best, found = _exact_distances(q[rows], b, found, k)
+        score[rows], index[rows] = best.cpu().numpy(), found.cpu().numpy()
+        if progress:
+            progress(rows.stop / len(q))
+    return Neighbours(index, score, metric)
+
+
+def _block(
+    q: Tensor, b: Tensor, k: int, own_from: int | None, offset: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Best k of q·b (less `offset`) for a block of queries: values and columns, (r, k) each."""
+    values = q.new_empty(len(q), 0)
+    columns = torch.empty(len(q), 0, dtype=torch.long, device=q.device)
+    for start in range(0, len(b), BASE):
+        part = b[start : start + BASE]
+        s = q @ part.mT  # (r, c)
+        if offset is not None:
+            s -= offset[start : start + BASE]
+        if own_from is not None:
+            own = torch.arange(own_from, own_from + len(q), device=q.device) - start
+            inside = (own >= 0) & (own < len(part))
+            s[inside.nonzero()[:, 0], own[inside]] = -torch.inf
+        top, at = s.topk(min(k, len(part)), dim=1)
+        values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
+        if values.shape[1] > k:
+            values, keep = values.topk(k, dim=1)
+            columns = columns.gather(1, keep)
+    return _in_order(values, columns)
+
+
+def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorted by value, falling, then by column, rising."""
+    by_column = columns.argsort(1)
+    values, columns = values.gather(1, by_column), columns.gather(1, by_column)
+    order = values.argsort(dim=1, descending=True, stable=True)
+    return values.gather(1, order), columns.gather(1, order)
+
+
+def _exact_distances(q: Tensor, b: Tensor, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    distance = torch.empty(found.shape, dtype=torch.float64, device=q.device)
+    for i in range(0, len(q), 64):  # (64, k, d) differences at a time
+        step = slice(i, i + 64)
+        distance[step] = (b[found[step]].double() - q[step, None].double()).norm(dim=2)
+    nearness, found = _in_order(-distance, found)
+    return -nearness[:, :k].float(), found[:, :k]
+
+
+def _check(queries: np.ndarray, base: np.ndarray, k: int, metric: str, own: bool) -> None:
+    if metric not in ("cosine", "euclidean"):
+        raise ValueError(f"metric must be cosine or euclidean; got {metric!r}")
+    if queries.ndim != 2 or base.ndim != 2 or queries.shape[1] != base.shape[1]:
+        raise UnusableEmbedding(
+            f"queries (n, d) and base (m, d) must match; got {queries.shape}, {base.shape}"
+        )
+    if not 1 <= k <= len(base) - own:
+        raise UnusableEmbedding(f"{k} neighbours were asked for among {len(base) - own} rows")
+    for rows in (queries,) if own else (queries, base):
+        if not np.isfinite(rows).all():
+            count = int((~np.isfinite(rows).all(1)).sum())
+            raise UnusableEmbedding(f"{count} rows hold values that are not finite")
+
+
+@dataclass
+class Graphs:
+    """Neighbour graphs already computed, so that every score of one evaluation shares them."""
+
+    device: str = "auto"
+    known: dict[tuple[str, str, str], Neighbours] = field(default_factory=dict)
+
+    def get(
+        self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str = "cosine"
+    ) -> Neighbours:
+        """The graph of `queries` in `base` (None: in itself), computed once for the largest k."""
+        key = (queries.content_hash, base.content_hash if base else "", metric)
+        if key not in self.known or self.known[key].k < k:
+            rows = None if base is None else base.features
+            self.known[key] = nearest(queries.features, rows, k, metric, self.device)
+        return self.known[key].first(k)
