@@ -1,0 +1,89 @@
+"""Where tensors live: CUDA, MPS or CPU chosen by itself, and what is switched on there.
+
+bf16 autocast is on only where it was measured to help: on CUDA from compute capability 8.0. On
+this project's CPU runs it made a small encoder's step slower (benchmarks/train_step.py shows it).
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import nn
+
+__all__ = [
+    "NoDevice",
+    "autocast",
+    "channels_last",
+    "choose",
+    "describe",
+    "memory_bytes",
+    "synchronise",
+    "wants_bf16",
+]
+
+
+class NoDevice(ValueError):
+    """Raised when a device was asked for that this machine does not have."""
+
+
+def choose(name: str = "auto") -> torch.device:
+    """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
+    if name == "auto":
+        name = next(k for k in ("cuda", "mps", "cpu") if _present(k))
+    kind = name.split(":")[0]
+    if kind not in ("cuda", "mps", "cpu"):
+        raise NoDevice(f"unknown device {name!r}; known: auto, cpu, cuda, cuda:N, mps")
+    if not _present(kind):
+        here = ", ".join(k for k in ("cpu", "cuda", "mps") if _present(k))
+        raise NoDevice(f"this machine has no {kind} device (it has: {here}); use --device auto")
+    device = torch.device(name)
+    if kind == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise NoDevice(f"there is no {name}; this machine has {torch.cuda.device_count()} GPUs")
+    return device
+
+
+def _present(kind: str) -> bool:
+    if kind == "cuda":
+        return torch.cuda.is_available()
+    return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
+
+
+def describe(device: torch.device) -> str:
+    """The device in words, for the run's manifest."""
+    if device.type == "cuda":
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    return f"{device} ({torch.get_num_threads()} threads)" if device.type == "cpu" else str(device)
+
+
+def wants_bf16(device: torch.device) -> bool:
+    """Whether bf16 autocast is worth switching on there."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
+    """bf16 autocast on `device`, or nothing."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if enabled else nullcontext()
+
+
+def channels_last(module: nn.Module) -> nn.Module:
+    """Store the module's 4-d weights channels-last, which its convolutions then keep."""
+    return module.to(memory_format=torch.channels_last)
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Peak bytes: allocated on a CUDA device, or resident in this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def synchronise(device: torch.device) -> None:
+    """Wait until the device has done what it was asked."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
