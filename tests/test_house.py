@@ -14,13 +14,24 @@ CORE = ROOT / "contrastive_core"
 
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
-registry store types embedding_set readers similarity tiled pairs losses
+registry config store types sampling embedding_set readers similarity tiled pairs losses
 device encoders memory views optim methods shapes images vision_sets data
-neighbours metrics projection foreign checkpoints runs distributed train
-embed evaluate compare samples figures jobs catalogue __main__
+neighbours metrics projection foreign checkpoints runs distributed
+state monitor prepare train
+embed evaluate compare samples figures jobs catalogue sweep __main__
 """.split()
 
-TORCH_FREE = ["registry", "embedding_set", "store", "runs", "jobs", "figures"]
+TORCH_FREE = [
+    "registry",
+    "config",
+    "sampling",
+    "sweep",
+    "embedding_set",
+    "store",
+    "runs",
+    "jobs",
+    "figures",
+]
 
 
 def rooms(package: Path = CORE) -> list[Path]:

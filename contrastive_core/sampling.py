@@ -1,0 +1,102 @@
+"""Which images make a batch: the order of an epoch as a pure function of seed and epoch.
+
+An epoch's plan is a list of index arrays. A resumed run makes the same plan again and goes on in
+its middle, and every process of a distributed run makes it and takes its share: there is no
+sampler state to save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+__all__ = ["PLANS", "plan"]
+
+SMALLEST = 2  # a batch of one has nothing to compare
+
+
+def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Index arrays of one epoch's batches, equal for equal arguments.
+
+    Args:
+        kind: "shuffled": a permutation cut into batches, a last one below half a batch left out;
+            "class_balanced": per batch √batch_size classes (at least 2) with equally many images;
+            "n_pair": per batch one pair of images from each of many classes.
+        labels: (n), −1 for none; only the balanced kinds read it.
+    Raises: ValueError for an unknown kind, or for labels that the kind cannot use.
+    """
+    if kind not in PLANS:
+        raise ValueError(f"unknown kind of batch {kind!r}; known: {', '.join(PLANS)}")
+    rng = np.random.default_rng([seed, epoch])
+    return PLANS[kind](labels, min(batch_size, len(labels)), rng)
+
+
+def _shuffled(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    order = rng.permutation(len(labels))
+    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    if len(batches) > 1 and len(batches[-1]) < max(SMALLEST, size // 2):
+        batches.pop()
+    return batches
+
+
+def _class_balanced(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    count = len(_classes(labels, 2))
+    per_batch = min(count, max(2, round(size**0.5)))
+    return _drawn(labels, per_batch, max(2, size // per_batch), len(labels) // size, rng)
+
+
+def _n_pair(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    per_batch = min(len(_classes(labels, 2)), max(2, size // 2))
+    return _drawn(labels, per_batch, 2, len(labels) // (2 * per_batch), rng)
+
+
+def _drawn(
+    labels: np.ndarray, classes: int, images: int, batches: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Batches of `classes` × `images`: every class and image is used up before it comes again."""
+    known = _classes(labels, 2)
+    decks = {c: _Deck(np.flatnonzero(labels == c), rng) for c in known}
+    turn = _Deck(known, rng)
+    made = []
+    for _ in range(max(1, batches)):
+        chosen = turn.draw(classes)
+        made.append(np.concatenate([decks[c].draw(min(images, len(decks[c]))) for c in chosen]))
+    return made
+
+
+class _Deck:
+    """Draws distinct items without replacement and shuffles again when too few are left."""
+
+    def __init__(self, items: np.ndarray, rng: np.random.Generator) -> None:
+        self.items, self.rng = items, rng
+        self.left = rng.permutation(items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def draw(self, k: int) -> np.ndarray:
+        drawn, self.left = self.left[:k], self.left[k:]
+        if len(drawn) < k:
+            fresh = self.rng.permutation(np.setdiff1d(self.items, drawn))
+            need = k - len(drawn)
+            drawn, self.left = np.concatenate([drawn, fresh[:need]]), fresh[need:]
+        return drawn
+
+
+def _classes(labels: np.ndarray, least: int) -> np.ndarray:
+    """Classes that have at least `least` images."""
+    found, counts = np.unique(labels[labels >= 0], return_counts=True)
+    usable = found[counts >= least]
+    if len(usable) < 2:
+        raise ValueError(
+            f"balanced batches need two classes with {least} images each; there are {len(usable)}"
+        )
+    return usable
+
+
+PLANS: dict[str, Callable[[np.ndarray, int, np.random.Generator], list[np.ndarray]]] = {
+    "shuffled": _shuffled,
+    "class_balanced": _class_balanced,
+    "n_pair": _n_pair,
+}

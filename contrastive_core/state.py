@@ -1,0 +1,100 @@
+"""Everything that a training run needs to go on exactly: tensors and plain values.
+
+The order of batches is a pure function of seed and epoch, and the learning rate one of the step,
+so the place in the run is three numbers. Everything else that changes is collected here: weights,
+buffers (queue, bank, key encoder), optimiser, and every random state.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Place", "capture", "restore"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a run is: finished epochs, batches done in this epoch, steps done in all."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+
+    def after_batch(self) -> Place:
+        return Place(self.epoch, self.batch + 1, self.step + 1)
+
+    def after_epoch(self) -> Place:
+        return Place(self.epoch + 1, 0, self.step)
+
+
+def capture(
+    place: Place,
+    method: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator,
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors by name, and plain values that JSON can hold."""
+    tensors = {f"method.{k}": v for k, v in method.state_dict().items()}
+    packed = optimizer.state_dict()
+    scalars: dict[str, dict[str, Any]] = {}
+    for i, entries in packed["state"].items():
+        for key, value in entries.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{i}.{key}"] = value
+            else:
+                scalars.setdefault(str(i), {})[key] = value
+    tensors["random.views"] = generator.get_state()
+    tensors["random.torch"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        for i, state in enumerate(torch.cuda.get_rng_state_all()):
+            tensors[f"random.cuda.{i}"] = state
+    numpy_state = np.random.get_state(legacy=False)
+    assert isinstance(numpy_state, dict)
+    plain = {
+        "place": asdict(place),
+        "optimizer": {"groups": packed["param_groups"], "scalars": scalars},
+        "random": {
+            "python": random.getstate(),
+            "numpy": [numpy_state["state"]["key"].tolist(), numpy_state["state"]["pos"]],
+        },
+    }
+    return {k: v.detach().contiguous() for k, v in tensors.items()}, plain
+
+
+def restore(
+    tensors: dict[str, Tensor],
+    plain: dict[str, Any],
+    method: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator,
+) -> Place:
+    """Put everything back that `capture` took. Returns the place to go on from."""
+    method.load_state_dict(_under(tensors, "method."))
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in _under(tensors, "optimizer.").items():
+        i, key = name.split(".", 1)
+        state.setdefault(int(i), {})[key] = value
+    for i, entries in plain["optimizer"]["scalars"].items():
+        state.setdefault(int(i), {}).update(entries)
+    groups = plain["optimizer"]["groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+    generator.set_state(tensors["random.views"].cpu())
+    torch.set_rng_state(tensors["random.torch"].cpu())
+    cuda = _under(tensors, "random.cuda.")
+    if cuda and torch.cuda.is_available() and len(cuda) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([cuda[str(i)].cpu() for i in range(len(cuda))])
+    version, internal, gauss = plain["random"]["python"]
+    random.setstate((version, tuple(internal), gauss))
+    key, pos = plain["random"]["numpy"]
+    np.random.set_state(("MT19937", np.array(key, np.uint32), pos))
+    return Place(**plain["place"])
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
