@@ -15,23 +15,15 @@ CORE = ROOT / "contrastive_core"
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
 registry config store types sampling embedding_set readers similarity tiled pairs losses
-device encoders memory views optim methods shapes images vision_sets data
+device encoders memory views optim methods shapes images vision_sets data curation
 neighbours metrics projection foreign checkpoints runs distributed
-state monitor prepare train
+state journal monitor prepare train
 embed evaluate compare samples figures jobs catalogue sweep __main__
 """.split()
 
-TORCH_FREE = [
-    "registry",
-    "config",
-    "sampling",
-    "sweep",
-    "embedding_set",
-    "store",
-    "runs",
-    "jobs",
-    "figures",
-]
+TORCH_FREE = """
+registry config sampling sweep embedding_set store runs jobs figures
+""".split()
 
 
 def rooms(package: Path = CORE) -> list[Path]:

@@ -1,0 +1,78 @@
+"""What a training run writes down as it goes: lines of metrics, and where it stands.
+
+Only the first of several processes writes. Lines are kept for half a second and written together;
+a step's line has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and
+`memory_mb`; an epoch's line has `epoch`, `step`, the mean `loss` and the scores of the sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from contrastive_core.runs import Run
+from contrastive_core.state import Place
+
+__all__ = ["Journal", "Report"]
+
+FLUSH_SECONDS = 0.5
+
+Report = Callable[[dict[str, Any]], None]
+
+
+class Journal:
+    """Collects lines and hands them to the run's files and to `report`."""
+
+    def __init__(self, run: Run, writes: bool, report: Report) -> None:
+        self.run, self.writes, self.report = run, writes, report
+        self.lines: list[dict[str, Any]] = []
+        self.losses: list[float] = []
+        self.images = 0
+        self.epochs = 0
+        self.looked = self.written = time.monotonic()
+
+    def start(self, place: Place, epochs: int) -> None:
+        """The run goes on from `place`; lines after it are cut off."""
+        self.epochs = epochs
+        if self.writes:
+            self.run.cut_metrics(place.step)
+        self.looked = self.written = time.monotonic()
+        self.status("running", "", place)
+
+    def step(self, place: Place, memory: int, **values: float) -> None:
+        """One optimiser step, after it was done."""
+        now = time.monotonic()
+        rate = self.images / max(now - self.looked, 1e-9)
+        self.images, self.looked = 0, now
+        self.losses.append(values["loss"])
+        line = {"step": place.step, "epoch": place.epoch, **values}
+        self._add({**line, "images_per_s": round(rate, 1), "memory_mb": memory >> 20}, place)
+
+    def epoch(self, place: Place, values: dict[str, float]) -> None:
+        """One epoch, after its last step."""
+        mean = sum(self.losses) / max(1, len(self.losses))
+        self.losses.clear()
+        self._add({"epoch": place.epoch + 1, "step": place.step, "loss": mean, **values}, place)
+        self.looked = time.monotonic()  # scoring is not training
+
+    def status(self, status: str, reason: str = "", place: Place | None = None) -> None:
+        """Write everything, and how the run stands."""
+        if not self.writes:
+            return
+        self.flush()
+        where = {} if place is None else {"epoch": place.epoch, "step": place.step}
+        self.run.set_status(status, reason=reason, epochs=self.epochs, **where)
+
+    def flush(self) -> None:
+        """Write the lines collected so far."""
+        if self.lines and self.writes:
+            self.run.append_metrics(self.lines)
+        self.lines = []
+        self.written = time.monotonic()
+
+    def _add(self, line: dict[str, Any], place: Place) -> None:
+        self.lines.append(line)
+        self.report(line)
+        if time.monotonic() - self.written > FLUSH_SECONDS:
+            self.status("running", "", place)

@@ -1,0 +1,211 @@
+"""From settings to everything a training loop needs; what cannot work is said here, beforehand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core import data, distributed, losses, methods
+from contrastive_core.config import BadSetting, TrainConfig
+from contrastive_core.curation import curated
+from contrastive_core.data import Dataset
+from contrastive_core.device import channels_last, choose, wants_bf16
+from contrastive_core.distributed import World
+from contrastive_core.encoders import create_encoder
+from contrastive_core.losses import Loss
+from contrastive_core.methods import Method
+from contrastive_core.monitor import Sample, fixed_sample
+from contrastive_core.optim import OPTIMIZERS, SCHEDULES, create_optimizer
+from contrastive_core.registry import knobs_of
+from contrastive_core.sampling import plan
+from contrastive_core.types import Batch
+from contrastive_core.views import Recipe
+
+__all__ = ["Prepared", "model", "prepare", "resolve"]
+
+ON_DEVICE = 4 << 30  # bytes of images that are moved to a GPU once, instead of batch by batch
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Everything that a training loop needs. `config` has no None left that a default fills."""
+
+    config: TrainConfig
+    reasons: dict[str, str]
+    dataset: Dataset
+    method: Method
+    loss: Loss
+    optimizer: torch.optim.Optimizer
+    generator: torch.Generator
+    sample: Sample
+    device: torch.device
+    world: World
+    images: Tensor  # all images (n, c, h, w) uint8, on the device where they fit
+    labels: Tensor
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """Index arrays of an epoch's batches, alike on every process."""
+        assert self.config.batch_size is not None
+        kind = type(self.method).batch
+        return plan(kind, self.dataset.labels, self.config.batch_size, self.config.seed, epoch)
+
+    def batch(self, index: np.ndarray) -> Batch:
+        """This process's share of the batch at `index`, on the device."""
+        rows = distributed.share(torch.from_numpy(index), self.world)
+        at = rows.to(self.images.device)
+        images = self.images[at].to(self.device, non_blocking=True)
+        return Batch(images, self.labels[at].to(self.device), rows.to(self.device))
+
+
+def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
+    """Load the data, fill in defaults, build model and optimiser. Raises ValueError (BadSetting,
+    UnknownName, NoDevice, …) with a sentence for whatever cannot be trained."""
+    world = world or World()
+    _known(config)
+    device = choose(f"cuda:{world.local_rank}" if _wants_cuda(config, world) else config.device)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    dataset = curated(
+        data.load(config.dataset, "train", config.root), config.exclude, config.relabel
+    )
+    config, reasons = resolve(config, dataset, device)
+    torch.manual_seed(config.seed)
+    method = model(config, dataset).to(device)
+    if config.channels_last and device.type != "mps":
+        channels_last(method)
+    _refuse(config, dataset)
+    method = distributed.synchronise_norms(method)  # type: ignore[assignment]
+    assert config.lr is not None and config.loss is not None and config.optimizer is not None
+    optimizer = create_optimizer(
+        config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum
+    )
+    generator = torch.Generator().manual_seed(config.seed * 1000 + world.rank)
+    images, labels = _tensors(dataset, device)
+    return Prepared(
+        config,
+        reasons,
+        dataset,
+        method,
+        losses.create(config.loss, **config.loss_knobs),
+        optimizer,
+        generator,
+        fixed_sample(dataset.images, dataset.labels, config.sample, device),
+        device,
+        world,
+        images,
+        labels,
+    )
+
+
+def resolve(
+    config: TrainConfig, dataset: Dataset, device: torch.device
+) -> tuple[TrainConfig, dict[str, str]]:
+    """The config with the method's defaults for this data set filled in, and their reasons."""
+    cls = methods.get(config.method)
+    found = cls.defaults(dataset.images.shape[1:], len(dataset.labels), len(dataset.classes))
+    values = {k: v[0] for k, v in found.items()}
+    reasons = {k: v[1] for k, v in found.items()}
+    filled: dict[str, Any] = {}
+    for field in ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss"):
+        if getattr(config, field) is None:
+            filled[field] = values.get(field)
+    loss = config.loss or values.get("loss") or cls.default_loss
+    own = values.get("loss_knobs", cls.loss_knobs) if loss == cls.default_loss else {}
+    recipe = values.get("recipe", Recipe())
+    filled |= {
+        "loss": loss,
+        "loss_knobs": {**own, **config.loss_knobs},
+        "method_knobs": {**values.get("method_knobs", {}), **config.method_knobs},
+        "recipe": dataclasses.asdict(_recipe(recipe, config.recipe)),
+        "amp": wants_bf16(device) if config.amp is None else config.amp,
+        "threads": config.threads or torch.get_num_threads(),
+        "warmup": filled.get("warmup", config.warmup) or 0.0,
+    }
+    return dataclasses.replace(config, **filled), reasons
+
+
+def model(config: TrainConfig, dataset: Dataset) -> Method:
+    """The untrained method of a resolved config, on the CPU."""
+    n, c, h, w = dataset.images.shape
+    encoder = create_encoder(config.encoder, c, h, **config.encoder_knobs)
+    method = methods.create(
+        config.method,
+        encoder=encoder,
+        image_shape=(c, h, w),
+        n_train=n,
+        recipe=Recipe(**config.recipe),
+        **config.method_knobs,
+    )
+    if config.freeze:
+        method.encoder.requires_grad_(False)
+    return method
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def _known(config: TrainConfig) -> None:
+    """Names first: an unknown one should not have to wait for the data."""
+    methods.get(config.method)
+    if config.loss is not None:
+        losses.create(config.loss, **config.loss_knobs)
+    for field, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
+        value = getattr(config, field)
+        if value is not None and value not in known:
+            raise BadSetting(f"unknown {field} {value!r}; known: {', '.join(known)}")
+    _recipe(Recipe(), config.recipe)
+
+
+def _recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    knobs = knobs_of(Recipe)
+    for name in changes:
+        if name not in knobs:
+            raise BadSetting(f"a recipe has no setting {name!r}; it has: {', '.join(knobs)}")
+    return dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
+
+
+def _refuse(config: TrainConfig, dataset: Dataset) -> None:
+    n, shape = len(dataset.labels), dataset.images.shape[1:]
+    assert config.batch_size is not None
+    if n < 2:
+        raise BadSetting(f"{dataset.name} has {n} training image; contrast needs at least two")
+    if config.batch_size < 2:
+        raise BadSetting("batch_size must be at least 2: one image has nothing to compare with")
+    if config.batch_size > n:
+        raise BadSetting(
+            f"batch_size {config.batch_size} is larger than the {n} training images of "
+            f"{dataset.name}; use --set batch_size={max(2, n // 4)} or a number up to {n}"
+        )
+    cls = methods.get(config.method)
+    needs = getattr(cls, "needs_labels", False) or cls.batch != "shuffled"
+    classes = np.unique(dataset.labels[dataset.labels >= 0])
+    if needs and not len(classes):
+        raise BadSetting(
+            f"{config.method} learns from labels and {dataset.name} has none; choose a method "
+            "without labels, such as simclr"
+        )
+    if needs and len(classes) < 2:
+        raise BadSetting(f"{config.method} needs two classes and {dataset.name} has one")
+    said = methods.get(config.method).problem(
+        n_train=n, image_shape=shape, classes=len(classes), batch_size=config.batch_size
+    )
+    if said:
+        raise BadSetting(said)
+
+
+def _wants_cuda(config: TrainConfig, world: World) -> bool:
+    return world.size > 1 and config.device in ("auto", "cuda") and torch.cuda.is_available()
+
+
+def _tensors(dataset: Dataset, device: torch.device) -> tuple[Tensor, Tensor]:
+    images = torch.from_numpy(np.asarray(dataset.images))
+    labels = torch.from_numpy(dataset.labels)
+    if device.type != "cpu" and images.numel() <= ON_DEVICE:
+        return images.to(device), labels.to(device)
+    return images, labels

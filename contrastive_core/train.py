@@ -1,0 +1,230 @@
+"""One flat training loop: batch → pairs → loss → step → state, with everything written down.
+
+A run ends as `done`, `stopped` (asked to), or `failed` (a NaN, a collapse, no memory, a full
+disk), always with its reason and with the last good state to go on from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import nn
+
+from contrastive_core import checkpoints, distributed, monitor
+from contrastive_core.device import autocast, memory_bytes
+from contrastive_core.journal import Journal, Report
+from contrastive_core.optim import learning_rate, set_learning_rate
+from contrastive_core.prepare import Prepared
+from contrastive_core.runs import Run
+from contrastive_core.state import Place, capture, restore
+from contrastive_core.types import Pairs
+
+__all__ = ["CannotGoOn", "train"]
+
+COLLAPSED = 1e-4  # uniformity above −COLLAPSED: every embedding is the same point
+RANDOM = ("random.views", "random.torch")  # differ between processes
+CUDA_LOOK = 10  # steps between looks at a CUDA device, each of which waits for it
+
+
+class CannotGoOn(RuntimeError):
+    """Training has to end here; the message says why and what to try."""
+
+
+def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda line: None) -> str:
+    """Train until the end, a signal, or a failure; returns the run's status.
+
+    `report` is called with every line of metrics. Raises: CannotGoOn after it has set the status
+    to failed; ValueError when there is nothing to resume.
+    """
+    log = Journal(run, p.world.first, report)
+    try:
+        with run.lock() if p.world.first else nullcontext(), _stop_signals() as stop:
+            status = _loop(p, run, log, stop, resume)
+    except (CannotGoOn, OSError, torch.OutOfMemoryError) as error:
+        reason = _reason(error, p)
+        log.status("failed", reason)
+        raise CannotGoOn(reason) from error
+    log.status(status, "asked to stop; go on with --resume" if status == "stopped" else "")
+    return status
+
+
+def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
+    config, method, optimizer = p.config, p.method, p.optimizer
+    place = _resume(p, run) if resume else Place()
+    log.start(place, config.epochs)
+    forward = torch.compile(method.pairs) if config.compile else method.pairs
+    parameters = [q for q in method.parameters() if q.requires_grad]
+    steps = len(p.plan(0))
+    total, warmup = steps * config.epochs, round((config.warmup or 0) * steps)
+    saved, alike = time.monotonic(), 0
+    method.train()
+    while place.epoch < config.epochs:
+        for index in p.plan(place.epoch)[place.batch :]:
+            lr = learning_rate(place.step, total, config.lr or 0, config.schedule or "", warmup)
+            set_learning_rate(optimizer, lr)
+            batch = p.batch(index)
+            with autocast(p.device, bool(config.amp)):
+                pairs = forward(batch, p.generator)
+            pairs = distributed.global_pairs(_in_float32(pairs), by_label=method.needs_labels)
+            if place.step == 0 and (problem := p.loss.check(pairs)):
+                raise CannotGoOn(problem)
+            output = p.loss(pairs)
+            value = distributed.local_value(output)
+            optimizer.zero_grad(set_to_none=True)
+            value.backward()
+            distributed.sum_gradients(parameters)
+            norm = nn.utils.clip_grad_norm_(parameters, config.clip or math.inf)
+            look = p.device.type != "cuda" or place.step % CUDA_LOOK == 0
+            if look:
+                shown = float(distributed.total(value.detach()))
+                if not math.isfinite(shown) or not math.isfinite(float(norm)):
+                    raise CannotGoOn(_diverged(place, shown, float(norm), lr))
+            optimizer.step()
+            method.after_step(pairs)
+            place = place.after_batch()
+            log.images += len(index)
+            if look:
+                log.step(
+                    place,
+                    memory_bytes(p.device),
+                    loss=shown,
+                    lr=lr,
+                    grad_norm=float(norm),
+                    n_valid=output.n_valid,
+                )
+            if any(distributed.everyone(stop.is_set())):
+                _save(p, run, place)
+                return "stopped"
+        alike = _after_epoch(p, run, log, place, pairs, alike)
+        place = place.after_epoch()
+        if place.epoch == config.epochs or time.monotonic() - saved > config.save_seconds:
+            _save(p, run, place)
+            saved = time.monotonic()
+    return "done"
+
+
+def _after_epoch(
+    p: Prepared, run: Run, log: Journal, place: Place, pairs: Pairs, alike: int
+) -> int:
+    """Score and snapshot the fixed sample. Returns for how many epochs all has been alike."""
+    if not p.world.first:
+        return 0
+    h, z = monitor.embed(p.method, p.sample.images)
+    found = monitor.scores(p.method, p.sample, p.method.recipe, h, z)
+    log.epoch(place, {**found, **monitor.pair_similarity(pairs), **_told(p.method)})
+    every, last = p.config.snapshot_every, place.epoch + 1 == p.config.epochs
+    if last or (every and (place.epoch + 1) % every == 0):
+        run.save_snapshot(place.epoch + 1, index=p.sample.index, h=h, z=z, labels=p.sample.labels)
+    alike = alike + 1 if found.get("uniformity", -1.0) > -COLLAPSED else 0
+    if p.config.collapse_patience and alike >= p.config.collapse_patience:
+        raise CannotGoOn(
+            f"collapsed: for {alike} epochs all embeddings have been one point; try a lower "
+            "learning rate, a longer warm-up (--set warmup=5), or stronger augmentations"
+        )
+    return alike
+
+
+def _told(method: nn.Module) -> dict[str, float]:
+    """What the method itself has to tell: a learned temperature, the queue's age, …"""
+    tell = getattr(method, "report", None)
+    return {} if tell is None else {k: float(v) for k, v in tell().items()}
+
+
+# --- saving and going on -----------------------------------------------------------------------
+
+
+def _save(p: Prepared, run: Run, place: Place) -> None:
+    """Keep all that a resume needs, every process's random states, and the weights for use."""
+    tensors, plain = capture(place, p.method, p.optimizer, p.generator)
+    own = {k: v for k, v in tensors.items() if k in RANDOM}
+    plain["world"] = p.world.size
+    for rank, states in enumerate(distributed.everyone(own)):
+        tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
+    if p.world.first:
+        checkpoints.save_state(run, tensors, plain)
+        checkpoints.save_weights(run, p.method.state_dict())
+
+
+def _resume(p: Prepared, run: Run) -> Place:
+    tensors, plain = checkpoints.load_state(run)
+    for name in RANDOM:
+        tensors[name] = tensors.get(f"rank{p.world.rank}.{name}", tensors[name])
+    if plain["world"] != p.world.size and p.world.rank >= plain["world"]:
+        tensors["random.views"] = p.generator.get_state()  # a new process: its own views
+    return restore(tensors, plain, p.method, p.optimizer, p.generator)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """SIGTERM and Ctrl-C ask the loop to save and stop; a second Ctrl-C ends at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def on_signal(number: int, frame: object) -> None:
+        if asked.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {n: signal.signal(n, on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# --- reasons -----------------------------------------------------------------------------------
+
+
+def _diverged(place: Place, loss: float, norm: float, lr: float) -> str:
+    what = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradient norm is {norm}"
+    return (
+        f"{what} at step {place.step + 1}; the last good state is kept. Try a lower learning rate "
+        f"(--set lr={lr / 3:.2g}), clipped gradients (--set clip=1), or a higher temperature"
+    )
+
+
+def _reason(error: Exception, p: Prepared) -> str:
+    if isinstance(error, torch.OutOfMemoryError):
+        fits = _fitting(p)
+        tip = f"a batch of {fits} fits: --set batch_size={fits}" if fits else "not even two fit"
+        return f"{p.device} has too little memory for batch_size {p.config.batch_size}; {tip}"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk is full ({error.filename or 'run folder'}); free some space and resume"
+    return str(error)
+
+
+def _fitting(p: Prepared) -> int:
+    """The largest halving of the batch size whose step fits into memory; 0 if none does."""
+    size = (p.config.batch_size or 0) // 2
+    while size >= 2:
+        torch.cuda.empty_cache()
+        try:
+            batch = p.batch(p.plan(0)[0][:size])
+            with autocast(p.device, bool(p.config.amp)):
+                pairs = p.method.pairs(batch, p.generator)
+            p.loss(_in_float32(pairs)).value.backward()
+            return size
+        except torch.OutOfMemoryError:
+            size //= 2
+    return 0
+
+
+def _in_float32(pairs: Pairs) -> Pairs:
+    """Pairs for the loss, which is computed outside autocast; rows that were one stay one."""
+    if pairs.anchors.dtype not in (torch.bfloat16, torch.float16):
+        return pairs
+    anchors = pairs.anchors.float()
+    same = pairs.candidates is pairs.anchors
+    candidates = anchors if same else pairs.candidates.float()
+    return dataclasses.replace(pairs, anchors=anchors, candidates=candidates)
