@@ -1,0 +1,154 @@
+"""What the commands of the command line do. Each takes the parsed arguments.
+
+Modules are imported by the command that needs them, so that `list` need not wait for torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+__all__ = ["do_list", "do_train"]
+
+
+def do_train(args: Namespace) -> int | None:
+    """Train a new run, or go on with an old one."""
+    import torch
+
+    from contrastive_core import distributed
+    from contrastive_core.prepare import prepare
+    from contrastive_core.train import train
+
+    cuda = torch.cuda.is_available() and args.device.split(":")[0] in ("auto", "cuda")
+    world = distributed.join(cuda)
+    run = None
+    try:
+        config, run = _config_and_run(args)
+        prepared = prepare(config, world)
+        if run is None:
+            run = _create(args, prepared)
+        progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
+        status = train(prepared, run, args.resume, progress)
+        progress.close()
+        if world.first:
+            _say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
+        return None
+    finally:
+        distributed.leave()
+
+
+def do_list(args: Namespace) -> None:
+    """Runs, and the names that other commands take."""
+    from contrastive_core import data, losses, methods, metrics, runs
+
+    found = [_row(run) for run in runs.list_runs()]
+    names = {
+        "methods": methods.names(),
+        "losses": losses.names(),
+        "metrics": metrics.names(),
+        "datasets": data.dataset_names(),
+    }
+    lines = [f"{what}: {', '.join(entries)}" for what, entries in names.items()]
+    width = max([len(r["run"]) for r in found], default=0)
+    lines += [
+        f"{r['run']:<{width}}  {r['status']:<8} {r['method']} on {r['dataset']}"
+        f"{'  (shipped)' if r['shipped'] else ''}{'  ' + r['reason'] if r['reason'] else ''}"
+        for r in found
+    ] or ["no runs yet: python -m contrastive_core train --method simclr --dataset digits"]
+    _say(args, {"runs": found, **names}, "\n".join(lines))
+
+
+# --- train's parts -----------------------------------------------------------------------------
+
+
+def _config_and_run(args: Namespace) -> tuple[Any, Any]:
+    """The settings, and the run if it exists already (resumed, or queued by the app)."""
+    from contrastive_core import runs
+    from contrastive_core.config import BadSetting, TrainConfig, from_dict, with_settings
+
+    if args.resume:
+        if not args.run:
+            raise BadSetting("--resume needs --run NAME, the run to go on with")
+        run = runs.load(args.run)
+        config = from_dict(run.manifest["config"])
+        if args.device != "auto":
+            config = dataclasses.replace(config, device=args.device)
+        return with_settings(config, args.set), run
+    named = ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel", "root")
+    given = {k: getattr(args, k) for k in named if getattr(args, k) is not None}
+    return with_settings(TrainConfig(**given, device=args.device), args.set), None
+
+
+def _create(args: Namespace, p: Any) -> Any:
+    from contrastive_core import runs
+
+    return runs.create(args.run, p.config.to_dict(), fingerprint=p.dataset.fingerprint)
+
+
+class Progress:
+    """Draws where training is on standard error: a bar on a terminal, else a line per epoch."""
+
+    def __init__(self, epochs: int, quiet: bool) -> None:
+        self.epochs, self.quiet, self.bar = epochs, quiet, sys.stderr.isatty()
+        self.drawn, self.started = 0.0, time.monotonic()
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        of_epoch = "images_per_s" not in line
+        now = time.monotonic()
+        if self.quiet or (not of_epoch and (not self.bar or now - self.drawn < 0.1)):
+            return
+        self.drawn = now
+        done = line["epoch"] if of_epoch else line["epoch"] + 1
+        parts = [f"epoch {done}/{self.epochs}", f"loss {line['loss']:.4f}"]
+        if "knn" in line:
+            parts.append(f"kNN {100 * line['knn']:.1f} %")
+        if not of_epoch:
+            parts.append(f"{line['images_per_s']:,.0f} images/s")
+        parts.append(f"{now - self.started:.0f} s")
+        text = ", ".join(parts)
+        if self.bar:
+            filled = round(20 * done / self.epochs)
+            text = f"\r\033[K{'█' * filled}{'░' * (20 - filled)} {text}"
+        sys.stderr.write(text + ("\n" if of_epoch or not self.bar else ""))
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self.bar and not self.quiet:
+            sys.stderr.write("\r\033[K")
+
+
+def _last(run: Any) -> dict[str, Any]:
+    """The last epoch's scores."""
+    lines = [line for line in run.metrics() if "knn" in line or "alignment" in line]
+    return lines[-1] if lines else {}
+
+
+def _row(run: Any) -> dict[str, Any]:
+    config, status = run.manifest.get("config", {}), run.status()
+    return {
+        "run": run.name,
+        "status": status.get("status", ""),
+        "reason": status.get("reason", ""),
+        "method": config.get("method", run.manifest.get("method", "")),
+        "dataset": config.get("dataset", run.manifest.get("dataset", "")),
+        "shipped": run.shipped,
+    }
+
+
+def _say(args: Namespace, record: dict[str, Any], text: str) -> None:
+    print(json.dumps(record, indent=1, default=str) if args.json else text)
+
+
+def _out(path: str, *endings: str) -> Path:
+    """A file to write, checked before any work is done for it."""
+    out = Path(path)
+    if out.suffix not in endings:
+        raise ValueError(f"--out must end in {' or '.join(endings)}; got {path!r}")
+    if not out.resolve().parent.is_dir():
+        raise ValueError(f"there is no folder {out.resolve().parent} to write {out.name} into")
+    return out

@@ -1,0 +1,143 @@
+"""Many processes compute what one big batch would: gloo at 1, 2 and 4 processes on this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+from torch import nn
+
+from contrastive_core import distributed, pairs
+from contrastive_core.distributed import World
+from contrastive_core.types import LossOutput, Pairs
+
+SIZES = [1, 2, 4]
+
+
+def _worker(rank: int, size: int, port: int, job: str, folder: str) -> None:
+    os.environ |= {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(rank),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
+    torch.set_num_threads(1)
+    world = distributed.join()
+    try:
+        torch.save(globals()[job](world), f"{folder}/{rank}.pt")
+    except Exception:
+        Path(folder, f"{rank}.err").write_text(traceback.format_exc())
+        sys.exit(1)
+    finally:
+        distributed.leave()
+
+
+def spread(job: str, size: int, folder: Path) -> list:
+    """Run `job(world)` in `size` processes; returns what each returned."""
+    folder.mkdir(exist_ok=True)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    try:
+        mp.spawn(_worker, (size, port, job, str(folder)), nprocs=size)
+    except Exception:
+        pytest.fail("\n".join(p.read_text() for p in folder.glob("*.err")))
+    return [torch.load(folder / f"{r}.pt", weights_only=False) for r in range(size)]
+
+
+# --- the pieces --------------------------------------------------------------------------------
+
+
+def softmax_loss(p: Pairs) -> LossOutput:
+    """A small loss of its own, undefined where an anchor has no positive."""
+    m = p.masks()
+    s = p.anchors @ p.candidates.mT / 0.3
+    log_sum = s.masked_fill(~(m.positive | m.negative), -torch.inf).logsumexp(1)
+    count = m.positive.sum(1)
+    mean = (s * m.positive).sum(1) / count.clamp(min=1)
+    weight = (count > 0).to(s.dtype)
+    return LossOutput(torch.where(count > 0, log_sum - mean, 0.0 * mean), weight)
+
+
+ROWS, LABELS = 13, torch.tensor([0, 1, 2, 0, 1, -1, 5, 6, 0, 2, 2, 1, 7])  # some without a positive
+
+
+def problem() -> tuple[nn.Module, torch.Tensor]:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5)).double()
+    return net, torch.randn(2 * ROWS, 6, dtype=torch.float64)
+
+
+def step(world: World) -> dict:
+    """One step of every way to pair rows, on this process's share of the rows."""
+    mine = distributed.share(torch.arange(ROWS), world)
+    found = {}
+    for name in ("views", "first_view", "labelled_views", "labels"):
+        net, x = problem()
+        net = distributed.synchronise_norms(net)
+        if name == "labels":
+            z, labels = net(x[mine]), LABELS[mine]
+            made = pairs.from_labels(z, labels)
+        else:
+            views = torch.stack([x[:ROWS], x[ROWS:]], dim=1)[mine]  # (b, 2, 6)
+            z = net(views.flatten(0, 1)).view(len(mine), 2, -1)
+            labels = LABELS[mine] if name == "labelled_views" else None
+            made = pairs.from_views(z, labels, "first_view" if name == "first_view" else "all")
+        made = distributed.global_pairs(made, by_label="label" in name)
+        value = distributed.local_value(softmax_loss(made))
+        value.backward()
+        distributed.sum_gradients(net.parameters())
+        assert not distributed.differing({k: p.grad for k, p in net.named_parameters()})
+        assert not distributed.differing(net.state_dict())
+        found[name] = {
+            "value": distributed.total(value.detach()),
+            "gradients": {k: p.grad for k, p in net.named_parameters()},
+            "state": net.state_dict(),
+        }
+    found["gathered"] = distributed.gather(LABELS[mine] == 0)
+    found["everyone"] = distributed.everyone(world.rank)
+    net = {"w": torch.tensor([1.0 + world.rank]), "same": torch.ones(2)}
+    found["differing"] = distributed.differing(net)
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+def test_a_step_equals_one_process(size: int, tmp_path: Path) -> None:
+    alone = step(World())
+    for rank, found in enumerate(spread("step", size, tmp_path)):
+        for name in ("views", "first_view", "labelled_views", "labels"):
+            got, want = found[name], alone[name]
+            assert torch.allclose(got["value"], want["value"], rtol=1e-10, atol=1e-10), name
+            for part in ("gradients", "state"):
+                for key, value in want[part].items():
+                    assert torch.allclose(got[part][key], value, rtol=1e-9, atol=1e-10), (name, key)
+        assert torch.equal(found["gathered"], LABELS == 0)
+        assert found["everyone"] == list(range(size)), rank
+        assert found["differing"] == ["w"]
+
+
+def test_shares_cover_the_batch_in_order() -> None:
+    for n in (1, 5, 13):
+        parts = [distributed.share(torch.arange(n), World(r, 4)) for r in range(4)]
+        assert torch.equal(torch.cat(parts), torch.arange(n))
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_world_of_one_changes_nothing() -> None:
+    x = torch.randn(3, 2, requires_grad=True)
+    assert distributed.join() == World()
+    assert distributed.gather(x) is x
+    assert distributed.total(x) is x
+    assert distributed.everyone(5) == [5]
+    net = nn.BatchNorm1d(2)
+    assert distributed.synchronise_norms(net) is net
+    made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
+    assert distributed.global_pairs(made, by_label=True) is made
