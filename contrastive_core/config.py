@@ -107,7 +107,7 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
         group, dot, knob = key.partition(".")
         if dot and group in GROUPS:
             name = GROUPS[group]
-            changed[name] = {**changed.get(name, getattr(config, name)), knob: literal(text)}
+            changed[name] = {**changed.get(name, getattr(config, name)), knob: knob_literal(text)}
         elif key in _TYPES and key not in GROUPS.values():
             changed[key] = _typed(key, text)
         else:
@@ -127,6 +127,11 @@ def literal(text: str) -> Any:
         return json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
         return text
+
+
+def knob_literal(text: str) -> Any:
+    """Like `literal`, but "none" stays a word: for some knobs it is one of the choices."""
+    return text.strip() if text.strip().lower() == "none" else literal(text)
 
 
 def _typed(name: str, text: str) -> Any:

@@ -2,7 +2,8 @@
 
 Only the first of several processes writes. Lines are kept for half a second and written together;
 a step's line has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and
-`memory_mb`; an epoch's line has `epoch`, `step`, the mean `loss` and the scores of the sample.
+`memory_mb`; an epoch's line has `epoch` (1 for the first), `step`, the mean `loss`,
+`seconds` spent in all, and the scores of the sample.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ class Journal:
         self.losses: list[float] = []
         self.images = 0
         self.epochs = 0
-        self.looked = self.written = time.monotonic()
+        self.looked = self.written = self.started = time.monotonic()
 
     def start(self, place: Place, epochs: int) -> None:
         """The run goes on from `place`; lines after it are cut off."""
         self.epochs = epochs
         if self.writes:
             self.run.cut_metrics(place.step)
+        earlier = max((line.get("seconds", 0.0) for line in self.run.metrics()), default=0.0)
         self.looked = self.written = time.monotonic()
+        self.started = self.looked - earlier
         self.status("running", "", place)
 
     def step(self, place: Place, memory: int, **values: float) -> None:
@@ -53,8 +56,10 @@ class Journal:
         """One epoch, after its last step."""
         mean = sum(self.losses) / max(1, len(self.losses))
         self.losses.clear()
-        self._add({"epoch": place.epoch + 1, "step": place.step, "loss": mean, **values}, place)
         self.looked = time.monotonic()  # scoring is not training
+        seconds = round(self.looked - self.started, 3)
+        line = {"epoch": place.epoch + 1, "step": place.step, "loss": mean, "seconds": seconds}
+        self._add({**line, **values}, place)
 
     def status(self, status: str, reason: str = "", place: Place | None = None) -> None:
         """Write everything, and how the run stands."""

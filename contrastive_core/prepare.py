@@ -22,7 +22,7 @@ from contrastive_core.losses import Loss
 from contrastive_core.methods import Method
 from contrastive_core.monitor import Sample, fixed_sample
 from contrastive_core.optim import OPTIMIZERS, SCHEDULES, create_optimizer
-from contrastive_core.registry import knobs_of
+from contrastive_core.registry import Knob, knobs_of
 from contrastive_core.sampling import plan
 from contrastive_core.types import Batch
 from contrastive_core.views import Recipe
@@ -81,7 +81,9 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
         channels_last(method)
     _refuse(config, dataset)
     method = distributed.synchronise_norms(method)  # type: ignore[assignment]
-    assert config.lr is not None and config.loss is not None and config.optimizer is not None
+    assert config.lr is not None
+    assert config.loss is not None
+    assert config.optimizer is not None
     optimizer = create_optimizer(
         config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum
     )
@@ -120,8 +122,10 @@ def resolve(
     recipe = values.get("recipe", Recipe())
     filled |= {
         "loss": loss,
-        "loss_knobs": {**own, **config.loss_knobs},
-        "method_knobs": {**values.get("method_knobs", {}), **config.method_knobs},
+        "loss_knobs": _without_words(losses.knobs(loss), {**own, **config.loss_knobs}),
+        "method_knobs": _without_words(
+            methods.knobs(config.method), {**values.get("method_knobs", {}), **config.method_knobs}
+        ),
         "recipe": dataclasses.asdict(_recipe(recipe, config.recipe)),
         "amp": wants_bf16(device) if config.amp is None else config.amp,
         "threads": config.threads or torch.get_num_threads(),
@@ -154,12 +158,20 @@ def _known(config: TrainConfig) -> None:
     """Names first: an unknown one should not have to wait for the data."""
     methods.get(config.method)
     if config.loss is not None:
-        losses.create(config.loss, **config.loss_knobs)
+        losses.create(config.loss, **_without_words(losses.knobs(config.loss), config.loss_knobs))
     for field, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
         value = getattr(config, field)
         if value is not None and value not in known:
             raise BadSetting(f"unknown {field} {value!r}; known: {', '.join(known)}")
     _recipe(Recipe(), config.recipe)
+
+
+def _without_words(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The word "none" means no value, unless it is one of the knob's choices."""
+    return {
+        k: None if v == "none" and k in knobs and not knobs[k].choices else v
+        for k, v in values.items()
+    }
 
 
 def _recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
