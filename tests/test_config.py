@@ -12,8 +12,9 @@ from contrastive_core.config import BadSetting, TrainConfig, from_dict, with_set
 def test_settings_reach_fields_and_knobs() -> None:
     made = with_settings(
         TrainConfig(loss_knobs={"form": "in"}),
-        "lr=0.01 epochs=3 channels-last=off clip=1 batch_size=none root=/a=b amp=on encoder.stem=small "
-        "loss.temperature=0.2 method.head=none method.steps=2 recipe.crop_low=0.4".split(),
+        "lr=0.01 epochs=3 channels-last=off clip=1 batch_size=none root=/a=b amp=on "
+        "encoder.stem=small loss.temperature=0.2 method.head=none method.steps=2 "
+        "recipe.crop_low=0.4".split(),
     )
     assert made.lr == 0.01
     assert made.epochs == 3
