@@ -31,6 +31,7 @@ class Journal:
         self.losses: list[float] = []
         self.images = 0
         self.epochs = 0
+        self.place = Place()
         self.looked = self.written = self.started = time.monotonic()
 
     def start(self, place: Place, epochs: int) -> None:
@@ -38,10 +39,14 @@ class Journal:
         self.epochs = epochs
         if self.writes:
             self.run.cut_metrics(place.step)
-        earlier = max((line.get("seconds", 0.0) for line in self.run.metrics()), default=0.0)
+        lines = self.run.metrics()
+        earlier = max((line.get("seconds", 0.0) for line in lines), default=0.0)
+        begun = [x for x in lines if "images_per_s" in x and x["epoch"] == place.epoch]
+        self.losses = [x["loss"] for x in begun]
         self.looked = self.written = time.monotonic()
         self.started = self.looked - earlier
-        self.status("running", "", place)
+        self.place = place
+        self.status("running")
 
     def step(self, place: Place, memory: int, **values: float) -> None:
         """One optimiser step, after it was done."""
@@ -49,8 +54,9 @@ class Journal:
         rate = self.images / max(now - self.looked, 1e-9)
         self.images, self.looked = 0, now
         self.losses.append(values["loss"])
+        self.place = place
         line = {"step": place.step, "epoch": place.epoch, **values}
-        self._add({**line, "images_per_s": round(rate, 1), "memory_mb": memory >> 20}, place)
+        self._add({**line, "images_per_s": round(rate, 1), "memory_mb": memory >> 20})
 
     def epoch(self, place: Place, values: dict[str, float]) -> None:
         """One epoch, after its last step."""
@@ -59,15 +65,16 @@ class Journal:
         self.looked = time.monotonic()  # scoring is not training
         seconds = round(self.looked - self.started, 3)
         line = {"epoch": place.epoch + 1, "step": place.step, "loss": mean, "seconds": seconds}
-        self._add({**line, **values}, place)
+        self.place = place.after_epoch()
+        self._add({**line, **values})
 
-    def status(self, status: str, reason: str = "", place: Place | None = None) -> None:
+    def status(self, status: str, reason: str = "") -> None:
         """Write everything, and how the run stands."""
         if not self.writes:
             return
         self.flush()
-        where = {} if place is None else {"epoch": place.epoch, "step": place.step}
-        self.run.set_status(status, reason=reason, epochs=self.epochs, **where)
+        where = {"epoch": self.place.epoch, "step": self.place.step, "epochs": self.epochs}
+        self.run.set_status(status, reason=reason, **where)
 
     def flush(self) -> None:
         """Write the lines collected so far."""
@@ -76,8 +83,8 @@ class Journal:
         self.lines = []
         self.written = time.monotonic()
 
-    def _add(self, line: dict[str, Any], place: Place) -> None:
+    def _add(self, line: dict[str, Any]) -> None:
         self.lines.append(line)
         self.report(line)
         if time.monotonic() - self.written > FLUSH_SECONDS:
-            self.status("running", "", place)
+            self.status("running")

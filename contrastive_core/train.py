@@ -100,14 +100,21 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
                     grad_norm=float(norm),
                     n_valid=output.n_valid,
                 )
-            if any(distributed.everyone(stop.is_set())):
+            if place.batch < steps and any(distributed.everyone(stop.is_set())):
                 _save(p, run, place)
                 return "stopped"
         alike = _after_epoch(p, run, log, place, pairs, alike)
         place = place.after_epoch()
-        if place.epoch == config.epochs or time.monotonic() - saved > config.save_seconds:
+        stopped = place.epoch < config.epochs and any(distributed.everyone(stop.is_set()))
+        if (
+            stopped
+            or place.epoch == config.epochs
+            or time.monotonic() - saved > config.save_seconds
+        ):
             _save(p, run, place)
             saved = time.monotonic()
+        if stopped:
+            return "stopped"
     return "done"
 
 
