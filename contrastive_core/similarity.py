@@ -18,6 +18,7 @@ __all__ = [
     "masked_logsumexp",
     "masked_mean",
     "normalise",
+    "root",
     "squared_distance",
 ]
 
@@ -56,7 +57,11 @@ def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[
 
 def distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
     """Euclidean distances; the gradient at distance 0 is 0, not NaN."""
-    squared = squared_distance(a, b)
+    return root(squared_distance(a, b))
+
+
+def root(squared: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+    """Square roots whose gradient at 0 is 0."""
     zero = squared == 0
     return torch.where(zero, 0.0, torch.where(zero, 1.0, squared).sqrt())
 

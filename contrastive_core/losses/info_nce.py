@@ -1,0 +1,57 @@
+"""InfoNCE, the loss of CPC (van den Oord et al. 2018, arXiv 1807.03748, eq. 4).
+
+Each positive against the negatives alone. The value bounds the mutual information of anchor and
+positive from below: I ≥ log(1 + |N|) − L. The bilinear critic zᵀ W_k c belongs to its method,
+which gives W_k c as anchors, with `critic="dot"` and τ = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
+from contrastive_core.registry import knob
+from contrastive_core.types import LossOutput, Masks, Pairs
+
+__all__ = ["InfoNCE"]
+
+
+@dataclass(frozen=True)
+class InfoNCE(SoftmaxLoss):
+    """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{j∈{p}∪N(i)} e^{s_ij/τ}); w_i = 1."""
+
+    title: ClassVar[str] = "InfoNCE"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1807.03748"
+    year: ClassVar[int] = 2018
+    formula: ClassVar[str] = (
+        r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
+        r"\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
+    )
+    summary: ClassVar[str] = (
+        "Tell the true partner from the negatives, as a classifier over candidates would. "
+        "Its value bounds the mutual information between the two from below."
+    )
+
+    temperature: float = knob(0.07, 0.001, 100.0, "Small: only the hardest count.", log=True)
+    critic: str = knob("cosine", help="How rows are compared.", choices=("cosine", "dot"))
+
+    @property
+    def normalise(self) -> bool:
+        return self.critic == "cosine"
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        logits = scores / self.temperature  # (n, w)
+        return own_positive(logits, masks), masks.positive.any(-1).to(scores.dtype)
+
+    def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, Any]:
+        if not (weight > 0).any():
+            return {"mutual_information_bound": 0.0}
+        most = LossOutput((1 + self.count_negatives(pairs)).log().to(value.dtype), weight).value
+        bound = most - LossOutput(value, weight).value
+        return {"mutual_information_bound": float(bound)}
+
+    def kernel(self) -> dict[str, Any]:
+        return self._kernel(denominator="own_positive")

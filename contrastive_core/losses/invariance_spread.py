@@ -1,0 +1,100 @@
+"""Invariance and spread (Ye et al. 2019, CVPR, "Unsupervised Embedding Learning via Invariant and
+Spreading Instance Feature", arXiv 1904.03436).
+
+`source` follows the published code: all views are anchors, an image is outside its own
+denominator, candidates carry no gradient. `paper` follows eqs. 3 to 6: first views are anchors,
+and the probability is over which image a row comes from. log(1 − P) is a leave-one-out
+log-sum-exp, since log1p(−P) is −inf in float32 by τ = 0.05.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._base import compare
+from contrastive_core.losses._softmax import SoftmaxLoss
+from contrastive_core.registry import knob
+from contrastive_core.similarity import masked_logsumexp, masked_mean
+from contrastive_core.types import Masks, Pairs
+
+__all__ = ["InvarianceSpread"]
+
+
+@dataclass(frozen=True)
+class InvarianceSpread(SoftmaxLoss):
+    """L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
+
+    title: ClassVar[str] = "Invariance and spread"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1904.03436"
+    year: ClassVar[int] = 2019
+    family: ClassVar[str] = "other"
+    formula: ClassVar[str] = (
+        r"L_i = -\log P(p\mid i) - \sum_{j\notin\{i,p\}}\log\big(1-P(j\mid i)\big),\quad "
+        r"P(j\mid i) = \frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}"
+    )
+    summary: ClassVar[str] = (
+        "The other view of an image must be recognised as it, and every other image must not. "
+        "No memory: the rest of the batch are the negatives."
+    )
+
+    temperature: float = knob(0.1, 0.001, 100.0, "Small: only the hardest count.", log=True)
+    form: str = knob(
+        "source", help="As the published code, or the paper.", choices=("source", "paper")
+    )
+    detach: bool = knob(True, help="Candidates carry no gradient.")
+    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+
+    def check(self, pairs: Pairs) -> str | None:
+        if self.form == "paper" and not (pairs.by_id and (pairs.anchor_views == 0).any()):
+            return 'form="paper" needs the views of a batch (first views are its anchors)'
+        return None
+
+    def rows(self, pairs: Pairs) -> Pairs:
+        pairs = super().rows(pairs)
+        if self.detach:
+            pairs = dataclasses.replace(pairs, candidates=pairs.candidates.detach())
+        return pairs
+
+    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        if self.form == "source":
+            return super().over_blocks(pairs)
+        return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        logits = scores / self.temperature  # (n, w)
+        defined = masks.positive.any(-1)
+        if self.form == "source":
+            compared = masks.positive | masks.negative
+            log_p, log_not = _log_probabilities(logits, compared, masks.negative)
+            negative = masks.negative
+        else:
+            first = pairs.anchor_views == 0  # (n)
+            images = first[:, None].expand_as(logits).mT  # (w, n): over which image it is
+            log_p, log_not = (t.mT for t in _log_probabilities(logits.mT, images, images))
+            negative = masks.negative & (pairs.candidate_views == 0)
+            defined = defined & first
+        log_p = torch.where(masks.positive & defined[:, None], log_p, 0.0)
+        spread = torch.where(negative & defined[:, None], log_not, 0.0).sum(-1)
+        return -masked_mean(log_p, masks.positive) - spread, defined.to(scores.dtype)
+
+
+def _log_probabilities(logits: Tensor, mask: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """log P and log(1 − P) of the softmax over the masked entries of each row; (r, c) each.
+
+    Only the largest entry can exceed ½; its 1 − P is the sum of the others.
+    """
+    total = masked_logsumexp(logits, mask)[:, None]  # (r, 1)
+    total = torch.where(total.isinf(), 0.0, total)
+    top = logits.detach().masked_fill(~mask, -torch.inf).argmax(-1, keepdim=True)
+    is_top = torch.zeros_like(mask).scatter(-1, top, True)
+    log_p = logits - total
+    small = wanted & ~is_top
+    p = torch.where(small, log_p, -torch.inf).exp()  # at most ½
+    others = masked_logsumexp(logits, mask & ~is_top)[:, None]
+    others = torch.where(others.isinf(), 0.0, others)
+    return log_p, torch.where(small, torch.log1p(-p), others - total)

@@ -1,0 +1,88 @@
+"""Lifted structured embedding (Oh Song et al. 2016, arXiv 1511.06452, eqs. 2 and 4).
+
+Each positive pair meets every negative of both its ends: smoothly by log-sum-exp, or the hardest
+one. The mean over anchors equals the paper's 1/(2|P|) Σ over unordered positive pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from contrastive_core import similarity
+from contrastive_core.losses._base import Loss
+from contrastive_core.registry import knob
+from contrastive_core.similarity import masked_logsumexp
+from contrastive_core.types import Masks, Pairs
+
+__all__ = ["LiftedStructure"]
+
+
+@dataclass(frozen=True)
+class LiftedStructure(Loss):
+    """L_i = mean over p ∈ P(i) of ½ max(0, J_ip)²; w_i = |P(i)|."""
+
+    title: ClassVar[str] = "Lifted structure"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1511.06452"
+    year: ClassVar[int] = 2016
+    family: ClassVar[str] = "other"
+    score: ClassVar[str] = "distance"
+    formula: ClassVar[str] = (
+        r"L_i = \frac{1}{|P(i)|}\sum_{p\in P(i)}\tfrac12\max(0, J_{ip})^2,\quad "
+        r"J_{ip} = D_{ip}+\log\Big(\sum_{k\in N(i)}e^{\varepsilon-D_{ik}}"
+        r"+\sum_{l\in N(i)}e^{\varepsilon-D_{pl}}\Big)"
+    )
+    summary: ClassVar[str] = (
+        "Every positive pair is compared with all negatives of both its ends at once. "
+        "It uses the whole matrix of distances of the batch."
+    )
+
+    margin: float = knob(1.0, 0.0, 10.0, "How far a negative is pushed.")
+    form: str = knob(
+        "smooth", help="Log-sum-exp, or the hardest negative.", choices=("smooth", "hard")
+    )
+    normalise: bool = knob(False, help="Compare unit rows.")
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        defined = masks.positive.any(-1) & masks.negative.any(-1)
+        i, p = (masks.positive & defined[:, None]).nonzero().unbind(1)  # (pairs)
+        own = self._negatives(scores, masks.negative)[i]
+        other = self._of_partner(masks, pairs, i, p)
+        both = torch.logaddexp(own, other) if self.form == "smooth" else torch.maximum(own, other)
+        half = (scores[i, p] + both).clamp_min(0).square() / 2
+        number = masks.positive.sum(-1)
+        value = scores.new_zeros(len(scores)).index_add(0, i, half) / number.clamp_min(1)
+        return value, (number * defined).to(scores.dtype)
+
+    def _negatives(self, d: Tensor, mask: Tensor) -> Tensor:
+        """What the negatives of each row amount to: log Σ e^{ε−D}, or max ε−D; (rows)."""
+        if self.form == "smooth":
+            return masked_logsumexp(self.margin - d, mask)
+        return (self.margin - d).masked_fill(~mask, -torch.inf).amax(-1)
+
+    def _of_partner(self, masks: Masks, pairs: Pairs, i: Tensor, p: Tensor) -> Tensor:
+        """The same for each pair's positive p, over the anchor's negatives; (pairs).
+
+        Anchors of one group share their negatives, so each (group, p) is summed once.
+        """
+        c = pairs.candidates
+        if pairs.by_id:
+            wanted, where = p.unique(return_inverse=True)
+            first = torch.zeros_like(wanted).scatter_(0, where, i)  # an anchor of p's group
+            d = similarity.distance(c[wanted], c)  # (distinct p, m)
+            return self._negatives(d, masks.negative[first])[where]
+        if pairs.columns is None:
+            return self._negatives(similarity.distance(c[p], c), masks.negative[i])
+        near = c[pairs.columns[i]]  # (pairs, k, d)
+        partner = c[pairs.columns[i, p]][:, None]  # (pairs, 1, d)
+        d = similarity.root((near - partner).square().sum(-1))
+        return self._negatives(d, masks.negative[i])
+
+    def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        """Softmax of ε − D over an anchor's negatives, as its own end sees them."""
+        some = masks.negative.any(-1, keepdim=True)
+        filled = (self.margin - scores).masked_fill(~masks.negative, -torch.inf)
+        return torch.where(some, torch.where(some, filled, 0.0).softmax(-1), 0.0) * masks.negative

@@ -1,0 +1,90 @@
+"""Noise-contrastive estimation against the memory bank (Gutmann & Hyvärinen 2010, AISTATS;
+Wu et al. 2018, arXiv 1805.01978, eqs. 5 and 7), with uniform noise over the population.
+
+log Z is a constant of the batch: kept by the method's bank and passed in with the pairs, or given
+as a knob; without either it is estimated from the batch's own scores, detached.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from contrastive_core.losses._base import compare, slice_rows
+from contrastive_core.losses._softmax import SoftmaxLoss
+from contrastive_core.registry import knob
+from contrastive_core.similarity import masked_mean
+from contrastive_core.types import Masks, Pairs
+
+__all__ = ["NCE"]
+
+
+@dataclass(frozen=True)
+class NCE(SoftmaxLoss):
+    """L_i = −log σ(ℓ_ip) − Σ_{k∈N(i)} log(1 − σ(ℓ_ik)), ℓ = s/τ − log Z − log(K/N); w_i = 1."""
+
+    title: ClassVar[str] = "NCE"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1805.01978"
+    year: ClassVar[int] = 2010
+    family: ClassVar[str] = "other"
+    formula: ClassVar[str] = (
+        r"L_i = -\log\sigma(\ell_{ip}) - \sum_{k\in N(i)}\log(1-\sigma(\ell_{ik})),\quad "
+        r"\ell_{ij} = \frac{s_{ij}}{\tau} - \log Z - \log\frac{K}{N}"
+    )
+    summary: ClassVar[str] = (
+        "Tell the image's own stored feature from K noise features, one yes-or-no question each. "
+        "It stands in for the full softmax when the bank is too large."
+    )
+
+    temperature: float = knob(0.07, 0.001, 100.0, "Small: only the hardest count.", log=True)
+    log_z: float | None = knob(
+        None, -1000.0, 1000.0, "Log of the normaliser; none: from the method's bank, or the batch."
+    )
+    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+
+    def rows(self, pairs: Pairs) -> Pairs:
+        pairs = super().rows(pairs)
+        log_z = self.log_z if self.log_z is not None else pairs.log_z
+        if log_z is None:
+            log_z = self.estimate_log_z(pairs)
+        return dataclasses.replace(pairs, log_z=log_z)
+
+    def estimate_log_z(self, pairs: Pairs) -> float:
+        """log N + log mean e^{s/τ} over the first 1,024 anchors' scores, detached."""
+        with torch.no_grad():
+            logits = compare(slice_rows(pairs, slice(0, 1024)), self.score) / self.temperature
+            n = self.population(pairs)
+            if logits.numel() == 0:
+                return math.log(n)
+            return math.log(n) + float(logits.flatten().logsumexp(0)) - math.log(logits.numel())
+
+    @staticmethod
+    def population(pairs: Pairs) -> int:
+        """N: how many slots the noise is drawn from."""
+        return pairs.population or max(1, len(pairs.candidates))
+
+    def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
+        masks = pairs.masks()
+        k = masks.negative.sum(-1, keepdim=True).clamp_min(1).to(scores.dtype)  # (n, 1)
+        assert pairs.log_z is not None
+        return scores / self.temperature - pairs.log_z - (k / self.population(pairs)).log()
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        logits = self.logits(scores, pairs)  # (n, w)
+        found = -masked_mean(logsigmoid(logits), masks.positive)
+        rejected = torch.where(masks.negative, logsigmoid(-logits), 0.0).sum(-1)
+        defined = masks.positive.any(-1) & masks.negative.any(-1)
+        return found - rejected, defined.to(scores.dtype)
+
+    def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        probability = self.logits(scores, pairs).sigmoid()
+        return torch.where(masks.positive | masks.negative, probability, 0.0)
+
+    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Any]:
+        return {**super().details(scores, masks, pairs), "log_z": pairs.log_z}

@@ -1,0 +1,52 @@
+"""NT-Xent, the loss of SimCLR (Chen et al. 2020, arXiv 2002.05709, eq. 1).
+
+With more than two views an anchor has several positives: the loss is their mean. `denominator`
+says whether the other positives stand in each one's denominator (`all`) or not (`own_positive`);
+for two views the two are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one, own_positive
+from contrastive_core.registry import knob
+from contrastive_core.types import Masks, Pairs
+
+__all__ = ["NTXent"]
+
+
+@dataclass(frozen=True)
+class NTXent(SoftmaxLoss):
+    """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{a∈A(i)} e^{s_ia/τ}); w_i = 1."""
+
+    title: ClassVar[str] = "NT-Xent"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2002.05709"
+    year: ClassVar[int] = 2020
+    formula: ClassVar[str] = (
+        r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
+        r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
+    )
+    summary: ClassVar[str] = (
+        "The other views of an image must be more similar than everything else in the batch. "
+        "A softmax over the batch, with the temperature deciding how much the hardest count."
+    )
+
+    temperature: float = knob(0.5, 0.001, 100.0, "Small: only the hardest count.", log=True)
+    denominator: str = knob(
+        "all",
+        help="Whether an anchor's other positives stand in each one's denominator.",
+        choices=("all", "own_positive"),
+    )
+    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        logits = scores / self.temperature  # (n, w)
+        formula = all_in_one if self.denominator == "all" else own_positive
+        return formula(logits, masks), masks.positive.any(-1).to(scores.dtype)
+
+    def kernel(self) -> dict[str, Any]:
+        return self._kernel(denominator=self.denominator)

@@ -1,0 +1,68 @@
+"""The contrastive loss on pairs (Chopra et al. 2005; Hadsell et al. 2006, CVPR, eq. 4).
+
+Positives attract like a spring; negatives repel until they are the margin apart:
+∂L/∂x₁ = x₁ − x₂ for a positive, −(ε − D)(x₁ − x₂)/D for a negative inside the margin, 0 at
+D = 0 or D ≥ ε. `hinge="squared_distance"` is the other published form, D² and max(0, ε − D²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._base import Loss
+from contrastive_core.registry import knob
+from contrastive_core.similarity import masked_mean
+from contrastive_core.types import Masks, Pairs
+
+__all__ = ["PairContrastive"]
+
+
+@dataclass(frozen=True)
+class PairContrastive(Loss):
+    """L_i = mean over j ∈ A(i) of ½D² (positive) or ½max(ε − D, 0)² (negative); w_i = |A(i)|."""
+
+    title: ClassVar[str] = "Contrastive (pairs)"
+    paper: ClassVar[str] = "http://yann.lecun.com/exdb/publis/pdf/hadsell-chopra-lecun-06.pdf"
+    year: ClassVar[int] = 2006
+    family: ClassVar[str] = "hinge"
+    score: ClassVar[str] = "distance"
+    formula: ClassVar[str] = (
+        r"L_i = \frac{1}{|A(i)|}\Big(\sum_{p\in P(i)}\tfrac12 D_{ip}^2 + "
+        r"\sum_{k\in N(i)}\tfrac12\max(0,\,\varepsilon-D_{ik})^2\Big)"
+    )
+    summary: ClassVar[str] = (
+        "Pull positives together, push negatives apart until they are the margin away. "
+        "A negative beyond the margin is left alone."
+    )
+
+    margin: float = knob(1.2, 0.0, 10.0, "Distance beyond which a negative is left alone.")
+    hinge: str = knob(
+        "distance",
+        help="½max(ε−D,0)² with ½D², or max(0, ε−D²) with D².",
+        choices=("distance", "squared_distance"),
+    )
+    normalise: bool = knob(False, help="Compare unit rows.")
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        squared = scores.square()  # (n, w)
+        if self.hinge == "distance":
+            near, far = squared / 2, (self.margin - scores).clamp_min(0).square() / 2
+        else:
+            near, far = squared, (self.margin - squared).clamp_min(0)
+        compared = masks.positive | masks.negative
+        value = masked_mean(torch.where(masks.positive, near, far), compared)
+        return value, compared.sum(-1).to(scores.dtype)
+
+    def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        reach = scores if self.hinge == "distance" else scores.square()
+        active = masks.positive | (masks.negative & (reach < self.margin))
+        return active.to(scores.dtype)
+
+    def kernel(self) -> dict[str, Any]:
+        squared = self.hinge == "squared_distance"
+        common = {"family": "hinge", "knob": "margin", "margin": self.margin}
+        return {**common, "form": "pair", "squared": squared}

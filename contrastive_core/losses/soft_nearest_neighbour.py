@@ -1,0 +1,61 @@
+"""Soft nearest neighbour loss (Salakhutdinov & Hinton 2007, AISTATS; Frosst et al. 2019,
+arXiv 1902.01889, eq. 1): how entangled the classes are at scale τ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._softmax import SoftmaxLoss
+from contrastive_core.registry import knob
+from contrastive_core.similarity import masked_logsumexp
+from contrastive_core.types import Masks, Pairs
+
+__all__ = ["SoftNearestNeighbour"]
+
+
+@dataclass(frozen=True)
+class SoftNearestNeighbour(SoftmaxLoss):
+    """L_i = −log(Σ_{j∈P(i)} e^{−f_ij/τ} / Σ_{j∈A(i)} e^{−f_ij/τ}); w_i = 1."""
+
+    title: ClassVar[str] = "Soft nearest neighbour"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1902.01889"
+    year: ClassVar[int] = 2007
+    formula: ClassVar[str] = (
+        r"L_i = -\log\frac{\sum_{j\in P(i)} e^{-f_{ij}/\tau}}{\sum_{j\in A(i)} e^{-f_{ij}/\tau}}"
+    )
+    summary: ClassVar[str] = (
+        "The chance that a neighbour drawn by distance has the same class. "
+        "One near positive is enough: it does not pull a class into one point."
+    )
+
+    temperature: float = knob(1.0, 0.001, 100.0, "Scale of the neighbourhood.", log=True)
+    distance: str = knob(
+        "squared", help="Squared Euclidean, or 1 − cosine.", choices=("squared", "cosine")
+    )
+
+    @property
+    def normalise(self) -> bool:
+        return self.distance == "cosine"
+
+    @property
+    def score(self) -> str:  # type: ignore[override]
+        return "squared_distance" if self.distance == "squared" else "dot"
+
+    def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
+        f = scores if self.distance == "squared" else 1 - scores  # (n, w)
+        return -f / self.temperature
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        logits, some = self.logits(scores, pairs), masks.positive.any(-1)
+        over_all = masked_logsumexp(logits, masks.positive | masks.negative)
+        over_p = masked_logsumexp(logits, masks.positive)
+        value = torch.where(some, over_all, 0.0) - torch.where(some, over_p, 0.0)
+        return value, some.to(scores.dtype)
+
+    def kernel(self) -> dict[str, Any]:
+        return self._kernel(aggregate="sum", sign=-1 if self.distance == "squared" else 1)

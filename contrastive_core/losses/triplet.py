@@ -1,0 +1,115 @@
+"""Triplet loss (Schroff et al. 2015, FaceNet, arXiv 1503.03832, eq. 3) on squared distances.
+
+All triplets are summed exactly in n² log n: an anchor's negatives are sorted once, and a positive
+needs only the number and the sum of those nearer than D² + ε. Sums run in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._base import Loss
+from contrastive_core.registry import knob
+from contrastive_core.types import Masks, Pairs
+
+__all__ = ["Triplet"]
+
+
+@dataclass(frozen=True)
+class Triplet(Loss):
+    """L_i = mean over counted (i, p, k) of max(0, D²_ip − D²_ik + ε); w_i = number counted."""
+
+    title: ClassVar[str] = "Triplet"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1503.03832"
+    year: ClassVar[int] = 2015
+    family: ClassVar[str] = "hinge"
+    score: ClassVar[str] = "squared_distance"
+    formula: ClassVar[str] = (
+        r"L_i = \operatorname{mean}_{(p,k)}\max\big(0,\,D_{ip}^2 - D_{ik}^2 + \varepsilon\big)"
+    )
+    summary: ClassVar[str] = (
+        "A positive must be nearer than every negative by the margin. "
+        "Triplets that already are say nothing more, so mining chooses those that do."
+    )
+
+    margin: float = knob(0.2, 0.0, 4.0, "How much nearer (in squared distance) a positive must be.")
+    mining: str = knob(
+        "all",
+        help="Every triplet; per positive the nearest negative farther than it and inside the "
+        "margin; or farthest positive with nearest negative.",
+        choices=("all", "semi_hard", "hard"),
+    )
+    average: str = knob(
+        "all", help="Mean over all counted triplets, or active ones.", choices=("all", "active")
+    )
+    normalise: bool = knob(True, help="Compare unit rows.")
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        if self.mining == "hard":
+            total, number, active = self._hard(scores, masks)
+        else:
+            total, number, active = self._sorted(scores, masks)
+        weight = number if self.average == "all" else active
+        value = torch.where(weight > 0, total / weight.clamp_min(1), torch.zeros_like(total))
+        return value.to(scores.dtype), weight.to(scores.dtype)
+
+    def _hard(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
+        defined = masks.positive.any(-1) & masks.negative.any(-1)
+        far = d.masked_fill(~masks.positive, -torch.inf).amax(-1)
+        near = d.masked_fill(~masks.negative, torch.inf).amin(-1)
+        far, near = torch.where(defined, far, 0.0), torch.where(defined, near, 0.0)
+        hinge = torch.where(defined, (far - near + self.margin).clamp_min(0), 0.0)
+        return hinge, defined.long(), (hinge > 0).long()
+
+    def _sorted(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
+        d = d.double()  # (n, w)
+        near_first = d.masked_fill(~masks.negative, torch.inf).sort(-1).values
+        finite = torch.where(near_first.isinf(), 0.0, near_first)
+        sums = torch.nn.functional.pad(finite.cumsum(-1), (1, 0))  # (n, w + 1)
+        found = near_first.detach().contiguous()
+        reach = d + self.margin  # (n, w): negatives nearer than this are active
+        if self.mining == "all":
+            upto = torch.searchsorted(found, reach.detach())  # (n, w) active negatives
+            hinges = upto * reach - sums.gather(-1, upto)
+            each = masks.negative.sum(-1, keepdim=True).expand_as(upto)
+        else:  # the nearest negative beyond the positive, shared among ties
+            low = torch.searchsorted(found, d.detach(), right=True)
+            last = found.shape[-1] - 1
+            value = found.gather(-1, low.clamp_max(last))
+            high = torch.searchsorted(found, value, right=True)
+            counted = (low <= last) & (value < reach.detach())
+            number = (high - low).clamp_min(1)
+            mean = (sums.gather(-1, high) - sums.gather(-1, low.clamp_max(last))) / number
+            hinges = torch.where(counted, reach - mean, 0.0)
+            upto = each = counted.long()
+        hinges = torch.where(masks.positive, hinges, 0.0)
+        number, active = (torch.where(masks.positive, c, 0).sum(-1) for c in (each, upto))
+        return hinges.sum(-1), number, active
+
+    def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        """1 for each pair in an active triplet of its anchor."""
+        if not masks.positive.shape[-1]:
+            return torch.zeros_like(scores)
+        leaf = scores.detach().clone().requires_grad_()
+        with torch.enable_grad():
+            value, _ = self.per_anchor(leaf, masks, pairs)
+            (grad,) = torch.autograd.grad(value.sum(), leaf)
+        return (grad != 0).to(scores.dtype)
+
+    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Any]:
+        """Triplets of each anchor: active, and of these semi-hard and hard; (n) each."""
+        negatives = scores.double().masked_fill(~masks.negative, torch.inf).sort(-1).values
+        d = scores.double()
+        inside = torch.searchsorted(negatives, d + self.margin)
+        hard = torch.searchsorted(negatives, d, right=True)
+        active, hard = (torch.where(masks.positive, c, 0).sum(-1) for c in (inside, hard))
+        hard = torch.minimum(hard, active)
+        return {"active": active, "hard": hard, "semi_hard": active - hard}
+
+    def kernel(self) -> dict[str, Any]:
+        common = {"family": "hinge", "knob": "margin", "margin": self.margin, "form": "triplet"}
+        return {**common, "mining": self.mining, "average": self.average}
