@@ -25,6 +25,8 @@ from contrastive_core.types import NO_GROUP, NO_ROW, LossOutput, Pairs
 __all__ = [
     "SyncBatchNorm",
     "World",
+    "alone",
+    "anyone",
     "differing",
     "everyone",
     "gather",
@@ -72,6 +74,7 @@ def leave() -> None:
 
 
 def alone() -> bool:
+    """Whether there is no other process."""
     return not dist.is_initialized() or dist.get_world_size() == 1
 
 
@@ -114,6 +117,16 @@ def everyone(value: Any) -> list[Any]:
     found: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(found, value)
     return found
+
+
+def anyone(flag: bool) -> bool:
+    """Whether the flag is set on any process: one small message, fit for every step."""
+    if alone():
+        return flag
+    cuda = dist.get_backend() == "nccl"
+    raised = torch.tensor([float(flag)], device="cuda" if cuda else "cpu")
+    dist.all_reduce(raised)
+    return bool(raised > 0)
 
 
 class _Total(torch.autograd.Function):

@@ -6,7 +6,6 @@ disk), always with its reason and with the last good state to go on from.
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import math
 import signal
@@ -48,7 +47,7 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
     try:
         with run.lock() if p.world.first else nullcontext(), _stop_signals() as stop:
             status = _loop(p, run, log, stop, resume)
-    except (CannotGoOn, OSError, torch.OutOfMemoryError) as error:
+    except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
         reason = _reason(error, p)
         log.status("failed", reason)
         raise CannotGoOn(reason) from error
@@ -73,9 +72,7 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
             batch = p.batch(index)
             with autocast(p.device, bool(config.amp)):
                 pairs = forward(batch, p.generator)
-            pairs = distributed.global_pairs(_in_float32(pairs), by_label=method.needs_labels)
-            if place.step == 0 and (problem := p.loss.check(pairs)):
-                raise CannotGoOn(problem)
+            pairs = distributed.global_pairs(pairs, by_label=method.needs_labels)
             output = p.loss(pairs)
             value = distributed.local_value(output)
             optimizer.zero_grad(set_to_none=True)
@@ -100,17 +97,14 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
                     grad_norm=float(norm),
                     n_valid=output.n_valid,
                 )
-            if place.batch < steps and any(distributed.everyone(stop.is_set())):
+            if place.batch < steps and distributed.anyone(stop.is_set()):
                 _save(p, run, place)
                 return "stopped"
         alike = _after_epoch(p, run, log, place, pairs, alike)
         place = place.after_epoch()
-        stopped = place.epoch < config.epochs and any(distributed.everyone(stop.is_set()))
-        if (
-            stopped
-            or place.epoch == config.epochs
-            or time.monotonic() - saved > config.save_seconds
-        ):
+        stopped = place.epoch < config.epochs and distributed.anyone(stop.is_set())
+        due = time.monotonic() - saved > config.save_seconds or place.epoch == config.epochs
+        if distributed.anyone(due or stopped):
             _save(p, run, place)
             saved = time.monotonic()
         if stopped:
@@ -220,18 +214,8 @@ def _fitting(p: Prepared) -> int:
             batch = p.batch(p.plan(0)[0][:size])
             with autocast(p.device, bool(p.config.amp)):
                 pairs = p.method.pairs(batch, p.generator)
-            p.loss(_in_float32(pairs)).value.backward()
+            p.loss(pairs).value.backward()
             return size
         except torch.OutOfMemoryError:
             size //= 2
     return 0
-
-
-def _in_float32(pairs: Pairs) -> Pairs:
-    """Pairs for the loss, which is computed outside autocast; rows that were one stay one."""
-    if pairs.anchors.dtype not in (torch.bfloat16, torch.float16):
-        return pairs
-    anchors = pairs.anchors.float()
-    same = pairs.candidates is pairs.anchors
-    candidates = anchors if same else pairs.candidates.float()
-    return dataclasses.replace(pairs, anchors=anchors, candidates=candidates)

@@ -13,7 +13,7 @@ import torch
 import torch.multiprocessing as mp
 from torch import nn
 
-from contrastive_core import distributed, pairs
+from contrastive_core import distributed, losses, pairs
 from contrastive_core.distributed import World
 from contrastive_core.types import LossOutput, Pairs
 
@@ -107,6 +107,50 @@ def step(world: World) -> dict:
     net = {"w": torch.tensor([1.0 + world.rank]), "same": torch.ones(2)}
     found["differing"] = distributed.differing(net)
     return found
+
+
+def every_loss(world: World) -> dict:
+    """Value and gradient of every registered loss, on rows that this process has a share of."""
+    mine, found = distributed.share(torch.arange(ROWS), world), {}
+    for name in losses.names():
+        for dtype in (torch.float64, torch.float32):
+            torch.manual_seed(1)
+            z = torch.randn(ROWS, 2, 5, dtype=torch.float64)
+            bank = torch.nn.functional.normalize(torch.randn(20, 5, dtype=torch.float64), dim=1)
+            z, bank = z.to(dtype).requires_grad_(), bank.to(dtype)
+            loss = losses.create(name)
+            made = pairs.from_views(z[mine], LABELS[mine])
+            if loss.check(made):
+                made = pairs.from_views(z[mine])
+                by_label = False
+            else:
+                by_label = True
+            if loss.check(made) or name in ("nce", "instance_softmax"):
+                noise = (
+                    (torch.arange(ROWS)[:, None] + torch.arange(1, 6)) % 20
+                    if name == "nce"
+                    else None
+                )
+                noise = None if noise is None else noise[mine]
+                made = pairs.from_bank(z[mine, 0], mine, bank, noise, log_z=3.0)
+            made = distributed.global_pairs(made, by_label)
+            value = distributed.local_value(loss(made))
+            value.backward()
+            assert z.grad is not None
+            found[name, str(dtype)] = distributed.total(value.detach()), distributed.total(z.grad)
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+def test_every_loss_equals_one_process(size: int, tmp_path: Path) -> None:
+    alone = every_loss(World())
+    for found in spread("every_loss", size, tmp_path):
+        for (name, dtype), (value, gradient) in alone.items():
+            within = 1e-10 if dtype == "torch.float64" else 1e-5
+            got, grad = found[name, dtype]
+            assert (got - value).abs() <= within * max(1, value.abs()), name
+            scale = gradient.abs().max().clamp(min=1)
+            assert (grad - gradient).abs().max() <= within * scale, name
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
