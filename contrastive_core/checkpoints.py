@@ -1,0 +1,96 @@
+"""What a run keeps of its model: states to go on from, and weights to use. safetensors and JSON.
+
+A state is a pair of files and a manifest with their hashes, written last; the last two are kept,
+so a damaged or half-written one leaves the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from contrastive_core import store
+from contrastive_core.runs import Run
+
+__all__ = ["load_state", "load_weights", "save_state", "save_weights", "weights_hash"]
+
+KEPT = 2
+
+
+def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
+    """Keep all that a resume needs. Raises OSError on a full disk; the states before stay."""
+    folder = run.path / "state"
+    number = max([_number(p) for p in folder.glob("*.json")], default=0) + 1
+    data = save(_contiguous(tensors))
+    store.write_bytes(folder / f"{number:06d}.safetensors", data)
+    manifest = {"sha256": hashlib.sha256(data).hexdigest(), "plain": plain}
+    store.write_json(folder / f"{number:06d}.json", manifest)
+    for path in sorted(folder.glob("*.json"))[:-KEPT]:
+        path.unlink(missing_ok=True)
+        path.with_suffix(".safetensors").unlink(missing_ok=True)
+
+
+def load_state(run: Run) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The newest state that is whole. Raises ValueError when there is none."""
+    damaged = []
+    for path in sorted((run.path / "state").glob("*.json"), reverse=True):
+        try:
+            manifest = store.read_json(path)
+            data = path.with_suffix(".safetensors").read_bytes()
+            if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
+                raise store.Damaged(f"{path.with_suffix('.safetensors')} is damaged")
+            return load(data), manifest["plain"]
+        except (store.Damaged, OSError, KeyError, TypeError, SafetensorError):
+            damaged.append(path.name)
+    what = f"its states are damaged ({', '.join(damaged)})" if damaged else "it has no saved state"
+    raise ValueError(f"{run.name} cannot go on: {what}; train it again from the start")
+
+
+def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> None:
+    """Write `weights.safetensors`, in float16 if `half`."""
+    tensors = {
+        k: v.half() if half and v.is_floating_point() else v for k, v in _contiguous(state).items()
+    }
+    store.write_bytes(weights_path(run), save(tensors))
+
+
+def load_weights(run: Run) -> dict[str, Tensor]:
+    """Weights in float32. Raises Damaged, or ValueError when the run has none yet."""
+    path = weights_path(run)
+    try:
+        found = load(path.read_bytes())
+    except FileNotFoundError:
+        raise ValueError(f"{run.name} has no weights yet") from None
+    except SafetensorError as error:
+        raise store.Damaged(f"{path} is damaged: {error}") from None
+    return {k: v.float() if v.dtype == torch.float16 else v for k, v in found.items()}
+
+
+def weights_hash(run: Run) -> str:
+    """SHA-256 of the weights' file. Raises ValueError when the run has none yet."""
+    try:
+        return store.sha256_file(weights_path(run))
+    except FileNotFoundError:
+        raise ValueError(f"{run.name} has no weights yet") from None
+
+
+def weights_path(run: Run) -> Path:
+    return run.path / "weights.safetensors"
+
+
+def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Own, dense memory for each: safetensors refuses shared storage and strides."""
+    return {
+        k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()
+    }
+
+
+def _number(path: Path) -> int:
+    return int(path.stem) if path.stem.isdigit() else 0

@@ -1,0 +1,305 @@
+"""A run is a folder that a person can read: settings, status, metrics, states, snapshots.
+
+    run.json        what was asked: settings, seed, data fingerprint, versions (never changes)
+    status.json     how it stands: queued, running, done, stopped or failed, and why
+    metrics.jsonl   a line per step and per epoch
+    state/          all that a resume needs        weights.safetensors   the model
+    snapshots/      the fixed sample's embedding   embeddings/           whole splits, cached
+    evaluation.json scores                         meta.json             title, note, tags
+
+Users' runs live in `runs_home()`, shipped ones, which nobody writes to, in `SHIPPED`. Torch-free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import store
+
+__all__ = ["BadName", "NoSuchRun", "Run", "create", "list_runs", "load", "runs_home"]
+
+ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = ROOT / "checkpoints" / "shipped"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
+
+
+class BadName(ValueError):
+    """A run name that is not one plain file name."""
+
+
+class NoSuchRun(ValueError):
+    """There is no run of that name; the message lists some that exist."""
+
+
+def runs_home() -> Path:
+    """Where users' runs live: $CONTRASTIVE_LAB_RUNS, or `checkpoints/runs`."""
+    return Path(os.environ.get("CONTRASTIVE_LAB_RUNS") or ROOT / "checkpoints" / "runs")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder. Reading is cheap; nothing is kept in memory but the manifest."""
+
+    path: Path
+    manifest: dict[str, Any] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def shipped(self) -> bool:
+        return self.path.parent == SHIPPED
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return dict(self.manifest.get("config", {}))
+
+    # --- status ---
+
+    def status(self) -> dict[str, Any]:
+        """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
+        while it was running is `failed`."""
+        try:
+            found = dict(store.read_json(self.path / "status.json"))
+        except FileNotFoundError:
+            return {"status": "queued", "reason": ""}
+        except (store.Damaged, ValueError, TypeError) as error:
+            return {"status": "failed", "reason": str(error)}
+        if found.get("status") == "running" and not self.is_alive():
+            found["status"] = "failed"
+            found["reason"] = "its process ended without a word; Resume goes on from its last state"
+        return found
+
+    def set_status(self, status: str, reason: str = "", **values: Any) -> None:
+        """Write how the run stands. Other values of before are kept."""
+        before: dict[str, Any] = {}
+        with contextlib.suppress(FileNotFoundError, store.Damaged):
+            before = store.read_json(self.path / "status.json")
+        now = {"status": status, "reason": reason, "pid": os.getpid(), "updated": time.time()}
+        store.write_json(self.path / "status.json", {**before, **now, **values})
+
+    def is_alive(self) -> bool:
+        """Whether a living process works on the run."""
+        return store.lock_holder(self.path / "lock") is not None
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from the run while inside. Raises store.Locked."""
+        with store.lock(self.path / "lock"):
+            yield
+
+    # --- metrics and snapshots ---
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All lines written so far."""
+        return store.read_lines(self.path / "metrics.jsonl")
+
+    def append_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
+        store.append_lines(self.path / "metrics.jsonl", lines)
+
+    def cut_metrics(self, step: int) -> None:
+        """Drop lines after `step`, and snapshots after the last whole epoch left."""
+        lines = self.metrics()
+        kept = [line for line in lines if line.get("step", 0) <= step]
+        if len(kept) < len(lines):
+            text = "".join(json.dumps(line) + "\n" for line in kept)
+            store.write_bytes(self.path / "metrics.jsonl", text.encode())
+        last = max((x["epoch"] for x in kept if "images_per_s" not in x), default=0)
+        for epoch, path in self._snapshot_files():
+            if epoch > last:
+                path.unlink(missing_ok=True)
+
+    def save_snapshot(
+        self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray
+    ) -> None:
+        """Keep the embedding of the fixed sample after `epoch`, in float16."""
+        store.write_npz(
+            self.path / "snapshots" / f"epoch-{epoch:04d}.npz",
+            index=index,
+            labels=labels,
+            h=h.astype(np.float16),
+            z=z.astype(np.float16),
+        )
+
+    def snapshots(self) -> list[int]:
+        """Epochs of which there is a snapshot, rising."""
+        return [epoch for epoch, _ in self._snapshot_files()]
+
+    def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
+        """`index`, `labels`, `h`, `z` (float32) of one epoch. Raises store.Damaged."""
+        found = store.read_npz(self.path / "snapshots" / f"epoch-{epoch:04d}.npz")
+        return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in found.items()}
+
+    def _snapshot_files(self) -> list[tuple[int, Path]]:
+        files = (self.path / "snapshots").glob("epoch-*.npz")
+        return sorted((int(p.stem.removeprefix("epoch-")), p) for p in files)
+
+    # --- title, note, tags ---
+
+    def meta(self) -> dict[str, Any]:
+        """What a person wrote about the run: `title`, `note`, `tags`."""
+        with contextlib.suppress(FileNotFoundError, store.Damaged):
+            return dict(store.read_json(self.path / "meta.json"))
+        return {}
+
+    def set_meta(self, **values: Any) -> None:
+        store.write_json(self.path / "meta.json", {**self.meta(), **values})
+
+
+# --- all runs ----------------------------------------------------------------------------------
+
+
+def checked_name(name: str) -> str:
+    """The name, if it is one plain file name. Raises BadName."""
+    if not NAME.fullmatch(name) or name.endswith(".part"):
+        raise BadName(
+            f"a run's name has up to 64 letters, digits, dots, dashes or underscores and starts "
+            f"with a letter or digit; got {name!r}"
+        )
+    return name
+
+
+def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **more: Any) -> Run:
+    """Make a run's folder with its manifest. Without a name one is made from the settings.
+
+    Raises: BadName; FileExistsError when the name is taken.
+    """
+    home = runs_home()
+    name = checked_name(name) if name else _free_name(home, config)
+    path = home / name
+    if path.exists() or (SHIPPED / name).exists():
+        raise FileExistsError(f"there is a run {name!r} already; choose another name, or --resume")
+    manifest = {
+        "id": secrets.token_hex(8),
+        "name": name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "method": config.get("method"),
+        "loss": config.get("loss"),
+        "dataset": config.get("dataset"),
+        "data_fingerprint": fingerprint,
+        "seed": config.get("seed"),
+        "config": config,
+        "threads": config.get("threads"),
+        "versions": {p: _version(p) for p in PACKAGES} | {"python": platform.python_version()},
+        "git_commit": _git_commit(),
+        **more,
+    }
+    path.mkdir(parents=True)
+    store.write_json(path / "run.json", manifest)
+    return Run(path, manifest)
+
+
+def load(name: str) -> Run:
+    """The run of that name, the user's or a shipped one. Raises BadName, NoSuchRun, Damaged."""
+    checked_name(name)
+    for home in (runs_home(), SHIPPED):
+        if (home / name / "run.json").is_file():
+            manifest = store.read_json(home / name / "run.json")
+            if not isinstance(manifest, dict):
+                raise store.Damaged(f"{home / name / 'run.json'} is damaged: not an object")
+            return Run(home / name, manifest)
+    known = [run.name for run in list_runs()]
+    hint = f"known: {', '.join(known[:20])}" if known else "there are none yet"
+    raise NoSuchRun(f"no run {name!r}; {hint}")
+
+
+def list_runs() -> list[Run]:
+    """All runs, the users' newest first, then the shipped. A damaged one is left out."""
+    found = []
+    for home in (runs_home(), SHIPPED):
+        here = []
+        for path in sorted(home.glob("*/run.json")):
+            with contextlib.suppress(store.Damaged, OSError):
+                manifest = store.read_json(path)
+                if isinstance(manifest, dict) and NAME.fullmatch(path.parent.name):
+                    here.append(Run(path.parent, manifest))
+        found += sorted(here, key=lambda r: str(r.manifest.get("created")), reverse=home != SHIPPED)
+    return found
+
+
+def delete(name: str) -> Path:
+    """Move a user's run to the bin; returns where it lies. Raises ValueError for a shipped run,
+    or one at work."""
+    run = load(name)
+    if run.shipped:
+        raise ValueError(f"{name} is shipped with the project and stays")
+    if run.is_alive():
+        raise ValueError(f"{name} is at work; stop it first")
+    bin_ = runs_home() / ".bin" / f"{name}-{secrets.token_hex(4)}"
+    bin_.parent.mkdir(exist_ok=True)
+    os.replace(run.path, bin_)
+    return bin_
+
+
+def restore(binned: Path) -> Run:
+    """Bring a deleted run back under its name. Raises FileExistsError when that is taken."""
+    name = binned.name.rsplit("-", 1)[0]
+    if (runs_home() / name).exists():
+        raise FileExistsError(f"there is a run {name!r} already")
+    os.replace(binned, runs_home() / name)
+    return load(name)
+
+
+def rename(name: str, new: str) -> Run:
+    """Give a user's run another name. Raises as `create` and `delete` do."""
+    run = load(name)
+    checked_name(new)
+    if run.shipped or run.is_alive():
+        raise ValueError(f"{name} is {'shipped' if run.shipped else 'at work'} and keeps its name")
+    if (runs_home() / new).exists() or (SHIPPED / new).exists():
+        raise FileExistsError(f"there is a run {new!r} already")
+    os.replace(run.path, runs_home() / new)
+    store.write_json(runs_home() / new / "run.json", {**run.manifest, "name": new})
+    return load(new)
+
+
+def empty_bin() -> None:
+    """Remove what was deleted for good."""
+    shutil.rmtree(runs_home() / ".bin", ignore_errors=True)
+
+
+def _free_name(home: Path, config: dict[str, Any]) -> str:
+    data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
+    stem = f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}"
+    for number in range(1, 100_000):
+        name = stem if number == 1 else f"{stem}-{number}"
+        if not (home / name).exists() and not (SHIPPED / name).exists():
+            return name
+    raise FileExistsError(f"too many runs named {stem}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    if not (ROOT / ".git").exists():
+        return None
+    try:
+        command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()
