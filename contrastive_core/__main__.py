@@ -83,6 +83,7 @@ def _add_train(train: argparse.ArgumentParser) -> None:
     train.add_argument("--exclude", metavar="FILE", help="ids of samples to leave out")
     train.add_argument("--relabel", metavar="FILE", help="CSV or JSON of ids and their classes")
     train.add_argument("--root", metavar="FOLDER", help="where downloaded data sets lie")
+    train.add_argument("--download", action="store_true", help="fetch the data set if missing")
     train.add_argument(
         "--set",
         action="append",

@@ -29,6 +29,9 @@ def do_train(args: Namespace) -> int | None:
     run = None
     try:
         config, run = _config_and_run(args)
+        if args.download and world.first:
+            data.load(config.dataset, "train", config.root, download=True)
+        distributed.everyone(None)  # the others wait until the data are there
         prepared = prepare(config, world)
         if run is None:
             run = _create(args, prepared)
@@ -71,6 +74,8 @@ def _config_and_run(args: Namespace) -> tuple[Any, Any]:
     from contrastive_core import runs
     from contrastive_core.config import BadSetting, TrainConfig, from_dict, with_settings
 
+    if args.run:
+        runs.checked_name(args.run)
     if args.resume:
         if not args.run:
             raise BadSetting("--resume needs --run NAME, the run to go on with")

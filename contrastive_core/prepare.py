@@ -46,8 +46,7 @@ class Prepared:
     sample: Sample
     device: torch.device
     world: World
-    images: Tensor  # all images (n, c, h, w) uint8, on the device where they fit
-    labels: Tensor
+    images: Tensor | None  # all images (n, c, h, w) uint8 on the device, where they fit
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Index arrays of an epoch's batches, alike on every process."""
@@ -57,10 +56,14 @@ class Prepared:
 
     def batch(self, index: np.ndarray) -> Batch:
         """This process's share of the batch at `index`, on the device."""
-        rows = distributed.share(torch.from_numpy(index), self.world)
-        at = rows.to(self.images.device)
-        images = self.images[at].to(self.device, non_blocking=True)
-        return Batch(images, self.labels[at].to(self.device), rows.to(self.device))
+        mine = distributed.share(torch.from_numpy(index), self.world)
+        rows = mine.to(self.device)
+        if self.images is not None:
+            images = self.images[rows]
+        else:
+            images = torch.from_numpy(self.dataset.images[mine.numpy()]).to(self.device)
+        labels = torch.from_numpy(self.dataset.labels[mine.numpy()]).to(self.device)
+        return Batch(images, labels, rows)
 
 
 def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
@@ -88,7 +91,6 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
         config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum
     )
     generator = torch.Generator().manual_seed(config.seed * 1000 + world.rank)
-    images, labels = _tensors(dataset, device)
     return Prepared(
         config,
         reasons,
@@ -100,8 +102,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
         fixed_sample(dataset.images, dataset.labels, config.sample, device),
         device,
         world,
-        images,
-        labels,
+        _on_device(dataset, device),
     )
 
 
@@ -215,9 +216,8 @@ def _wants_cuda(config: TrainConfig, world: World) -> bool:
     return world.size > 1 and config.device in ("auto", "cuda") and torch.cuda.is_available()
 
 
-def _tensors(dataset: Dataset, device: torch.device) -> tuple[Tensor, Tensor]:
-    images = torch.from_numpy(np.asarray(dataset.images))
-    labels = torch.from_numpy(dataset.labels)
-    if device.type != "cpu" and images.numel() <= ON_DEVICE:
-        return images.to(device), labels.to(device)
-    return images, labels
+def _on_device(dataset: Dataset, device: torch.device) -> Tensor | None:
+    """All images on the GPU if they are few; on the CPU the memory map is as good."""
+    if device.type == "cpu" or dataset.images.size > ON_DEVICE:
+        return None
+    return torch.from_numpy(np.array(dataset.images)).to(device)
