@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import sys
 import time
 from argparse import Namespace
@@ -20,21 +21,23 @@ def do_train(args: Namespace) -> int | None:
     """Train a new run, or go on with an old one."""
     import torch
 
-    from contrastive_core import distributed
+    from contrastive_core import data, distributed, runs
     from contrastive_core.prepare import prepare
     from contrastive_core.train import train
 
     cuda = torch.cuda.is_available() and args.device.split(":")[0] in ("auto", "cuda")
     world = distributed.join(cuda)
-    run = None
     try:
         config, run = _config_and_run(args)
         if args.download and world.first:
             data.load(config.dataset, "train", config.root, download=True)
         distributed.everyone(None)  # the others wait until the data are there
         prepared = prepare(config, world)
-        if run is None:
-            run = _create(args, prepared)
+        if run is None and world.first:
+            fingerprint = prepared.dataset.fingerprint
+            run = runs.create(args.run, prepared.config.to_dict(), fingerprint, **_more(prepared))
+        name = distributed.everyone(None if run is None else run.name)[0]
+        run = run or runs.load(name)
         progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
         status = train(prepared, run, args.resume, progress)
         progress.close()
@@ -89,10 +92,18 @@ def _config_and_run(args: Namespace) -> tuple[Any, Any]:
     return with_settings(TrainConfig(**given, device=args.device), args.set), None
 
 
-def _create(args: Namespace, p: Any) -> Any:
-    from contrastive_core import runs
+def _more(p: Any) -> dict[str, Any]:
+    """What else the manifest tells: the device, the processes, and why the defaults are so."""
+    from contrastive_core.device import describe
 
-    return runs.create(args.run, p.config.to_dict(), fingerprint=p.dataset.fingerprint)
+    command = " ".join(["python -m contrastive_core", *map(shlex.quote, sys.argv[1:])])
+    return {
+        "device": describe(p.device),
+        "processes": p.world.size,
+        "reasons": p.reasons,
+        "classes": list(p.dataset.classes),
+        "command": command,
+    }
 
 
 class Progress:

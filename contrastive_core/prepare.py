@@ -83,9 +83,10 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     if config.channels_last and device.type != "mps":
         channels_last(method)
     _refuse(config, dataset)
-    method = distributed.synchronise_norms(method)  # type: ignore[assignment]
+    distributed.synchronise_norms(method)
+    method.gather = distributed.gather
+    method.loss = losses.create(config.loss or "", **config.loss_knobs)
     assert config.lr is not None
-    assert config.loss is not None
     assert config.optimizer is not None
     optimizer = create_optimizer(
         config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum
@@ -96,7 +97,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
         reasons,
         dataset,
         method,
-        losses.create(config.loss, **config.loss_knobs),
+        method.loss,
         optimizer,
         generator,
         fixed_sample(dataset.images, dataset.labels, config.sample, device),

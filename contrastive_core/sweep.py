@@ -203,13 +203,17 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print) -> list[dict[
         report(f"[{i + 1}/{len(cells)}] {cell.run}{about}")
         resume = [] if found == "waiting" else ["--resume"]
         argv = cell.argv() if not resume else ["train", "--run", cell.run, "--resume"]
-        code = subprocess.run([sys.executable, "-m", "contrastive_core", *argv]).returncode
+        code = _train(argv)
         if code:
             report(f"{cell.run} ended with exit status {code}; going on with the next cell")
         elif {r["run"]: r["status"] for r in status(sweep)}[cell.run] == "stopped":
             report("stopped; run the sweep again to go on")
             break
     return status(sweep)
+
+
+def _train(argv: list[str]) -> int:
+    return subprocess.run([sys.executable, "-m", "contrastive_core", *argv]).returncode
 
 
 def _plain(value: Any) -> str:

@@ -1,0 +1,129 @@
+"""Sweep files: every cell is an ordinary run, and a sweep goes on where it was cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contrastive_core import runs, sweep
+from contrastive_core.config import BadSetting
+
+TEXT = """
+name = "tau"
+seeds = [0, 1]
+form = "line"
+
+[base]
+method = "simclr"
+epochs = 1
+batch_size = 128
+
+[[axes]]
+key = "loss.temperature"
+values = [0.1, 0.5]
+
+[[axes]]
+name = "head"
+values = [
+  { label = "none", set = { "method.head" = "none" } },
+  { label = "deep / wide", set = { "method.head" = "nonlinear", lr = 0.01 } },
+]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tau.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_cells_are_the_product_of_axes_and_seeds(file: Path) -> None:
+    found = sweep.load(file)
+    cells = found.cells()
+    assert len(cells) == 8
+    assert [c.seed for c in cells] == [0] * 4 + [1] * 4
+    assert cells[1].run == "tau-0.1-deep_wide-s0"
+    assert cells[1].at == {"loss.temperature": "0.1", "head": "deep / wide"}
+    argv = cells[1].argv()
+    assert argv[:5] == ["train", "--run", "tau-0.1-deep_wide-s0", "--seed", "0"]
+    for part in ("--method simclr", "--epochs 1", "--set batch_size=128", "--set lr=0.01"):
+        assert part in " ".join(argv)
+    assert "--set loss.temperature=0.1 --set method.head=nonlinear" in " ".join(argv)
+
+
+def test_it_goes_on_where_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Done cells are left alone, stopped ones resumed, failed ones passed over; in order."""
+    calls = []
+
+    def fake(argv: list[str]) -> int:
+        name = argv[argv.index("--run") + 1]
+        calls.append((name, "--resume" in argv))
+        run = runs.load(name) if "--resume" in argv else runs.create(name, {"method": "simclr"})
+        if len(calls) == 2:
+            run.set_status("failed", reason="no memory")
+            return 1
+        if len(calls) == 4:
+            run.set_status("stopped")
+            return 0
+        run.append_metrics([{"epoch": 1, "step": 5, "loss": 1.0, "seconds": 3.0, "knn": 0.5}])
+        run.set_status("done")
+        return 0
+
+    monkeypatch.setattr(sweep, "_train", fake)
+    found, told = sweep.load(file), []
+    assert sweep.estimate(found) is None
+    rows = sweep.run_sweep(found, told.append)
+    assert [r["status"] for r in rows] == ["done", "failed", "done", "stopped"] + ["waiting"] * 4
+    assert rows[0]["knn"] == 0.5
+    assert sweep.estimate(found) == pytest.approx(3.0 * 6)
+    assert "stopped" in told[-1]
+    rows = sweep.run_sweep(found, told.append)
+    assert [r["status"] for r in rows] == ["done"] * 8
+    assert calls[4] == ("tau-0.1-deep_wide-s0", True)
+    assert calls[5] == (calls[3][0], True)
+    assert len(calls) == 4 + 6
+    sweep.run_sweep(found, told.append)
+    assert len(calls) == 10
+
+
+def test_a_budget_ends_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("budget_hours = 1e-9\n" + TEXT)
+    monkeypatch.setattr(sweep, "_train", lambda argv: pytest.fail("started a cell"))
+    told: list[str] = []
+    sweep.run_sweep(sweep.load(file), told.append)
+    assert "used up" in told[0]
+
+
+def test_own_names(file: Path) -> None:
+    file.write_text(TEXT.replace("seeds = [0, 1]", "seeds = [3]\nnames = { 0_1-none = 'x' }"))
+    assert sweep.load(file).cells()[0].run.startswith("tau")
+    text = TEXT.replace("seeds = [0, 1]", 'names = { "0.1-none" = "best" }')
+    file.write_text(text)
+    assert sweep.load(file).cells()[0].run == "best"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("seeds", "seed", "unknown key 'seed'"),
+        ('"line"', '"pie"', "form must be one of"),
+        ("values = [0.1, 0.5]", "values = []", "list of values"),
+        ("loss.temperature", "speed", "unknown setting 'speed'"),
+        ("epochs = 1", 'epochs = "many"', "epochs"),
+        ("label =", "title =", "label and set"),
+        ("0.5", "0.1", "same run name"),
+        ("[base]", "[base", "cannot read"),
+    ],
+)
+def test_a_bad_file_says_so(file: Path, old: str, new: str, sentence: str) -> None:
+    file.write_text(TEXT.replace(old, new, 1))
+    with pytest.raises(BadSetting, match=sentence):
+        sweep.load(file)
+
+
+def test_the_shipped_sweeps_can_be_read() -> None:
+    root = Path(__file__).resolve().parents[1]
+    for path in (root / "checkpoints").glob("*.toml"):
+        assert sweep.load(path).cells(), path.name
