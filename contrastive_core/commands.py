@@ -14,7 +14,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["do_list", "do_train"]
+__all__ = ["do_list", "do_sweep", "do_train", "do_verify"]
 
 
 def do_train(args: Namespace) -> int | None:
@@ -67,6 +67,35 @@ def do_list(args: Namespace) -> None:
         for r in found
     ] or ["no runs yet: python -m contrastive_core train --method simclr --dataset digits"]
     _say(args, {"runs": found, **names}, "\n".join(lines))
+
+
+def do_sweep(args: Namespace) -> None:
+    """Train the cells of a sweep file that are not done yet."""
+    from contrastive_core import sweep
+
+    found = sweep.load(args.file)
+    seconds = sweep.estimate(found)
+    about = "" if seconds is None else f", about {seconds / 60:.0f} min"
+    left = sum(row["status"] != "done" for row in sweep.status(found))
+    sys.stderr.write(f"{found.title}: {left} of {len(found.cells())} cells to train{about}\n")
+    if args.dry_run:
+        rows = sweep.status(found)
+    else:
+        rows = sweep.run_sweep(found, lambda text: print(text, file=sys.stderr, flush=True))
+    shown = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in rows]
+    lines = [f"{r['status']:<8} {r['run']}{_score(r)}" for r in shown]
+    _say(args, {"sweep": found.name, "form": found.form, "cells": shown}, "\n".join(lines))
+
+
+def do_verify(args: Namespace) -> int:
+    """Read every file of the runs and check what carries a hash; 1 if something is damaged."""
+    from contrastive_core import checkpoints, runs
+
+    chosen = [runs.load(name) for name in args.runs] or runs.list_runs()
+    found = {run.name: checkpoints.verify(run) for run in chosen}
+    lines = [f"{name}: {'; '.join(bad) if bad else 'whole'}" for name, bad in found.items()]
+    _say(args, {"runs": found}, "\n".join(lines) or "no runs yet")
+    return int(any(found.values()))
 
 
 # --- train's parts -----------------------------------------------------------------------------
@@ -142,6 +171,10 @@ def _last(run: Any) -> dict[str, Any]:
     """The last epoch's scores."""
     lines = [line for line in run.metrics() if "knn" in line or "alignment" in line]
     return lines[-1] if lines else {}
+
+
+def _score(row: dict[str, Any]) -> str:
+    return f"  kNN within train {100 * row['knn']:.1f} %" if "knn" in row else ""
 
 
 def _row(run: Any) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""The command line: one clear line for every error, JSON for programs, the same names as DESIGN."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from contrastive_core import runs
+from contrastive_core.__main__ import main, parser
+
+COMMANDS = "train embed evaluate project samples compare import sweep list verify".split()
+QUICK = ["--epochs", "1", "--device", "cpu", "--set", "batch_size=256", "--set", "threads=2"]
+
+
+def says(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:
+    """Run a command that must succeed; returns its JSON."""
+    status = main([*argv, "--json"])
+    out = capsys.readouterr()
+    assert status == 0, out.err
+    return json.loads(out.out)
+
+
+def fails(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Run a command that must fail with one line on standard error; returns the line."""
+    try:
+        status = main(list(argv))
+    except SystemExit as exit:
+        status = exit.code
+    out = capsys.readouterr()
+    assert status not in (0, None)
+    assert out.out == ""
+    lines = out.err.strip().splitlines()
+    assert len(lines) == 1, out.err
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        parser().parse_args([command, "--help"])
+    assert exit.value.code == 0
+    assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        ([], "COMMAND"),
+        (["fly"], "invalid choice"),
+        (["train", "--method", "byol"], "unknown method 'byol'; known:"),
+        (["train", "--dataset", "letters"], "known"),
+        (["train", "--run", "../x", *QUICK], "name"),
+        (["train", "--resume"], "needs --run NAME"),
+        (["train", "--resume", "--run", "nobody"], "nobody"),
+        (["train", "--set", "lr"], "key=value"),
+        (["train", "--set", "colour=3"], "unknown setting"),
+        (["train", "--device", "tpu"], "unknown device"),
+        (["train", "--set", "batch_size=9999"], "larger than the 1437"),
+        (["sweep", "nothing.toml"], "cannot read nothing.toml"),
+    ],
+)
+def test_errors_are_one_line(
+    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sentence in fails(capsys, *argv)
+
+
+def test_debug_shows_the_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--method", "byol", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_train_and_list(capsys: pytest.CaptureFixture[str]) -> None:
+    made = says(capsys, "train", "--method", "sup_con", "--run", "mine", *QUICK)
+    assert made["run"] == "mine"
+    assert made["status"] == "done"
+    assert 0 < made["knn"] <= 1
+    found = says(capsys, "list")
+    assert "mine" in [row["run"] for row in found["runs"]]
+    assert "nt_xent" in found["losses"]
+    assert {"digits", "shapes"} <= set(found["datasets"])
+    assert main(["list"]) == 0
+    assert "mine" in capsys.readouterr().out
+    assert "mine" in fails(capsys, "train", "--run", "mine", *QUICK)  # taken
+    assert runs.load("mine").status()["status"] == "done"
+
+
+def test_a_line_for_each_epoch_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["train", "--run", "told", *QUICK]) == 0
+    out = capsys.readouterr()
+    assert "epoch 1/1, loss" in out.err
+    assert out.out.strip() == "told: done"
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "contrastive_core", "train", "--method", "byol"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown method 'byol'")
