@@ -89,10 +89,11 @@ def do_sweep(args: Namespace) -> None:
 
 def do_verify(args: Namespace) -> int:
     """Read every file of the runs and check what carries a hash; 1 if something is damaged."""
-    from contrastive_core import checkpoints, runs
+    from contrastive_core import runs
+    from contrastive_core.integrity import damage
 
     chosen = [runs.load(name) for name in args.runs] or runs.list_runs()
-    found = {run.name: checkpoints.verify(run) for run in chosen}
+    found = {run.name: damage(run) for run in chosen}
     lines = [f"{name}: {'; '.join(bad) if bad else 'whole'}" for name, bad in found.items()]
     _say(args, {"runs": found}, "\n".join(lines) or "no runs yet")
     return int(any(found.values()))

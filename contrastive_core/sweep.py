@@ -1,6 +1,6 @@
 """Sweeps: a small TOML file says which settings vary; each cell is an ordinary run. Torch-free.
 
-    name = "temperature"
+    name = "temperature"               # "": runs are called by their labels alone
     seeds = [0, 1, 2]                  # default: [0]
     form = "line"                      # how a page draws it: "table", "line" or "matrix"
     budget_hours = 6                   # no new cell is started later than this
@@ -46,7 +46,7 @@ __all__ = ["Axis", "Cell", "Sweep", "estimate", "load", "run_sweep", "status"]
 
 FORMS = ("table", "line", "matrix")
 OPTIONS = ("method", "dataset", "epochs", "loss", "encoder", "exclude", "relabel", "root")
-KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "names"}
+KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,6 @@ class Sweep:
     seeds: tuple[int, ...]
     form: str
     budget_hours: float | None
-    names: dict[str, str]  # cell label → name of its run, where the made-up one will not do
 
     def cells(self) -> list[Cell]:
         """Every cell and seed, in the order in which they are trained: one seed after the other."""
@@ -103,10 +102,9 @@ class Sweep:
         return made
 
     def _run(self, labels: Sequence[str], seed: int) -> str:
-        given = self.names.get("-".join(labels))
-        if given is not None:
-            return given if len(self.seeds) == 1 else f"{given}-{seed}"
-        text = "-".join([self.name, *labels, f"s{seed}"])
+        """Sweep, labels and seed; with an empty name only labels, and the seed if there are more."""
+        ending = [f"s{seed}"] if self.name or len(self.seeds) > 1 else []
+        text = "-".join([*filter(None, [self.name]), *labels, *ending])
         return re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:64]
 
 
@@ -128,7 +126,6 @@ def load(path: str | Path) -> Sweep:
         tuple(raw.get("seeds", [0])),
         raw.get("form", "table"),
         raw.get("budget_hours"),
-        dict(raw.get("names", {})),
     )
     if found.form not in FORMS:
         raise BadSetting(f"{path.name}: form must be one of {', '.join(FORMS)}")

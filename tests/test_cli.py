@@ -89,6 +89,29 @@ def test_train_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert runs.load("mine").status()["status"] == "done"
 
 
+def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> None:
+    says(capsys, "train", "--run", "sound", *QUICK)
+    assert says(capsys, "verify")["runs"]["sound"] == []
+    run = runs.load("sound")
+    for path in [*run.path.rglob("*.safetensors"), *run.path.rglob("*.npz")]:
+        whole = path.read_bytes()
+        middle = len(whole) // 2
+        for hurt in (whole[:middle], whole[:8] + bytes(64) + whole[72:]):
+            path.write_bytes(hurt)
+            assert main(["verify", "sound"]) == 1
+            assert str(path.relative_to(run.path)) in capsys.readouterr().out
+        path.write_bytes(whole)
+    lines = (run.path / "metrics.jsonl").read_text()
+    (run.path / "metrics.jsonl").write_text(lines + '{"torn": ')
+    assert main(["verify", "sound"]) == 0
+    (run.path / "metrics.jsonl").write_text("{" + lines)
+    assert main(["verify", "sound"]) == 1
+    assert "line 1 is damaged" in capsys.readouterr().out
+    (run.path / "status.json").write_text("[")
+    assert main(["verify", "sound"]) == 1
+    assert "status.json" in capsys.readouterr().out
+
+
 def test_a_line_for_each_epoch_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -96,12 +96,11 @@ def test_a_budget_ends_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "used up" in told[0]
 
 
-def test_own_names(file: Path) -> None:
-    file.write_text(TEXT.replace("seeds = [0, 1]", "seeds = [3]\nnames = { 0_1-none = 'x' }"))
-    assert sweep.load(file).cells()[0].run.startswith("tau")
-    text = TEXT.replace("seeds = [0, 1]", 'names = { "0.1-none" = "best" }')
-    file.write_text(text)
-    assert sweep.load(file).cells()[0].run == "best"
+def test_without_a_name_labels_are_the_name(file: Path) -> None:
+    file.write_text(TEXT.replace('"tau"', '""').replace("[0, 1]", "[0]"))
+    assert sweep.load(file).cells()[0].run == "0.1-none"
+    file.write_text(TEXT.replace('"tau"', '""'))
+    assert sweep.load(file).cells()[4].run == "0.1-none-s1"
 
 
 @pytest.mark.parametrize(
