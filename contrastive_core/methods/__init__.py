@@ -1,0 +1,44 @@
+"""Every method by name: one file each, its name is the key.
+
+>>> methods.create("simclr", encoder=encoder, image_shape=(3, 32, 32), n_train=5000)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from contrastive_core.methods._base import Method
+from contrastive_core.registry import Knob, Registry, knobs_of
+from contrastive_core.views import Recipe
+
+__all__ = ["Method", "create", "get", "knobs", "names"]
+
+_registry: Registry[Method] = Registry(__name__, Method, "method")
+names, get = _registry.names, _registry.get
+
+
+def knobs(name: str) -> dict[str, Knob]:
+    """The settings of a method. Raises UnknownName."""
+    return knobs_of(get(name).Settings)
+
+
+def create(
+    name: str,
+    *,
+    encoder: nn.Module,
+    image_shape: tuple[int, int, int],
+    n_train: int,
+    recipe: Recipe | None = None,
+    **settings: Any,
+) -> Method:
+    """A method around an encoder, with checked settings. Raises UnknownName, ValueError."""
+    known = knobs(name)
+    for key in settings:
+        if key not in known:
+            has = ", ".join(known) or "none"
+            raise ValueError(f"method {name!r} has no setting {key!r}; it has: {has}")
+    cls = get(name)
+    checked = cls.Settings(**{k: known[k].check(k, v) for k, v in settings.items()})
+    return cls(encoder, image_shape, n_train, recipe or Recipe(), checked)

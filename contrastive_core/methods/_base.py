@@ -1,0 +1,151 @@
+"""What every method shares: an encoder, a head, a recipe of views, and defaults with reasons.
+
+A method decides who is compared with whom: `pairs(batch)` makes views, encodes them and says which
+rows belong together. `after_step(pairs)` is the only place where its memory changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from contrastive_core.encoders import HEADS, ProjectionHead
+from contrastive_core.losses import Loss
+from contrastive_core.registry import knob
+from contrastive_core.types import Batch, Pairs
+from contrastive_core.views import Recipe, make_views
+
+__all__ = ["Default", "HeadSettings", "Method", "small_images"]
+
+Default = tuple[Any, str]  # a value and the reason for it
+
+
+@dataclass(frozen=True)
+class HeadSettings:
+    """Settings of the projection head, which every method has."""
+
+    head: str = knob("nonlinear", help="Projection from h to z.", choices=HEADS)
+    dim: int = knob(64, 2, 4096, "Width of z, the rows that are compared.")
+    hidden: int = knob(256, 2, 8192, "Width of a nonlinear head's hidden layers.")
+    depth: int = knob(2, 2, 4, "Layers of a nonlinear head.")
+    head_bn: bool = knob(False, help="BatchNorm in the head's hidden layers.")
+
+
+class Method(nn.Module, ABC):
+    """A way to train an encoder by comparing rows. Metadata says what its card shows."""
+
+    title: ClassVar[str]
+    year: ClassVar[int]
+    paper: ClassVar[str]
+    idea: ClassVar[str]  # two sentences
+    flow: ClassVar[tuple[tuple[str, ...], ...]]  # see catalogue: stages of the drawn data flow
+    compared: ClassVar[str]  # what is compared with what
+    measured_by_paper: ClassVar[str]
+    differences: ClassVar[str]  # paper, published code, notes
+    default_loss: ClassVar[str]
+    loss_knobs: ClassVar[dict[str, Any]] = {}
+    paper_recipe: ClassVar[str]
+    needs_labels: ClassVar[bool] = False
+    batch: ClassVar[str] = "shuffled"
+    Settings: ClassVar[type] = HeadSettings
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        image_shape: tuple[int, int, int],
+        n_train: int,
+        recipe: Recipe,
+        settings: Any,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.recipe, self.settings = encoder, recipe, settings
+        self.image_shape, self.n_train = tuple(image_shape), n_train
+        self.head = self.make_head(int(encoder.out_dim))
+        self.loss: Loss | None = None  # the loss it is trained with, where it may ask it
+        self.gather: Callable[[Tensor], Tensor] = lambda rows: rows  # rows of every process
+        self.build()
+
+    def build(self) -> None:
+        """Make the method's own parts."""
+
+    @abstractmethod
+    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+        """Views of a batch, encoded, and who belongs with whom."""
+
+    @torch.no_grad()
+    def after_step(self, pairs: Pairs) -> None:
+        """Bring memory up to date with the step that was taken on `pairs`."""
+
+    def report(self) -> dict[str, float]:
+        """What the method has to tell beside its loss."""
+        return {}
+
+    def features(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+        """h of images in [0, 1]."""
+        return self.encoder(images)
+
+    def project(self, h: Float[Tensor, "b d"]) -> Float[Tensor, "b e"]:
+        """z of h."""
+        return self.head(h)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """z of images in [0, 1]."""
+        return self.project(self.features(images))
+
+    def make_head(self, in_dim: int) -> ProjectionHead:
+        s = self.settings
+        return ProjectionHead(s.head, in_dim, s.dim, s.hidden, s.depth, s.head_bn)
+
+    def views(self, batch: Batch, count: int, generator: torch.Generator) -> Tensor:
+        """Augmented views (b, v, c, h, w) of a batch."""
+        return make_views(batch.images, self.recipe, count, generator)
+
+    def encode_views(self, x: Tensor) -> Tensor:
+        """z (b, v, e) of views (b, v, c, h, w), all in one pass."""
+        return self(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
+    @classmethod
+    def defaults(
+        cls, shape: tuple[int, int, int], n_train: int, classes: int
+    ) -> dict[str, Default]:
+        """Training defaults for a data set, each with its reason."""
+        return small_images(shape, n_train)
+
+    @classmethod
+    def problem(
+        cls, n_train: int, image_shape: tuple[int, int, int], classes: int, batch_size: int
+    ) -> str | None:
+        """Why the method cannot train there, with the remedy; None if it can."""
+        return None
+
+
+def small_images(shape: tuple[int, int, int], n_train: int) -> dict[str, Default]:
+    """Defaults that were measured on small images, with the small encoder."""
+    channels, height, _ = shape
+    batch = max(2, min(256, n_train // 4))
+    recipe, why = (
+        Recipe(),
+        "crop and colour as on CIFAR-10, hue up to 0.5: else shapes stays unlearnt",
+    )
+    if channels == 1:
+        recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, grey=0.0)
+        why = "grey images have no hue to shift"
+    if height <= 16:  # a crop or mirror changes what a tiny digit is
+        recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5)
+        why = "tiny grey figures: mild crops, no mirror, small turns"
+    return {
+        "batch_size": (batch, "256, or a quarter of a smaller set"),
+        "optimizer": ("adamw", "settles in a few epochs on small encoders"),
+        "lr": (3e-3, "AdamW with one cycle; measured on shapes and digits"),
+        "weight_decay": (1e-4, "little: the runs are short"),
+        "schedule": ("one_cycle", "short runs: up for a third, down to zero"),
+        "warmup": (0.0, "the cycle warms up by itself"),
+        "recipe": (recipe, why),
+    }
