@@ -102,7 +102,7 @@ class Sweep:
         return made
 
     def _run(self, labels: Sequence[str], seed: int) -> str:
-        """Sweep, labels and seed; with an empty name only labels, and the seed if there are more."""
+        """Sweep, labels, seed; with an empty name labels only, and the seed if there are more."""
         ending = [f"s{seed}"] if self.name or len(self.seeds) > 1 else []
         text = "-".join([*filter(None, [self.name]), *labels, *ending])
         return re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:64]

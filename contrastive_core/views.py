@@ -86,7 +86,13 @@ def augment(
 
     All parameters are drawn from `generator` (best a CPU one: then nothing waits for the device,
     and every device gets the same parameters). Colour steps are left out on grey images.
+    Autocast is off inside: bf16 has too few digits for pixels.
     """
+    with torch.autocast(images.device.type, enabled=False):
+        return _augment(images, recipe, generator)
+
+
+def _augment(images: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:
     b, c, h, w = images.shape
     draw = _Draw(b, generator, images.device)
     x = _crop_and_flip(images, recipe, draw)

@@ -163,6 +163,13 @@ def test_a_probability_is_met() -> None:
     assert flipped.float().mean() == pytest.approx(0.3, abs=0.05)
 
 
+def test_autocast_changes_nothing() -> None:
+    x, recipe = images(), dataclasses.replace(Recipe(), **{k: 1.0 for k in _SWITCHES})
+    plain = augment(x, recipe, generator())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(augment(x, recipe, generator()), plain)
+
+
 def test_noise_has_its_strength() -> None:
     grey = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
     got = augment(grey, dataclasses.replace(OFF, noise=1, noise_sigma=0.1), generator())
