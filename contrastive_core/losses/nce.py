@@ -48,8 +48,12 @@ class NCE(SoftmaxLoss):
     )
     normalise: bool = knob(True, help="Compare unit rows (cosine).")
 
+    def unit_rows(self, pairs: Pairs) -> Pairs:
+        """The pairs' rows as they are compared."""
+        return super().rows(pairs)
+
     def rows(self, pairs: Pairs) -> Pairs:
-        pairs = super().rows(pairs)
+        pairs = self.unit_rows(pairs)
         log_z = self.log_z if self.log_z is not None else pairs.log_z
         if log_z is None:
             log_z = self.estimate_log_z(pairs)

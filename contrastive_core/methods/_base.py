@@ -67,7 +67,7 @@ class Method(nn.Module, ABC):
         super().__init__()
         self.encoder, self.recipe, self.settings = encoder, recipe, settings
         self.image_shape, self.n_train = tuple(image_shape), n_train
-        self.head = self.make_head(int(encoder.out_dim))
+        self.head = self.make_head(int(encoder.out_dim))  # type: ignore[arg-type]
         self.loss: Loss | None = None  # the loss it is trained with, where it may ask it
         self.gather: Callable[[Tensor], Tensor] = lambda rows: rows  # rows of every process
         self.build()
@@ -132,7 +132,7 @@ def small_images(shape: tuple[int, int, int], n_train: int) -> dict[str, Default
     batch = max(2, min(256, n_train // 4))
     recipe, why = (
         Recipe(),
-        "crop and colour as on CIFAR-10, hue up to 0.5: else shapes stays unlearnt",
+        "crop and colour as on CIFAR-10, with hue up to 0.5: shapes needs it",
     )
     if channels == 1:
         recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, grey=0.0)

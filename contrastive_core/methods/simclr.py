@@ -42,7 +42,7 @@ class SimCLR(Method):
         "are right for two views only. LARS and batches of 4,096 are not used here."
     )
     paper_recipe: ClassVar[str] = (
-        "batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128, crop+colour+blur"
+        "batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, colour, blur"
     )
     default_loss: ClassVar[str] = "nt_xent"
     loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 0.2}

@@ -1,0 +1,103 @@
+"""What MoCo's two versions share: a query, a key by a slowly moving encoder, a queue of old keys.
+
+Order and letters of the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1):
+x_q, x_k → q, k → loss on (q·k | q·queue) → SGD → momentum update → enqueue.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from contrastive_core import pairs
+from contrastive_core.encoders import split_norms
+from contrastive_core.memory import KeyQueue, ema_update
+from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.registry import knob
+from contrastive_core.types import Batch, Pairs
+
+__all__ = ["MoCo", "MoCoSettings", "queue_size"]
+
+
+@dataclass(frozen=True)
+class MoCoSettings(HeadSettings):
+    """Settings of both versions."""
+
+    momentum: float = knob(0.99, 0.0, 1.0, "m: how slowly the key encoder follows.")
+    momentum_warmup: bool = knob(False, help="m rises as (1+t)/(10+t) to its value.")
+    queue: int = knob(2048, 1, 65536, "K: how many old keys are negatives.", log=True)
+    symmetric: bool = knob(False, help="Both views serve as query and as key.")
+    bn_splits: int = knob(1, 1, 64, "BatchNorm by parts, as on so many GPUs.")
+    shuffle: bool = knob(True, help="Keys are shuffled over these parts.")
+
+
+class MoCo(Method):
+    """A Method with a momentum encoder and a queue."""
+
+    steps: Tensor
+
+    def build(self) -> None:
+        s = self.settings
+        split_norms(self.encoder, s.bn_splits)
+        self.key_encoder = copy.deepcopy(self.encoder).requires_grad_(False)
+        self.key_head = copy.deepcopy(self.head).requires_grad_(False)
+        self.queue = KeyQueue(s.queue, self.head.out_dim)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+        x_q, x_k = self.views(batch, 2, generator).unbind(1)  # (b, c, h, w) each
+        if self.settings.symmetric:  # image-major: row = 2 · image + view
+            x_q, x_k = (torch.stack(x, 1).flatten(0, 1) for x in ((x_q, x_k), (x_k, x_q)))
+        q = self(x_q)  # (n, e)
+        k = self.keys(x_k, generator)  # (n, e), no gradient
+        return pairs.from_queue(q, k, self.queue.rows.clone())
+
+    @torch.no_grad()
+    def keys(self, x_k: Tensor, generator: torch.Generator) -> Tensor:
+        """Keys of views, encoded in another order when the batch's norms are split."""
+        if not (self.settings.shuffle and self.settings.bn_splits > 1):
+            return self.key_head(self.key_encoder(x_k))
+        order = torch.randperm(len(x_k), generator=generator, device=generator.device)
+        order = order.to(x_k.device)
+        k = self.key_head(self.key_encoder(x_k[order]))
+        return k[order.argsort()]
+
+    @torch.no_grad()
+    def after_step(self, pairs: Pairs) -> None:
+        ema_update(self.key_encoder, self.encoder, self.m)
+        ema_update(self.key_head, self.head, self.m)
+        keys = pairs.candidates[pairs.as_positive].detach()  # (n, e)
+        if self.settings.symmetric:
+            keys = keys[::2]  # one key per image
+        self.queue.enqueue(self.gather(keys))
+        self.steps += 1
+
+    @property
+    def m(self) -> float:
+        m, t = self.settings.momentum, int(self.steps)
+        return min(m, (1 + t) / (10 + t)) if self.settings.momentum_warmup else m
+
+    def report(self) -> dict[str, float]:
+        filled = min(1.0, int(self.queue.enqueued) / len(self.queue))
+        age = len(self.queue) * int(self.steps) / max(1, int(self.queue.enqueued))  # steps
+        return {"queue_filled": filled, "queue_age": min(age, int(self.steps)), "momentum": self.m}
+
+    @classmethod
+    def moco_defaults(
+        cls, common: dict[str, Default], n_train: int, temperature: float
+    ) -> dict[str, Default]:
+        knobs = {"queue": queue_size(n_train)}
+        why = f"K {knobs['queue']}: filled twice in an epoch; m 0.99, as the short CIFAR recipe has"
+        tau = f"τ {temperature}: as published"
+        return common | {
+            "method_knobs": (knobs, why),
+            "loss_knobs": ({"temperature": temperature}, tau),
+        }
+
+
+def queue_size(n_train: int, most: int = 4096) -> int:
+    """The largest power of two up to `most` that a set fills twice in an epoch."""
+    return max(1, min(most, 1 << max(0, (n_train // 2).bit_length() - 1)))

@@ -1,0 +1,158 @@
+"""CPC for images (van den Oord et al. 2018, arXiv 1807.03748, sec. 3.3): predict rows to come.
+
+An image is cut into a grid of overlapping patches, each encoded to z; a GRU reads the rows from the
+top down and gives a context c; W_k c predicts the patch k rows further down, against all other
+patches of the batch in that row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from contrastive_core.encoders import ProjectionHead
+from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.registry import knob
+from contrastive_core.types import Batch, Pairs
+
+__all__ = ["CPC"]
+
+LEAST_ROWS = 4
+PATCHES = 7  # aimed at along a side, as in the paper
+
+
+@dataclass(frozen=True)
+class Settings(HeadSettings):
+    head: str = knob("none", help="Projection from a patch's h to z.", choices=("none", "linear"))
+    steps: int = knob(3, 1, 6, "How many rows ahead are predicted.")
+    context: int = knob(128, 8, 1024, "Width of the context.")
+
+
+class CPC(Method):
+    title: ClassVar[str] = "CPC"
+    year: ClassVar[int] = 2018
+    paper: ClassVar[str] = "https://arxiv.org/abs/1807.03748"
+    idea: ClassVar[str] = (
+        "What comes next can be told from what came before, if both are summed up well. "
+        "A context reads the image from the top and must recognise the true patches below."
+    )
+    compared: ClassVar[str] = "the predicted patch with the true one, against other patches"
+    flow: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("image", "patch grid", "encoder*", "GRU*", "W_k c*"),
+        ("image", "patch grid", "encoder*", "z of rows below*"),
+    )
+    measured_by_paper: ClassVar[str] = (
+        "ImageNet linear, ResNet-101: 48.7 % (original); no CIFAR figure in the paper."
+    )
+    differences: ClassVar[str] = (
+        "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of rows. "
+        "The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows."
+    )
+    paper_recipe: ClassVar[str] = "7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"
+    default_loss: ClassVar[str] = "info_nce"
+    loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 1.0, "critic": "dot"}
+    Settings: ClassVar[type] = Settings
+
+    def make_head(self, in_dim: int) -> ProjectionHead:
+        s = self.settings
+        return ProjectionHead(s.head, in_dim, s.dim)
+
+    def build(self) -> None:
+        s, d = self.settings, self.head.out_dim
+        self.gru = nn.GRU(d, s.context, batch_first=True)
+        self.predict = nn.ModuleList(nn.Linear(s.context, d, bias=False) for _ in range(self.ahead))
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Patch side in pixels, stride, and rows (equal to columns)."""
+        return patch_grid(min(self.image_shape[1:]))
+
+    @property
+    def ahead(self) -> int:
+        return min(self.settings.steps, self.grid[2] - 1)
+
+    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+        x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
+        z = self.patches(x)  # (b, rows, cols, d)
+        b, rows, cols, d = z.shape
+        sequence = z.transpose(1, 2).reshape(b * cols, rows, d)
+        c, _ = self.gru(sequence)  # (b · cols, rows, context)
+        anchors, groups = [], []
+        where = torch.arange(b * cols * rows, device=z.device).view(b * cols, rows)
+        for k, w_k in enumerate(self.predict, start=1):
+            anchors.append(w_k(c[:, : rows - k]).reshape(-1, d))  # W_k c
+            groups.append(where[:, k:].reshape(-1))  # the true patch, k rows on
+        candidates = sequence.reshape(-1, d)  # (m, d)
+        return _predictions(torch.cat(anchors), candidates, torch.cat(groups))
+
+    def patches(self, x: Tensor) -> Tensor:
+        """z of the overlapping patches (b, rows, cols, d)."""
+        side, stride, rows = self.grid
+        cut = x.unfold(2, side, stride).unfold(3, side, stride)  # (b, c, r, q, side, side)
+        cut = cut[:, :, :rows, :rows].permute(0, 2, 3, 1, 4, 5)
+        b, r, q = cut.shape[:3]
+        return self(cut.flatten(0, 2)).view(b, r, q, -1)
+
+    def features(self, images: Tensor) -> Tensor:
+        """h: the mean over the encoder's features of all patches."""
+        side, stride, rows = self.grid
+        if images.shape[-1] == side:  # already a patch
+            return self.encoder(images)
+        cut = images.unfold(2, side, stride).unfold(3, side, stride)
+        cut = cut[:, :, :rows, :rows].permute(0, 2, 3, 1, 4, 5)
+        return self.encoder(cut.flatten(0, 2)).unflatten(0, cut.shape[:3]).mean((1, 2))
+
+    @classmethod
+    def defaults(
+        cls, shape: tuple[int, int, int], n_train: int, classes: int
+    ) -> dict[str, Default]:
+        rows = patch_grid(min(shape[1:]))[2]
+        steps = max(1, min(3, rows - 2))
+        found = super().defaults(shape, n_train, classes)
+        return found | {
+            "batch_size": (max(2, min(64, n_train // 4)), "64 images give thousands of patches"),
+            "method_knobs": ({"steps": steps}, f"{steps} of {rows} rows ahead"),
+            "loss_knobs": (cls.loss_knobs, "a bilinear critic has no temperature"),
+        }
+
+    @classmethod
+    def problem(
+        cls, n_train: int, image_shape: tuple[int, int, int], classes: int, batch_size: int
+    ) -> str | None:
+        rows = patch_grid(min(image_shape[1:]))[2]
+        if rows < LEAST_ROWS:
+            size = min(image_shape[1:])
+            return (
+                f"CPC needs at least {LEAST_ROWS} rows of patches; images of {size} pixels give "
+                f"{rows}. Use larger images, or a method that does not cut them, such as simclr"
+            )
+        return None
+
+
+def patch_grid(size: int) -> tuple[int, int, int]:
+    """Patch side, stride (half a side, less on tiny images) and rows for images of `size` pixels."""
+    side = max(4, 2 * (size // (PATCHES + 1)))
+    stride = max(1, min(side // 2, (size - side) // (LEAST_ROWS - 1)))
+    return side, stride, max(0, (size - side) // stride + 1)
+
+
+def _predictions(anchors: Tensor, candidates: Tensor, groups: Tensor) -> Pairs:
+    """Each prediction's positive is one candidate, every other candidate is a negative."""
+    n, m = len(anchors), len(candidates)
+    slots = torch.arange(m, device=anchors.device)
+    allowed = torch.ones(m, dtype=torch.bool, device=anchors.device)
+    return Pairs(
+        anchors=anchors,
+        candidates=candidates,
+        anchor_groups=groups,
+        candidate_groups=slots,
+        anchor_rows=torch.arange(n, device=anchors.device) + m,
+        candidate_rows=slots,
+        anchor_views=torch.zeros(n, dtype=torch.long, device=anchors.device),
+        candidate_views=torch.zeros(m, dtype=torch.long, device=anchors.device),
+        as_positive=allowed,
+        as_negative=allowed,
+    )

@@ -1,0 +1,67 @@
+"""Metric learning: class-balanced batches and any supervised loss of the registry.
+
+One view per image. Triplet (1503.03832), lifted structure (1511.06452), N-pair (Sohn 2016), pairs
+(Hadsell 2006), soft nearest neighbour (1902.01889) and SupCon all run on these pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from contrastive_core import pairs
+from contrastive_core.encoders import HEADS
+from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.registry import knob
+from contrastive_core.types import Batch, Pairs
+
+__all__ = ["Metric"]
+
+
+@dataclass(frozen=True)
+class Settings(HeadSettings):
+    head: str = knob("linear", help="Projection from h to z.", choices=HEADS)
+
+
+class Metric(Method):
+    title: ClassVar[str] = "Metric learning"
+    year: ClassVar[int] = 2005
+    paper: ClassVar[str] = "https://arxiv.org/abs/1503.03832"
+    idea: ClassVar[str] = (
+        "Learn a distance in which images of a class are near and others far. "
+        "Batches hold several images of each class, so that every anchor has both."
+    )
+    compared: ClassVar[str] = "images of a batch by class: pairs, triplets, or all at once"
+    flow: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("balanced batch", "view", "encoder*", "head*", "z*"),
+    )
+    measured_by_paper: ClassVar[str] = "Different sets in each paper: no figure to compare with."
+    differences: ClassVar[str] = (
+        "Hinge on the distance, squared (Hadsell), or on the squared distance (notes): both, by "
+        "the loss's `hinge`. Distances are per pair, never over the batch as one vector."
+    )
+    paper_recipe: ClassVar[str] = "margin 0.2, unit rows, semi-hard mining, large batches"
+    default_loss: ClassVar[str] = "triplet"
+    loss_knobs: ClassVar[dict[str, Any]] = {"margin": 0.2, "average": "active"}
+    needs_labels: ClassVar[bool] = True
+    batch: ClassVar[str] = "class_balanced"
+    Settings: ClassVar[type] = Settings
+
+    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+        x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
+        return pairs.from_labels(self(x), batch.labels)
+
+    @classmethod
+    def defaults(
+        cls, shape: tuple[int, int, int], n_train: int, classes: int
+    ) -> dict[str, Default]:
+        batch = max(4, min(128, n_train // 4))
+        return super().defaults(shape, n_train, classes) | {
+            "batch_size": (batch, "128: enough of each class for every anchor"),
+            "loss_knobs": (
+                cls.loss_knobs,
+                "mean over active triplets: others have no gradient",
+            ),
+        }

@@ -1,0 +1,51 @@
+"""MoCo v1 (He et al. 2020, arXiv 1911.05722): a queue of keys as a dictionary, a linear head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from contrastive_core.encoders import HEADS
+from contrastive_core.methods._base import Default
+from contrastive_core.methods._moco import MoCo, MoCoSettings
+from contrastive_core.registry import knob
+
+__all__ = ["MoCoV1"]
+
+
+@dataclass(frozen=True)
+class Settings(MoCoSettings):
+    head: str = knob("linear", help="Projection from h to z.", choices=HEADS)
+
+
+class MoCoV1(MoCo):
+    title: ClassVar[str] = "MoCo v1"
+    year: ClassVar[int] = 2019
+    paper: ClassVar[str] = "https://arxiv.org/abs/1911.05722"
+    idea: ClassVar[str] = (
+        "A dictionary of negatives should be large and consistent: a queue makes it large, "
+        "a slowly moving key encoder keeps it consistent."
+    )
+    compared: ClassVar[str] = "a query with the key of its own image, against the queue alone"
+    flow: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("image", "view q", "encoder*", "head*", "q*"),
+        ("image", "view k", "key encoder (EMA)", "key head (EMA)", "k", "queue"),
+    )
+    measured_by_paper: ClassVar[str] = (
+        "ImageNet linear 60.6 %; momentum 0 fails, 0.9 / 0.99 / 0.999 / 0.9999: 55.2 / 57.8 / "
+        "59.0 / 58.9 %. CIFAR-10 kNN after 200 epochs (asymmetric): 82.6 %."
+    )
+    differences: ClassVar[str] = (
+        "Keys of other images in the batch are not negatives. Shuffled BatchNorm needs several "
+        "GPUs or split norms: on one device without splits it changes nothing."
+    )
+    paper_recipe: ClassVar[str] = "K 65,536, m 0.999, τ 0.07, linear head, SGD 0.03, batch 256"
+    default_loss: ClassVar[str] = "info_nce"
+    loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 0.1}
+    Settings: ClassVar[type] = Settings
+
+    @classmethod
+    def defaults(
+        cls, shape: tuple[int, int, int], n_train: int, classes: int
+    ) -> dict[str, Default]:
+        return cls.moco_defaults(super().defaults(shape, n_train, classes), n_train, 0.1)
