@@ -133,7 +133,7 @@ class CPC(Method):
 
 
 def patch_grid(size: int) -> tuple[int, int, int]:
-    """Patch side, stride (half a side, less on tiny images) and rows for images of `size` pixels."""
+    """Patch side, stride and rows for images of `size` pixels; tiny ones overlap more."""
     side = max(4, 2 * (size // (PATCHES + 1)))
     stride = max(1, min(side // 2, (size - side) // (LEAST_ROWS - 1)))
     return side, stride, max(0, (size - side) // stride + 1)
