@@ -20,6 +20,8 @@ from contrastive_core.types import Batch, Pairs
 
 __all__ = ["InstDisc"]
 
+WHOLE_BANK = 10_000  # images up to which the softmax runs over the whole bank by default
+
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
@@ -27,7 +29,11 @@ class Settings(HeadSettings):
     dim: int = knob(128, 2, 4096, "Width of z, and of the bank.")
     noise: int = knob(4096, 0, 65536, "K noise slots per anchor; 0: the whole bank.")
     bank_momentum: float = knob(0.5, 0.0, 1.0, "μ: v ← norm(μ v + (1 − μ) f).")
-    log_z: str = knob("first_batch", help="NCE's normaliser.", choices=("first_batch", "ema"))
+    log_z: str = knob(
+        "ema",
+        help="NCE's normaliser: of the first batch, or followed.",
+        choices=("ema", "first_batch"),
+    )
 
 
 class InstDisc(Method):
@@ -89,9 +95,12 @@ class InstDisc(Method):
     def defaults(
         cls, shape: tuple[int, int, int], n_train: int, classes: int
     ) -> dict[str, Default]:
-        noise = max(1, min(4096, n_train // 2))
-        return super().defaults(shape, n_train, classes) | {
-            "method_knobs": ({"noise": noise}, f"K {noise}: at most half of the set"),
+        found = super().defaults(shape, n_train, classes)
+        if n_train <= WHOLE_BANK:
+            why = "the whole bank fits: the exact softmax, which NCE only stands in for"
+            return found | {"loss": ("instance_softmax", why), "method_knobs": ({"noise": 0}, why)}
+        return found | {
+            "method_knobs": ({"noise": 4096}, "K 4,096, as published"),
             "loss_knobs": (cls.loss_knobs, "τ 0.1, as the published CIFAR-10 code"),
         }
 
