@@ -13,9 +13,11 @@ import torch
 import torch.multiprocessing as mp
 from torch import nn
 
-from contrastive_core import distributed, losses, pairs
+from contrastive_core import distributed, losses, methods, pairs
 from contrastive_core.distributed import World
-from contrastive_core.types import LossOutput, Pairs
+from contrastive_core.encoders import create_encoder
+from contrastive_core.types import Batch, LossOutput, Pairs
+from contrastive_core.views import Recipe, to_float
 
 SIZES = [1, 2, 4]
 
@@ -51,6 +53,20 @@ def spread(job: str, size: int, folder: Path) -> list:
     except Exception:
         pytest.fail("\n".join(p.read_text() for p in folder.glob("*.err")))
     return [torch.load(folder / f"{r}.pt", weights_only=False) for r in range(size)]
+
+
+JOBS = ("step", "every_loss", "every_method")
+
+
+def every_job(world: World) -> dict:
+    return {job: globals()[job](world) for job in JOBS}
+
+
+@pytest.fixture(scope="module", params=SIZES[1:])
+def worlds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What each of 2, then 4 processes computed, by job. They start once for all tests."""
+    found = spread("every_job", request.param, tmp_path_factory.mktemp("world"))
+    return {job: [one[job] for one in found] for job in JOBS}
 
 
 # --- the pieces --------------------------------------------------------------------------------
@@ -141,10 +157,9 @@ def every_loss(world: World) -> dict:
     return found
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
-def test_every_loss_equals_one_process(size: int, tmp_path: Path) -> None:
+def test_every_loss_equals_one_process(worlds: dict[str, list]) -> None:
     alone = every_loss(World())
-    for found in spread("every_loss", size, tmp_path):
+    for found in worlds["every_loss"]:
         for (name, dtype), (value, gradient) in alone.items():
             within = 1e-10 if dtype == "torch.float64" else 1e-5
             got, grad = found[name, dtype]
@@ -153,10 +168,9 @@ def test_every_loss_equals_one_process(size: int, tmp_path: Path) -> None:
             assert (grad - gradient).abs().max() <= within * scale, name
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
-def test_a_step_equals_one_process(size: int, tmp_path: Path) -> None:
+def test_a_step_equals_one_process(worlds: dict[str, list]) -> None:
     alone = step(World())
-    for rank, found in enumerate(spread("step", size, tmp_path)):
+    for rank, found in enumerate(worlds["step"]):
         for name in ("views", "first_view", "labelled_views", "labels"):
             got, want = found[name], alone[name]
             assert torch.allclose(got["value"], want["value"], rtol=1e-10, atol=1e-10), name
@@ -164,8 +178,68 @@ def test_a_step_equals_one_process(size: int, tmp_path: Path) -> None:
                 for key, value in want[part].items():
                     assert torch.allclose(got[part][key], value, rtol=1e-9, atol=1e-10), (name, key)
         assert torch.equal(found["gathered"], LABELS == 0)
-        assert found["everyone"] == list(range(size)), rank
+        assert found["everyone"] == list(range(len(worlds["step"]))), rank
         assert found["differing"] == ["w"]
+
+
+KNOBS = {"inst_disc": {"noise": 0}, "moco_v1": {"queue": 20}, "moco_v2": {"queue": 20}}
+LOSS = {"inst_disc": "instance_softmax", "metric": "triplet"}
+N_TRAIN = 16
+
+
+def every_method(world: World) -> dict:
+    """Weights, queue, bank and gradients of every method after two steps, without augmentation."""
+    found = {}
+    images = torch.randint(0, 256, (N_TRAIN, 1, 8, 8), generator=torch.Generator().manual_seed(2))
+    labels = torch.arange(N_TRAIN) % 3
+    for name in methods.names():
+        torch.manual_seed(0)
+        method = methods.create(
+            name,
+            encoder=create_encoder("small", 1, 8, width=0.25),
+            image_shape=(1, 8, 8),
+            n_train=N_TRAIN,
+            recipe=Recipe(crop=0, flip=0, jitter=0, grey=0),
+            **KNOBS.get(name, {}),
+        ).double()
+        method.views = lambda batch, count, _: torch.stack(
+            [to_float(batch.images).double() * (1 - 0.1 * i) for i in range(count)], dim=1
+        )
+        distributed.synchronise_norms(method)
+        method.gather = distributed.gather
+        cls = methods.get(name)
+        loss = losses.create(LOSS.get(name, cls.default_loss))
+        method.loss = loss
+        parameters = [p for p in method.parameters() if p.requires_grad]
+        optimizer = torch.optim.SGD(parameters, lr=0.05)
+        generator = torch.Generator().manual_seed(world.rank)
+        for start in (0, 5):
+            mine = distributed.share(torch.arange(start, start + 11), world)
+            batch = Batch(images[mine].to(torch.uint8), labels[mine], mine)
+            made = distributed.global_pairs(method.pairs(batch, generator), cls.needs_labels)
+            value = distributed.local_value(loss(made))
+            optimizer.zero_grad()
+            value.backward()
+            distributed.sum_gradients(parameters)
+            optimizer.step()
+            method.after_step(made)
+        assert not distributed.differing(method.state_dict()), name
+        gradients = {k: p.grad for k, p in method.named_parameters() if p.requires_grad}
+        found[name] = distributed.total(value.detach()), gradients, method.state_dict()
+    return found
+
+
+def test_every_method_equals_one_process(worlds: dict[str, list]) -> None:
+    alone = every_method(World())
+    for found in worlds["every_method"]:
+        for name, (value, gradients, state) in alone.items():
+            got_value, got_gradients, got_state = found[name]
+            assert abs(got_value - value) <= 1e-10 * max(1, abs(value)), name
+            for want, got in ((gradients, got_gradients), (state, got_state)):
+                for key, tensor in want.items():
+                    scale = max(1.0, float(tensor.nan_to_num().abs().max()))
+                    same = torch.allclose(got[key], tensor, 0, 1e-9 * scale, equal_nan=True)
+                    assert same, (name, key)
 
 
 def test_shares_cover_the_batch_in_order() -> None:
