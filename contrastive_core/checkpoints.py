@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from torch import Tensor
 from contrastive_core import store
 from contrastive_core.runs import Run
 
-__all__ = ["load_state", "load_weights", "save_state", "save_weights", "weights_hash"]
+__all__ = ["load_state", "load_weights", "save_state", "save_weights"]
 
 KEPT = 2
 
@@ -58,12 +57,12 @@ def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> N
     tensors = {
         k: v.half() if half and v.is_floating_point() else v for k, v in _contiguous(state).items()
     }
-    store.write_bytes(weights_path(run), save(tensors))
+    store.write_bytes(run.weights, save(tensors))
 
 
 def load_weights(run: Run) -> dict[str, Tensor]:
     """Weights in float32. Raises Damaged, or ValueError when the run has none yet."""
-    path = weights_path(run)
+    path = run.weights
     try:
         found = load(path.read_bytes())
     except FileNotFoundError:
@@ -71,18 +70,6 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     except SafetensorError as error:
         raise store.Damaged(f"{path} is damaged: {error}") from None
     return {k: v.float() if v.dtype == torch.float16 else v for k, v in found.items()}
-
-
-def weights_hash(run: Run) -> str:
-    """SHA-256 of the weights' file. Raises ValueError when the run has none yet."""
-    try:
-        return store.sha256_file(weights_path(run))
-    except FileNotFoundError:
-        raise ValueError(f"{run.name} has no weights yet") from None
-
-
-def weights_path(run: Run) -> Path:
-    return run.path / "weights.safetensors"
 
 
 def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

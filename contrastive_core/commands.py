@@ -131,6 +131,7 @@ def _more(p: Any) -> dict[str, Any]:
         "device": describe(p.device),
         "processes": p.world.size,
         "reasons": p.reasons,
+        "n_train": len(p.dataset.labels),
         "classes": list(p.dataset.classes),
         "command": command,
     }

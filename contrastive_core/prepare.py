@@ -136,15 +136,15 @@ def resolve(
     return dataclasses.replace(config, **filled), reasons
 
 
-def model(config: TrainConfig, dataset: Dataset) -> Method:
-    """The untrained method of a resolved config, on the CPU."""
+def model(config: TrainConfig, dataset: Dataset, n_train: int | None = None) -> Method:
+    """The untrained method of a resolved config, on the CPU. `n_train`: of another split."""
     n, c, h, w = dataset.images.shape
     encoder = create_encoder(config.encoder, c, h, **config.encoder_knobs)
     method = methods.create(
         config.method,
         encoder=encoder,
         image_shape=(c, h, w),
-        n_train=n,
+        n_train=n_train or n,
         recipe=Recipe(**config.recipe),
         **config.method_knobs,
     )

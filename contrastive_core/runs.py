@@ -73,6 +73,17 @@ class Run:
     def config(self) -> dict[str, Any]:
         return dict(self.manifest.get("config", {}))
 
+    @property
+    def weights(self) -> Path:
+        return self.path / "weights.safetensors"
+
+    def weights_hash(self) -> str:
+        """SHA-256 of the weights' file. Raises ValueError when the run has none yet."""
+        try:
+            return store.sha256_file(self.weights)
+        except FileNotFoundError:
+            raise ValueError(f"{self.name} has no weights yet") from None
+
     # --- status ---
 
     def status(self) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""A run's encoder on a whole split: h or z of every image, in evaluation mode, cached.
+
+The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights
+and data, so a page that only reads needs no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import data, runs, store
+from contrastive_core.data import Dataset
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.runs import Run
+
+__all__ = ["cached", "embed_run", "load_model", "random_encoder", "raw_pixels"]
+
+CHUNK = 500  # images per forward pass
+VERSION = 1
+
+
+def embed_run(
+    run: Run,
+    split: str = "test",
+    which: str = "h",
+    device: str = "auto",
+    progress: Callable[[float], None] | None = None,
+) -> EmbeddingSet:
+    """The embedding of a split, computed once. Raises ValueError without weights or data."""
+    found = cached(run, split, which)
+    if found is not None:
+        return found
+    dataset = data_of(run, split)
+    method = load_model(run, dataset, device)
+    both = _forward(method, dataset, progress)
+    about = {"run": run.name, "weights": run.weights_hash()}
+    sets = {k: _as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True)}
+    for name, rows in sets.items():
+        path = _path(run, split, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store.write_npz(path, **rows.arrays())
+    return sets[which]
+
+
+def cached(run: Run, split: str, which: str) -> EmbeddingSet | None:
+    """The embedding if it has been computed for these weights. Needs no torch."""
+    try:
+        path = _path(run, split, which)
+        return EmbeddingSet.from_arrays(store.read_npz(path))
+    except (ValueError, FileNotFoundError, KeyError):
+        return None
+
+
+def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
+    """The run's method with its weights, in evaluation mode, on the device."""
+    from contrastive_core import checkpoints
+    from contrastive_core.config import from_dict
+    from contrastive_core.device import choose
+    from contrastive_core.prepare import model
+
+    dataset = dataset or data_of(run, "train")
+    method = model(from_dict(run.config), dataset, run.manifest.get("n_train"))
+    method.load_state_dict(checkpoints.load_weights(run))
+    return method.eval().to(choose(device))
+
+
+def data_of(run: Run, split: str) -> Dataset:
+    """The data set a run was trained on."""
+    return data.load(str(run.config.get("dataset")), split, run.config.get("root"))
+
+
+def raw_pixels(dataset: Dataset) -> EmbeddingSet:
+    """The images themselves, centred at mid-grey: what any encoder has to beat."""
+    flat = np.asarray(dataset.images, np.float32).reshape(len(dataset), -1) / 255 - 0.5
+    return _as_set(flat, dataset, "loaded", {"source": "raw pixels"})
+
+
+def random_encoder(
+    run: Run, dataset: Dataset, device: str = "auto"
+) -> tuple[EmbeddingSet, EmbeddingSet]:
+    """h and z of the run's encoder as it was before training."""
+    import torch
+
+    from contrastive_core.config import from_dict
+    from contrastive_core.device import choose
+    from contrastive_core.prepare import model
+
+    with torch.random.fork_rng():
+        torch.manual_seed(int(run.config.get("seed", 0)))
+        method = model(from_dict(run.config), dataset, run.manifest.get("n_train"))
+    both = _forward(method.eval().to(choose(device)), dataset, None)
+    about = {"source": "random encoder"}
+    h, z = (_as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True))
+    return h, z
+
+
+def _forward(
+    method: Any, dataset: Dataset, progress: Callable[[float], None] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    import torch
+
+    from contrastive_core.views import to_float
+
+    device = next(method.parameters()).device
+    h, z = [], []
+    with torch.no_grad():
+        for start in range(0, len(dataset), CHUNK):
+            part = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(device)
+            features = method.features(to_float(part))
+            h.append(features.float().cpu())
+            z.append(method.project(features).float().cpu())
+            if progress:
+                progress(min(1.0, (start + CHUNK) / len(dataset)))
+    return torch.cat(h).numpy(), torch.cat(z).numpy()
+
+
+def _as_set(
+    features: np.ndarray, dataset: Dataset, which: str, about: dict[str, Any]
+) -> EmbeddingSet:
+    known = bool((dataset.labels >= 0).any())
+    return EmbeddingSet(
+        np.ascontiguousarray(features, np.float32),
+        np.asarray(dataset.labels, np.int64) if known else None,
+        tuple(dataset.ids),
+        dataset.split,
+        which,
+        tuple(dataset.classes),
+        {k: np.asarray(v) for k, v in dataset.factors.items()},
+        None,
+        {"dataset": dataset.name, "fingerprint": dataset.fingerprint, **about},
+    )
+
+
+def _path(run: Run, split: str, which: str) -> Path:
+    """Where an embedding is kept; shipped runs are read-only, so theirs lie with the data."""
+    shipped = runs.SHIPPED / run.name / "embeddings" / f"{split}-{which}.npz"
+    if run.shipped and shipped.exists():
+        return shipped
+    key = f"{split}-{which}-{run.weights_hash()[:16]}-v{VERSION}.npz"
+    if run.shipped:
+        return data.data_home() / "embeddings" / run.name / key
+    return run.path / "embeddings" / key
