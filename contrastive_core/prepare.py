@@ -72,6 +72,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     world = world or World()
     _known(config)
     device = choose(f"cuda:{world.local_rank}" if _wants_cuda(config, world) else config.device)
+    torch.set_flush_denormal(True)  # once learnt, tiny gradients made CPU steps 20 times slower
     if config.threads:
         torch.set_num_threads(config.threads)
     dataset = curated(
