@@ -1,4 +1,6 @@
-"""The command line: `python -m contrastive_core COMMAND`; what each does is in commands.py.
+"""The command line: `python -m contrastive_core COMMAND`.
+
+What each command does is in commands.py (train, sweep, list, verify) and inspection.py (others).
 
 Errors go to standard error as one clear line, and the exit status is 2 for input that cannot be
 used, 1 for what went wrong on the way, 130 for Ctrl-C. `--debug` shows the trace.
@@ -7,6 +9,7 @@ used, 1 for what went wrong on the way, 130 for Ctrl-C. `--debug` shows the trac
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -116,10 +119,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from contrastive_core import commands
-
-    name = "import_" if args.command == "import" else args.command
-    command: Callable[[Any], int | None] = getattr(commands, f"do_{name}")
+    room = "commands" if args.command in ("train", "sweep", "list", "verify") else "inspection"
+    module = importlib.import_module(f"contrastive_core.{room}")
+    command: Callable[[Any], int | None] = getattr(module, f"do_{args.command}")
     return command(args) or 0
 
 

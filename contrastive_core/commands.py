@@ -1,4 +1,4 @@
-"""What the commands of the command line do. Each takes the parsed arguments.
+"""The commands that train and look after runs. Each takes the parsed arguments.
 
 Modules are imported by the command that needs them, so that `list` need not wait for torch.
 """
@@ -6,13 +6,13 @@ Modules are imported by the command that needs them, so that `list` need not wai
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 import sys
 import time
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
+
+from contrastive_core.output import say
 
 __all__ = ["do_list", "do_sweep", "do_train", "do_verify"]
 
@@ -42,7 +42,7 @@ def do_train(args: Namespace) -> int | None:
         status = train(prepared, run, args.resume, progress)
         progress.close()
         if world.first:
-            _say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
+            say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
         return None
     finally:
         distributed.leave()
@@ -66,7 +66,7 @@ def do_list(args: Namespace) -> None:
         f"{'  (shipped)' if r['shipped'] else ''}{'  ' + r['reason'] if r['reason'] else ''}"
         for r in found
     ] or ["no runs yet: python -m contrastive_core train --method simclr --dataset digits"]
-    _say(args, {"runs": found, **names}, "\n".join(lines))
+    say(args, {"runs": found, **names}, "\n".join(lines))
 
 
 def do_sweep(args: Namespace) -> None:
@@ -84,7 +84,7 @@ def do_sweep(args: Namespace) -> None:
         rows = sweep.run_sweep(found, lambda text: print(text, file=sys.stderr, flush=True))
     shown = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in rows]
     lines = [f"{r['status']:<8} {r['run']}{_score(r)}" for r in shown]
-    _say(args, {"sweep": found.name, "form": found.form, "cells": shown}, "\n".join(lines))
+    say(args, {"sweep": found.name, "form": found.form, "cells": shown}, "\n".join(lines))
 
 
 def do_verify(args: Namespace) -> int:
@@ -95,7 +95,7 @@ def do_verify(args: Namespace) -> int:
     chosen = [runs.load(name) for name in args.runs] or runs.list_runs()
     found = {run.name: damage(run) for run in chosen}
     lines = [f"{name}: {'; '.join(bad) if bad else 'whole'}" for name, bad in found.items()]
-    _say(args, {"runs": found}, "\n".join(lines) or "no runs yet")
+    say(args, {"runs": found}, "\n".join(lines) or "no runs yet")
     return int(any(found.values()))
 
 
@@ -189,17 +189,3 @@ def _row(run: Any) -> dict[str, Any]:
         "dataset": config.get("dataset", run.manifest.get("dataset", "")),
         "shipped": run.shipped,
     }
-
-
-def _say(args: Namespace, record: dict[str, Any], text: str) -> None:
-    print(json.dumps(record, indent=1, default=str) if args.json else text)
-
-
-def _out(path: str, *endings: str) -> Path:
-    """A file to write, checked before any work is done for it."""
-    out = Path(path)
-    if out.suffix not in endings:
-        raise ValueError(f"--out must end in {' or '.join(endings)}; got {path!r}")
-    if not out.resolve().parent.is_dir():
-        raise ValueError(f"there is no folder {out.resolve().parent} to write {out.name} into")
-    return out

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import pandas
 import pytest
 
-from contrastive_core import runs
+from contrastive_core import inspection, runs
 from contrastive_core.__main__ import main, parser
 
 COMMANDS = "train embed evaluate project samples compare import sweep list verify".split()
@@ -60,6 +62,9 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--set", "colour=3"], "unknown setting"),
         (["train", "--device", "tpu"], "unknown device"),
         (["train", "--set", "batch_size=9999"], "larger than the 1437"),
+        (["evaluate", "nobody"], "nobody"),
+        (["embed", "nobody", "--out", "x.txt"], "--out must end in .npz or .parquet"),
+        (["embed", "nobody", "--out", "/no/where/x.npz"], "there is no folder"),
         (["sweep", "nothing.toml"], "cannot read nothing.toml"),
     ],
 )
@@ -87,6 +92,30 @@ def test_train_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mine" in capsys.readouterr().out
     assert "mine" in fails(capsys, "train", "--run", "mine", *QUICK)  # taken
     assert runs.load("mine").status()["status"] == "done"
+
+
+def test_embed_evaluate_and_project(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    says(capsys, "train", "--method", "sup_con", "--run", "seen", *QUICK)
+    for ending in ("npz", "parquet"):
+        made = says(capsys, "embed", "seen", "--out", str(tmp_path / f"e.{ending}"))
+        assert made["rows"] == 360
+        assert (tmp_path / f"e.{ending}").exists()
+    scores = says(capsys, "evaluate", "seen", "--metrics", "knn,uniformity")["scores"]
+    assert set(scores) == {"h", "z", "raw", "random"}
+    assert set(scores["h"]) == {"knn", "uniformity"}
+    assert scores["raw"]["knn"]["value"] > 0.9
+    low, high = scores["h"]["knn"]["interval"]
+    assert low < scores["h"]["knn"]["value"] < high
+    out = tmp_path / "map.parquet"
+    made = says(capsys, "project", "seen", "--method", "pca", "--out", str(out))
+    assert made["trustworthiness"] > 0.5
+    assert pandas.read_parquet(out).columns.tolist() == ["id", "x", "y", "label"]
+    assert "kNN accuracy" in _text(capsys, "evaluate", "seen", "--metrics", "knn")
+
+
+def _text(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(list(argv)) == 0
+    return capsys.readouterr().out
 
 
 def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,3 +158,8 @@ def test_the_module_runs_as_a_program() -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error: unknown method 'byol'")
+
+
+def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:
+    inspection.write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
+    assert (tmp_path / "t.csv").read_text().splitlines() == ["id,x", "'=1+1,-1.5", "a,2.0"]

@@ -18,7 +18,7 @@ registry config store types sampling embedding_set readers similarity tiled pair
 device encoders memory views optim methods shapes images vision_sets data curation
 neighbours metrics projection foreign checkpoints runs distributed
 state journal monitor prepare train
-embed evaluate compare samples figures jobs catalogue sweep integrity commands __main__
+embed evaluate compare samples figures jobs catalogue sweep integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """

@@ -1,0 +1,119 @@
+"""The commands that read what was trained: embed, evaluate, project, samples, compare, import."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.output import out_path, say
+
+__all__ = ["do_embed", "do_evaluate", "do_project"]
+
+
+def do_embed(args: Namespace) -> None:
+    """Write the embedding of a split."""
+    from contrastive_core import runs
+    from contrastive_core.embed import embed_run
+
+    out, run = out_path(args.out, ".npz", ".parquet"), runs.load(args.run)
+    rows = embed_run(run, args.split, args.which, args.device, _percent)
+    rows.save(out)
+    record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": str(out)}
+    say(args, record, f"{out}: {len(rows):,} rows of {rows.width} ({args.which}, {args.split})")
+
+
+def do_evaluate(args: Namespace) -> None:
+    """Score a run beside raw pixels and a random encoder."""
+    from contrastive_core import runs
+    from contrastive_core.evaluate import SOURCES, evaluate
+
+    chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
+    run = runs.load(args.run)
+    record = evaluate(run, chosen, args.split, args.device, _tell)
+    lines = [f"{run.name}, {args.split}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
+    for source, scores in record["scores"].items():
+        lines += ["", f"{SOURCES[source]}:"]
+        lines += [f"  {s['title']:<24}{_score(s)}" for s in scores.values()]
+    say(args, record, "\n".join(lines))
+
+
+def do_project(args: Namespace) -> None:
+    """Write a map of a run, or of a file of embeddings."""
+    from contrastive_core import projection
+
+    out = out_path(args.out, ".parquet", ".csv")
+    rows, folder = _rows(args)
+    settings = {"seed": args.seed} if args.method == "umap" else {}
+    if folder is None:
+        made = projection.map_of(rows, args.method, **settings)
+    else:
+        made = projection.cached_map(rows, folder, args.method, **settings)
+    labels = [""] * len(rows) if rows.labels is None else _names(rows)
+    write_table(
+        out, {"id": list(rows.ids), "x": made.xy[:, 0], "y": made.xy[:, 1], "label": labels}
+    )
+    quality = ", ".join(f"{k} {v:.3f}" for k, v in made.quality.items() if isinstance(v, float))
+    record = {"out": str(out), "rows": len(rows), **made.settings, **made.quality}
+    say(args, record, f"{out}: {len(rows):,} points by {args.method}; {quality}")
+
+
+def write_table(out: Path, columns: Mapping[str, Any]) -> None:
+    """Write columns as `.parquet` or `.csv`, whole or not at all."""
+    import pandas
+
+    frame, temporary = pandas.DataFrame(dict(columns)), out.with_name(f".{out.name}.part")
+    if out.suffix == ".parquet":
+        frame.to_parquet(temporary, index=False)
+    else:
+        frame.map(_harmless).to_csv(temporary, index=False)
+    temporary.replace(out)
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def _rows(args: Namespace) -> tuple[Any, Path | None]:
+    """The embedding to draw, and where its map may be kept."""
+    from contrastive_core import runs
+    from contrastive_core.embed import embed_run
+
+    if Path(args.source).suffix in (".npz", ".npy", ".parquet", ".csv"):
+        from contrastive_core import readers
+
+        return readers.read(Path(args.source)), None
+    run = runs.load(args.source)
+    rows = embed_run(run, args.split, "h", args.device, _percent)
+    return rows, None if run.shipped else run.path / "embeddings"
+
+
+def _names(rows: Any) -> list[str]:
+    return [rows.classes[i] if 0 <= i < len(rows.classes) else str(i) for i in rows.labels]
+
+
+def _score(score: dict[str, Any]) -> str:
+    if "missing" in score:
+        return f"—  ({score['missing']})"
+    percent = score["unit"] == "share"
+    shown = f"{100 * score['value']:.1f} %" if percent else f"{score['value']:.3f} {score['unit']}"
+    if score["interval"]:
+        low, high = (100 * v if percent else v for v in score["interval"])
+        shown += f"  [{low:.1f}, {high:.1f}]" if percent else f"  [{low:.3f}, {high:.3f}]"
+    return shown
+
+
+def _harmless(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula is written with an apostrophe before it."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+
+
+def _percent(share: float) -> None:
+    if sys.stderr.isatty():
+        end = "\n" if share >= 1 else ""
+        sys.stderr.write(f"\r\033[Kembedding {100 * share:.0f} %{end}")
+
+
+def _tell(what: str) -> None:
+    sys.stderr.write(f"{what} …\n")
