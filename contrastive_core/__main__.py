@@ -28,13 +28,13 @@ def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
     top = _Parser(prog="python -m contrastive_core", description="Contrastive Lab.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    common = argparse.ArgumentParser(add_help=False)
+    common = _Parser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show the whole trace of an error")
     common.add_argument("--json", action="store_true", help="print one JSON document")
-    device = argparse.ArgumentParser(add_help=False)
+    device = _Parser(add_help=False)
     device.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
 
-    def add(name: str, text: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    def add(name: str, text: str, *parents: _Parser) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[common, *parents])
 
     _add_train(add("train", "train an encoder", device))

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from contrastive_core.types import NO_GROUP, NO_ROW, LossOutput, Pairs
 
@@ -196,7 +197,7 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
     )
 
 
-def _wide_masks(pairs: Pairs) -> dict[str, Tensor]:
+def _wide_masks(pairs: Pairs) -> dict[str, Any]:
     """Explicit masks over the gathered columns: other processes' columns are negatives."""
     if pairs.positive is None or pairs.negative is None:
         return {}
@@ -246,7 +247,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
 # --- batch statistics and equality -------------------------------------------------------------
 
 
-class SyncBatchNorm(nn.modules.batchnorm._BatchNorm):
+class SyncBatchNorm(_BatchNorm):
     """BatchNorm over the rows of all processes, on the CPU too (torch's own refuses it)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -275,7 +276,7 @@ class SyncBatchNorm(nn.modules.batchnorm._BatchNorm):
             return
         if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-        rate = self.momentum if self.momentum is not None else 1 / float(self.num_batches_tracked)
+        rate = 0.1 if self.momentum is None else self.momentum
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), rate)
         self.running_var.lerp_(variance.to(self.running_var.dtype), rate)
 
@@ -285,7 +286,7 @@ def synchronise_norms(module: nn.Module) -> nn.Module:
     if alone():
         return module
     for name, child in module.named_children():
-        if type(child) in (nn.BatchNorm1d, nn.BatchNorm2d):
+        if isinstance(child, _BatchNorm) and type(child) in (nn.BatchNorm1d, nn.BatchNorm2d):
             other = SyncBatchNorm(
                 child.num_features,
                 child.eps,
@@ -308,8 +309,7 @@ def synchronise_norms(module: nn.Module) -> nn.Module:
 def differing(state: Mapping[str, Tensor]) -> list[str]:
     """Names of tensors that are not equal, bit by bit, on every process."""
     own = {
-        k: hashlib.sha256(v.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
-        for k, v in state.items()
+        k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()
     }
     hashes = everyone({k: h.hexdigest() for k, h in own.items()})
     return [k for k in own if any(h[k] != hashes[0][k] for h in hashes)]

@@ -54,14 +54,13 @@ def capture(
     if torch.cuda.is_available():
         for i, state in enumerate(torch.cuda.get_rng_state_all()):
             tensors[f"random.cuda.{i}"] = state
-    numpy_state = np.random.get_state(legacy=False)
-    assert isinstance(numpy_state, dict)
+    numpy_state: Any = np.random.get_state(legacy=True)
     plain = {
         "place": asdict(place),
         "optimizer": {"groups": packed["param_groups"], "scalars": scalars},
         "random": {
             "python": random.getstate(),
-            "numpy": [numpy_state["state"]["key"].tolist(), numpy_state["state"]["pos"]],
+            "numpy": [v.tolist() if isinstance(v, np.ndarray) else v for v in numpy_state],
         },
     }
     return {k: v.detach().contiguous() for k, v in tensors.items()}, plain
@@ -91,8 +90,8 @@ def restore(
         torch.cuda.set_rng_state_all([cuda[str(i)].cpu() for i in range(len(cuda))])
     version, internal, gauss = plain["random"]["python"]
     random.setstate((version, tuple(internal), gauss))
-    key, pos = plain["random"]["numpy"]
-    np.random.set_state(("MT19937", np.array(key, np.uint32), pos))
+    kind, key, *rest = plain["random"]["numpy"]
+    np.random.set_state((kind, np.array(key, np.uint32), *rest))
     return Place(**plain["place"])
 
 
