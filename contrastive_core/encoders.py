@@ -153,9 +153,9 @@ class SplitBatchNorm(nn.BatchNorm2d):
 
     def forward(self, input: Tensor) -> Tensor:
         n = len(input)
-        if not self.training or self.splits == 1 or n % self.splits:
+        if not self.training or n < 2 * self.splits:
             return super().forward(input)
-        parts = [super(SplitBatchNorm, self).forward(x) for x in input.chunk(self.splits)]
+        parts = [super(SplitBatchNorm, self).forward(x) for x in input.tensor_split(self.splits)]
         return torch.cat(parts)
 
 

@@ -6,6 +6,8 @@ named methods, without gradient.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -83,15 +85,20 @@ class MemoryBank(nn.Module):
         f = normalise(features.detach().to(self.rows))
         self.rows[index] = normalise(self.momentum * self.rows[index] + (1 - self.momentum) * f)
 
+    def next_log_z(self, estimate: float) -> float:
+        """What `log_z` becomes with a batch's estimate: the first stays, or Z's average runs on."""
+        kept = float(self.log_z)
+        if math.isnan(kept):
+            return estimate
+        if self.ema is None:
+            return kept
+        both = torch.tensor([kept + math.log(self.ema), estimate + math.log1p(-self.ema)])
+        return float(both.logsumexp(0))
+
     @torch.no_grad()
-    def see_log_z(self, estimate: float) -> None:
-        """Take in a batch's estimate: the first stays, or an average (of Z) runs on."""
-        new = torch.as_tensor(estimate, dtype=self.log_z.dtype, device=self.log_z.device)
-        if self.log_z.isnan():
-            self.log_z.copy_(new)
-        elif self.ema is not None:
-            m = torch.tensor(self.ema, device=new.device)
-            self.log_z.copy_(torch.logaddexp(self.log_z + m.log(), new + (1 - m).log()))
+    def keep_log_z(self, log_z: float) -> None:
+        """Store what `next_log_z` gave, once the step is taken."""
+        self.log_z.fill_(log_z)
 
 
 @torch.no_grad()

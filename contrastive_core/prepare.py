@@ -208,7 +208,11 @@ def _refuse(config: TrainConfig, dataset: Dataset) -> None:
     if needs and len(classes) < 2:
         raise BadSetting(f"{config.method} needs two classes and {dataset.name} has one")
     said = methods.get(config.method).problem(
-        n_train=n, image_shape=shape, classes=len(classes), batch_size=config.batch_size
+        n_train=n,
+        image_shape=shape,
+        classes=len(classes),
+        batch_size=config.batch_size,
+        knobs=config.method_knobs,
     )
     if said:
         raise BadSetting(said)

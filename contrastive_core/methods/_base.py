@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -22,9 +23,10 @@ from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 from contrastive_core.views import Recipe, make_views
 
-__all__ = ["Default", "HeadSettings", "Method", "small_images"]
+__all__ = ["NO_KNOBS", "Default", "HeadSettings", "Method", "small_images"]
 
 Default = tuple[Any, str]  # a value and the reason for it
+NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,14 @@ class Method(nn.Module, ABC):
 
     @classmethod
     def problem(
-        cls, n_train: int, image_shape: tuple[int, int, int], classes: int, batch_size: int
+        cls,
+        n_train: int,
+        image_shape: tuple[int, int, int],
+        classes: int,
+        batch_size: int,
+        knobs: Mapping[str, Any] = NO_KNOBS,
     ) -> str | None:
-        """Why the method cannot train there, with the remedy; None if it can."""
+        """Why the method cannot train so, with the remedy; None if it can."""
         return None
 
 

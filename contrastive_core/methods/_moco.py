@@ -7,7 +7,9 @@ x_q, x_k → q, k → loss on (q·k | q·queue) → SGD → momentum update → 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +17,7 @@ from torch import Tensor
 from contrastive_core import pairs
 from contrastive_core.encoders import split_norms
 from contrastive_core.memory import KeyQueue, ema_update
-from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, Default, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 
@@ -84,6 +86,28 @@ class MoCo(Method):
         filled = min(1.0, int(self.queue.enqueued) / len(self.queue))
         age = len(self.queue) * int(self.steps) / max(1, int(self.queue.enqueued))  # steps
         return {"queue_filled": filled, "queue_age": min(age, int(self.steps)), "momentum": self.m}
+
+    @classmethod
+    def problem(
+        cls,
+        n_train: int,
+        image_shape: tuple[int, int, int],
+        classes: int,
+        batch_size: int,
+        knobs: Mapping[str, Any] = NO_KNOBS,
+    ) -> str | None:
+        k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)
+        if k > n_train:
+            return (
+                f"{n_train} training images cannot fill a queue of {k} in an epoch: every image "
+                f"would meet its own old key; use --set method.queue={queue_size(n_train)}"
+            )
+        if batch_size < 2 * splits:
+            return (
+                f"a batch of {batch_size} cannot be split into {splits} parts of two images; use "
+                f"--set method.bn_splits={max(1, batch_size // 2)} or a larger batch"
+            )
+        return None
 
     @classmethod
     def moco_defaults(

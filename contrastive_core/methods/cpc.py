@@ -7,6 +7,7 @@ patches of the batch in that row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core.encoders import ProjectionHead
-from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, Default, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 
@@ -120,7 +121,12 @@ class CPC(Method):
 
     @classmethod
     def problem(
-        cls, n_train: int, image_shape: tuple[int, int, int], classes: int, batch_size: int
+        cls,
+        n_train: int,
+        image_shape: tuple[int, int, int],
+        classes: int,
+        batch_size: int,
+        knobs: Mapping[str, Any] = NO_KNOBS,
     ) -> str | None:
         rows = patch_grid(min(image_shape[1:]))[2]
         if rows < LEAST_ROWS:

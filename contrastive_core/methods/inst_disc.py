@@ -6,6 +6,9 @@ softmax. The bank, not the encoder, carries the momentum.
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +17,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.losses.nce import NCE
 from contrastive_core.memory import MemoryBank
-from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, Default, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 
@@ -76,17 +79,21 @@ class InstDisc(Method):
         k = self.settings.noise
         noise = self.bank.noise(batch.index, k, generator) if k else None  # (b, k)
         made = pairs.from_bank(f, batch.index, self.bank.rows.clone(), noise)
-        if isinstance(self.loss, NCE) and self.loss.log_z is None:
-            fixed = not self.bank.log_z.isnan() and self.bank.ema is None
-            if not fixed:
-                self.bank.see_log_z(self.loss.estimate_log_z(self.loss.unit_rows(made)))
-            log_z = float(self.bank.log_z)
-            made = pairs.from_bank(f, batch.index, made.candidates, noise, log_z)
-        return made
+        return dataclasses.replace(made, log_z=self.log_z(made))
+
+    def log_z(self, made: Pairs) -> float | None:
+        """log Z with this batch taken in, where the loss is NCE and does not fix it itself."""
+        if not isinstance(self.loss, NCE) or self.loss.log_z is not None:
+            return None
+        own = self.loss.estimate_log_z(self.loss.unit_rows(made))
+        everyone = self.gather(made.anchors.new_tensor([own], dtype=torch.float64))
+        return self.bank.next_log_z(float(everyone.logsumexp(0)) - math.log(len(everyone)))
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:
         self.bank.update(self.gather(pairs.anchor_groups), self.gather(pairs.anchors.detach()))
+        if pairs.log_z is not None:
+            self.bank.keep_log_z(pairs.log_z)
 
     def report(self) -> dict[str, float]:
         return {} if self.bank.log_z.isnan() else {"log_z": float(self.bank.log_z)}
@@ -106,7 +113,12 @@ class InstDisc(Method):
 
     @classmethod
     def problem(
-        cls, n_train: int, image_shape: tuple[int, int, int], classes: int, batch_size: int
+        cls,
+        n_train: int,
+        image_shape: tuple[int, int, int],
+        classes: int,
+        batch_size: int,
+        knobs: Mapping[str, Any] = NO_KNOBS,
     ) -> str | None:
         if n_train < 3:
             return f"a memory bank of {n_train} images has no noise to draw; use at least 3 images"

@@ -23,8 +23,8 @@ class MoCoV1(MoCo):
     year: ClassVar[int] = 2019
     paper: ClassVar[str] = "https://arxiv.org/abs/1911.05722"
     idea: ClassVar[str] = (
-        "A dictionary of negatives should be large and consistent: a queue makes it large, "
-        "a slowly moving key encoder keeps it consistent."
+        "A dictionary of negatives should be large and consistent. A queue makes it large, and a "
+        "slowly moving key encoder keeps what is in it comparable."
     )
     compared: ClassVar[str] = "a query with the key of its own image, against the queue alone"
     flow: ClassVar[tuple[tuple[str, ...], ...]] = (
