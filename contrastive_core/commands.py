@@ -29,9 +29,9 @@ def do_train(args: Namespace) -> int | None:
     world = distributed.join(cuda)
     try:
         config, run = _config_and_run(args)
-        if args.download and world.first:
-            data.load(config.dataset, "train", config.root, download=True)
-        distributed.everyone(None)  # the others wait until the data are there
+        if world.first:  # the others wait until the data are there
+            data.load(config.dataset, "train", config.root, args.download)
+        distributed.everyone(None)
         prepared = prepare(config, world)
         if run is None and world.first:
             fingerprint = prepared.dataset.fingerprint
@@ -42,6 +42,8 @@ def do_train(args: Namespace) -> int | None:
         status = train(prepared, run, args.resume, progress)
         progress.close()
         if world.first:
+            if note := run.status().get("note"):
+                sys.stderr.write(f"{note}\n")
             say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
         return None
     finally:

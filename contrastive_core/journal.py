@@ -8,6 +8,7 @@ a step's line has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -31,12 +32,13 @@ class Journal:
         self.losses: list[float] = []
         self.images = 0
         self.epochs = 0
+        self.note = ""
         self.place = Place()
         self.looked = self.written = self.started = time.monotonic()
 
-    def start(self, place: Place, epochs: int) -> None:
+    def start(self, place: Place, epochs: int, note: str) -> None:
         """The run goes on from `place`; lines after it are cut off."""
-        self.epochs = epochs
+        self.epochs, self.note = epochs, note
         if self.writes:
             self.run.cut_metrics(place.step)
         lines = self.run.metrics()
@@ -74,7 +76,12 @@ class Journal:
             return
         self.flush()
         where = {"epoch": self.place.epoch, "step": self.place.step, "epochs": self.epochs}
-        self.run.set_status(status, reason=reason, **where)
+        self.run.set_status(status, reason=reason, note=self.note, **where)
+
+    def failed(self, reason: str) -> None:
+        """The run ends here. What cannot be written, on a full disk say, is left."""
+        with contextlib.suppress(OSError):
+            self.status("failed", reason)
 
     def flush(self) -> None:
         """Write the lines collected so far."""

@@ -49,16 +49,25 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
             status = _loop(p, run, log, stop, resume)
     except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
         reason = _reason(error, p)
-        log.status("failed", reason)
+        log.failed(reason)
         raise CannotGoOn(reason) from error
+    except RuntimeError as error:
+        if p.world.size == 1:
+            log.failed(f"{type(error).__name__}: {error}")
+            raise
+        log.failed("another process of the run ended; go on with --resume")
+        raise CannotGoOn("another process of the run ended; go on with --resume") from error
+    except BaseException as error:
+        log.failed(f"{type(error).__name__}: {error}")
+        raise
     log.status(status, "asked to stop; go on with --resume" if status == "stopped" else "")
     return status
 
 
 def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
     config, method, optimizer = p.config, p.method, p.optimizer
-    place = _resume(p, run) if resume else Place()
-    log.start(place, config.epochs)
+    place, note = _resume(p, run) if resume else (Place(), "")
+    log.start(place, config.epochs, note)
     forward = torch.compile(method.pairs) if config.compile else method.pairs
     parameters = [q for q in method.parameters() if q.requires_grad]
     steps = len(p.plan(0))
@@ -146,7 +155,7 @@ def _save(p: Prepared, run: Run, place: Place) -> None:
     """Keep all that a resume needs, every process's random states, and the weights for use."""
     tensors, plain = capture(place, p.method, p.optimizer, p.generator)
     own = {k: v for k, v in tensors.items() if k in RANDOM}
-    plain["world"] = p.world.size
+    plain |= {"world": p.world.size, "versions": _versions(p)}
     for rank, states in enumerate(distributed.everyone(own)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
     if p.world.first:
@@ -154,13 +163,24 @@ def _save(p: Prepared, run: Run, place: Place) -> None:
         checkpoints.save_weights(run, p.method.state_dict())
 
 
-def _resume(p: Prepared, run: Run) -> Place:
+def _resume(p: Prepared, run: Run) -> tuple[Place, str]:
+    """Put the last state back; the place it is of, and why equality is void, if it is."""
     tensors, plain = checkpoints.load_state(run)
     for name in RANDOM:
         tensors[name] = tensors.get(f"rank{p.world.rank}.{name}", tensors[name])
-    if plain["world"] != p.world.size and p.world.rank >= plain["world"]:
+    if p.world.rank >= plain["world"]:
         tensors["random.views"] = p.generator.get_state()  # a new process: its own views
-    return restore(tensors, plain, p.method, p.optimizer, p.generator)
+    place = restore(tensors, plain, p.method, p.optimizer, p.generator)
+    reasons = []
+    if plain["world"] != p.world.size:
+        reasons.append(f"it had {plain['world']} processes and goes on with {p.world.size}")
+    if plain["versions"] != _versions(p):
+        reasons.append(f"it ran on {plain['versions']} and goes on with {_versions(p)}")
+    return place, f"not bit-equal to a run in one go: {'; '.join(reasons)}" if reasons else ""
+
+
+def _versions(p: Prepared) -> str:
+    return f"torch {torch.__version__}, {p.device.type}, {torch.get_num_threads()} threads"
 
 
 @contextmanager

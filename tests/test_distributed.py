@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
+import subprocess
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -13,7 +17,7 @@ import torch
 import torch.multiprocessing as mp
 from torch import nn
 
-from contrastive_core import distributed, losses, methods, pairs
+from contrastive_core import checkpoints, distributed, losses, methods, pairs, runs
 from contrastive_core.distributed import World
 from contrastive_core.encoders import create_encoder
 from contrastive_core.types import Batch, LossOutput, Pairs
@@ -259,3 +263,49 @@ def test_a_world_of_one_changes_nothing() -> None:
     assert distributed.synchronise_norms(net) is net
     made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
     assert distributed.global_pairs(made, by_label=True) is made
+
+
+def torchrun(size: int, *argv: str) -> subprocess.Popen:
+    """The command line in `size` processes, as torchrun starts it."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", str(size), "-m", "contrastive_core", "train"]
+    command += ["--method", "moco_v2", "--device", "cpu", *argv]
+    return subprocess.Popen(
+        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for the process in /proc")
+def test_a_process_that_dies_ends_the_run_and_it_goes_on() -> None:
+    child = torchrun(2, "--name", "two", "--epochs", "30", "--set", "save_seconds=0")
+    deadline, state = time.monotonic() + 60, runs.runs_home() / "two" / "state" / "000002.json"
+    while time.monotonic() < deadline and child.poll() is None and not state.exists():
+        time.sleep(0.05)
+    assert child.poll() is None, child.stderr.read()
+    os.kill(second_process(child.pid), signal.SIGKILL)
+    assert child.wait(60) != 0
+    two = runs.load("two")
+    assert two.status()["status"] == "failed"
+    assert "another process of the run ended" in two.status()["reason"]
+    _, plain = checkpoints.load_state(two)
+    assert plain["world"] == 2
+    assert plain["place"]["epoch"] >= 2
+    last = plain["place"]["epoch"] + 1
+    done = torchrun(1, "--resume", "--name", "two", "--set", f"epochs={last}")
+    assert done.wait(60) == 0, done.stderr.read()
+    assert two.status()["status"] == "done"
+    assert "2 processes" in two.status()["note"]
+    assert "not bit-equal" in two.status()["note"]
+    lines = [x for x in two.metrics() if "images_per_s" not in x]
+    assert [x["epoch"] for x in lines] == list(range(1, last + 1))
+
+
+def second_process(launcher: int) -> int:
+    """The process id of rank 1 among the launcher's children."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            rank = b"\0RANK=1\0" in (folder / "environ").read_bytes()
+            if int(parent) == launcher and rank:
+                return int(folder.name)
+    raise AssertionError("no process of rank 1")
