@@ -47,7 +47,8 @@ class Method(nn.Module, ABC):
     year: ClassVar[int]
     paper: ClassVar[str]
     idea: ClassVar[str]  # two sentences
-    flow: ClassVar[tuple[tuple[str, ...], ...]]  # see catalogue: stages of the drawn data flow
+    flow: ClassVar[tuple[tuple[str, ...], ...]]  # lanes of boxes; see flow.py
+    updates: ClassVar[tuple[tuple[str, str, str], ...]] = ()  # what moves after a step
     compared: ClassVar[str]  # what is compared with what
     measured_by_paper: ClassVar[str]
     differences: ClassVar[str]  # paper, published code, notes

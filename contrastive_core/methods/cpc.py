@@ -2,7 +2,7 @@
 
 An image is cut into a grid of overlapping patches, each encoded to z; a GRU reads the rows from the
 top down and gives a context c; W_k c predicts the patch k rows further down, against all other
-patches of the batch in that row.
+patches of the batch.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class CPC(Method):
     )
     compared: ClassVar[str] = "the predicted patch with the true one, against other patches"
     flow: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("image", "patch grid", "encoder*", "GRU*", "W_k c*"),
-        ("image", "patch grid", "encoder*", "z of rows below*"),
+        ("image", "view", "patch grid", "encoder*", "GRU*", "W_k c*"),
+        ("image", "view", "patch grid", "encoder*", "z of rows below*"),
     )
     measured_by_paper: ClassVar[str] = (
         "ImageNet linear, ResNet-101: 48.7 % (original); no CIFAR figure in the paper."

@@ -53,6 +53,7 @@ class InstDisc(Method):
         ("memory bank", "own slot v"),
         ("memory bank", "noise slots"),
     )
+    updates: ClassVar[tuple[tuple[str, str, str], ...]] = (("f", "memory bank", "μ v + (1 − μ) f"),)
     measured_by_paper: ClassVar[str] = (
         "CIFAR-10, ResNet-18, kNN: parametric softmax 63.0, non-parametric 80.8; NCE K = 1 / 10 / "
         "512 / 4,096: 42.5 / 63.4 / 78.4 / 80.4 %."

@@ -35,7 +35,7 @@ class InvaSpread(Method):
     compared: ClassVar[str] = "each view with the other view of its image, against the batch"
     flow: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("image", "view 1", "encoder*", "head*", "f*"),
-        ("image", "view 2", "encoder*", "head*", "f̂*"),
+        ("image", "view 2 or itself", "encoder*", "head*", "f̂*"),
     )
     measured_by_paper: ClassVar[str] = (
         "CIFAR-10 kNN 83.6 % (without augmentation 37.4, crop 56.2, jitter 75.7 %)."

@@ -29,7 +29,13 @@ class MoCoV1(MoCo):
     compared: ClassVar[str] = "a query with the key of its own image, against the queue alone"
     flow: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("image", "view q", "encoder*", "head*", "q*"),
-        ("image", "view k", "key encoder (EMA)", "key head (EMA)", "k", "queue"),
+        ("image", "view k", "key encoder", "key head", "k"),
+        ("queue of older keys",),
+    )
+    updates: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("encoder", "key encoder", "EMA m"),
+        ("head", "key head", "EMA m"),
+        ("k", "queue of older keys", "enqueue"),
     )
     measured_by_paper: ClassVar[str] = (
         "ImageNet linear 60.6 %; momentum 0 fails, 0.9 / 0.99 / 0.999 / 0.9999: 55.2 / 57.8 / "

@@ -28,7 +28,13 @@ class MoCoV2(MoCo):
     compared: ClassVar[str] = "a query with the key of its own image, against the queue alone"
     flow: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("image", "view q", "encoder*", "MLP head*", "q*"),
-        ("image", "view k", "key encoder (EMA)", "key head (EMA)", "k", "queue"),
+        ("image", "view k", "key encoder", "key head", "k"),
+        ("queue of older keys",),
+    )
+    updates: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("encoder", "key encoder", "EMA m"),
+        ("MLP head", "key head", "EMA m"),
+        ("k", "queue of older keys", "enqueue"),
     )
     measured_by_paper: ClassVar[str] = (
         "ImageNet linear: v1 60.6, + MLP 66.2, + augmentation 63.4, both 67.3, + cosine 67.5 %."
