@@ -17,7 +17,7 @@ from contrastive_core.data import Dataset
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 
-__all__ = ["cached", "embed_run", "load_model", "random_encoder", "raw_pixels"]
+__all__ = ["cached", "embed_run", "load_model", "random_encoder", "random_encoder_of", "raw_pixels"]
 
 CHUNK = 500  # images per forward pass
 VERSION = 1
@@ -56,16 +56,37 @@ def cached(run: Run, split: str, which: str) -> EmbeddingSet | None:
 
 
 def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
-    """The run's method with its weights, in evaluation mode, on the device."""
+    """The run's method with its encoder and head, in evaluation mode, on the device.
+
+    Memory (queue, bank, key encoder) is left as it was made: nothing is encoded with it.
+    """
     from contrastive_core import checkpoints
-    from contrastive_core.config import from_dict
     from contrastive_core.device import choose
+
+    method = _untrained(run, dataset or data_of(run, "test"))
+    weights = checkpoints.load_weights(run)
+    for part in ("encoder", "head"):
+        own = {
+            k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")
+        }
+        getattr(method, part).load_state_dict(own)
+    return method.eval().to(choose(device))
+
+
+def random_encoder_of(run: Run, dataset: Dataset) -> Any:
+    """The run's method as it was before training, in evaluation mode."""
+    import torch
+
+    with torch.random.fork_rng():
+        torch.manual_seed(int(run.config.get("seed", 0)))
+        return _untrained(run, dataset).eval()
+
+
+def _untrained(run: Run, dataset: Dataset) -> Any:
+    from contrastive_core.config import from_dict
     from contrastive_core.prepare import model
 
-    dataset = dataset or data_of(run, "train")
-    method = model(from_dict(run.config), dataset, run.manifest.get("n_train"))
-    method.load_state_dict(checkpoints.load_weights(run))
-    return method.eval().to(choose(device))
+    return model(from_dict(run.config), dataset)
 
 
 def data_of(run: Run, split: str) -> Dataset:
@@ -83,16 +104,9 @@ def random_encoder(
     run: Run, dataset: Dataset, device: str = "auto"
 ) -> tuple[EmbeddingSet, EmbeddingSet]:
     """h and z of the run's encoder as it was before training."""
-    import torch
-
-    from contrastive_core.config import from_dict
     from contrastive_core.device import choose
-    from contrastive_core.prepare import model
 
-    with torch.random.fork_rng():
-        torch.manual_seed(int(run.config.get("seed", 0)))
-        method = model(from_dict(run.config), dataset, run.manifest.get("n_train"))
-    both = _forward(method.eval().to(choose(device)), dataset, None)
+    both = _forward(random_encoder_of(run, dataset).to(choose(device)), dataset, None)
     about = {"source": "random encoder"}
     h, z = (_as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True))
     return h, z

@@ -10,7 +10,7 @@ from typing import Any
 
 from contrastive_core.output import out_path, say
 
-__all__ = ["do_embed", "do_evaluate", "do_project"]
+__all__ = ["do_embed", "do_evaluate", "do_present", "do_project"]
 
 
 def do_embed(args: Namespace) -> None:
@@ -38,6 +38,15 @@ def do_evaluate(args: Namespace) -> None:
         lines += ["", f"{SOURCES[source]}:"]
         lines += [f"  {s['title']:<24}{_score(s)}" for s in scores.values()]
     say(args, record, "\n".join(lines))
+
+
+def do_present(args: Namespace) -> None:
+    """Make what the pages show of a run."""
+    from contrastive_core import present, runs
+
+    run = runs.load(args.run)
+    present.make(run, args.split, _tell)
+    say(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")
 
 
 def do_project(args: Namespace) -> None:

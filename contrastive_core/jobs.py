@@ -54,6 +54,21 @@ def stop(name: str) -> None:
             os.kill(holder, signal.SIGTERM)
 
 
+def present(name: str, split: str = "test") -> None:
+    """Make what the pages show of a run, in a process of its own, unless one is at it."""
+    task = f"present.{name}.{split}"
+    if not _starting(task):
+        _spawn(task, ["present", runs.checked_name(name), "--split", split])
+
+
+def presenting(name: str, split: str = "test") -> str | None:
+    """The last thing that process said while it lives; None when it has ended."""
+    task = f"present.{name}.{split}"
+    if not _starting(task):
+        return None
+    return log_of(task, 1) or "starting"
+
+
 def working() -> list[Run]:
     """Runs that a living process works on."""
     return [run for run in runs.list_runs() if run.is_alive()]

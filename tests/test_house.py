@@ -17,12 +17,14 @@ ORDER = """
 registry config store types sampling embedding_set readers similarity tiled pairs losses
 device encoders memory views optim methods shapes images vision_sets data curation
 neighbours metrics projection foreign checkpoints runs distributed
-state journal monitor prepare train
-embed evaluate compare samples figures jobs catalogue sweep integrity output commands inspection __main__
+state journal monitor prepare reasons train
+embed evaluate present lab compare samples figures jobs flow catalogue
+sweep integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
-registry config sampling sweep embedding_set store runs jobs figures
+registry config sampling sweep embedding_set store runs jobs figures present lab flow
+catalogue
 """.split()
 
 

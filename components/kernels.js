@@ -1,0 +1,225 @@
+// The two kernels that the browser computes while a knob is dragged: softmax and hinge.
+//
+// S: Float32Array (n·w) scores; M: Uint8Array (n·w) 0 not comparable, 1 positive, 2 negative, 3 self.
+// kernel: the loss's own metadata (see `Loss.kernel` in contrastive_core/losses). A browser test
+// holds every result to the library's anatomy.
+
+/** Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective
+ *  negatives (n), active pairs or triplets (n), and the value. Arrays of `into` are used again. */
+export function evaluate(S, M, n, w, kernel, into) {
+  const out = into && into.n === n && into.w === w ? into : make(n, w);
+  out.pair.fill(0);
+  out.grad.fill(0);
+  for (let i = 0; i < n; i++) {
+    const at = i * w;
+    if (kernel.family === "softmax") softmaxRow(S, M, at, w, kernel, i, out);
+    else if (kernel.form === "pair") pairRow(S, M, at, w, kernel, i, out);
+    else tripletRow(S, M, at, w, kernel, i, out);
+  }
+  let total = 0, weight = 0, valid = 0;
+  for (let i = 0; i < n; i++) {
+    total += out.loss[i] * out.weight[i];
+    weight += out.weight[i];
+    if (out.weight[i] > 0) valid++;
+  }
+  out.value = weight > 0 ? total / weight : 0;
+  out.valid = valid;
+  return out;
+}
+
+export function make(n, w) {
+  return {
+    n, w, value: 0, valid: 0,
+    loss: new Float64Array(n), weight: new Float64Array(n),
+    effective: new Float64Array(n), negatives: new Float64Array(n), active: new Float64Array(n),
+    pair: new Float32Array(n * w), grad: new Float32Array(n * w),
+    sorted: new Array(n),
+  };
+}
+
+function logAddExp(a, b) {
+  if (a === -Infinity) return b;
+  if (b === -Infinity) return a;
+  const m = Math.max(a, b);
+  return m + Math.log1p(Math.exp(-Math.abs(a - b)));
+}
+
+/** One anchor of the softmax family; positives and negatives are summed apart, each from its top. */
+export function softmaxRow(S, M, at, w, kernel, i, out) {
+  const scale = (kernel.sign || 1) / kernel.temperature;
+  let topP = -Infinity, topN = -Infinity, nP = 0, nN = 0;
+  for (let j = 0; j < w; j++) {
+    const m = M[at + j];
+    if (m === 1) { nP++; topP = Math.max(topP, S[at + j] * scale); }
+    else if (m === 2) { nN++; topN = Math.max(topN, S[at + j] * scale); }
+  }
+  let sumP = 0, sumN = 0, meanP = 0, spread = 0;
+  for (let j = 0; j < w; j++) {
+    const m = M[at + j];
+    if (m === 1) {
+      const l = S[at + j] * scale;
+      meanP += l / nP;
+      sumP += Math.exp(l - topP);
+    } else if (m === 2) {
+      const l = S[at + j] * scale - topN, e = Math.exp(l);
+      out.pair[at + j] = e;
+      sumN += e;
+      if (e > 0) spread += e * l;
+    }
+  }
+  const lseP = nP ? topP + Math.log(sumP) : -Infinity;
+  const lseN = nN ? topN + Math.log(sumN) : -Infinity;
+  const lseA = logAddExp(lseP, lseN);
+  out.negatives[i] = nN;
+  out.active[i] = nN;
+  out.effective[i] = nN ? Math.exp(Math.log(sumN) - spread / sumN) : 0;
+  if (!nP) {
+    out.loss[i] = out.weight[i] = 0;
+    for (let j = 0; j < w; j++) if (M[at + j] === 2) out.pair[at + j] /= sumN;
+    return;
+  }
+  const factor = kernel.scale === "tau_over_base" && kernel.base ? kernel.temperature / kernel.base : 1;
+  const own = kernel.denominator === "own_positive";
+  let loss = 0, pull = 0; // pull: Σ_p of the negatives' share of each positive's own denominator
+  if (own) {
+    for (let j = 0; j < w; j++) {
+      if (M[at + j] !== 1) continue;
+      const l = S[at + j] * scale, a = logAddExp(l, lseN);
+      loss += (a - l) / nP;
+      pull += Math.exp(lseN - a) / nP;
+      out.grad[at + j] = (factor * scale * (Math.exp(l - a) - 1)) / nP;
+    }
+  } else if (kernel.aggregate === "out") loss = lseA - meanP;
+  else loss = lseA - lseP + (kernel.aggregate === "in" ? Math.log(nP) : 0);
+  const shareN = Math.exp(topN - lseA);
+  for (let j = 0; j < w; j++) {
+    const m = M[at + j];
+    if (m === 2) {
+      const e = out.pair[at + j];
+      out.pair[at + j] = e * shareN;
+      out.grad[at + j] = factor * scale * (own ? (e / sumN) * pull : e * shareN);
+    } else if (m === 1) {
+      const l = S[at + j] * scale, p = Math.exp(l - lseA);
+      out.pair[at + j] = p;
+      if (!own) {
+        const target = kernel.aggregate === "out" ? 1 / nP : Math.exp(l - lseP);
+        out.grad[at + j] = factor * scale * (p - target);
+      }
+    }
+  }
+  out.loss[i] = factor * loss;
+  out.weight[i] = 1;
+}
+
+/** One anchor of the contrastive loss on pairs: S holds distances. */
+function pairRow(S, M, at, w, kernel, i, out) {
+  const margin = kernel.margin, squared = kernel.squared;
+  let sum = 0, count = 0, active = 0, negatives = 0;
+  for (let j = 0; j < w; j++) if (M[at + j] === 1 || M[at + j] === 2) count++;
+  for (let j = 0; j < w; j++) {
+    const m = M[at + j], d = S[at + j];
+    if (m === 1) {
+      sum += squared ? d * d : (d * d) / 2;
+      out.grad[at + j] = (squared ? 2 * d : d) / count;
+      out.pair[at + j] = 1;
+    } else if (m === 2) {
+      negatives++;
+      const gap = margin - (squared ? d * d : d);
+      if (gap > 0) {
+        active++;
+        sum += squared ? gap : (gap * gap) / 2;
+        out.grad[at + j] = (squared ? -2 * d : -gap) / count;
+        out.pair[at + j] = 1;
+      }
+    }
+  }
+  out.loss[i] = count ? sum / count : 0;
+  out.weight[i] = count;
+  out.active[i] = out.effective[i] = active;
+  out.negatives[i] = negatives;
+}
+
+/** How many of the sorted values are below x (or not above it). */
+function below(sorted, x, orEqual) {
+  let lo = 0, hi = sorted.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (sorted[mid] < x || (orEqual && sorted[mid] === x)) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+function sortedNegatives(S, M, at, w, i, out) {
+  if (out.sorted[i] && out.sorted[i].S === S && out.sorted[i].M === M) return out.sorted[i];
+  const columns = [];
+  for (let j = 0; j < w; j++) if (M[at + j] === 2) columns.push(j);
+  columns.sort((a, b) => S[at + a] - S[at + b]);
+  const d = Float64Array.from(columns, (j) => S[at + j]);
+  const sums = new Float64Array(d.length + 1);
+  for (let k = 0; k < d.length; k++) sums[k + 1] = sums[k] + d[k];
+  return (out.sorted[i] = { S, M, columns, d, sums });
+}
+
+/** One anchor of the triplet loss: S holds squared distances. */
+function tripletRow(S, M, at, w, kernel, i, out) {
+  const { columns, d, sums } = sortedNegatives(S, M, at, w, i, out), nN = d.length;
+  const positives = [];
+  for (let j = 0; j < w; j++) if (M[at + j] === 1) positives.push(j);
+  out.negatives[i] = nN;
+  out.loss[i] = out.weight[i] = out.active[i] = out.effective[i] = 0;
+  if (!positives.length || !nN) return;
+  const pull = new Float64Array(nN + 1); // differences of how often each negative is counted
+  let sum = 0, active = 0, counted = 0;
+  const add = (p, lo, hi, share, value, isActive) => {
+    sum += value;
+    if (!isActive) return;
+    out.grad[at + p] += share * (hi - lo);
+    pull[lo] += share;
+    pull[hi] -= share;
+  };
+  if (kernel.mining === "hard") {
+    let far = -Infinity;
+    for (const p of positives) far = Math.max(far, S[at + p]);
+    const ties = positives.filter((p) => S[at + p] === far), high = below(d, d[0], true);
+    const hinge = far - d[0] + kernel.margin;
+    counted = 1;
+    if (hinge > 0) {
+      active = 1;
+      sum = hinge;
+      for (const p of ties) out.grad[at + p] = 1 / ties.length;
+      pull[0] += 1 / high;
+      pull[high] -= 1 / high;
+    }
+  } else {
+    for (const p of positives) {
+      const s = S[at + p], reach = s + kernel.margin;
+      if (kernel.mining === "all") {
+        const c = below(d, reach, false);
+        add(p, 0, c, 1, c * reach - sums[c], c > 0);
+        active += c;
+        counted += nN;
+      } else {
+        const lo = below(d, s, true);
+        if (lo >= nN || d[lo] >= reach) continue;
+        const hi = below(d, d[lo], true);
+        add(p, lo, hi, 1 / (hi - lo), reach - d[lo], true);
+        active++;
+        counted++;
+      }
+    }
+  }
+  const weight = kernel.average === "active" ? active : counted;
+  let run = 0, touched = 0;
+  for (let k = 0; k < nN; k++) {
+    run += pull[k];
+    if (run > 1e-12) touched++;
+    if (weight > 0) out.grad[at + columns[k]] = run > 1e-12 ? -run / weight : 0;
+  }
+  for (const p of positives) out.grad[at + p] = weight > 0 ? out.grad[at + p] / weight : 0;
+  for (let j = 0; j < w; j++) out.pair[at + j] = out.grad[at + j] !== 0 ? 1 : 0;
+  out.loss[i] = weight > 0 ? sum / weight : 0;
+  out.weight[i] = weight;
+  out.active[i] = active;
+  out.effective[i] = touched;
+}

@@ -1,0 +1,79 @@
+"""The live loss view: matrix, one anchor's softmax, panels, and a knob that is dragged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["live_view"]
+
+HERE = Path(__file__).parent
+
+
+@cache
+def _mount() -> Any:
+    import streamlit as st
+
+    parts = [
+        (HERE / f).read_text("utf-8") for f in ("kernels.js", "live_panels.js", "live_view.js")
+    ]
+    script = parts[0].replace("export function", "function") + parts[1] + parts[2]
+    css = (HERE / "live_view.css").read_text("utf-8")
+    return st.components.v2.component("live_view", html="<div></div>", css=css, js=script)
+
+
+def live_view(
+    scores: np.ndarray,
+    mask: np.ndarray,
+    kernel: dict[str, Any] | None,
+    *,
+    content: str,
+    names: Sequence[str],
+    column_names: Sequence[str] | None = None,
+    knob: dict[str, Any] | None = None,
+    score_name: str = "similarity",
+    sprite: bytes = b"",
+    across: int = 1,
+    tile: int = 32,
+    row_thumbs: Sequence[int] = (),
+    column_thumbs: Sequence[int] = (),
+    anchor: int = 0,
+    loss: float | None = None,
+    reason: str = "",
+    key: str = "live",
+) -> dict[str, Any]:
+    """Draw the view; returns `value` and `anchor` as they were last let go.
+
+    Args:
+        scores: (n, w) float32, what the loss compares; mask: (n, w) uint8, 0 not comparable,
+            1 positive, 2 negative, 3 self; kernel: the loss's `kernel()`, None: drawn as it is.
+        content: changes when the arrays change (a content hash).
+        knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
+        sprite: a PNG of thumbnails; row_thumbs, column_thumbs: which thumbnail each row has.
+        reason: a sentence shown where the batch cannot be compared.
+    """
+    n, w = scores.shape
+    names = [str(v) for v in names]
+    columns = names if column_names is None else [str(v) for v in column_names]
+    meta = {
+        "key": content, "n": n, "w": w, "kernel": kernel, "knob": knob, "names": names,
+        "columnNames": columns, "scoreName": score_name, "across": across, "tile": tile,
+        "rowThumb": list(row_thumbs), "columnThumb": list(column_thumbs), "anchor": anchor,
+        "loss": loss, "reason": reason,
+    }  # fmt: skip
+    found = _mount()(
+        key=key,
+        data={
+            "scores": np.ascontiguousarray(scores, np.float32).tobytes(),
+            "mask": np.ascontiguousarray(mask, np.uint8).tobytes(),
+            "sprite": sprite,
+            "meta": meta,
+        },
+        default={"chosen": {}},
+        on_chosen_change=lambda: None,
+    )
+    return dict(found.chosen or {})

@@ -1,0 +1,95 @@
+"""A map of many points with their pictures; a selection comes back as row numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MOST", "PALETTE", "scatter"]
+
+HERE = Path(__file__).parent
+MOST = 50_000  # points that stay smooth
+PALETTE = (
+    "#3B7DD8", "#E8833A", "#2FA37C", "#C65B9B", "#D9B23A",
+    "#7A6BD1", "#5BB5DB", "#B4553F", "#7C8794", "#8FAE3F",
+)  # fmt: skip
+SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
+
+
+@cache
+def _mount() -> Any:
+    import streamlit as st
+
+    script, css = ((HERE / f).read_text("utf-8") for f in ("scatter.js", "scatter.css"))
+    return st.components.v2.component("scatter", html="<div></div>", css=css, js=script)
+
+
+def scatter(
+    xy: np.ndarray,
+    colour: np.ndarray | None = None,
+    names: Sequence[str] = (),
+    *,
+    content: str,
+    ids: Sequence[str],
+    title: str = "map",
+    note: str = "",
+    sprite: bytes = b"",
+    across: int = 1,
+    tile: int = 32,
+    selection: Sequence[int] = (),
+    stamp: str = "",
+    height: int = 520,
+    key: str = "map",
+) -> list[int]:
+    """Draw a map; returns the selected rows.
+
+    Args:
+        xy: (n, 2); colour: (n) categories 0…, or numbers, which are cut into eight steps.
+        names: of the categories. content: changes when xy or sprite change.
+        selection: rows lit from elsewhere, taken over when `stamp` changes.
+    """
+    groups, labels, palette = _groups(colour, names, len(xy))
+    meta = {
+        "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": palette,
+        "title": title, "note": note, "across": across, "tile": tile, "height": height,
+        "selection": [int(i) for i in selection], "stamp": stamp,
+    }  # fmt: skip
+    found = _mount()(
+        key=key,
+        data={
+            "xy": np.ascontiguousarray(xy, np.float32).tobytes(),
+            "colour": groups.tobytes(),
+            "sprite": sprite,
+            "meta": meta,
+        },
+        default={"selection": []},
+        on_selection_change=lambda: None,
+    )
+    return [int(i) for i in found.selection or []]
+
+
+def _groups(
+    colour: np.ndarray | None, names: Sequence[str], n: int
+) -> tuple[np.ndarray, list[str], list[str]]:
+    """Category (n) uint8 of each point, with names and colours of the categories."""
+    if colour is None:
+        return np.zeros(n, np.uint8), ["sample"], [PALETTE[0]]
+    colour = np.asarray(colour)
+    if colour.dtype.kind in "iub" and len(names):
+        labels = [str(v) for v in names]
+        groups = np.where(colour < 0, len(labels), colour)
+        if (colour < 0).any():
+            labels.append("no label")
+        palette = [PALETTE[i % len(PALETTE)] for i in range(len(labels))]
+        return groups.astype(np.uint8), labels[:255], palette[:255]
+    values = colour.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
+    groups = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")
+    labels = [f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges)]
+    return groups.astype(np.uint8), labels, list(SEQUENCE)

@@ -1,0 +1,34 @@
+"""Thumbnails of many images in one PNG, which a browser part cuts up again."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+
+__all__ = ["TILE", "sprite"]
+
+TILE = 32  # pixels along the side of a thumbnail
+
+
+def sprite(images: np.ndarray) -> tuple[bytes, int]:
+    """A PNG of all images (n, c, h, w) uint8 as square tiles, and how many stand in a row."""
+    from PIL import Image
+
+    n, c, h, w = images.shape
+    across = max(1, math.ceil(math.sqrt(n)))
+    rows, columns = _nearest(h), _nearest(w)
+    small = np.asarray(images)[:, :, rows][:, :, :, columns].transpose(0, 2, 3, 1)  # (n, t, t, c)
+    down = math.ceil(n / across)
+    sheet = np.zeros((down * across, TILE, TILE, 3), np.uint8)
+    sheet[:n] = small if c == 3 else small[..., :1]
+    sheet = sheet.reshape(down, across, TILE, TILE, 3).transpose(0, 2, 1, 3, 4)
+    buffer = io.BytesIO()
+    Image.fromarray(sheet.reshape(down * TILE, across * TILE, 3)).save(buffer, "PNG")
+    return buffer.getvalue(), across
+
+
+def _nearest(size: int) -> np.ndarray:
+    """Rows of an image of `size` pixels that its thumbnail shows."""
+    return np.minimum((np.arange(TILE) + 0.5) * size / TILE, size - 1).astype(np.int64)

@@ -1,0 +1,97 @@
+"""Records as text, tables and Plotly figures. Torch-free; plotly and pandas are imported late."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from contrastive_core.embedding_set import EmbeddingSet
+
+__all__ = ["csv_of", "curves", "figure_of", "interval_of", "safe_cell", "score_table"]
+
+NAMES = {"h": "backbone h", "z": "projection z", "raw": "raw pixels", "random": "random encoder"}
+
+
+def figure_of(score: dict[str, Any] | None) -> str:
+    """A score as text: shares in per cent."""
+    if not score or score.get("value") is None:
+        return "–"
+    value = float(score["value"])
+    return f"{100 * value:.1f} %" if score.get("unit") == "share" else f"{value:.3g}"
+
+
+def interval_of(score: dict[str, Any]) -> str:
+    """A 95 % interval as text, or nothing."""
+    found = score.get("interval")
+    if not found:
+        return ""
+    low, high = (100 * v if score.get("unit") == "share" else v for v in found)
+    return (
+        f"95 %: {low:.1f} to {high:.1f}; "
+        if score.get("unit") == "share"
+        else (f"95 %: {low:.3g} to {high:.3g}; ")
+    )
+
+
+def score_table(record: dict[str, Any]) -> Any:
+    """All scores of an evaluation, a row each, a column for each source."""
+    import pandas as pd
+
+    rows = []
+    for name, score in record["scores"]["h"].items():
+        row = {"score": score["title"]}
+        for source, scores in record["scores"].items():
+            row[NAMES.get(source, source)] = figure_of(scores.get(name))
+        row["95 % interval of h"] = interval_of(score).removesuffix("; ").removeprefix("95 %: ")
+        row["settings"] = ", ".join(
+            f"{k} {v}"
+            for k, v in (score.get("extras") or {}).items()
+            if isinstance(v, (int, float, str))
+        )[:80]
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def safe_cell(value: Any) -> Any:
+    """Text that a spreadsheet will not run as a formula."""
+    text = str(value)
+    return (
+        f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _number(text) else text
+    )
+
+
+def _number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
+    """Ids, labels and features of some rows as CSV."""
+    out = io.StringIO()
+    table = csv.writer(out)
+    table.writerow(["id", "label", *(f"x{j}" for j in range(rows.width))])
+    for i in chosen:
+        label = "" if rows.labels is None else rows.class_name(int(rows.labels[i]))
+        table.writerow([safe_cell(rows.ids[i]), safe_cell(label), *rows.features[i].tolist()])
+    return out.getvalue()
+
+
+def curves(
+    series: dict[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280
+) -> Any:
+    """A Plotly line for each name: (xs, ys)."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for name, (xs, ys) in series.items():
+        figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers")
+    figure.update_layout(
+        height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        xaxis_title=x, yaxis_title=y, legend={"orientation": "h", "y": 1.1},
+    )  # fmt: skip
+    return figure

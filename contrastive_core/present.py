@@ -1,0 +1,73 @@
+"""What a page shows of a run, made once by a process of its own: embeddings, scores, maps.
+
+`make` does the work (`python -m contrastive_core present RUN`); the readers need no torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import data, store
+from contrastive_core.embed import cached
+from contrastive_core.evaluate import evaluate, read_evaluation
+from contrastive_core.runs import Run
+
+__all__ = ["is_ready", "make", "map_path", "read_map"]
+
+KINDS = ("pca", "umap")
+
+
+def is_ready(run: Run, split: str = "test") -> bool:
+    """Whether embedding, scores and the PCA map of the present weights are there."""
+    if cached(run, split, "h") is None or read_evaluation(run) is None:
+        return False
+    return read_map(run, split, "h", "pca") is not None
+
+
+def make(run: Run, split: str = "test", tell: Callable[[str], None] = lambda what: None) -> None:
+    """Embed both splits, map the one asked for by PCA, score, then map by UMAP."""
+    from contrastive_core.embed import embed_run
+
+    sets = {which: embed_run(run, split, which) for which in "hz"}
+    for kind in KINDS:
+        for which, rows in sets.items():
+            if read_map(run, split, which, kind) is None:
+                tell(f"{kind.upper()} of {which}")
+                _write_map(run, split, which, kind, rows)
+        if kind == "pca" and read_evaluation(run) is None:
+            evaluate(run, split=split, tell=tell)
+
+
+def read_map(run: Run, split: str, which: str, kind: str) -> dict[str, Any] | None:
+    """`xy` (n, 2), `settings` and `quality` of a map, if it has been made."""
+    try:
+        found = store.read_npz(map_path(run, split, which, kind))
+        meta = json.loads(found["meta"].tobytes())
+        return {"xy": found["xy"].astype(np.float32), **meta}
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def map_path(run: Run, split: str, which: str, kind: str) -> Path:
+    """Where a map of the present weights is kept."""
+    shipped = run.path / "maps" / f"{split}-{which}-{kind}.npz"
+    if run.shipped and shipped.exists():
+        return shipped
+    name = f"{split}-{which}-{kind}-{run.weights_hash()[:16]}.npz"
+    home = data.data_home() / "embeddings" / run.name if run.shipped else run.path / "maps"
+    return home / name
+
+
+def _write_map(run: Run, split: str, which: str, kind: str, rows: Any) -> None:
+    from contrastive_core.projection import map_of
+
+    made = map_of(rows, kind)
+    meta = json.dumps({"settings": made.settings, "quality": made.quality}).encode()
+    path = map_path(run, split, which, kind)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    store.write_npz(path, xy=made.xy, meta=np.frombuffer(meta, np.uint8))

@@ -1,0 +1,159 @@
+"""Explore: one embedding space, its map, the images behind the points, its scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+import session
+from components import scatter
+from contrastive_core import figures
+from contrastive_core.runs import Run
+
+
+def page() -> None:
+    run = session.chosen_run()
+    if run is None:
+        st.title("Explore")
+        st.info("There is no run to look at yet. Train one: a minute is enough for digits.")
+        st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
+        return
+    st.title(run.meta().get("title") or run.name)
+    status = run.status()
+    st.caption(
+        f"{run.config.get('method')} · loss {run.config.get('loss')} · {run.config.get('dataset')}"
+        f" · {run.config.get('epochs')} epochs · seed {run.config.get('seed')}"
+    )
+    if not run.weights.exists():
+        waiting(run, status)
+        return
+    making = session.ensure(run)
+    if making:
+        making_of(run)
+        return
+    show(run)
+
+
+def waiting(run: Run, status: dict) -> None:
+    if status["status"] == "running":
+        st.info("This run is still training; its map forms on the Train page.")
+        st.page_link("pages/train.py", label="Watch it train", icon=":material/play_circle:")
+    else:
+        st.warning(f"This run is {status['status']} and has no weights. {status['reason']}")
+
+
+@st.fragment(run_every=1.0)
+def making_of(run: Run) -> None:
+    """Follow the process that embeds, scores and maps the run."""
+    what = session.ensure(run)
+    if what is None:
+        st.rerun()
+    st.progress(0.3, text=f"Preparing {run.name} (once): {what}")
+
+
+def show(run: Run) -> None:
+    headline(run)
+    left, right = st.columns([5, 2], gap="medium")
+    with right:
+        which = st.segmented_control(
+            "Features", ["h", "z"], default="h", key="which", help="h: backbone, z: projection"
+        )
+        kinds = [k for k in ("umap", "pca") if session.read_map(run, "test", which or "h", k)]
+        kind = st.segmented_control("Map", kinds, default=kinds[0], format_func=str.upper)
+        rows = session.embedding(run, "test", which or "h")
+        dataset = session.dataset_of(run, "test")
+        if rows is None or kind is None:
+            st.stop()
+        names = ["class", *rows.columns]
+        colour_by = st.selectbox("Colour by", names) if len(names) > 1 else "class"
+        found = session.read_map(run, "test", which or "h", kind)
+        quality(found)
+    with left:
+        colour = rows.labels if colour_by == "class" else rows.columns[colour_by]
+        sprite, across = session.sprite(run, "test")
+        picked = scatter(
+            found["xy"],
+            colour,
+            rows.classes if colour_by == "class" else (),
+            content=session.digest(run.name, run.weights_hash(), which, kind),
+            ids=rows.ids,
+            title=f"{kind.upper()} map of {run.name}, {which}",
+            sprite=sprite,
+            across=across,
+            selection=session.selection(),
+            stamp=run.name,
+            key="explore-map",
+        )
+        session.select(picked)
+    if picked:
+        selected(run, rows, dataset, picked)
+    more(run, rows)
+
+
+def headline(run: Run) -> None:
+    """The scores, beside raw pixels and a random encoder."""
+    record = session.scores(run)
+    if record is None:
+        return
+    shown = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
+    h, raw, random = (record["scores"].get(k, {}) for k in ("h", "raw", "random"))
+    for column, name in zip(st.columns(len(shown)), shown, strict=True):
+        if name not in h:
+            continue
+        with column.container(border=True):
+            score = h[name]
+            st.metric(score["title"], figures.figure_of(score), help=score["reading"])
+            st.caption(
+                f"{figures.interval_of(score)}raw pixels {figures.figure_of(raw.get(name))}, "
+                f"random encoder {figures.figure_of(random.get(name))}"
+            )
+
+
+def quality(found: dict) -> None:
+    q, s = found["quality"], found["settings"]
+    told = [f"{k} {v}" for k, v in s.items() if k != "kind"]
+    st.caption(
+        f"{s['kind'].upper()}{': ' + ', '.join(told) if told else ''}. "
+        f"Trustworthiness {q.get('trustworthiness', float('nan')):.3f}, "
+        f"continuity {q.get('continuity', float('nan')):.3f} (k = {q.get('k', '–')}). "
+        "Scores are computed in the embedding, never on the map."
+    )
+    st.caption("Lasso or box to select, wheel to zoom, shift-drag to pan, double-click for all.")
+
+
+def selected(run: Run, rows, dataset, picked: list[int]) -> None:
+    i = picked[0]
+    st.subheader(f"{len(picked)} selected" if len(picked) > 1 else rows.ids[i])
+    if len(picked) > 1:
+        counts = (
+            np.bincount(rows.labels[picked], minlength=len(rows.classes))
+            if rows.labels is not None
+            else []
+        )
+        told = [f"{rows.class_name(c)} {n}" for c, n in enumerate(counts) if n]
+        st.caption(" · ".join(told))
+        st.download_button(
+            "Selection as CSV", figures.csv_of(rows, picked), "selection.csv", "text/csv"
+        )
+    near, similarity = session.neighbours(rows, i)
+    st.caption(f"Nearest to {rows.ids[i]} in the embedding, with cosine similarity:")
+    columns = st.columns(13)
+    columns[0].image(session.picture(dataset.images, i), caption="itself", width="stretch")
+    for column, j, s in zip(columns[1:], near, similarity, strict=False):
+        label = "" if rows.labels is None else rows.class_name(int(rows.labels[j]))
+        column.image(session.picture(dataset.images, int(j)), f"{label} {s:.2f}", width="stretch")
+
+
+def more(run: Run, rows) -> None:
+    record = session.scores(run)
+    with st.expander("More scores, and how to read them"):
+        if record:
+            st.dataframe(figures.score_table(record), hide_index=True, width="stretch")
+            for score in record["scores"]["h"].values():
+                st.markdown(f"**{score['title']}**: {score['reading']}")
+    st.download_button(
+        "Embedding as CSV", lambda: figures.csv_of(rows, range(len(rows))), f"{run.name}.csv"
+    )
+
+
+page()

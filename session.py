@@ -1,0 +1,212 @@
+"""Between pages and core: cached by plain values; the only file that sees both.
+
+A page that only reads results never imports torch: embeddings, scores and maps are made by a
+process of their own (`jobs.present`) and read here as arrays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core import data, evaluate, jobs, present, runs
+from contrastive_core.embed import cached
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.runs import Run
+
+DEFAULT_RUN = "simclr-shapes"
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+def all_runs() -> list[Run]:
+    """Runs with a readable manifest, newest first, then the shipped."""
+    return runs.list_runs()
+
+
+def chosen_run() -> Run | None:
+    """The run of the sidebar's picker."""
+    known = {run.name: run for run in all_runs()}
+    return known.get(st.session_state.get("run") or "")
+
+
+def pick_run() -> None:
+    """The sidebar's run picker, kept in the address."""
+    names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
+    if not names:
+        st.sidebar.info("No runs yet. Start one on the Train page.")
+        return
+    wanted = st.session_state.get("run") or st.query_params.get("run")
+    if wanted not in names:
+        wanted = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
+    st.session_state["run"] = wanted
+    labels = {run.name: _label(run) for run in all_runs()}
+    picked = st.sidebar.selectbox(
+        "Run", names, index=names.index(wanted), format_func=lambda n: labels.get(n, n)
+    )
+    if picked != wanted:
+        st.session_state["run"] = picked
+        st.session_state["selection"] = []
+    st.query_params["run"] = picked
+
+
+def _label(run: Run) -> str:
+    title = run.meta().get("title")
+    return f"{title or run.name}{' · shipped' if run.shipped else ''}"
+
+
+def selection() -> list[int]:
+    """Rows of the test split that all pages have lit."""
+    return list(st.session_state.get("selection", []))
+
+
+def select(rows: list[int]) -> None:
+    st.session_state["selection"] = [int(r) for r in rows]
+
+
+# --- what was computed -------------------------------------------------------------------------
+
+
+def embedding(run: Run, split: str, which: str) -> EmbeddingSet | None:
+    """h or z of a split, if it has been made."""
+    try:
+        return _embedding(run.name, run.weights_hash(), split, which)
+    except ValueError:
+        return None
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _embedding(name: str, weights: str, split: str, which: str) -> EmbeddingSet:
+    found = cached(runs.load(name), split, which)
+    if found is None:
+        raise ValueError("not yet")
+    return found
+
+
+def scores(run: Run) -> dict[str, Any] | None:
+    return evaluate.read_evaluation(run)
+
+
+def read_map(run: Run, split: str, which: str, kind: str) -> dict[str, Any] | None:
+    return present.read_map(run, split, which, kind)
+
+
+def ensure(run: Run, split: str = "test") -> str | None:
+    """None when the run's pages can be drawn; else what is being made for them right now."""
+    try:
+        if present.is_ready(run, split):
+            if read_map(run, split, "h", "umap") is None and not jobs.presenting(run.name, split):
+                jobs.present(run.name, split)
+            return None
+    except ValueError as error:
+        return str(error)
+    if not jobs.presenting(run.name, split):
+        jobs.present(run.name, split)
+    return jobs.presenting(run.name, split) or "starting"
+
+
+# --- images ------------------------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading images…")
+def dataset(name: str, split: str, root: str | None = None) -> data.Dataset:
+    return data.load(name, split, root)
+
+
+def dataset_of(run: Run, split: str) -> data.Dataset:
+    return dataset(str(run.config.get("dataset")), split, run.config.get("root"))
+
+
+@st.cache_data(max_entries=6, show_spinner=False)
+def sprite_of(name: str, split: str, fingerprint: str, root: str | None) -> tuple[bytes, int]:
+    from components.sprites import sprite
+
+    return sprite(dataset(name, split, root).images)
+
+
+def sprite(run: Run, split: str) -> tuple[bytes, int]:
+    """Thumbnails of a split as one PNG, and how many stand in a row."""
+    found = dataset_of(run, split)
+    return sprite_of(found.name, split, found.fingerprint, run.config.get("root"))
+
+
+def picture(images: np.ndarray, i: int) -> np.ndarray:
+    """One image (h, w, 3) for st.image."""
+    image = np.asarray(images[i]).transpose(1, 2, 0)
+    return image if image.shape[2] == 3 else np.repeat(image[:, :, :1], 3, axis=2)
+
+
+# --- neighbours without torch ------------------------------------------------------------------
+
+
+def neighbours(rows: EmbeddingSet, i: int, k: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """The k most similar other rows of row i: numbers and cosine similarities."""
+    x = rows.features.astype(np.float32)
+    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    s = x @ x[i]
+    s[i] = -np.inf
+    order = np.argsort(-s)[:k]
+    return order, s[order]
+
+
+# --- names and knobs ---------------------------------------------------------------------------
+
+
+@st.cache_data(show_spinner="Looking up methods and losses…")
+def catalogue() -> dict[str, Any]:
+    """What is registered, with metadata and knobs, as plain values."""
+    from contrastive_core.catalogue import read
+
+    return read()
+
+
+def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
+    """Knobs of a loss or method: default, low, high, choices, help, log."""
+    return dict(catalogue()[kind][name]["knobs"])
+
+
+# --- the Loss Lab ------------------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=6, show_spinner="Encoding a batch…")
+def lab_batch(
+    name: str, weights: str, source: str, images: int, views: int, seed: int, split: str
+) -> Any:
+    from contrastive_core.lab import batch_of
+
+    return batch_of(runs.load(name), source, images, views, seed, split)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def lab_view(batch_key: tuple[Any, ...], pairing: str, loss: str, knobs: str) -> Any:
+    """The anatomy for one setting. Raises ValueError with the reason for a refused pairing."""
+    from contrastive_core.lab import view_of
+
+    return view_of(lab_batch(*batch_key), pairing, loss, json.loads(knobs))
+
+
+@st.cache_data(max_entries=6, show_spinner=False)
+def lab_sprite(batch_key: tuple[Any, ...]) -> tuple[bytes, int]:
+    from components.sprites import sprite
+
+    return sprite(lab_batch(*batch_key).thumbs)
+
+
+def digest(*parts: Any) -> str:
+    """A short hash of plain values: the key of what was made from them."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+# --- settings ----------------------------------------------------------------------------------
+
+
+def default_config() -> dict[str, Any]:
+    from contrastive_core.config import TrainConfig
+
+    return dataclasses.asdict(TrainConfig())
