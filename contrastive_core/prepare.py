@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core import data, distributed, losses, methods
+from contrastive_core import checkpoints, data, distributed, losses, methods, runs
 from contrastive_core.config import BadSetting, TrainConfig
 from contrastive_core.curation import curated
 from contrastive_core.data import Dataset
@@ -84,6 +84,8 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     if config.channels_last and device.type != "mps":
         channels_last(method)
     _refuse(config, dataset)
+    if config.start:
+        _start_from(method, config.start)
     distributed.synchronise_norms(method)
     method.gather = distributed.gather
     method.loss = losses.create(config.loss or "", **config.loss_knobs)
@@ -155,6 +157,21 @@ def model(config: TrainConfig, dataset: Dataset, n_train: int | None = None) -> 
 
 
 # --- parts -------------------------------------------------------------------------------------
+
+
+def _start_from(method: Method, name: str) -> None:
+    """Give the encoder (and a key encoder) the weights of another run's encoder."""
+    weights = checkpoints.load_weights(runs.load(name))
+    own = {k.removeprefix("encoder."): v for k, v in weights.items() if k.startswith("encoder.")}
+    for part in ("encoder", "key_encoder"):
+        if (module := getattr(method, part, None)) is not None:
+            try:
+                module.load_state_dict(own)
+            except RuntimeError:
+                raise BadSetting(
+                    f"the encoder of {name} has another form than this one; choose the encoder "
+                    f"and data set that {name} was trained with"
+                ) from None
 
 
 def _known(config: TrainConfig) -> None:

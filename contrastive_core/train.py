@@ -6,7 +6,6 @@ disk), always with its reason and with the last good state to go on from.
 
 from __future__ import annotations
 
-import errno
 import math
 import signal
 import threading
@@ -22,6 +21,7 @@ from contrastive_core.device import autocast, memory_bytes
 from contrastive_core.journal import Journal, Report
 from contrastive_core.optim import learning_rate, set_learning_rate
 from contrastive_core.prepare import Prepared
+from contrastive_core.reasons import diverged, reason_of
 from contrastive_core.runs import Run
 from contrastive_core.state import Place, capture, restore
 from contrastive_core.types import Pairs
@@ -48,7 +48,7 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
         with run.lock() if p.world.first else nullcontext(), _stop_signals() as stop:
             status = _loop(p, run, log, stop, resume)
     except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
-        reason = _reason(error, p)
+        reason = reason_of(error, p)
         log.failed(reason)
         raise CannotGoOn(reason) from error
     except RuntimeError as error:
@@ -92,7 +92,7 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
             if look:
                 shown = float(distributed.total(value.detach()))
                 if not math.isfinite(shown) or not math.isfinite(float(norm)):
-                    raise CannotGoOn(_diverged(place, shown, float(norm), lr))
+                    raise CannotGoOn(diverged(place, shown, float(norm), lr))
             optimizer.step()
             method.after_step(pairs)
             place = place.after_batch()
@@ -202,40 +202,3 @@ def _stop_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-# --- reasons -----------------------------------------------------------------------------------
-
-
-def _diverged(place: Place, loss: float, norm: float, lr: float) -> str:
-    what = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradient norm is {norm}"
-    return (
-        f"{what} at step {place.step + 1}; the last good state is kept. Try a lower learning rate "
-        f"(--set lr={lr / 3:.2g}), clipped gradients (--set clip=1), or a higher temperature"
-    )
-
-
-def _reason(error: Exception, p: Prepared) -> str:
-    if isinstance(error, torch.OutOfMemoryError):
-        fits = _fitting(p)
-        tip = f"a batch of {fits} fits: --set batch_size={fits}" if fits else "not even two fit"
-        return f"{p.device} has too little memory for batch_size {p.config.batch_size}; {tip}"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({error.filename or 'run folder'}); free some space and resume"
-    return str(error)
-
-
-def _fitting(p: Prepared) -> int:
-    """The largest halving of the batch size whose step fits into memory; 0 if none does."""
-    size = (p.config.batch_size or 0) // 2
-    while size >= 2:
-        torch.cuda.empty_cache()
-        try:
-            batch = p.batch(p.plan(0)[0][:size])
-            with autocast(p.device, bool(p.config.amp)):
-                pairs = p.method.pairs(batch, p.generator)
-            p.loss(pairs).value.backward()
-            return size
-        except torch.OutOfMemoryError:
-            size //= 2
-    return 0

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from contrastive_core.runs import Run
 
 from contrastive_core import checkpoints, methods, monitor, runs, train
 from contrastive_core.config import BadSetting, TrainConfig, with_settings
 from contrastive_core.prepare import Prepared, prepare
+from contrastive_core.runs import Run
 from contrastive_core.train import CannotGoOn
 
 SHORT = TrainConfig("sup_con", "digits", epochs=2, device="cpu", threads=2, batch_size=256)
@@ -230,6 +230,20 @@ def test_a_frozen_encoder_trains_its_head_only() -> None:
     fresh = prepare(dataclasses.replace(SHORT, epochs=1))
     before = dict(fresh.method.encoder.named_parameters())
     assert all(torch.equal(v, before[k]) for k, v in p.method.encoder.named_parameters())
+
+
+def test_it_starts_from_another_runs_encoder() -> None:
+    p, _, _ = start(dataclasses.replace(SHORT, epochs=1), "first")
+    for method in ("sup_con", "moco_v2"):
+        again = prepare(dataclasses.replace(SHORT, method=method, start="first"))
+        parts = [again.method.encoder, *filter(None, [getattr(again.method, "key_encoder", None)])]
+        for part in parts:
+            for key, value in part.state_dict().items():
+                assert torch.equal(value, p.method.encoder.state_dict()[key])
+    with pytest.raises(BadSetting, match="another form"):
+        prepare(dataclasses.replace(SHORT, start="first", encoder_knobs={"width": 0.5}))
+    with pytest.raises(ValueError, match="no run 'nobody'"):
+        prepare(dataclasses.replace(SHORT, start="nobody"))
 
 
 @pytest.mark.parametrize("name", methods.names())
