@@ -395,7 +395,8 @@ def test_inst_disc_leaves_z_to_a_loss_that_fixes_it() -> None:
 def test_cpc_cuts_overlapping_patches() -> None:
     from contrastive_core.methods.cpc import patch_grid
 
-    assert patch_grid(32) == (8, 4, 7)
+    assert patch_grid(32) == (16, 5, 4)
+    assert patch_grid(256) == (64, 32, 7)  # the paper's
     assert patch_grid(8)[2] >= 4
     for size in (8, 16, 28, 32, 64, 96):
         side, stride, rows = patch_grid(size)
@@ -406,7 +407,8 @@ def test_cpc_cuts_overlapping_patches() -> None:
 def test_cpc_predicts_the_true_patch_further_down() -> None:
     method, b = make("cpc", PLAIN, steps=2).eval(), batch(n=2)
     pairs = method.pairs(b, torch.Generator())
-    z = method.patches(b.images / 255)  # (b, rows, cols, d)
+    cut = method.cut(b.images / 255)
+    z = method(cut.flatten(0, 2)).unflatten(0, cut.shape[:3])  # (b, rows, cols, d)
     rows = z.shape[1]
     assert torch.allclose(pairs.candidates, z.transpose(1, 2).reshape(-1, z.shape[-1]), atol=1e-5)
     assert len(pairs) == 2 * z.shape[2] * (2 * rows - 3)
@@ -422,7 +424,7 @@ def test_cpc_context_sees_only_rows_above() -> None:
     method = make("cpc", PLAIN).eval()
     images = batch(n=2).images
     other = images.clone()
-    other[:, :, 12:] = 0  # the lowest rows
+    other[:, :, 8:] = 0  # below the first row of patches
     labels = torch.zeros(2, dtype=torch.long)
     a, b = (
         method.pairs(Batch(x, labels, labels), torch.Generator()).anchors for x in (images, other)

@@ -7,6 +7,7 @@ patches of the batch.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,11 +19,14 @@ from contrastive_core.encoders import ProjectionHead
 from contrastive_core.methods._base import NO_KNOBS, Default, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
+from contrastive_core.views import augment
 
 __all__ = ["CPC"]
 
 LEAST_ROWS = 4
-PATCHES = 7  # aimed at along a side, as in the paper
+PATCHES = 7  # the most along a side, as in the paper
+LEAST_SIDE = 16  # pixels of a patch, where the image allows it: less shows only texture
+SPATIAL = {"jitter": 0.0, "grey": 0.0, "blur": 0.0, "noise": 0.0, "sobel": 0.0, "cutout": 0.0}
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Settings(HeadSettings):
     head: str = knob("none", help="Projection from a patch's h to z.", choices=("none", "linear"))
     steps: int = knob(3, 1, 6, "How many rows ahead are predicted.")
     context: int = knob(128, 8, 1024, "Width of the context.")
+    patch_colours: bool = knob(True, help="Colour steps are drawn for every patch on its own.")
 
 
 class CPC(Method):
@@ -50,7 +55,8 @@ class CPC(Method):
     )
     differences: ClassVar[str] = (
         "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of rows. "
-        "The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows."
+        "The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colours are drawn for "
+        "each patch on its own, as in CPC v2 (1905.09272): else colour alone finds the image."
     )
     paper_recipe: ClassVar[str] = "7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"
     default_loss: ClassVar[str] = "info_nce"
@@ -76,9 +82,10 @@ class CPC(Method):
         return min(self.settings.steps, self.grid[2] - 1)
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
-        z = self.patches(x)  # (b, rows, cols, d)
-        b, rows, cols, d = z.shape
+        z = self(self.patches(batch, generator).flatten(0, 2))  # (b · rows · cols, d)
+        rows = cols = self.grid[2]
+        b, d = len(batch.images), z.shape[1]
+        z = z.view(b, rows, cols, d)
         sequence = z.transpose(1, 2).reshape(b * cols, rows, d)
         c, _ = self.gru(sequence)  # (b · cols, rows, context)
         anchors, groups = [], []
@@ -89,22 +96,29 @@ class CPC(Method):
         candidates = sequence.reshape(-1, d)  # (m, d)
         return _predictions(torch.cat(anchors), candidates, torch.cat(groups))
 
-    def patches(self, x: Tensor) -> Tensor:
-        """z of the overlapping patches (b, rows, cols, d)."""
+    def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
+        """Overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
+        if not self.settings.patch_colours:
+            return self.cut(augment(batch.images, self.recipe, generator))
+        x = self.cut(augment(batch.images, dataclasses.replace(self.recipe, **SPATIAL), generator))
+        each = dataclasses.replace(self.recipe, crop=0.0, flip=0.0, rotation=0.0)
+        pixels = (x * 255).round().to(torch.uint8).flatten(0, 2)
+        return augment(pixels, each, generator).unflatten(0, x.shape[:3])
+
+    def cut(self, x: Tensor) -> Tensor:
+        """Images (b, c, h, w) to patches (b, rows, cols, c, side, side)."""
         side, stride, rows = self.grid
         cut = x.unfold(2, side, stride).unfold(3, side, stride)  # (b, c, r, q, side, side)
-        cut = cut[:, :, :rows, :rows].permute(0, 2, 3, 1, 4, 5)
-        b, r, q = cut.shape[:3]
-        return self(cut.flatten(0, 2)).view(b, r, q, -1)
+        return cut[:, :, :rows, :rows].permute(0, 2, 3, 1, 4, 5)
 
     def features(self, images: Tensor) -> Tensor:
         """h: the mean over the encoder's features of all patches."""
-        side, stride, rows = self.grid
-        if images.shape[-1] == side:  # already a patch
-            return self.encoder(images)
-        cut = images.unfold(2, side, stride).unfold(3, side, stride)
-        cut = cut[:, :, :rows, :rows].permute(0, 2, 3, 1, 4, 5)
+        cut = self.cut(images)
         return self.encoder(cut.flatten(0, 2)).unflatten(0, cut.shape[:3]).mean((1, 2))
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """z of patches in [0, 1], not of whole images."""
+        return self.project(self.encoder(patches))
 
     @classmethod
     def defaults(
@@ -139,8 +153,8 @@ class CPC(Method):
 
 
 def patch_grid(size: int) -> tuple[int, int, int]:
-    """Patch side, stride and rows for images of `size` pixels; tiny ones overlap more."""
-    side = max(4, 2 * (size // (PATCHES + 1)))
+    """Patch side, stride and rows for images of `size` pixels; small ones overlap more."""
+    side = max(4, min(LEAST_SIDE, size // 2), 2 * (size // (PATCHES + 1)))
     stride = max(1, min(side // 2, (size - side) // (LEAST_ROWS - 1)))
     return side, stride, max(0, (size - side) // stride + 1)
 
