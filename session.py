@@ -9,10 +9,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import data, evaluate, jobs, present, runs
 from contrastive_core.embed import cached
@@ -20,6 +24,15 @@ from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 
 DEFAULT_RUN = "simclr-shapes"
+
+
+def run(page: Callable[[], None]) -> None:
+    """Draw a page. Before the server's first run of app.py it is asked for by its file alone: then
+    app.py is run, which brings it back with navigation around it."""
+    if PagesManager.uses_pages_directory:
+        runpy.run_path(str(Path(__file__).with_name("app.py")))
+    else:
+        page()
 
 
 # --- runs --------------------------------------------------------------------------------------
@@ -153,6 +166,15 @@ def neighbours(rows: EmbeddingSet, i: int, k: int = 12) -> tuple[np.ndarray, np.
     s[i] = -np.inf
     order = np.argsort(-s)[:k]
     return order, s[order]
+
+
+def plane(features: np.ndarray) -> np.ndarray:
+    """The first two principal components (n, 2) of some rows, by numpy: small sets only."""
+    x = features.astype(np.float64) - features.mean(0, dtype=np.float64)
+    _, axes = np.linalg.eigh(x.T @ x)
+    xy = x @ axes[:, -2:][:, ::-1]
+    top = np.abs(xy).argmax(0)
+    return (xy * np.sign(xy[top, [0, 1]])).astype(np.float32)
 
 
 # --- names and knobs ---------------------------------------------------------------------------

@@ -9,21 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from components.packing import pack
+
 __all__ = ["live_view"]
 
 HERE = Path(__file__).parent
+SCRIPTS = ("packing", "kernels", "live_panels", "live_view")
 
 
 @cache
 def _mount() -> Any:
     import streamlit as st
 
-    parts = [
-        (HERE / f).read_text("utf-8") for f in ("kernels.js", "live_panels.js", "live_view.js")
-    ]
-    script = parts[0].replace("export function", "function") + parts[1] + parts[2]
+    parts = [(HERE / f"{name}.js").read_text("utf-8") for name in SCRIPTS]
+    script = "\n".join(parts).replace("export function", "function")
     css = (HERE / "live_view.css").read_text("utf-8")
-    return st.components.v2.component("live_view", html="<div></div>", css=css, js=script)
+    return st.components.v2.component("live_view", html='<div class="root"></div>', css=css, js=script)
 
 
 def live_view(
@@ -32,6 +33,7 @@ def live_view(
     kernel: dict[str, Any] | None,
     *,
     content: str,
+    fixed: dict[str, np.ndarray] | None = None,
     names: Sequence[str],
     column_names: Sequence[str] | None = None,
     knob: dict[str, Any] | None = None,
@@ -51,6 +53,7 @@ def live_view(
     Args:
         scores: (n, w) float32, what the loss compares; mask: (n, w) uint8, 0 not comparable,
             1 positive, 2 negative, 3 self; kernel: the loss's `kernel()`, None: drawn as it is.
+        fixed: `pair`, `grad` (n, w) and `loss` (n) of a loss that the browser has no kernel for.
         content: changes when the arrays change (a content hash).
         knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
         sprite: a PNG of thumbnails; row_thumbs, column_thumbs: which thumbnail each row has.
@@ -67,13 +70,18 @@ def live_view(
     }  # fmt: skip
     found = _mount()(
         key=key,
-        data={
-            "scores": np.ascontiguousarray(scores, np.float32).tobytes(),
-            "mask": np.ascontiguousarray(mask, np.uint8).tobytes(),
-            "sprite": sprite,
-            "meta": meta,
-        },
+        data=pack(
+            meta,
+            scores=np.ascontiguousarray(scores, np.float32).tobytes(),
+            mask=np.ascontiguousarray(mask, np.uint8).tobytes(),
+            sprite=sprite,
+            **({} if kernel or fixed is None else {k: _bytes(v) for k, v in fixed.items()}),
+        ),
         default={"chosen": {}},
         on_chosen_change=lambda: None,
     )
     return dict(found.chosen or {})
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array, np.float32).tobytes()

@@ -6,9 +6,9 @@ function drawPanel(lab) {
   g.font = "11px sans-serif";
   g.fillStyle = lab.ink;
   if (lab.panel === "scores") drawScores(lab, g, width, height);
-  else if (!lab.out) g.fillText("This loss is redrawn by the server when the knob is let go.", 10, 20);
-  else if (lab.panel === "anchors") drawAnchors(lab, g, width, height);
-  else drawCurves(lab, g, width, height);
+  else if (lab.panel === "anchors" && lab.out) drawAnchors(lab, g, width, height);
+  else if (lab.kernel) drawCurves(lab, g, width, height);
+  else g.fillText("The server computes this loss when the knob is let go.", 10, 20);
 }
 
 function drawScores(lab, g, width, height) {

@@ -6,11 +6,12 @@ const VIEWS = { weight: "Weight on each pair", score: "Similarity", grad: "Gradi
 const PANELS = { none: "Matrix and anchor", scores: "Scores and margin", anchors: "Loss per anchor", curves: "Over the knob" };
 
 export default function (component) {
-  const { data, parentElement, setStateValue } = component;
+  const { parentElement, setStateValue } = component, data = unpack(component.data);
   const lab = parentElement._lab || (parentElement._lab = build(parentElement));
   lab.send = setStateValue;
   if (lab.key !== data.meta.key) load(lab, data);
   else applyKernel(lab, data.meta);
+  readFixed(lab, data);
   schedule(lab);
   return () => { cancelAnimationFrame(lab.frame); parentElement._lab = null; };
 }
@@ -27,7 +28,7 @@ function el(tag, attributes, ...children) {
 
 function build(parent) {
   const lab = { view: "weight", panel: "none", anchor: 0, hover: null, timings: [], overlay: false };
-  parent.textContent = "";
+  const root = parent.querySelector(".root");
   lab.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "knob" });
   lab.readout = el("output", {});
   lab.knobName = el("span", {});
@@ -60,7 +61,7 @@ function build(parent) {
     el("div", { class: "bar", style: "margin-top:12px" }, ...lab.panelButtons),
     lab.panelBox);
   lab.empty = el("div", { class: "empty", hidden: "" });
-  parent.append(lab.empty, lab.root);
+  root.append(lab.empty, lab.root);
   lab.slider.oninput = (e) => { lab.pending ||= e.timeStamp; setKnob(lab, fromSlider(lab)); schedule(lab); };
   lab.slider.onchange = () => report(lab);
   lab.matrix.onmousemove = (e) => { lab.hover = cellAt(lab, e); schedule(lab); };
@@ -113,14 +114,12 @@ function load(lab, data) {
     if (lab.S[k] > high) high = lab.S[k];
   }
   lab.range = low <= high ? [low, high] : [0, 1];
-  lab.fixed = null;
   applyKernel(lab, meta);
 }
 
 function applyKernel(lab, meta) {
   lab.meta = meta;
   lab.kernel = meta.kernel ? { ...meta.kernel } : null;
-  lab.fixed = meta.fixed || null;
   const knob = meta.knob;
   lab.empty.hidden = !meta.reason;
   lab.empty.textContent = meta.reason || "";
@@ -131,6 +130,30 @@ function applyKernel(lab, meta) {
     lab.slider.value = toSlider(knob, knob.value);
     setKnob(lab, knob.value);
   }
+}
+
+// What the library computed for a loss that has no kernel here.
+function readFixed(lab, data) {
+  lab.fixed = null;
+  if (lab.kernel || !data.pair || !data.pair.length) return;
+  const floats = (bytes) => new Float32Array(bytes.slice().buffer);
+  const out = make(lab.n, lab.w);
+  out.pair = floats(data.pair);
+  out.grad = floats(data.grad);
+  out.loss = floats(data.loss);
+  out.value = data.meta.loss;
+  out.valid = 1;
+  for (let i = 0; i < lab.n; i++) {
+    out.weight[i] = 1;
+    let sum = 0, entropy = 0;
+    for (let j = 0; j < lab.w; j++) if (lab.M[i * lab.w + j] === 2) { out.negatives[i]++; sum += out.pair[i * lab.w + j]; }
+    for (let j = 0; j < lab.w; j++) {
+      const p = lab.M[i * lab.w + j] === 2 ? out.pair[i * lab.w + j] / (sum || 1) : 0;
+      if (p > 0) entropy -= p * Math.log(p);
+    }
+    out.effective[i] = sum > 0 ? Math.exp(entropy) : 0;
+  }
+  lab.fixed = out;
 }
 
 function toSlider(knob, v) {
@@ -168,7 +191,7 @@ function schedule(lab) {
 function draw(lab) {
   if (!lab.S || !lab.root.isConnected) return;
   if (lab.kernel) lab.out = evaluate(lab.S, lab.M, lab.n, lab.w, lab.kernel, lab.out);
-  else if (lab.fixed) lab.out = lab.fixedOut || (lab.fixedOut = null);
+  else lab.out = lab.fixed;
   theme(lab);
   drawFigures(lab);
   drawMatrix(lab);
@@ -188,6 +211,8 @@ function theme(lab) {
   lab.accent = style.getPropertyValue("--st-primary-color") || "#2f6db5";
 }
 
+function isHinge(lab) { return Boolean(lab.kernel) && lab.kernel.family === "hinge"; }
+
 function number(x) { return Math.abs(x) >= 1000 ? x.toFixed(0) : Math.abs(x) >= 100 ? x.toFixed(1) : x.toFixed(3); }
 
 function drawFigures(lab) {
@@ -196,7 +221,7 @@ function drawFigures(lab) {
   let sum = 0, all = 0, count = 0;
   for (let r = 0; r < lab.n; r++) if (o.negatives[r] > 0) { sum += o.effective[r]; all += o.negatives[r]; count++; }
   lab.loss.textContent = o.valid ? number(o.value) : "undefined";
-  const soft = lab.kernel.family === "softmax";
+  const soft = !isHinge(lab);
   lab.effective.previousSibling.textContent = soft ? "Effective negatives (mean)" : "Negatives inside the margin (mean)";
   lab.effective.textContent = count ? `${(sum / count).toFixed(soft ? 1 : 0)} of ${(all / count).toFixed(0)}` : "none";
   lab.ownTitle.textContent = `Anchor ${lab.meta.names[i] ?? i}`;
@@ -210,7 +235,7 @@ function colour(lab, k) {
   if (lab.view === "mask") return m === 1 ? [...BLUE, 255] : [...ORANGE, 120];
   if (lab.view === "score") {
     const [low, high] = lab.range, t = (lab.S[k] - low) / (high - low || 1);
-    return [...BLUE, Math.round(255 * (lab.kernel && lab.kernel.family === "hinge" ? 1 - t : t))];
+    return [...BLUE, Math.round(255 * (isHinge(lab) ? 1 - t : t))];
   }
   if (!lab.out) return [...GREY, 60];
   if (lab.view === "weight") {
@@ -264,7 +289,7 @@ function legend(lab) {
     i.style.background = `rgb(${rgb})`;
     return el("span", {}, i, text);
   };
-  if (lab.view === "score") return [item(BLUE, lab.kernel && lab.kernel.family === "hinge" ? "dark: near" : "dark: similar"), item(GREY, "itself")];
+  if (lab.view === "score") return [item(BLUE, isHinge(lab) ? "dark: near" : "dark: similar"), item(GREY, "itself")];
   if (lab.view === "grad") return [item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), item(GREY, "itself")];
   return [item(BLUE, "positive"), item(ORANGE, "negative"), item(GREY, "itself")];
 }
@@ -316,7 +341,7 @@ function sizeCanvas(c) {
 
 function drawBars(lab) {
   const [g, width, height] = sizeCanvas(lab.bars), at = lab.anchor * lab.w;
-  const hinge = lab.kernel && lab.kernel.family === "hinge";
+  const hinge = isHinge(lab);
   const far = hinge || (lab.kernel && lab.kernel.sign < 0);
   const rows = [];
   for (let j = 0; j < lab.w; j++) if (lab.M[at + j] === 1 || lab.M[at + j] === 2) rows.push(j);
@@ -338,7 +363,7 @@ function drawBars(lab) {
     g.fillRect(left, y + 3, Math.max(1, (Math.abs(v) / top) * (width - left - 96)), h - 6);
     g.globalAlpha = 1;
     g.fillStyle = lab.ink;
-    g.fillText(`${positive ? "＋ " : ""}${v.toPrecision(3)}  ${lab.meta.columnNames[j]}`, left + Math.max(1, (Math.abs(v) / top) * (width - left - 96)) + 5, y + h / 2);
+    g.fillText(`${positive ? "+ " : ""}${v.toPrecision(3)}  ${lab.meta.columnNames[j]}`, left + Math.max(1, (Math.abs(v) / top) * (width - left - 96)) + 5, y + h / 2);
     if (lab.hover && lab.hover[1] === j) { g.strokeStyle = lab.accent; g.lineWidth = 2; g.strokeRect(0, y, width, h); }
   });
   lab.bars.setAttribute("aria-label", `${hinge ? "distances" : "softmax"} of anchor ${lab.anchor} over its candidates, in rank order`);

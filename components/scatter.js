@@ -6,7 +6,7 @@ const CELL = 64; // cells along each side of the grid that finds the nearest poi
 const SHOWN = 240; // pictures in the gallery at once
 
 export default function (component) {
-  const { data, parentElement, setStateValue } = component;
+  const { parentElement, setStateValue } = component, data = unpack(component.data);
   const map = parentElement._map || (parentElement._map = build(parentElement));
   map.send = (rows) => setStateValue("selection", rows);
   load(map, data);
@@ -26,7 +26,7 @@ function el(tag, attributes, ...children) {
 
 function build(parent) {
   const map = { view: null, mode: "lasso", selection: new Set(), hover: -1, timings: [], path: null, hidden: new Set() };
-  parent.textContent = "";
+  const root = parent.querySelector(".root");
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
   map.tip = el("div", { class: "tip", hidden: "" });
   map.stage = el("div", { class: "stage" }, map.canvas, map.tip);
@@ -40,7 +40,7 @@ function build(parent) {
   map.legend = el("div", { class: "legend" });
   map.gallery = el("div", { class: "gallery" });
   map.root = el("div", { class: "map" }, el("div", { class: "tools" }, ...map.modes, map.home, map.search, map.clear, map.png, map.count), map.stage, map.legend, map.gallery);
-  parent.append(map.root);
+  root.append(map.root);
   const c = map.canvas;
   c.onwheel = (e) => { e.preventDefault(); zoom(map, e.offsetX, e.offsetY, Math.exp(-e.deltaY * 0.0015), e.timeStamp); };
   c.onpointerdown = (e) => start(map, e);

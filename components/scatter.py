@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from components.packing import pack
+
 __all__ = ["MOST", "PALETTE", "scatter"]
 
 HERE = Path(__file__).parent
@@ -25,8 +27,9 @@ SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#
 def _mount() -> Any:
     import streamlit as st
 
-    script, css = ((HERE / f).read_text("utf-8") for f in ("scatter.js", "scatter.css"))
-    return st.components.v2.component("scatter", html="<div></div>", css=css, js=script)
+    files = ("packing.js", "scatter.js", "scatter.css")
+    packing, script, css = ((HERE / f).read_text("utf-8") for f in files)
+    return st.components.v2.component("scatter", html='<div class="root"></div>', css=css, js=packing + script)
 
 
 def scatter(
@@ -61,12 +64,12 @@ def scatter(
     }  # fmt: skip
     found = _mount()(
         key=key,
-        data={
-            "xy": np.ascontiguousarray(xy, np.float32).tobytes(),
-            "colour": groups.tobytes(),
-            "sprite": sprite,
-            "meta": meta,
-        },
+        data=pack(
+            meta,
+            xy=np.ascontiguousarray(xy, np.float32).tobytes(),
+            colour=groups.tobytes(),
+            sprite=sprite,
+        ),
         default={"selection": []},
         on_selection_change=lambda: None,
     )

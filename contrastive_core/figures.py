@@ -89,7 +89,7 @@ def curves(
 
     figure = go.Figure()
     for name, (xs, ys) in series.items():
-        figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers")
+        figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines")
     figure.update_layout(
         height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10},
         xaxis_title=x, yaxis_title=y, legend={"orientation": "h", "y": 1.1},

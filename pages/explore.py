@@ -156,4 +156,4 @@ def more(run: Run, rows) -> None:
     )
 
 
-page()
+session.run(page)

@@ -1,1 +1,200 @@
-"""placeholder"""
+"""Train: choose a method and data, press Start, watch the loss fall and the map form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+import session
+from components import scatter
+from contrastive_core import figures, jobs, runs, store
+from contrastive_core.runs import Run
+
+OWN = "folder of images…"
+
+
+def page() -> None:
+    st.title("Train")
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        form()
+    with right:
+        watch()
+
+
+def form() -> None:
+    catalogue = session.catalogue()
+    methods = catalogue["methods"]
+    names = sorted(methods, key=lambda m: (methods[m]["year"], m))
+    preset = st.query_params.get("method", "simclr")
+    with st.form("train"):
+        method = st.selectbox(
+            "Method", names, names.index(preset) if preset in names else 0,
+            format_func=lambda m: methods[m]["title"],
+        )  # fmt: skip
+        dataset = st.selectbox("Data", ["digits", "shapes", *DOWNLOADS, OWN])
+        folder = st.text_input("Folder (one folder per class, or images only)", placeholder="/path")
+        epochs = st.number_input("Epochs", 1, 10_000, 20)
+        seed = st.number_input("Seed", 0, 2**31 - 1, 0)
+        name = st.text_input("Name", placeholder="made from the settings")
+        with st.expander("Advanced"):
+            loss = st.selectbox("Loss", ["the method's own", *catalogue["losses"]])
+            encoder = st.selectbox("Encoder", catalogue["encoders"])
+            download = st.checkbox("Fetch the data set if it is missing", help=SIZES)
+            queue = st.checkbox("Wait until running trainings have ended")
+            extra = st.text_area(
+                "Further settings, one a line",
+                placeholder="loss.temperature=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
+                help="Any setting of the command line's --set.",
+            )
+        if st.form_submit_button("Start", type="primary", icon=":material/play_arrow:"):
+            data = f"folder:{folder.strip()}" if dataset == OWN else dataset
+            arguments = ["--method", method, "--dataset", data, "--epochs", str(int(epochs))]
+            arguments += ["--seed", str(int(seed)), "--encoder", encoder]
+            arguments += ["--loss", loss] if loss != "the method's own" else []
+            arguments += ["--download"] if download else []
+            for line in extra.splitlines():
+                arguments += ["--set", line.strip()] if line.strip() else []
+            start(name.strip() or free_name(method, data, int(seed)), arguments, queue)
+
+
+DOWNLOADS = ("cifar10", "cifar100", "stl10", "mnist", "fashion_mnist")
+SIZES = "cifar10 170 MB, cifar100 169 MB, stl10 2.6 GB, mnist 12 MB, fashion_mnist 31 MB"
+
+
+def free_name(method: str, data: str, seed: int) -> str:
+    stem = f"{method}-{'folder' if data.startswith('folder:') else data}-s{seed}"
+    taken = {run.name for run in session.all_runs()} | set(jobs.starting())
+    number = 1
+    while (name := stem if number == 1 else f"{stem}-{number}") in taken:
+        number += 1
+    return name
+
+
+def start(name: str, arguments: list[str], queue: bool) -> None:
+    try:
+        (jobs.enqueue if queue else jobs.start_training)(name, arguments)
+    except (ValueError, FileExistsError, store.Locked) as error:
+        st.error(str(error))
+        return
+    st.session_state["watched"] = name
+    st.query_params["watch"] = name
+
+
+def watch() -> None:
+    """The run that was started last, or any that is at work."""
+    busy = [run.name for run in jobs.working()]
+    waiting = [str(j["name"]) for j in jobs.queue()]
+    name = st.session_state.get("watched") or st.query_params.get("watch")
+    if name is None:
+        name = busy[0] if busy else None
+    if name is None:
+        st.info("Nothing is training. Choose a method and data on the left and press Start.")
+        st.caption("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes.")
+        return
+    options = list(dict.fromkeys([name, *busy, *waiting]))
+    if len(options) > 1:
+        name = st.segmented_control("Watch", options, default=name) or name
+    st.query_params["watch"] = name
+    live(name)
+
+
+@st.fragment(run_every=1.0)
+def live(name: str) -> None:
+    jobs.start_next()
+    try:
+        run = runs.load(name)
+    except (ValueError, OSError) as error:
+        if problem := jobs.failure(name):
+            st.error(problem)
+        elif name in {j["name"] for j in jobs.queue()}:
+            st.info(f"{name} waits for its turn.")
+            if st.button("Take it out of the queue"):
+                jobs.remove(name)
+        else:
+            st.progress(0.0, f"{name}: starting" if name in jobs.starting() else str(error))
+        return
+    progress(run)
+    lines = run.metrics()
+    curves(run, lines)
+    forming(run)
+    with st.expander("Log"):
+        st.code(jobs.log_of(name, 30) or "nothing yet", language=None)
+
+
+def progress(run: Run) -> None:
+    status = run.status()
+    state, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
+    done = min(1.0, status.get("epoch", 0) / max(1, epochs))
+    st.subheader(run.name)
+    st.progress(done, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
+    a, b, c = st.columns(3)
+    if state == "running" and a.button("Stop", icon=":material/stop:", key="stop"):
+        jobs.stop(run.name)
+    if state in ("stopped", "failed") and not run.shipped:
+        (st.error if state == "failed" else st.info)(status.get("reason") or state)
+        if b.button("Resume", icon=":material/play_arrow:", type="primary", key="resume"):
+            try:
+                jobs.resume(run.name)
+            except ValueError as error:
+                st.error(str(error))
+    if state == "done" and c.button("Explore it", icon=":material/scatter_plot:", key="explore"):
+        st.session_state["run"] = run.name
+        st.switch_page("pages/explore.py")
+
+
+def curves(run: Run, lines: list[dict[str, Any]]) -> None:
+    steps = [x for x in lines if "images_per_s" in x]
+    epochs = [x for x in lines if "images_per_s" not in x]
+    if not steps:
+        st.caption("The first step is being taken…")
+        return
+    a, b, c = st.columns(3)
+    a.metric("Loss", f"{(epochs or steps)[-1]['loss']:.3f}")
+    knn = epochs[-1].get("knn") if epochs else None
+    b.metric("kNN within train", f"{100 * knn:.1f} %" if knn is not None else "–",
+             help="A fixed sample of training images, each voted on by the others.")  # fmt: skip
+    c.metric("Images/s", f"{np.median([x['images_per_s'] for x in steps[-20:]]):,.0f}")
+    thin = steps[:: max(1, len(steps) // 300)]
+    left, right = st.columns(2)
+    with left:
+        loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
+        st.plotly_chart(figures.curves(loss, "step", "loss"), key=f"loss-{run.name}")
+    with right:
+        known = [x for x in epochs if "knn" in x]
+        shown = {"kNN": ([x["epoch"] for x in known], [100 * x["knn"] for x in known])}
+        st.plotly_chart(figures.curves(shown, "epoch", "kNN, %"), key=f"knn-{run.name}")
+
+
+def forming(run: Run) -> None:
+    """The map of the fixed sample after the last epoch, or any earlier one."""
+    epochs = run.snapshots()
+    if not epochs:
+        return
+    done = run.status()["status"] != "running"
+    epoch = epochs[-1]
+    if done and len(epochs) > 1:
+        epoch = st.select_slider("Map after epoch", epochs, value=epochs[-1])
+    try:
+        found = run.snapshot(epoch)
+    except (store.Damaged, OSError) as error:
+        st.warning(str(error))
+        return
+    xy = session.plane(found["z"])
+    classes = run.manifest.get("classes") or []
+    scatter(
+        xy,
+        found["labels"],
+        classes,
+        content=session.digest(run.name, epoch),
+        ids=[str(i) for i in found["index"]],
+        title=f"PCA of z after epoch {epoch}",
+        note=f"PCA of z after epoch {epoch}, {len(xy)} training images",
+        height=360,
+        key="forming",
+    )
+
+
+session.run(page)

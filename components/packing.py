@@ -1,0 +1,28 @@
+"""One packed blob for the browser: a header in JSON, then arrays, each at a multiple of eight.
+
+Only data that are bytes as a whole reach a browser part as they are. `unpack` in packing.js is the
+inverse.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["pack"]
+
+ALIGN = 8
+
+
+def pack(meta: dict[str, Any], **arrays: bytes) -> bytes:
+    """Meta data and named arrays as one blob."""
+    places: dict[str, tuple[int, int]] = {}
+    parts, at = [], 0
+    for name, data in arrays.items():
+        places[name] = (at, len(data))
+        padding = -len(data) % ALIGN
+        parts += [data, b"\0" * padding]
+        at += len(data) + padding
+    header = json.dumps({"meta": meta, "places": places}).encode()
+    header += b" " * (-(len(header) + ALIGN) % ALIGN)
+    return len(header).to_bytes(ALIGN, "little") + header + b"".join(parts)
