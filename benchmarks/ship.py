@@ -1,0 +1,88 @@
+"""Copy trained runs to checkpoints/shipped: what a page needs of each, as small as it can be.
+
+    CONTRASTIVE_LAB_RUNS=FOLDER python -m contrastive_core sweep checkpoints/shipped.toml
+    CONTRASTIVE_LAB_RUNS=FOLDER python -m benchmarks.ship [--whole simclr-digits ...]
+
+Of each run: manifest, status, the lines of its epochs, encoder and head in float16, scores and
+maps made from these very weights; for `--whole` runs the embedding of the test images too, so that
+a first page needs neither torch nor a wait.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from contrastive_core import checkpoints, data, present, runs, store, sweep
+from contrastive_core.evaluate import evaluate
+from contrastive_core.runs import Run
+
+WHOLE = ("simclr-digits", "sup_con-digits", "simclr-shapes", "sup_con-shapes")
+LIMIT = 10 << 20  # bytes of all shipped runs
+
+
+def ship(run: Run, whole: bool) -> Run:
+    """One run, copied, scored and drawn."""
+    target = runs.SHIPPED / run.name
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    store.write_json(target / "run.json", run.manifest)
+    status = {k: v for k, v in run.status().items() if k not in ("pid", "updated")}
+    store.write_json(target / "status.json", status)
+    epochs = [line for line in run.metrics() if "images_per_s" not in line]
+    store.append_lines(target / "metrics.jsonl", epochs)
+    made = Run(target, run.manifest)
+    weights = checkpoints.load_weights(run)
+    used = {k: v for k, v in weights.items() if k.startswith(("encoder.", "head."))}
+    checkpoints.save_weights(made, used, half=True)
+    _scores_and_maps(made, whole)
+    return made
+
+
+def _scores_and_maps(run: Run, whole: bool) -> None:
+    """Made where shipped runs keep theirs, then moved beside the weights."""
+    home = data.data_home() / "embeddings" / run.name
+    shutil.rmtree(home, ignore_errors=True)
+    record = evaluate(run)
+    store.write_json(run.path / "evaluation.json", record)
+    present.make(run)
+    key = run.weights_hash()[:16]
+    for path in sorted(home.glob(f"*-{key}.npz")):  # maps: split-which-kind-hash
+        _copy(path, run.path / "maps" / (path.stem.removesuffix(f"-{key}") + ".npz"))
+    if whole:
+        for which in "hz":
+            found = next(home.glob(f"test-{which}-{key}-v*.npz"))
+            _copy(found, run.path / "embeddings" / f"test-{which}.npz")
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def size(folder: Path) -> int:
+    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--whole", nargs="*", default=list(WHOLE))
+    options.add_argument("--only", nargs="*", help="names; default: all in shipped.toml")
+    args = options.parse_args()
+    named = [cell.run for cell in sweep.load(runs.ROOT / "checkpoints" / "shipped.toml").cells()]
+    for name in args.only or named:
+        source = runs.runs_home() / name
+        if not (source / "run.json").exists():
+            print(f"{name}: not trained yet, left out")
+            continue
+        made = ship(Run(source, store.read_json(source / "run.json")), name in args.whole)
+        scores = store.read_json(made.path / "evaluation.json")["scores"]
+        knn = {k: round(100 * v["knn"]["value"], 1) for k, v in scores.items()}
+        print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)
+    total = size(runs.SHIPPED)
+    print(f"all: {total / 1e6:.2f} MB{' — too much' if total > LIMIT else ''}")
+
+
+if __name__ == "__main__":
+    main()
