@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     distributed.synchronise_norms(method)
     method.gather = distributed.gather
     method.loss = losses.create(config.loss or "", **config.loss_knobs)
+    _refuse_pairing(config, method, dataset, device)
     assert config.lr is not None
     assert config.optimizer is not None
     optimizer = create_optimizer(
@@ -233,6 +235,20 @@ def _refuse(config: TrainConfig, dataset: Dataset) -> None:
     )
     if said:
         raise BadSetting(said)
+
+
+def _refuse_pairing(
+    config: TrainConfig, method: Method, dataset: Dataset, device: torch.device
+) -> None:
+    """Let the loss say now, of a few images' pairs, what it would say at the first step."""
+    rows = np.arange(min(4, len(dataset)))
+    found = (np.asarray(dataset.images[rows]), dataset.labels[rows], rows)
+    probe = copy.deepcopy(method).eval()
+    with torch.no_grad():
+        batch = Batch(*(torch.from_numpy(x).to(device) for x in found))
+        pairs = probe.pairs(batch, torch.Generator())
+    if method.loss is not None and (said := method.loss.check(pairs)):
+        raise BadSetting(f"{config.loss} cannot use the pairs of {config.method}: {said}")
 
 
 def _wants_cuda(config: TrainConfig, world: World) -> bool:

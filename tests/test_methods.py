@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
+from contrastive_core.config import BadSetting, TrainConfig
 from contrastive_core.encoders import create_encoder
 from contrastive_core.methods import Method
+from contrastive_core.prepare import prepare
 from contrastive_core.types import NO_ROW, Batch, LossOutput, Pairs
 from contrastive_core.views import Recipe
 
@@ -250,6 +252,25 @@ def test_metric_takes_any_supervised_loss(loss: str) -> None:
     out = step(method, optimiser(method), torch.Generator(), 0)
     assert out.value.isfinite()
     assert out.n_valid > 0
+
+
+@every
+def test_every_loss_runs_on_every_method_or_says_why_not(name: str) -> None:
+    for loss in losses.names():
+        method = make(name)
+        method.loss = losses.create(loss)
+        out = step(method, optimiser(method), torch.Generator(), 0)
+        assert out.value.isfinite(), loss
+        assert out.n_valid > 0, loss
+    grads = (p.grad for p in method.parameters() if p.grad is not None)
+    assert all(g.isfinite().all() for g in grads)
+
+
+def test_an_impossible_pairing_is_refused_before_training() -> None:
+    paper = {"loss": "invariance_spread", "loss_knobs": {"form": "paper"}}
+    with pytest.raises(BadSetting, match=r"cannot use the pairs of inst_disc: .*first views"):
+        prepare(TrainConfig("inst_disc", "digits", method_knobs={"noise": 16}, **paper))
+    prepare(TrainConfig("inva_spread", "digits", **paper))
 
 
 # --- MoCo --------------------------------------------------------------------------------------
