@@ -5,7 +5,8 @@
 // holds every result to the library's anatomy.
 
 /** Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective
- *  negatives (n), active pairs or triplets (n), and the value. Arrays of `into` are used again. */
+ *  negatives (n), active pairs or triplets (n; of these `hard`, the rest semi-hard), and the value.
+ *  Arrays of `into` are used again. */
 export function evaluate(S, M, n, w, kernel, into) {
   const out = into && into.n === n && into.w === w ? into : make(n, w);
   out.pair.fill(0);
@@ -32,6 +33,7 @@ export function make(n, w) {
     n, w, value: 0, valid: 0,
     loss: new Float64Array(n), weight: new Float64Array(n),
     effective: new Float64Array(n), negatives: new Float64Array(n), active: new Float64Array(n),
+    hard: new Float64Array(n),
     pair: new Float32Array(n * w), grad: new Float32Array(n * w),
     sorted: new Array(n),
   };
@@ -167,10 +169,17 @@ function tripletRow(S, M, at, w, kernel, i, out) {
   const positives = [];
   for (let j = 0; j < w; j++) if (M[at + j] === 1) positives.push(j);
   out.negatives[i] = nN;
-  out.loss[i] = out.weight[i] = out.active[i] = out.effective[i] = 0;
+  out.loss[i] = out.weight[i] = out.active[i] = out.hard[i] = out.effective[i] = 0;
   if (!positives.length || !nN) return;
   const pull = new Float64Array(nN + 1); // differences of how often each negative is counted
-  let sum = 0, active = 0, counted = 0;
+  let sum = 0, active = 0, counted = 0, inside = 0, hard = 0;
+  for (const p of positives) {
+    const c = below(d, S[at + p] + kernel.margin, false);
+    inside += c;
+    hard += Math.min(c, below(d, S[at + p], true));
+  }
+  out.active[i] = inside;
+  out.hard[i] = hard;
   const add = (p, lo, hi, share, value, isActive) => {
     sum += value;
     if (!isActive) return;
@@ -220,6 +229,5 @@ function tripletRow(S, M, at, w, kernel, i, out) {
   for (let j = 0; j < w; j++) out.pair[at + j] = out.grad[at + j] !== 0 ? 1 : 0;
   out.loss[i] = weight > 0 ? sum / weight : 0;
   out.weight[i] = weight;
-  out.active[i] = active;
   out.effective[i] = touched;
 }
