@@ -9,7 +9,7 @@ import pytest
 import torch
 from torchvision.transforms.v2 import functional as tv
 
-from contrastive_core import views
+from contrastive_core import pixels, views
 from contrastive_core.registry import knobs_of
 from contrastive_core.views import Recipe, augment, make_views
 
@@ -38,68 +38,68 @@ def close(mine: torch.Tensor, theirs: list[torch.Tensor]) -> None:
 @pytest.mark.parametrize(
     ("mine", "theirs", "values"),
     [
-        (views.adjust_brightness, tv.adjust_brightness, [0.0, 0.2, 0.6, 1.0, 1.4, 1.8]),
-        (views.adjust_contrast, tv.adjust_contrast, [0.0, 0.2, 0.6, 1.0, 1.4, 1.8]),
-        (views.adjust_saturation, tv.adjust_saturation, [0.0, 0.2, 0.6, 1.0, 1.4, 1.8]),
-        (views.adjust_hue, tv.adjust_hue, [-0.5, -0.2, 0.0, 0.1, 0.33, 0.5]),
-        (views.rotate, lambda x, a: tv.rotate(x, a, tv.InterpolationMode.BILINEAR),
+        (pixels.adjust_brightness, tv.adjust_brightness, [0.0, 0.2, 0.6, 1.0, 1.4, 1.8]),
+        (pixels.adjust_contrast, tv.adjust_contrast, [0.0, 0.2, 0.6, 1.0, 1.4, 1.8]),
+        (pixels.adjust_saturation, tv.adjust_saturation, [0.0, 0.2, 0.6, 1.0, 1.4, 1.8]),
+        (pixels.adjust_hue, tv.adjust_hue, [-0.5, -0.2, 0.0, 0.1, 0.33, 0.5]),
+        (pixels.rotate, lambda x, a: tv.rotate(x, a, tv.InterpolationMode.BILINEAR),
          [-170.0, -15.0, 0.0, 7.0, 45.0, 90.0]),
     ],
     ids=["brightness", "contrast", "saturation", "hue", "rotate"],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [(32, 32), (24, 40)])
 def test_steps_equal_torchvision(mine, theirs, values, size) -> None:
-    x = views.to_float(images(h=size[0], w=size[1]))
+    x = pixels.to_float(images(h=size[0], w=size[1]))
     got = mine(x, torch.tensor(values))
     close(got, [theirs(x[i], v) for i, v in enumerate(values)])
 
 
 @pytest.mark.parametrize("size", [(32, 32), (8, 8), (24, 40)])
 def test_blur_equals_torchvision(size) -> None:
-    x = views.to_float(images(h=size[0], w=size[1]))
+    x = pixels.to_float(images(h=size[0], w=size[1]))
     sigmas = [0.1, 0.4, 0.8, 1.2, 1.6, 2.0]
     for kernel in (3, 5):
-        got = views.gaussian_blur(x, torch.tensor(sigmas), kernel)
+        got = pixels.gaussian_blur(x, torch.tensor(sigmas), kernel)
         close(got, [tv.gaussian_blur(x[i], [kernel] * 2, [s] * 2) for i, s in enumerate(sigmas)])
 
 
 @pytest.mark.parametrize("out", [(32, 32), (16, 12), (48, 64)])
 def test_resized_crop_and_flip_equal_torchvision(out) -> None:
-    x = views.to_float(images(h=32, w=40))
+    x = pixels.to_float(images(h=32, w=40))
     boxes = [(0, 0, 32, 40), (3, 5, 20, 17), (31, 39, 1, 1), (0, 8, 32, 9), (9, 0, 2, 40)]
     boxes.append((4, 4, 24, 32))
     flip = torch.tensor([False, True, False, True, True, False])
-    got = views.resized_crop(x, torch.tensor(boxes), flip, out)
+    got = pixels.resized_crop(x, torch.tensor(boxes), flip, out)
     theirs = [tv.resized_crop(x[i], *box, size=list(out)) for i, box in enumerate(boxes)]
     close(got, [tv.horizontal_flip(t) if f else t for t, f in zip(theirs, flip, strict=True)])
 
 
 def test_grey_and_cutout_equal_torchvision() -> None:
-    x = views.to_float(images())
-    close(views.greyscale(x), [tv.rgb_to_grayscale(i, num_output_channels=3) for i in x])
+    x = pixels.to_float(images())
+    close(pixels.greyscale(x), [tv.rgb_to_grayscale(i, num_output_channels=3) for i in x])
     centre = torch.tensor([[16, 16], [0, 0], [31, 31], [5, 20], [20, 5], [8, 8]])
     want = []
     for image, (row, column) in zip(x, centre.tolist(), strict=True):
         top, left = max(0, row - 5), max(0, column - 5)
         want.append(tv.erase(image, top, left, row + 5 - top, column + 5 - left, torch.zeros(1)))
-    close(views.cutout(x, centre, 10), want)
+    close(pixels.cutout(x, centre, 10), want)
 
 
 def test_a_whole_recipe_on_uint8_stays_near_torchvision() -> None:
     """A chain of steps on rounded uint8 images, as a torchvision pipeline would run it."""
     raw = images()
-    x = views.resized_crop(views.to_float(raw), torch.tensor([[2, 3, 20, 24]]).repeat(6, 1))
-    x = views.adjust_hue(views.adjust_brightness(x, torch.full((6,), 1.2)), torch.full((6,), 0.1))
+    x = pixels.resized_crop(pixels.to_float(raw), torch.tensor([[2, 3, 20, 24]]).repeat(6, 1))
+    x = pixels.adjust_hue(pixels.adjust_brightness(x, torch.full((6,), 1.2)), torch.full((6,), 0.1))
     want = tv.resized_crop(raw, 2, 3, 20, 24, size=[32, 32])
     want = tv.adjust_hue(tv.adjust_brightness(want, 1.2), 0.1)
     assert ((x - want / 255).abs() <= TOLERANCE).float().mean() > 0.99
 
 
 def test_sobel_against_a_slow_loop() -> None:
-    x = views.to_float(images(b=2, h=6, w=7))
+    x = pixels.to_float(images(b=2, h=6, w=7))
     grey = tv.rgb_to_grayscale(x)[:, 0]
     padded = torch.nn.functional.pad(grey[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
-    got = views.sobel(x)
+    got = pixels.sobel(x)
     for i in range(2):
         for r in range(6):
             for c in range(7):
@@ -149,7 +149,7 @@ _SWITCHES = "crop flip rotation jitter grey blur noise sobel cutout".split()
 def test_each_step_is_a_switch(switch: str, c: int) -> None:
     x = images(c=c)
     plain = augment(x, OFF, generator())
-    assert torch.equal(plain, views.to_float(x))
+    assert torch.equal(plain, pixels.to_float(x))
     got = augment(x, dataclasses.replace(OFF, **{switch: 1.0}), generator())
     changed = (got - plain).flatten(1).abs().amax(1) > 1e-6
     assert got.shape == x.shape
@@ -159,8 +159,21 @@ def test_each_step_is_a_switch(switch: str, c: int) -> None:
 def test_a_probability_is_met() -> None:
     x = images(b=1).repeat(1000, 1, 1, 1)
     got = augment(x, dataclasses.replace(OFF, flip=0.3), generator())
-    flipped = (got - views.to_float(x)).flatten(1).abs().amax(1) > 1e-6
+    flipped = (got - pixels.to_float(x)).flatten(1).abs().amax(1) > 1e-6
     assert flipped.float().mean() == pytest.approx(0.3, abs=0.05)
+
+
+def test_the_order_of_steps_can_be_chosen() -> None:
+    assert views.steps_of(Recipe())[:3] == ["crop", "rotation", "jitter"]
+    assert views.steps_of(Recipe(order="blur, crop"))[:3] == ["blur", "crop", "rotation"]
+    with pytest.raises(ValueError, match="the steps are: crop"):
+        views.steps_of(Recipe(order="zoom"))
+    x, both = images(), dataclasses.replace(OFF, sobel=1.0, noise=1.0, noise_sigma=0.2)
+    edges_of_noise = augment(x, both, generator())
+    noisy_edges = augment(x, dataclasses.replace(both, order="sobel noise"), generator())
+    grey = (noisy_edges - noisy_edges.mean(1, keepdim=True)).abs().amax((1, 2, 3))
+    assert (grey > 0.1).all()  # noise after the edges colours them
+    assert torch.equal(edges_of_noise[:, 0], edges_of_noise[:, 2])
 
 
 def test_autocast_changes_nothing() -> None:
