@@ -33,6 +33,7 @@ class Journal:
         self.images = 0
         self.epochs = 0
         self.note = ""
+        self.memory = 0  # bytes, as last seen
         self.place = Place()
         self.looked = self.written = self.started = time.monotonic()
 
@@ -56,7 +57,7 @@ class Journal:
         rate = self.images / max(now - self.looked, 1e-9)
         self.images, self.looked = 0, now
         self.losses.append(values["loss"])
-        self.place = place
+        self.place, self.memory = place, memory
         line = {"step": place.step, "epoch": place.epoch, **values}
         self._add({**line, "images_per_s": round(rate, 1), "memory_mb": memory >> 20})
 
@@ -67,6 +68,7 @@ class Journal:
         self.looked = time.monotonic()  # scoring is not training
         seconds = round(self.looked - self.started, 3)
         line = {"epoch": place.epoch + 1, "step": place.step, "loss": mean, "seconds": seconds}
+        line["memory_mb"] = self.memory >> 20
         self.place = place.after_epoch()
         self._add({**line, **values})
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core import runs, sweep
+from contrastive_core import losses, methods, runs, sweep, views
 from contrastive_core.config import BadSetting
+from contrastive_core.registry import knobs_of
+from contrastive_core.views import Recipe
 
 TEXT = """
 name = "tau"
@@ -122,7 +124,21 @@ def test_a_bad_file_says_so(file: Path, old: str, new: str, sentence: str) -> No
         sweep.load(file)
 
 
-def test_the_shipped_sweeps_can_be_read() -> None:
+def test_the_sweeps_of_the_project_can_be_read() -> None:
+    """Every cell's method, loss and knobs exist, not only its keys."""
     root = Path(__file__).resolve().parents[1]
-    for path in (root / "checkpoints").glob("*.toml"):
-        assert sweep.load(path).cells(), path.name
+    files = [*(root / "sweeps").glob("*.toml"), root / "checkpoints" / "shipped.toml"]
+    assert len(files) == 7
+    for path in files:
+        for cell in sweep.load(path).cells():
+            settings = {k.partition(".")[::2]: v for k, v in cell.settings.items()}
+            for (group, name), value in settings.items():
+                known = {"method": methods, "loss": losses}.get(group)
+                if name and known is not None:
+                    cls = cell.settings["method"]
+                    of = cls if group == "method" else methods.get(cls).default_loss
+                    known.knobs(of)[name].check(name, value)
+                if name and group == "recipe":
+                    knobs_of(Recipe)[name].check(name, value)
+            recipe = {n: v for (g, n), v in settings.items() if g == "recipe"}
+            views.steps_of(Recipe(**recipe))
