@@ -16,9 +16,9 @@ CORE = ROOT / "contrastive_core"
 ORDER = """
 registry config store types sampling embedding_set readers similarity tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
-neighbours metrics projection foreign checkpoints runs distributed
+neighbours metrics projection runs checkpoints foreign distributed
 state journal monitor prepare reasons train
-embed evaluate present lab compare samples figures jobs flow catalogue
+embed evaluate present lab compare figures findings samples marks jobs flow catalogue
 sweep integrity output commands inspection __main__
 """.split()
 
