@@ -188,6 +188,15 @@ def catalogue() -> dict[str, Any]:
     return read()
 
 
+def flow(method: str) -> str:
+    """A method's data flow as SVG."""
+    from contrastive_core.flow import flow_svg
+
+    m = catalogue()["methods"][method]
+    loss = catalogue()["losses"][m["default_loss"]]["title"]
+    return flow_svg(m["title"], m["flow"], m["compared"], loss, m.get("updates", ()))
+
+
 def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
     """Knobs of a loss or method: default, low, high, choices, help, log."""
     return dict(catalogue()[kind][name]["knobs"])

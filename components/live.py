@@ -24,7 +24,8 @@ def _mount() -> Any:
     parts = [(HERE / f"{name}.js").read_text("utf-8") for name in SCRIPTS]
     script = "\n".join(parts).replace("export function", "function")
     css = (HERE / "live_view.css").read_text("utf-8")
-    return st.components.v2.component("live_view", html='<div class="root"></div>', css=css, js=script)
+    html = '<div class="root"></div>'
+    return st.components.v2.component("live_view", html=html, css=css, js=script)
 
 
 def live_view(

@@ -29,7 +29,8 @@ def _mount() -> Any:
 
     files = ("packing.js", "scatter.js", "scatter.css")
     packing, script, css = ((HERE / f).read_text("utf-8") for f in files)
-    return st.components.v2.component("scatter", html='<div class="root"></div>', css=css, js=packing + script)
+    html = '<div class="root"></div>'
+    return st.components.v2.component("scatter", html=html, css=css, js=packing + script)
 
 
 def scatter(

@@ -10,7 +10,7 @@ from typing import Any
 
 from contrastive_core.embedding_set import EmbeddingSet
 
-__all__ = ["csv_of", "curves", "figure_of", "interval_of", "safe_cell", "score_table"]
+__all__ = ["csv_of", "curves", "figure_of", "interval_of", "safe_cell", "score_table", "table_csv"]
 
 NAMES = {"h": "backbone h", "z": "projection z", "raw": "raw pixels", "random": "random encoder"}
 
@@ -81,6 +81,16 @@ def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
     return out.getvalue()
 
 
+def table_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows of plain values as CSV."""
+    out = io.StringIO()
+    if rows:
+        table = csv.DictWriter(out, list(rows[0]))
+        table.writeheader()
+        table.writerows({k: safe_cell("" if v is None else v) for k, v in r.items()} for r in rows)
+    return out.getvalue()
+
+
 def curves(
     series: dict[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280
 ) -> Any:
@@ -89,7 +99,9 @@ def curves(
 
     figure = go.Figure()
     for name, (xs, ys) in series.items():
-        figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines")
+        figure.add_scatter(
+            x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines"
+        )
     figure.update_layout(
         height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10},
         xaxis_title=x, yaxis_title=y, legend={"orientation": "h", "y": 1.1},

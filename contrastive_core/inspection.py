@@ -10,7 +10,7 @@ from typing import Any
 
 from contrastive_core.output import out_path, say
 
-__all__ = ["do_embed", "do_evaluate", "do_present", "do_project"]
+__all__ = ["do_compare", "do_embed", "do_evaluate", "do_present", "do_project", "do_samples"]
 
 
 def do_embed(args: Namespace) -> None:
@@ -67,6 +67,46 @@ def do_project(args: Namespace) -> None:
     quality = ", ".join(f"{k} {v:.3f}" for k, v in made.quality.items() if isinstance(v, float))
     record = {"out": str(out), "rows": len(rows), **made.settings, **made.quality}
     say(args, record, f"{out}: {len(rows):,} points by {args.method}; {quality}")
+
+
+def do_samples(args: Namespace) -> None:
+    """Write every sample of a split with its loss and what is odd about it."""
+    from contrastive_core import runs, samples
+
+    out, run = out_path(args.out, ".parquet", ".csv"), runs.load(args.run)
+    table = samples.samples_of_run(run, args.loss, args.split, _percent)
+    samples.write_table(table, out)
+    record = {"run": run.name, "rows": len(table), "loss": table.loss, "out": str(out)}
+    say(args, record, f"{out}: {len(table):,} samples by {table.loss}")
+
+
+def do_compare(args: Namespace) -> None:
+    """Say which of several runs is better on the same samples, and how alike they are."""
+    from contrastive_core import compare, runs
+    from contrastive_core.embed import embed_run
+
+    found = [runs.load(name) for name in args.runs]
+    train, test = (
+        [embed_run(run, s, "h", args.device) for run in found] for s in ("train", args.split)
+    )
+    made = compare.compare([run.name for run in found], train, test)
+    lines = [made.verdict, ""]
+    for d in made.differences:
+        low, high = (100 * v for v in d.interval)
+        lines.append(
+            f"{d.a} − {d.b}: {100 * d.value:+.1f} points [{low:+.1f}, {high:+.1f}], "
+            f"p {d.p_corrected:.3g} (corrected)"
+        )
+    record = {
+        "verdict": made.verdict,
+        "runs": made.names,
+        "accuracy": made.accuracy,
+        "differences": [{**vars(d), "claimed": d.claimed} for d in made.differences],
+        "cka": made.cka.tolist(),
+        "overlap": made.overlap.tolist(),
+        "procrustes": made.procrustes.tolist(),
+    }
+    say(args, record, "\n".join(lines))
 
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:

@@ -1,1 +1,97 @@
-"""placeholder"""
+"""Methods: a card each, in the order of their years, made from the method's own metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+import session
+
+
+def page() -> None:
+    st.title("Methods")
+    catalogue = session.catalogue()
+    methods, losses = catalogue["methods"], catalogue["losses"]
+    names = list(methods)
+    wanted = st.query_params.get("method", names[0])
+    name = st.segmented_control(
+        "Method", names, default=wanted if wanted in names else names[0],
+        format_func=lambda n: f"{methods[n]['year']} {methods[n]['title']}",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    if name:
+        st.query_params["method"] = name
+        card(name, methods[name], losses)
+
+
+def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
+    st.header(f"{about['title']} ({about['year']})")
+    st.markdown(f"{about['idea']} [Paper]({about['paper']})")
+    st.image(session.flow(name), width="stretch")
+    st.caption(f"Compared: {about['compared']}.")
+    a, b = st.columns(2)
+    if a.button("Train it", icon=":material/play_circle:", type="primary"):
+        st.query_params["method"] = name
+        st.switch_page("pages/train.py", query_params={"method": name})
+    if b.button("Open its loss in the Loss Lab", icon=":material/tune:"):
+        st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
+    loss = losses[about["default_loss"]]
+    st.subheader(f"Loss: {loss['title']}")
+    st.latex(loss["formula"])
+    st.markdown(loss["summary"])
+    st.subheader("Defaults, and why")
+    data = st.segmented_control("Data set", list(about["defaults"]), default="shapes")
+    rows = [
+        {"setting": k, "value": shown(v["value"]), "why": v["why"]}
+        for k, v in about["defaults"][data or "shapes"].items()
+    ]
+    if problem := about["problems"].get(data or "shapes"):
+        st.warning(problem)
+    st.dataframe(rows, hide_index=True)
+    st.caption(f"The paper's own recipe: {about['paper_recipe']}")
+    left, right = st.columns(2)
+    with left:
+        st.subheader("What the paper measured")
+        st.markdown(about["measured_by_paper"])
+        st.subheader("What this project measured")
+        measured(name)
+    with right:
+        st.subheader("Where paper, code and notes differ")
+        st.markdown(about["differences"])
+
+
+def measured(name: str) -> None:
+    rows = []
+    for run in session.all_runs():
+        record = session.scores(run) if run.config.get("method") == name else None
+        if record is None:
+            continue
+        h, random = record["scores"]["h"], record["scores"]["random"]
+        rows.append(
+            {
+                "run": run.name,
+                "kNN %": share(h, "knn"),
+                "linear %": share(h, "linear_probe"),
+                "random encoder, kNN %": share(random, "knn"),
+                "epochs": run.config.get("epochs"),
+            }
+        )
+    if rows:
+        st.dataframe(rows, hide_index=True)
+    else:
+        st.caption("No scored run of this method here yet: train one, and its figures appear.")
+
+
+def share(scores: dict[str, Any], name: str) -> float | None:
+    value = scores.get(name, {}).get("value")
+    return None if value is None else round(100 * value, 1)
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items() if v not in (0, 0.0, None))
+    return str(value)
+
+
+session.run(page)
