@@ -6,7 +6,6 @@ process of their own (`jobs.present`) and read here as arrays.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import runpy
@@ -234,10 +233,38 @@ def digest(*parts: Any) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-# --- settings ----------------------------------------------------------------------------------
+# --- comparing and listing ---------------------------------------------------------------------
 
 
-def default_config() -> dict[str, Any]:
-    from contrastive_core.config import TrainConfig
+@st.cache_resource(max_entries=8, show_spinner="Comparing…")
+def compared(names: tuple[str, ...], weights: tuple[str, ...], which: str) -> Any:
+    """The comparison of some runs' test samples. Raises ValueError with the reason."""
+    from contrastive_core.compare import compare
+    from contrastive_core.embed import embed_run
 
-    return dataclasses.asdict(TrainConfig())
+    found = [runs.load(n) for n in names]
+    train, test = ([embed_run(r, s, which) for r in found] for s in ("train", "test"))
+    return compare(names, train, test)
+
+
+@st.cache_resource(max_entries=8, show_spinner="The loss of every sample, and what is odd…")
+def sample_table(name: str, weights: str, loss: str, split: str) -> Any:
+    from contrastive_core.samples import samples_of_run
+
+    return samples_of_run(runs.load(name), loss, split)
+
+
+def arguments_of(run: Run) -> list[str]:
+    """Arguments of `train` that give this run's settings."""
+    config, found = run.config, []
+    for name in ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel"):
+        if config.get(name) is not None:
+            found += [f"--{name}", str(config[name])]
+    groups = {"loss_knobs": "loss", "method_knobs": "method", "encoder_knobs": "encoder"}
+    for field, group in groups.items():
+        for knob, value in (config.get(field) or {}).items():
+            found += ["--set", f"{group}.{knob}={json.dumps(value).strip(chr(34))}"]
+    for name in ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "clip"):
+        if config.get(name) is not None:
+            found += ["--set", f"{name}={config[name]}"]
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -124,29 +123,15 @@ def act(run: Run, state: str) -> None:
 def clone(run: Run) -> None:
     taken = {r.name for r in session.all_runs()}
     name = next(n for i in range(2, 999) if (n := f"{run.name[:58]}-{i}") not in taken)
-    jobs.start_training(name, arguments(run))
+    jobs.start_training(name, session.arguments_of(run))
     st.session_state["watched"] = name
     st.switch_page("pages/train.py")
 
 
-def arguments(run: Run) -> list[str]:
-    """Arguments of `train` that give this run's settings."""
-    config, found = run.config, []
-    for name in ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel"):
-        if config.get(name) is not None:
-            found += [f"--{name}", str(config[name])]
-    groups = {"loss_knobs": "loss", "method_knobs": "method", "encoder_knobs": "encoder"}
-    for field, group in groups.items():
-        for knob, value in (config.get(field) or {}).items():
-            found += ["--set", f"{group}.{knob}={json.dumps(value).strip(chr(34))}"]
-    for name in ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "clip"):
-        if config.get(name) is not None:
-            found += ["--set", f"{name}={config[name]}"]
-    return found
-
-
 def command(run: Run) -> str:
-    return "python -m contrastive_core train " + " ".join(map(shlex.quote, arguments(run)))
+    return "python -m contrastive_core train " + " ".join(
+        map(shlex.quote, session.arguments_of(run))
+    )
 
 
 def annotate(run: Run) -> None:
