@@ -52,8 +52,13 @@ class Prepared:
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Index arrays of an epoch's batches, alike on every process."""
         assert self.config.batch_size is not None
-        kind = type(self.method).batch
-        return plan(kind, self.dataset.labels, self.config.batch_size, self.config.seed, epoch)
+        return plan(
+            self.method.batch_kind,
+            self.dataset.labels,
+            self.config.batch_size,
+            self.config.seed,
+            epoch,
+        )
 
     def batch(self, index: np.ndarray) -> Batch:
         """This process's share of the batch at `index`, on the device."""

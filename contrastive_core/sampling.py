@@ -22,7 +22,9 @@ def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) 
     Args:
         kind: "shuffled": a permutation cut into batches, a last one below half a batch left out;
             "class_balanced": per batch √batch_size classes (at least 2) with equally many images;
-            "n_pair": per batch one pair of images from each of many classes.
+            "n_pair": per batch one pair of images from each of many classes;
+            "lifted": groups of four, a random pair of one class and two random images, of which
+            the method keeps the hardest negatives (Song et al. 2016, arXiv 1511.06452).
         labels: (n), −1 for none; only the balanced kinds read it.
     Raises: ValueError for an unknown kind, or for labels that the kind cannot use.
     """
@@ -49,6 +51,22 @@ def _class_balanced(labels: np.ndarray, size: int, rng: np.random.Generator) -> 
 def _n_pair(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     per_batch = min(len(_classes(labels, 2)), max(2, size // 2))
     return _drawn(labels, per_batch, 2, len(labels) // (2 * per_batch), rng)
+
+
+def _lifted(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    decks = {c: _Deck(np.flatnonzero(labels == c), rng) for c in _classes(labels, 2)}
+    usable = np.flatnonzero(np.isin(labels, list(decks)))
+    made = []
+    for _ in range(max(1, len(labels) // size)):
+        count = max(1, min(size, len(usable)) // 4)
+        drawn = rng.choice(labels[usable], count)  # a class as often as it has images
+        wanted = [
+            (decks[c], 2 * k) for c, k in zip(*np.unique(drawn, return_counts=True), strict=True)
+        ]
+        pairs = np.concatenate([deck.draw(min(int(k), len(deck) // 2 * 2)) for deck, k in wanted])
+        rest = rng.choice(np.setdiff1d(usable, pairs), len(pairs), replace=False)
+        made.append(np.hstack([pairs.reshape(-1, 2), rest.reshape(-1, 2)]).ravel())
+    return made
 
 
 def _drawn(
@@ -99,4 +117,5 @@ PLANS: dict[str, Callable[[np.ndarray, int, np.random.Generator], list[np.ndarra
     "shuffled": _shuffled,
     "class_balanced": _class_balanced,
     "n_pair": _n_pair,
+    "lifted": _lifted,
 }

@@ -273,6 +273,26 @@ def test_an_impossible_pairing_is_refused_before_training() -> None:
     prepare(TrainConfig("inva_spread", "digits", **paper))
 
 
+@pytest.mark.parametrize("kind", ["class_balanced", "n_pair", "lifted"])
+def test_metric_draws_its_batches_in_three_ways(kind: str) -> None:
+    method = make("metric", batches=kind)
+    assert method.batch_kind == kind
+    assert step(method, optimiser(method), torch.Generator(), 0).n_valid > 0
+
+
+def test_lifted_batches_keep_the_hardest_negatives_of_their_pairs() -> None:
+    method = make("metric", PLAIN, batches="lifted").eval()
+    x, labels = batch().images / 255, torch.tensor([0, 0, 1, 1, 0, 0, 0, 1])
+    x[7] = x[0]  # the image of another class that looks most like one of a pair
+    before = state(method)
+    kept = method.hardest(x, labels)
+    assert kept[:4].tolist() == [0, 1, 4, 5]
+    assert len(kept) == 6
+    assert kept[4] == 7
+    assert 6 not in kept[4:]  # of the same class as every pair: nobody's negative
+    assert changed(before, state(method)) == set()
+
+
 # --- MoCo --------------------------------------------------------------------------------------
 
 

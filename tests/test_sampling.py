@@ -53,3 +53,13 @@ def test_bad_input() -> None:
         plan("class_balanced", np.full(20, -1), 8, 0, 0)
     with pytest.raises(ValueError, match="two classes"):
         plan("n_pair", np.zeros(20, int), 8, 0, 0)
+
+
+def test_lifted_batches_hold_pairs_of_a_class_in_every_four() -> None:
+    labels = np.arange(200) % 7
+    batches = plan("lifted", labels, 32, 0, 0)
+    assert len(batches) == 6
+    for batch in batches:
+        assert len(batch) == 32
+        assert (labels[batch[0::4]] == labels[batch[1::4]]).all()
+        assert (batch[0::4] != batch[1::4]).all()

@@ -86,6 +86,11 @@ class Method(nn.Module, ABC):
     def after_step(self, pairs: Pairs) -> None:
         """Bring memory up to date with the step that was taken on `pairs`."""
 
+    @property
+    def batch_kind(self) -> str:
+        """How its batches are drawn: a kind of `sampling`."""
+        return self.batch
+
     def report(self) -> dict[str, float]:
         """What the method has to tell beside its loss."""
         return {}

@@ -26,7 +26,8 @@ __all__ = ["CPC"]
 LEAST_ROWS = 4
 PATCHES = 7  # the most along a side, as in the paper
 LEAST_SIDE = 16  # pixels of a patch, where the image allows it: less shows only texture
-SPATIAL: dict[str, Any] = {"jitter": 0.0, "grey": 0.0, "blur": 0.0, "noise": 0.0, "sobel": 0.0, "cutout": 0.0}
+COLOUR_STEPS = ("jitter", "grey", "blur", "noise", "sobel", "cutout")
+SPATIAL: dict[str, Any] = dict.fromkeys(COLOUR_STEPS, 0.0)
 
 
 @dataclass(frozen=True)

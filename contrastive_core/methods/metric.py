@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.encoders import HEADS
 from contrastive_core.methods._base import Default, HeadSettings, Method
 from contrastive_core.registry import knob
+from contrastive_core.similarity import normalise
 from contrastive_core.types import Batch, Pairs
 
 __all__ = ["Metric"]
@@ -23,6 +25,11 @@ __all__ = ["Metric"]
 @dataclass(frozen=True)
 class Settings(HeadSettings):
     head: str = knob("linear", help="Projection from h to z.", choices=HEADS)
+    batches: str = knob(
+        "class_balanced",
+        help="Many of each class; one pair of each; or random pairs with their hardest negatives.",
+        choices=("class_balanced", "n_pair", "lifted"),
+    )
 
 
 class Metric(Method):
@@ -40,7 +47,8 @@ class Metric(Method):
     measured_by_paper: ClassVar[str] = "Different sets in each paper: no figure to compare with."
     differences: ClassVar[str] = (
         "Hinge on the distance, squared (Hadsell), or on the squared distance (notes): both, by "
-        "the loss's `hinge`. Distances are per pair, never over the batch as one vector."
+        "the loss's `hinge`. Distances are per pair, never over the batch as one vector. Lifted "
+        "batches take their hard negatives from images drawn beside the pairs."
     )
     paper_recipe: ClassVar[str] = "margin 0.2, unit rows, semi-hard mining, large batches"
     default_loss: ClassVar[str] = "triplet"
@@ -51,7 +59,29 @@ class Metric(Method):
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
-        return pairs.from_labels(self(x), batch.labels)
+        if self.settings.batches != "lifted":
+            return pairs.from_labels(self(x), batch.labels)
+        kept = self.hardest(x, batch.labels)
+        return pairs.from_labels(self(x[kept]), batch.labels[kept])
+
+    @torch.no_grad()
+    def hardest(self, x: Tensor, labels: Tensor) -> Tensor:
+        """Rows of a lifted batch: its pairs, and that half of the rest which is most like an image
+        of another class. Of every four rows, the first two are a pair."""
+        rows = torch.arange(len(x), device=x.device)
+        pair, rest = rows[rows % 4 < 2], rows[rows % 4 >= 2]
+        was_training = self.training
+        self.eval()  # looking must not move the norms
+        z = normalise(self(x).float())
+        self.train(was_training)
+        s = z[pair] @ z[rest].mT  # (p, r)
+        s = s.masked_fill(labels[pair, None] == labels[rest], -torch.inf)
+        best = s.amax(0).topk((len(rest) + 1) // 2).indices
+        return torch.cat([pair, rest[best]])
+
+    @property
+    def batch_kind(self) -> str:
+        return str(self.settings.batches)
 
     @classmethod
     def defaults(
