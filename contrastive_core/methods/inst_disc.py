@@ -56,7 +56,7 @@ class InstDisc(Method):
     updates: ClassVar[tuple[tuple[str, str, str], ...]] = (("f", "memory bank", "μ v + (1 − μ) f"),)
     measured_by_paper: ClassVar[str] = (
         "CIFAR-10, ResNet-18, kNN: parametric softmax 63.0, non-parametric 80.8; NCE K = 1 / 10 / "
-        "512 / 4,096: 42.5 / 63.4 / 78.4 / 80.4 %."
+        "512 / 4,096: 42.5 / 63.4 / 78.4 / 80.4 % (quoted; not checked against the paper itself)."
     )
     differences: ClassVar[str] = (
         "Published listings draw noise that may include the image itself, and fix Z by the first "

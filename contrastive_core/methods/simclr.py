@@ -35,7 +35,8 @@ class SimCLR(Method):
     )
     measured_by_paper: ClassVar[str] = (
         "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark); ImageNet τ "
-        "0.05 / 0.1 / 0.5 / 1: 59.7 / 64.4 / 60.7 / 58.0 %."
+        "0.05 / 0.1 / 0.5 / 1: 59.7 / 64.4 / 60.7 / 58.0 %; a nonlinear head gains 3 points over a "
+        "linear one and more than 10 over none."
     )
     differences: ClassVar[str] = (
         "The published loss averages over all 2N views; notes that set every target to column 0 "

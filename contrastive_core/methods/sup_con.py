@@ -35,7 +35,8 @@ class SupCon(Method):
         ("image, label", "view 2", "encoder*", "head*", "z₂*"),
     )
     measured_by_paper: ClassVar[str] = (
-        "CIFAR-10, 1,000 epochs: 96.0 % (ResNet-50, paper), 93.8 % (ResNet-18, solo-learn)."
+        "CIFAR-10, 1,000 epochs: 96.0 % (ResNet-50, paper), 93.8 % (ResNet-18, solo-learn's "
+        "benchmark); quoted, not checked against their sources."
     )
     differences: ClassVar[str] = (
         "The formula sums over anchors, the published code averages them and multiplies by τ/0.07; "
