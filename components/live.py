@@ -14,7 +14,7 @@ from components.packing import pack
 __all__ = ["live_view"]
 
 HERE = Path(__file__).parent
-SCRIPTS = ("packing", "kernels", "live_panels", "live_view")
+SCRIPTS = ("packing", "dom", "kernels", "live_draw", "live_panels", "live_view")
 
 
 @cache

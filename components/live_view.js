@@ -51,7 +51,7 @@ function build(parent) {
     el("div", { class: "body" },
       el("div", {}, lab.matrix, lab.legend, lab.hint), el("div", {}, lab.barTitle, lab.bars)),
     el("div", { class: "bar panels", role: "group", "aria-label": "More" },
-      ...choices(PANELS, lab.panel, (key) => { openPanel(lab, key); schedule(lab); })),
+      ...choices(PANELS, lab.panel, (key) => { openPanel(lab, key); schedule(lab, true); })),
     lab.panelBox);
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
   parent.append(lab.empty, lab.root);

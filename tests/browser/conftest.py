@@ -60,27 +60,29 @@ def page(browser: Any) -> Iterator[Any]:
 LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "about:", "data:", "blob:")
 
 
-@pytest.fixture
-def serve(homes: Path) -> Iterator[Callable[..., str]]:
-    """serve(script, *arguments) starts Streamlit with a script; returns the address."""
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
+    """serve(script, *arguments) starts Streamlit with a script; returns the address.
+
+    The server has homes of its own, unless `environment` names others.
+    """
     servers: list[subprocess.Popen[bytes]] = []
 
-    def start(script: Path, *arguments: str) -> str:
-        port = free_port()
-        log = (homes / f"server-{port}.log").open("wb")
+    def start(script: Path, *arguments: str, environment: dict[str, str] | None = None) -> str:
+        home, port = tmp_path_factory.mktemp("server"), free_port()
+        homes = {"CONTRASTIVE_LAB_HOME": f"{home}/home", "CONTRASTIVE_LAB_RUNS": f"{home}/runs"}
+        log = home / "server.log"
         command = [sys.executable, "-m", "streamlit", "run", str(script)]
         settings = ["--server.headless", "true", "--server.port", str(port)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        servers.append(
-            subprocess.Popen(
-                [*command, *settings, "--", *arguments],
-                cwd=ROOT,
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )  # fmt: skip
+        server = subprocess.Popen(
+            [*command, *settings, "--", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **homes, **(environment or {})},
+            stdout=log.open("wb"),
+            stderr=subprocess.STDOUT,
         )
-        wait_for(f"http://127.0.0.1:{port}/_stcore/health", servers[-1], Path(log.name))
+        servers.append(server)
+        wait_for(f"http://127.0.0.1:{port}/_stcore/health", server, log)
         return f"http://127.0.0.1:{port}"
 
     yield start

@@ -25,7 +25,8 @@ RUN = """({S, M, n, w, kernel}) => {
   const o = kernels.evaluate(new Float32Array(bytes(S).buffer), bytes(M), n, w, kernel);
   const list = (a) => Array.from(a);
   return {loss: list(o.loss), weight: list(o.weight), pair: list(o.pair), grad: list(o.grad),
-          effective: list(o.effective), active: list(o.active), hard: list(o.hard), value: o.value, valid: o.valid};
+          effective: list(o.effective), active: list(o.active), hard: list(o.hard),
+          value: o.value, valid: o.valid};
 }"""
 
 

@@ -1,0 +1,90 @@
+// What the browser parts share: elements, canvases, downloads. Labels become text, never HTML.
+
+const BLUE = [59, 125, 216], ORANGE = [232, 131, 58], GREEN = [47, 163, 124], GREY = [130, 140, 150];
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes || {})) {
+    if (k.startsWith("on")) node[k] = v;
+    else node.setAttribute(k, v);
+  }
+  node.append(...children);
+  return node;
+}
+
+/** A row of buttons of which one is pressed; `then(key)` hears of a change. */
+function choices(names, chosen, then) {
+  const all = Object.entries(names).map(([key, text]) =>
+    el("button", { type: "button", "data-key": key, "aria-pressed": String(key === chosen), onclick: () => {
+      for (const b of all) b.setAttribute("aria-pressed", String(b.dataset.key === key));
+      then(key);
+    } }, text));
+  return all;
+}
+
+/** A canvas at the screen's resolution, cleared: context, width and height in CSS pixels. */
+function sizeCanvas(c) {
+  const dpr = devicePixelRatio || 1, width = c.clientWidth, height = c.clientHeight;
+  const w = Math.round(width * dpr), h = Math.round(height * dpr);
+  if (c.width !== w || c.height !== h) { c.width = w; c.height = h; }
+  const g = c.getContext("2d");
+  g.setTransform(dpr, 0, 0, dpr, 0, 0);
+  g.clearRect(0, 0, width, height);
+  g.font = "11px sans-serif";
+  return [g, width, height];
+}
+
+function rgb(colour, alpha = 1) { return `rgb(${colour.join(" ")} / ${alpha})`; }
+
+/** Colours of the theme, which come as CSS variables. */
+function theme(root) {
+  const style = getComputedStyle(root);
+  return {
+    ink: style.color,
+    paper: style.getPropertyValue("--st-background-color") || "#fff",
+    accent: style.getPropertyValue("--st-primary-color") || "#2f6db5",
+  };
+}
+
+function number(x) {
+  const size = Math.abs(x);
+  return size >= 1000 ? x.toFixed(0) : size >= 100 ? x.toFixed(1) : size >= 0.0995 || x === 0 ? x.toFixed(3) : x.toPrecision(2);
+}
+
+function line(g, points, colour, width = 2) {
+  g.strokeStyle = colour;
+  g.lineWidth = width;
+  g.beginPath();
+  points.forEach(([x, y], k) => (k ? g.lineTo(x, y) : g.moveTo(x, y)));
+  g.stroke();
+}
+
+function offer(blob, name) {
+  const a = el("a", { href: URL.createObjectURL(blob), download: name });
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+}
+
+/** Some canvases side by side as one picture. */
+function offerPicture(canvases, paper, name) {
+  const gap = 20, c = document.createElement("canvas"), g = c.getContext("2d");
+  c.width = canvases.reduce((sum, k) => sum + k.width + gap, -gap);
+  c.height = Math.max(...canvases.map((k) => k.height));
+  g.fillStyle = paper;
+  g.fillRect(0, 0, c.width, c.height);
+  let x = 0;
+  for (const k of canvases) { g.drawImage(k, x, 0); x += k.width + gap; }
+  c.toBlob((b) => offer(b, name));
+}
+
+/** A cell of a CSV file; text that a spreadsheet would run as a formula is quoted. */
+function csvCell(value) {
+  if (typeof value === "number") return String(value);
+  const text = (/^[=+\-@\t\r]/.test(value) ? "'" : "") + value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function offerCsv(rows, name) {
+  const text = rows.map((row) => row.map(csvCell).join()).join("\n");
+  offer(new Blob([text], { type: "text/csv" }), name);
+}

@@ -1,0 +1,231 @@
+// The Loss Lab's main parts: figures in words, the matrix with thumbnails on its axes, and the bars
+// of the chosen anchor.
+
+const BAR = 22; // height of a bar in CSS pixels
+const MOST = 1e-38;
+
+function isHinge(lab) { return Boolean(lab.kernel) && lab.kernel.family === "hinge"; }
+
+/** Near is small: distances, and similarities that a loss takes with a minus. */
+function isFar(lab) { return lab.meta.scoreName.includes("distance"); }
+
+function few(x) { return x < 9.95 ? x.toFixed(1) : x.toFixed(0); }
+
+function drawFigures(lab) {
+  const o = lab.out, i = lab.anchor, hinge = isHinge(lab);
+  lab.ownTitle.textContent = `Anchor ${lab.meta.names[i] ?? i}: loss`;
+  lab.effectiveTitle.textContent = hinge ? "Negatives that still push (mean)" : "Effective negatives (mean)";
+  if (!o) {
+    lab.loss.textContent = lab.meta.loss == null ? "–" : number(lab.meta.loss);
+    lab.effective.textContent = lab.own.textContent = lab.pull.textContent = "–";
+    return;
+  }
+  let sum = 0, all = 0, count = 0, pull = 0;
+  for (let r = 0; r < lab.n; r++) if (o.negatives[r] > 0) { sum += o.effective[r]; all += o.negatives[r]; count++; }
+  for (let k = i * lab.w; k < (i + 1) * lab.w; k++) if (lab.M[k] === 1) pull += Math.abs(o.grad[k]);
+  lab.loss.textContent = o.valid ? number(o.value) : "undefined";
+  lab.effective.textContent = count ? `${few(sum / count)} of ${(all / count).toFixed(0)}` : "none";
+  lab.own.textContent = o.weight[i] > 0 ? `${number(o.loss[i])} · ${hinge ? o.effective[i] : few(o.effective[i])} of ${o.negatives[i]}` : "undefined: it lacks a partner";
+  lab.pull.textContent = o.weight[i] > 0 ? number(pull) : "–";
+}
+
+// A float's sign, exponent and four digits of its mantissa choose one of 8,192 colours: a scale over
+// all magnitudes without a power per cell.
+const BITS = 19, SHADES = 1 << (32 - BITS);
+
+function shades(colourOf) {
+  const table = new Uint32Array(SHADES), bits = new Uint32Array(1), value = new Float32Array(bits.buffer);
+  for (let k = 0; k < SHADES; k++) {
+    bits[0] = k << BITS;
+    table[k] = Number.isFinite(value[0]) ? colourOf(value[0]) : 0;
+  }
+  return table;
+}
+
+function packed(colour, alpha) {
+  const a = Math.round(255 * Math.min(1, Math.max(0, alpha)));
+  return ((a << 24) | (colour[2] << 16) | (colour[1] << 8) | colour[0]) >>> 0;
+}
+
+const weightShade = (colour) => shades((p) => packed(colour, p > 0 ? Math.pow(Math.min(1, p), 0.35) : 0));
+const TABLES = { positive: weightShade(BLUE), negative: weightShade(ORANGE) };
+
+function divergingShades(top) {
+  return shades((v) => packed(v < 0 ? BLUE : ORANGE, Math.pow(Math.min(1, Math.abs(v) / top), 0.4)));
+}
+
+function largest(values) {
+  let top = 0;
+  for (let k = 0; k < values.length; k++) { const v = Math.abs(values[k]); if (v > top) top = v; }
+  return Math.max(top, MOST);
+}
+
+/** The rows of the matrix in the chosen order: as they came, or a chain of nearest neighbours. */
+function orderOf(lab) {
+  const plain = (m) => Array.from({ length: m }, (_, k) => k);
+  if (lab.order === "group" || lab.n !== lab.w) return [plain(lab.n), plain(lab.w)];
+  lab.cache.chain ||= chain(lab);
+  return [lab.cache.chain, lab.cache.chain];
+}
+
+function chain(lab) {
+  const { n, S } = lab, sign = isFar(lab) ? -1 : 1, left = new Set(Array.from({ length: n - 1 }, (_, k) => k + 1)), found = [0];
+  while (left.size) {
+    const at = found[found.length - 1] * n;
+    let best = -1, top = -Infinity;
+    for (const j of left) { const s = sign * S[at + j]; if (s > top || best < 0) { top = s; best = j; } }
+    left.delete(best);
+    found.push(best);
+  }
+  return found;
+}
+
+/** One pixel per pair, into a buffer that is stretched over the canvas. */
+function paintMatrix(lab) {
+  [lab.rows, lab.columns] = orderOf(lab);
+  const { n, w, S, M, pixels, out, view, rows, columns } = lab;
+  const self = packed(GREY, 0.35), values = view === "grad" ? out && out.grad : out && out.pair;
+  const bits = values && new Uint32Array(values.buffer), tables = [null, TABLES.positive, TABLES.negative, null];
+  if (view === "grad" && values) tables[1] = tables[2] = divergingShades(largest(values));
+  const [low, high] = lab.range, span = 255 / (high - low || 1), far = isFar(lab);
+  const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN];
+  const ramps = flat.map((c) => c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, far ? 1 - k / 255 : k / 255)));
+  const plain = [0, packed(BLUE, 1), packed(ORANGE, 0.45), self], unknown = packed(GREY, 0.2), mark = packed(BLUE, 1);
+  for (let r = 0, p = 0; r < n; r++) {
+    const at = rows[r] * w;
+    for (let c = 0; c < w; c++, p++) {
+      const k = at + columns[c], m = M[k];
+      if (m === 0 || m === 3) pixels[p] = plain[m];
+      else if (view === "mask") pixels[p] = plain[m];
+      else if (view === "score") pixels[p] = ramps[m][((S[k] - low) * span) | 0];
+      else if (!values) pixels[p] = unknown;
+      else pixels[p] = lab.overlay && m === 1 ? mark : tables[m][bits[k] >>> BITS];
+    }
+  }
+  lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
+}
+
+function drawMatrix(lab) {
+  const c = lab.matrix, dpr = devicePixelRatio || 1, size = Math.round(c.clientWidth * dpr);
+  if (c.width !== size) c.width = c.height = size;
+  const g = c.getContext("2d"), strip = lab.sprite ? Math.round(22 * dpr) : 0, side = c.width - strip;
+  lab.plot = { strip, side };
+  g.clearRect(0, 0, c.width, c.height);
+  g.imageSmoothingEnabled = false;
+  g.drawImage(lab.buffer, strip, strip, side, side);
+  g.globalAlpha = 0.25;
+  g.strokeStyle = lab.ink;
+  g.strokeRect(strip + 0.5, strip + 0.5, side - 1, side - 1);
+  g.globalAlpha = 1;
+  if (strip) axes(lab, g, strip, side);
+  const ch = side / lab.n, cw = side / lab.w, [row, column] = lab.hover || [null, null];
+  const top = (i) => strip + lab.rows.indexOf(i) * ch, left = (j) => strip + lab.columns.indexOf(j) * cw;
+  g.strokeStyle = lab.accent;
+  g.lineWidth = 1.5 * dpr;
+  g.strokeRect(0, top(lab.anchor), c.width, Math.max(ch, 2));
+  g.strokeStyle = lab.ink;
+  if (row !== null && column !== null) g.strokeRect(left(column), top(row), Math.max(cw, 3), Math.max(ch, 3));
+  else if (row !== null) g.strokeRect(0, top(row), c.width, Math.max(ch, 2));
+  else if (column !== null) g.strokeRect(left(column), 0, Math.max(cw, 2), c.height);
+  describe(lab);
+  if (lab.stale) tell(lab);
+}
+
+function tell(lab) {
+  lab.matrix.setAttribute("aria-label", `${VIEWS[lab.view]}: ${lab.n} anchors by ${lab.w} candidates. Up and down choose the anchor, left and right a candidate.`);
+  const item = (colour, text) => {
+    const i = el("i", {});
+    i.style.background = rgb(colour);
+    return el("span", {}, i, text);
+  };
+  const positive = [item(BLUE, "positive"), item(ORANGE, "negative")], itself = item(GREY, "itself");
+  if (lab.view === "score") lab.legend.replaceChildren(...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? "dark: near" : "dark: similar")]), itself);
+  else if (lab.view === "grad") lab.legend.replaceChildren(item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), itself);
+  else lab.legend.replaceChildren(...positive, itself);
+}
+
+function axes(lab, g, strip, side) {
+  const place = (order, thumbs, at) => {
+    const fit = Math.min(Math.max(1, Math.floor(side / strip)), order.length);
+    for (let k = 0; k < fit; k++) {
+      const row = Math.floor(((k + 0.5) * order.length) / fit);
+      at(thumbs[order[row]], strip + (row / order.length) * side);
+    }
+  };
+  place(lab.rows, lab.meta.rowThumb, (t, y) => thumb(lab, g, t, 0, y, strip - 2));
+  place(lab.columns, lab.meta.columnThumb, (t, x) => thumb(lab, g, t, x, 0, strip - 2));
+}
+
+function thumb(lab, g, index, x, y, size) {
+  if (!lab.sprite || index === undefined || index < 0) return;
+  const { tile, across } = lab.meta;
+  g.drawImage(lab.sprite, (index % across) * tile, Math.floor(index / across) * tile, tile, tile, x, y, size, size);
+}
+
+function describe(lab) {
+  lab.hint.textContent = lab.hover ? inWords(lab, ...lab.hover) : "Point at a cell; click a row (or use the arrow keys) to choose the anchor.";
+}
+
+function inWords(lab, i, j) {
+  const { names, columnNames, scoreName } = lab.meta;
+  if (i === null || j === null) return i === null ? columnNames[j] : names[i];
+  const k = i * lab.w + j, m = lab.M[k];
+  const parts = [`${names[i]} → ${columnNames[j]}`, ["not compared", "positive", "negative", "itself"][m], `${scoreName} ${lab.S[k].toFixed(4)}`];
+  if (lab.out && (m === 1 || m === 2)) parts.push(`weight ${lab.out.pair[k].toPrecision(3)}`, `gradient ${lab.out.grad[k].toPrecision(3)}`);
+  return parts.join(" · ");
+}
+
+/** Anchor and candidate under the pointer; on an axis one of them is null. */
+function cellAt(lab, e) {
+  if (!lab.plot) return null;
+  const dpr = devicePixelRatio || 1, x = e.offsetX * dpr - lab.plot.strip, y = e.offsetY * dpr - lab.plot.strip;
+  const row = y < 0 ? null : lab.rows[Math.floor((y / lab.plot.side) * lab.n)];
+  const column = x < 0 ? null : lab.columns[Math.floor((x / lab.plot.side) * lab.w)];
+  return row === undefined || column === undefined || (row === null && column === null) ? null : [row, column];
+}
+
+/** Candidates of the anchor, nearest first; the order doesn't change with the knob. */
+function ranked(lab) {
+  if (lab.cache.rankedFor === lab.anchor) return lab.cache.ranked;
+  const at = lab.anchor * lab.w, rows = [], sign = isFar(lab) ? 1 : -1;
+  for (let j = 0; j < lab.w; j++) if (lab.M[at + j] === 1 || lab.M[at + j] === 2) rows.push(j);
+  rows.sort((a, b) => sign * (lab.S[at + a] - lab.S[at + b]));
+  lab.cache.rankedFor = lab.anchor;
+  return (lab.cache.ranked = rows);
+}
+
+function drawBars(lab) {
+  const [g, width, height] = sizeCanvas(lab.bars), at = lab.anchor * lab.w, hinge = isHinge(lab), rows = ranked(lab);
+  const shown = rows.slice(0, Math.max(4, Math.floor(height / BAR)));
+  lab.barRows = shown;
+  lab.barFit = Math.max(1, height / BAR);
+  const what = hinge ? "distance; pale: the loss no longer moves it" : "softmax";
+  lab.barTitle.textContent = `${lab.meta.names[lab.anchor] ?? ""}: its ${shown.length} nearest of ${rows.length} candidates (${what})`;
+  const value = (j) => (hinge || !lab.out ? lab.S[at + j] : lab.out.pair[at + j]);
+  const top = Math.max(1e-12, ...shown.map((j) => Math.abs(value(j)))), left = lab.sprite ? BAR + 6 : 4;
+  g.textBaseline = "middle";
+  shown.forEach((j, k) => {
+    const y = k * BAR, positive = lab.M[at + j] === 1, v = value(j), length = Math.max(1, (Math.abs(v) / top) * (width - left - 120));
+    thumb(lab, g, lab.meta.columnThumb[j], 0, y + 1, BAR - 2);
+    g.fillStyle = rgb(positive ? BLUE : ORANGE, hinge && lab.out && lab.out.pair[at + j] === 0 ? 0.3 : 1);
+    g.fillRect(left, y + 3, length, BAR - 6);
+    g.fillStyle = lab.ink;
+    g.fillText(`${positive ? "＋ " : ""}${v.toPrecision(3)}  ${lab.meta.columnNames[j]}`, left + length + 5, y + BAR / 2);
+    if (lab.hover && lab.hover[1] === j) { g.strokeStyle = lab.accent; g.lineWidth = 2; g.strokeRect(1, y, width - 2, BAR); }
+  });
+  if (lab.stale || !lab.bars.hasAttribute("aria-label")) lab.bars.setAttribute("aria-label", `${lab.barTitle.textContent}. Up and down walk through them.`);
+}
+
+function savePng(lab) {
+  const panel = lab.panelBox.querySelector("canvas");
+  offerPicture([lab.matrix, lab.bars, ...(panel && lab.panel !== "none" ? [panel] : [])], lab.paper, "loss-lab.png");
+}
+
+function saveCsv(lab) {
+  const rows = [["anchor", "candidate", "relation", "score", "weight", "gradient", "anchor_loss"]], o = lab.out;
+  for (let i = 0; i < lab.n; i++) for (let j = 0; j < lab.w; j++) {
+    const k = i * lab.w + j, what = ["", "positive", "negative", "self"][lab.M[k]];
+    if (what) rows.push([lab.meta.names[i], lab.meta.columnNames[j], what, lab.S[k], o ? o.pair[k] : "", o ? o.grad[k] : "", o ? o.loss[i] : ""]);
+  }
+  offerCsv(rows, "loss-lab.csv");
+}

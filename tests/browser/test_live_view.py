@@ -1,0 +1,211 @@
+"""The live view in a browser: what is dragged is computed there, and told once."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("live_script.py")
+FIND = """() => {
+  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
+  for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
+    let at = e.parentNode;
+    for (; at; at = at.parentNode ?? at.host) if (at._lab) return at._lab;
+  }
+  return null;
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[..., str]) -> str:
+    return serve(SCRIPT)
+
+
+def visit(page: Any, address: str, kind: str = "softmax", n: int = 64) -> list[str]:
+    """Open the page; the list that is returned collects what the browser sends afterwards."""
+    sent: list[str] = []
+    page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append("sent")))
+    page.goto(f"{address}/?n={n}&kind={kind}")
+    page.wait_for_function(f"() => {{ const lab = ({FIND})(); return lab?.rows?.length }}")
+    page.locator(".matrix").wait_for()
+    page.wait_for_timeout(300)
+    sent.clear()
+    return sent
+
+
+def ask(page: Any, what: str) -> Any:
+    return page.evaluate(f"() => {{ const lab = ({FIND})(); return {what}; }}")
+
+
+def set_slider(page: Any, position: int) -> None:
+    """As a drag does: `input` without `change`."""
+    page.locator(".knob input").first.evaluate(
+        "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }", position
+    )
+    page.wait_for_timeout(60)
+
+
+def drag_mouse(page: Any, steps: int = 12, release: bool = True) -> None:
+    box = page.locator(".knob input").first.bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.55, y)
+    page.mouse.down()
+    for k in range(steps):
+        page.mouse.move(box["x"] + box["width"] * (0.55 - 0.4 * k / steps), y)
+        page.wait_for_timeout(20)
+    if release:
+        page.mouse.up()
+
+
+def test_a_drag_is_computed_in_the_browser_and_told_once(page: Any, address: str) -> None:
+    sent = visit(page, address)
+    before, loss = ask(page, "lab.value"), page.locator(".loss").inner_text()
+    drag_mouse(page, release=False)
+    assert ask(page, "lab.value") < before / 3
+    assert page.locator(".loss").inner_text() != loss
+    assert sent == []
+    value = ask(page, "lab.value")
+    page.mouse.up()
+    page.get_by_text(re.compile(r"runs 2 value")).wait_for()
+    assert f"value {value} anchor 0" in page.get_by_text("runs 2").inner_text()
+    assert len(sent) == 1
+    assert ask(page, "lab.value") == value
+
+
+def test_a_held_arrow_key_is_one_drag(page: Any, address: str) -> None:
+    sent = visit(page, address)
+    page.locator(".knob input").first.focus()
+    before = ask(page, "lab.value")
+    for _ in range(8):
+        page.keyboard.down("ArrowLeft")
+    page.wait_for_timeout(100)
+    assert ask(page, "lab.value") < before
+    assert sent == []
+    page.keyboard.up("ArrowLeft")
+    page.get_by_text("runs 2").wait_for()
+    assert len(sent) == 1
+
+
+def test_touch_moves_the_knob(browser: Any, address: str) -> None:
+    context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 900})
+    page = context.new_page()
+    visit(page, address)
+    before, box = ask(page, "lab.value"), page.locator(".knob input").first.bounding_box()
+    page.touchscreen.tap(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)
+    page.wait_for_timeout(200)
+    assert ask(page, "lab.value") < before
+    context.close()
+
+
+def test_effective_negatives_in_words(page: Any, address: str) -> None:
+    visit(page, address)
+    set_slider(page, 1000)  # τ = 10: all negatives weigh alike
+    hot = page.locator(".effective").inner_text()
+    assert re.fullmatch(r"60 of 60", hot), hot
+    set_slider(page, 0)  # τ = 0.01: the hardest stands alone
+    cold = page.locator(".effective").inner_text()
+    assert float(cold.split()[0]) < 3
+    assert cold.endswith("of 60")
+    softmax = ask(page, "Array.from(lab.out.pair.subarray(0, 64)).reduce((a, b) => a + b)")
+    assert math.isclose(softmax, 1, abs_tol=1e-5)
+
+
+def test_hover_and_keys_light_the_same_pair(page: Any, address: str) -> None:
+    sent = visit(page, address)
+    bars = page.locator(".bars")
+    bars.hover(position={"x": 40, "y": 11})
+    nearest = ask(page, "lab.barRows[0]")
+    page.wait_for_timeout(60)
+    assert ask(page, "lab.hover") == [0, nearest]
+    assert f"<b>row {nearest}</b>" in page.locator(".body .hint").inner_text()  # text, not HTML
+    page.locator(".matrix").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.get_by_text("anchor 2").wait_for()
+    assert ask(page, "lab.anchor") == 2
+    page.locator(".bars").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(60)
+    assert ask(page, "lab.barRows.indexOf(lab.hover[1])") >= 0
+    assert 1 <= len(sent) <= 2
+
+
+@pytest.mark.parametrize("kind", ["softmax", "pair", "triplet"])
+def test_every_panel_draws_and_follows_the_knob(page: Any, address: str, kind: str) -> None:
+    visit(page, address, kind)
+    for panel in ("scores", "grads", "curves", "two"):
+        page.locator(f"button[data-key={panel}]").click()
+        set_slider(page, 400)
+        first = page.locator(".panel canvas").evaluate("c => c.toDataURL()")
+        set_slider(page, 700)
+        second = page.locator(".panel canvas").evaluate("c => c.toDataURL()")
+        assert first != second or (kind == "softmax" and panel == "scores"), panel
+        assert page.locator(".panel .hint").inner_text()
+    page.locator("button[data-key=none]").click()
+    for view in ("score", "grad", "mask", "weight"):
+        page.locator(f"button[data-key={view}]").click()
+    page.locator("button[data-key=near]").click()
+    page.wait_for_timeout(60)
+    assert sorted(ask(page, "lab.rows")) == list(range(64))
+
+
+def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
+    sent = visit(page, address, "pair")
+    page.locator("button[data-key=scores]").click()
+    page.wait_for_timeout(80)
+    box = page.locator("canvas.scores").bounding_box()
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 50, steps=5)
+    page.wait_for_timeout(80)
+    assert ask(page, "lab.value") > 1
+    assert sent == []
+    words = page.locator(".panel .hint").inner_text()
+    inside = int(re.search(r"(\d+) negatives lie inside", words).group(1))
+    wanted = "lab.S.filter((d, k) => lab.M[k] === 2 && d < Math.fround(lab.value)).length"
+    assert abs(inside - ask(page, wanted)) <= 2
+    page.mouse.up()
+    page.get_by_text("runs 2").wait_for()
+
+
+def test_two_settings_differ_as_the_formula_says(page: Any, address: str) -> None:
+    visit(page, address)
+    page.locator("button[data-key=two]").click()
+    page.wait_for_timeout(80)
+    assert "same weight on every pair" in page.locator(".panel .hint").inner_text()
+    page.locator(".panel select").select_option("in")
+    page.wait_for_timeout(80)
+    assert ask(page, "lab.two.out.value <= lab.out.value + 1e-9")  # Jensen
+    page.locator(".panel input").evaluate(
+        "e => { e.value = 200; e.dispatchEvent(new Event('input')); }"
+    )
+    page.wait_for_timeout(80)
+    assert "weigh more here" in page.locator(".panel .hint").inner_text()
+
+
+def test_degenerate_batches_say_why(page: Any, address: str) -> None:
+    visit(page, address, "lonely")
+    page.get_by_text("No anchor has a positive").wait_for()
+    assert page.locator(".loss").inner_text() == "undefined"
+    visit(page, address, "one group", 16)
+    assert page.locator(".effective").inner_text() == "none"
+    visit(page, address, "server", 16)
+    assert page.locator(".loss").inner_text() == "1.500"
+    assert "NaN" not in page.locator(".lab").inner_text()
+
+
+def test_downloads(page: Any, address: str) -> None:
+    visit(page, address, n=16)
+    with page.expect_download() as got:
+        page.get_by_role("button", name="CSV").click()
+    lines = Path(got.value.path()).read_text().splitlines()
+    assert lines[0] == "anchor,candidate,relation,score,weight,gradient,anchor_loss"
+    assert len(lines) == 1 + 16 * 16
+    with page.expect_download() as got:
+        page.get_by_role("button", name="PNG").click()
+    assert Path(got.value.path()).read_bytes()[:4] == b"\x89PNG"
