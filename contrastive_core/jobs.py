@@ -41,6 +41,10 @@ def resume(name: str) -> None:
     run = runs.load(name)
     if run.shipped:
         raise ValueError(f"{name} is shipped with the project; clone it to train further")
+    for _ in range(100):  # a process that has just been stopped takes a moment to end
+        if run.is_alive() or not _starting(name):
+            break
+        time.sleep(0.1)
     if run.is_alive() or _starting(name):
         raise ValueError(f"{name} is at work already")
     _spawn(name, ["train", "--resume", "--run", name])

@@ -1,0 +1,128 @@
+"""Vectors from elsewhere: every format, and a thousand damaged or hostile files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contrastive_core import readers, store
+from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
+
+X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+LABELS = np.arange(12) % 3
+
+
+def make(folder: Path, ending: str) -> Path:
+    path = folder / f"vectors{ending}"
+    if ending == ".npy":
+        np.save(path, X)
+    elif ending == ".npz":
+        np.savez(path, embeddings=X, labels=LABELS)
+    else:
+        table = pd.DataFrame({"id": [f"i{i}" for i in range(12)], "label": LABELS})
+        if ending == ".csv":
+            table[["a", "b", "c"]] = X
+            table.to_csv(path, index=False)
+        else:
+            table["embedding"] = list(X)
+            table.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", readers.ENDINGS)
+def test_every_format(tmp_path: Path, ending: str) -> None:
+    found = readers.read(make(tmp_path, ending))
+    np.testing.assert_allclose(found.features, X, rtol=1e-6)
+    if ending == ".npy":
+        assert found.labels is None
+    else:
+        assert found.labels is not None
+        assert found.labels.tolist() == LABELS.tolist()
+    if ending in (".csv", ".parquet"):
+        assert found.ids[3] == "i3"
+
+
+def test_our_own_files_come_back(tmp_path: Path) -> None:
+    rows = EmbeddingSet(X, LABELS.astype(np.int64), classes=("a", "b", "c"), split="test")
+    for name in ("a.npz", "a.parquet"):
+        rows.save(tmp_path / name)
+        found = readers.read(tmp_path / name)
+        np.testing.assert_allclose(found.features, X)
+        assert found.labels is not None
+        assert found.labels.tolist() == LABELS.tolist()
+
+
+def test_class_names_become_labels(tmp_path: Path) -> None:
+    table = pd.DataFrame({"class": ["dog", "cat"] * 6, "x0": X[:, 0], "x1": X[:, 1]})
+    table.to_csv(tmp_path / "v.csv", index=False)
+    found = readers.read(tmp_path / "v.csv")
+    assert found.classes == ("cat", "dog")
+    assert found.class_name(int(found.labels[0])) == "dog"  # type: ignore[index]
+
+
+def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
+    path = tmp_path / "p.npy"
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(UnusableEmbedding, match="pickled objects"):
+        readers.read(path)
+
+
+def test_a_header_that_promises_terabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "h.npy"
+    np.save(path, X)
+    data = path.read_bytes().replace(b"(12, 3), ", b"(9**9,3),", 1)
+    path.write_bytes(data.replace(b"(9**9,3),", b"(10**9,3)"[:9], 1))
+    with pytest.raises((store.Damaged, UnusableEmbedding)):
+        readers.read(path)
+    huge = np.lib.format.header_data_from_array_1_0(X) | {"shape": (10**12, 3)}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, huge)
+    with pytest.raises(UnusableEmbedding, match="promises"):
+        readers.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "sentence"),
+    [
+        ("a.csv", {"id": ["x", "y"]}, "no columns of numbers"),
+        ("a.txt", {"x": [1]}, "vectors are read from"),
+    ],
+)
+def test_tables_without_vectors_say_so(
+    tmp_path: Path, name: str, table: dict, sentence: str
+) -> None:
+    pd.DataFrame(table).to_csv(tmp_path / name, index=False)
+    with pytest.raises(UnusableEmbedding, match=sentence):
+        readers.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", readers.ENDINGS)
+def test_a_thousand_mutated_files_give_rows_or_a_sentence(tmp_path: Path, ending: str) -> None:
+    """250 files of each kind: cut, flipped, doubled, filled."""
+    path = make(tmp_path, ending)
+    whole, rng = path.read_bytes(), random.Random(ending)
+    for _ in range(250):
+        data = bytearray(whole)
+        kind = rng.randrange(4)
+        at = rng.randrange(len(data))
+        if kind == 0:
+            data = data[:at]
+        elif kind == 1:
+            for _ in range(rng.randrange(1, 8)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        elif kind == 2:
+            data = data[:at] + data[at // 2 :]
+        else:
+            data[at : at + 16] = bytes(rng.randrange(256) for _ in range(16))
+        path.write_bytes(data)
+        try:
+            found = readers.read(path)
+        except (UnusableEmbedding, store.Damaged) as error:
+            said = str(error)
+        else:
+            said = f"{len(found)} rows"
+        assert len(said) > 3

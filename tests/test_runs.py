@@ -1,0 +1,169 @@
+"""Run folders: names, listing, snapshots, the bin; states with their hashes; jobs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core import checkpoints, jobs, runs, store
+from contrastive_core.runs import Run
+
+CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".x", "x" * 65, "a b", "a\n", "-x"])
+def test_a_name_with_a_path_is_refused(name: str) -> None:
+    with pytest.raises(runs.BadName, match="a run's name has"):
+        runs.load(name)
+    if name:
+        with pytest.raises(runs.BadName):
+            runs.create(name, CONFIG)
+
+
+def test_create_load_list() -> None:
+    one = runs.create(None, CONFIG, "abc")
+    two = runs.create(None, CONFIG)
+    assert (one.name, two.name) == ("simclr-digits-s0", "simclr-digits-s0-2")
+    found = runs.load(one.name)
+    assert found.manifest["data_fingerprint"] == "abc"
+    assert found.manifest["versions"]["torch"] == torch.__version__.split("+")[0]
+    assert {one.name, two.name} <= {r.name for r in runs.list_runs()}
+    with pytest.raises(FileExistsError, match="choose another name"):
+        runs.create(one.name, CONFIG)
+    with pytest.raises(runs.NoSuchRun, match="known: "):
+        runs.load("nothing")
+
+
+def test_a_damaged_manifest_is_named_and_hides_nothing_else() -> None:
+    good, bad = runs.create("good", CONFIG), runs.create("bad", CONFIG)
+    (bad.path / "run.json").write_text("{")
+    assert "good" in {r.name for r in runs.list_runs()}
+    assert "bad" not in {r.name for r in runs.list_runs()}
+    with pytest.raises(store.Damaged, match=r"run\.json"):
+        runs.load("bad")
+    assert runs.load(good.name).name == "good"
+
+
+def test_a_run_whose_process_died_says_so() -> None:
+    run = runs.create("dead", CONFIG)
+    run.set_status("running", epoch=3)
+    assert run.status()["status"] == "failed"
+    assert "Resume" in run.status()["reason"]
+    with run.lock():
+        assert run.status()["status"] == "running"
+        with pytest.raises(store.Locked), run.lock():
+            pass
+
+
+def test_metrics_are_cut_back_to_a_state() -> None:
+    run = runs.create("cut", CONFIG)
+    run.append_metrics([{"step": s, "epoch": 0, "images_per_s": 1} for s in (1, 2, 3, 4)])
+    run.cut_metrics(2)
+    assert [x["step"] for x in run.metrics()] == [1, 2]
+
+
+def test_snapshots() -> None:
+    run = runs.create("snap", CONFIG)
+    z = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    run.save_snapshot(2, index=np.arange(5), h=z, z=z, labels=np.zeros(5, int))
+    assert run.snapshots() == [2]
+    np.testing.assert_allclose(run.snapshot(2)["z"], z, atol=2e-3)
+
+
+def test_rename_delete_undo() -> None:
+    runs.create("first", CONFIG)
+    assert runs.rename("first", "second").name == "second"
+    binned = runs.delete("second")
+    assert "second" not in {r.name for r in runs.list_runs()}
+    assert runs.restore(binned).name == "second"
+    with pytest.raises(runs.BadName):
+        runs.rename("second", "../up")
+
+
+def state(run: Run, step: int) -> None:
+    checkpoints.save_state(run, {"x": torch.full((4, 3), float(step))}, {"step": step})
+
+
+def test_a_damaged_state_gives_way_to_the_one_before() -> None:
+    run = runs.create("state", CONFIG)
+    with pytest.raises(ValueError, match="no saved state"):
+        checkpoints.load_state(run)
+    for step in (1, 2, 3):
+        state(run, step)
+    files = sorted((run.path / "state").glob("*.safetensors"))
+    assert len(files) == 2
+    assert checkpoints.load_state(run)[1] == {"step": 3}
+    data = bytearray(files[-1].read_bytes())
+    data[-1] ^= 1
+    files[-1].write_bytes(data)
+    tensors, plain = checkpoints.load_state(run)
+    assert plain == {"step": 2}
+    assert torch.equal(tensors["x"], torch.full((4, 3), 2.0))
+    files[0].write_bytes(b"")
+    with pytest.raises(ValueError, match="damaged"):
+        checkpoints.load_state(run)
+
+
+def test_weights_keep_their_values() -> None:
+    run = runs.create("weights", CONFIG)
+    with pytest.raises(ValueError, match="no weights yet"):
+        checkpoints.load_weights(run)
+    w = {"a": torch.randn(3, 4).t(), "n": torch.tensor(7)}
+    checkpoints.save_weights(run, w)
+    found = checkpoints.load_weights(run)
+    assert torch.equal(found["a"], w["a"])
+    checkpoints.save_weights(run, w, half=True)
+    assert checkpoints.load_weights(run)["a"].dtype == torch.float32
+    run.weights.write_bytes(b"no")
+    with pytest.raises(store.Damaged, match=r"weights\.safetensors"):
+        checkpoints.load_weights(run)
+
+
+def wait(what, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "took too long"
+        time.sleep(0.1)
+
+
+def test_a_job_trains_stops_and_goes_on() -> None:
+    arguments = ["--method", "sup_con", "--dataset", "digits", "--epochs", "500"]
+    jobs.start_training("job", arguments)
+    wait(lambda: (runs.runs_home() / "job" / "run.json").exists())
+    with pytest.raises(FileExistsError):
+        jobs.start_training("job", arguments)
+    run = runs.load("job")
+    wait(lambda: len(run.metrics()) > 3)
+    assert [r.name for r in jobs.working()] == ["job"]
+    with pytest.raises(ValueError, match="at work"):
+        jobs.resume("job")
+    jobs.stop("job")
+    wait(lambda: run.status()["status"] == "stopped")
+    wait(lambda: not run.is_alive())
+    before = run.status()["step"]
+    jobs.resume("job")
+    wait(lambda: run.status().get("step", 0) > before and run.status()["status"] == "running")
+    os.kill(store.lock_holder(run.path / "lock") or 0, 9)
+    wait(lambda: run.status()["status"] == "failed")
+    assert "Resume" in run.status()["reason"]
+
+
+def test_a_job_that_cannot_start_says_why(tmp_path: Path) -> None:
+    jobs.start_training("bad", ["--method", "byol"])
+    wait(lambda: jobs.failure("bad") is not None)
+    assert "unknown method 'byol'" in (jobs.failure("bad") or "")
+
+
+def test_the_queue_keeps_its_order() -> None:
+    jobs.enqueue("one", ["--method", "simclr"])
+    jobs.enqueue("two", ["--method", "simclr"])
+    with pytest.raises(FileExistsError):
+        jobs.enqueue("one", [])
+    assert [j["name"] for j in jobs.queue()] == ["one", "two"]
+    jobs.remove("one")
+    assert [j["name"] for j in jobs.queue()] == ["two"]

@@ -1,0 +1,160 @@
+"""Files are old or new, whatever kills the writer; locks know the dead; damage is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrastive_core import store
+
+
+def test_writes_and_reads(tmp_path: Path) -> None:
+    store.write_json(tmp_path / "a" / "b.json", {"x": [1, float("nan"), np.float32(2)]})
+    assert store.read_json(tmp_path / "a" / "b.json") == {"x": [1, None, 2.0]}
+    store.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
+    assert store.read_lines(tmp_path / "l") == [{"a": 1}, {"a": 2}]
+    store.write_npz(tmp_path / "n.npz", x=np.arange(3))
+    assert store.read_npz(tmp_path / "n.npz")["x"].tolist() == [0, 1, 2]
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    path.write_text('{"a": 1}\n{"a": 2')
+    assert store.read_lines(path) == [{"a": 1}]
+    store.append_lines(path, [{"a": 3}])
+    assert store.read_lines(path) == [{"a": 1}, {"a": 3}]
+
+
+def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
+    """200 kills of one kind of writer after another, each at a random moment."""
+    path, rng = tmp_path / "state.json", random.Random(0)
+    for _ in range(200):
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            number = 0
+            while True:
+                number += 1
+                store.write_json(path, {"number": number, "filling": "x" * 20_000, "end": number})
+                store.append_lines(tmp_path / "lines", [{"number": number, "end": number}])
+        time.sleep(rng.uniform(0, 0.01))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        if path.exists():
+            found = store.read_json(path)
+            assert found["number"] == found["end"]
+        assert all(x["number"] == x["end"] for x in store.read_lines(tmp_path / "lines"))
+    assert path.exists()
+
+
+@pytest.mark.parametrize("point", ["write", "fsync", "replace"])
+def test_a_failure_at_each_point_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    path = tmp_path / "a.json"
+    store.write_json(path, {"old": True})
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if point == "write":
+        monkeypatch.setattr(store.os, "fdopen", fail)
+    else:
+        monkeypatch.setattr(store.os, point, fail)
+    with pytest.raises(OSError, match="No space"):
+        store.write_json(path, {"old": False})
+    monkeypatch.undo()
+    assert store.read_json(path) == {"old": True}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"] or point == "write"
+
+
+def test_a_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    store.write_bytes(path, b"old")
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        try:
+            store.write_bytes(path, b"x" * 100_000)
+        except OSError:
+            os._exit(3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(store.Damaged, match=r"a\.json"):
+        store.read_json(tmp_path / "a.json")
+    (tmp_path / "z.npz").write_bytes(b"PK")
+    with pytest.raises(store.Damaged, match=r"z\.npz"):
+        store.read_npz(tmp_path / "z.npz")
+    store.write_npz(tmp_path / "n.npz", x=np.arange(1000))
+    whole = (tmp_path / "n.npz").read_bytes()
+    rng = random.Random(1)
+    for _ in range(100):
+        cut = bytearray(whole)
+        if rng.random() < 0.5:
+            cut = cut[: rng.randrange(len(cut))]
+        else:
+            cut[rng.randrange(len(cut))] ^= 1 << rng.randrange(8)
+        (tmp_path / "n.npz").write_bytes(cut)
+        try:
+            found = store.read_npz(tmp_path / "n.npz")
+        except store.Damaged:
+            continue
+        else:  # a bit that nothing depends on: the numbers must be right, or gone with their name
+            assert all(v.tolist() == list(range(1000)) for v in found.values())
+
+
+def test_an_archive_that_would_unpack_too_far_is_refused(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
+    assert (tmp_path / "bomb.npz").stat().st_size < 20_000
+    with pytest.raises(store.Damaged, match="would unpack to 8,000"):
+        store.read_npz(tmp_path / "bomb.npz", limit=1_000_000)
+
+
+def test_a_pickle_in_an_archive_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", x=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(store.Damaged, match="allow_pickle"):
+        store.read_npz(tmp_path / "p.npz")
+
+
+def test_a_lock_keeps_others_out_and_knows_the_dead(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with store.lock(path):
+        assert store.lock_holder(path) == os.getpid()
+        with pytest.raises(store.Locked, match=str(os.getpid())), store.lock(path):
+            pass
+    assert store.lock_holder(path) is None
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    path.write_text(json.dumps({"pid": dead.pid, "host": os.uname().nodename, "started": 1.0}))
+    with store.lock(path):
+        assert store.lock_holder(path) == os.getpid()
+
+
+def test_only_one_of_many_takes_a_lock(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from contrastive_core import store\n"
+        "try:\n"
+        "    with store.lock(sys.argv[1]): print('got', flush=True); time.sleep(1.5)\n"
+        "except store.Locked: print('refused', flush=True)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "lock")]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    said = [c.communicate()[0].strip() for c in children]
+    assert sorted(said) == ["got", "refused", "refused", "refused"]
