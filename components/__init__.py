@@ -4,8 +4,9 @@ Arrays go over once as bytes; what a person drags is computed in the browser; a 
 when it is let go.
 """
 
+from components.gallery import gallery
 from components.live import live_view
 from components.scatter import scatter
 from components.sprites import sprite
 
-__all__ = ["live_view", "scatter", "sprite"]
+__all__ = ["gallery", "live_view", "scatter", "sprite"]

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from components.packing import pack
+from components.packing import mount, pack
 
 __all__ = ["live_view"]
 
-HERE = Path(__file__).parent
 SCRIPTS = ("packing", "dom", "kernels", "live_draw", "live_panels", "live_view")
 
 
 @cache
 def _mount() -> Any:
-    import streamlit as st
-
-    parts = [(HERE / f"{name}.js").read_text("utf-8") for name in SCRIPTS]
-    script = "\n".join(parts).replace("export function", "function")
-    css = (HERE / "live_view.css").read_text("utf-8")
-    html = '<div class="root"></div>'
-    return st.components.v2.component("live_view", html=html, css=css, js=script)
+    return mount("live_view", SCRIPTS, "live_view")
 
 
 def live_view(

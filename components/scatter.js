@@ -1,57 +1,65 @@
 // A map of up to 50,000 points on a Canvas 2D: pan, zoom, lasso, box, hover with thumbnail, search,
 // and a gallery of what is selected. Only row numbers of a selection go to the server.
 
-const PALETTE = ["#3B7DD8", "#E8833A", "#2FA37C", "#C65B9B", "#D9B23A", "#7A6BD1", "#5BB5DB", "#B4553F", "#7C8794", "#8FAE3F"];
 const CELL = 64; // cells along each side of the grid that finds the nearest point
-const SHOWN = 240; // pictures in the gallery at once
+const FEW = 500; // rows that go back as a list; more go as one bit per point
+const PALE = 0.22; // alpha of what is not selected
+const MODES = { lasso: "lasso", box: "box", pan: "pan" };
 
 export default function (component) {
   const { parentElement, setStateValue } = component, data = unpack(component.data);
   const map = parentElement._map || (parentElement._map = build(parentElement));
-  map.send = (rows) => setStateValue("selection", rows);
+  map.send = (rows) => setStateValue("selection", packRows(rows, map.n));
   load(map, data);
-  schedule(map);
+  schedule(map, true);
   return () => { cancelAnimationFrame(map.frame); map.observer.disconnect(); parentElement._map = null; };
 }
 
-function el(tag, attributes, ...children) {
-  const node = document.createElement(tag);
-  for (const [k, v] of Object.entries(attributes || {})) {
-    if (k.startsWith("on")) node[k] = v;
-    else node.setAttribute(k, v);
-  }
-  node.append(...children);
-  return node;
+/** Row numbers as they are, or, where there are many, as base64 of one bit per point. */
+function packRows(rows, n) {
+  if (rows.length <= FEW) return { rows };
+  const bits = new Uint8Array(Math.ceil(n / 8));
+  for (const i of rows) bits[i >> 3] |= 1 << (i & 7);
+  let text = "";
+  for (let k = 0; k < bits.length; k += 8192) text += String.fromCharCode(...bits.subarray(k, k + 8192));
+  return { bits: btoa(text) };
 }
 
 function build(parent) {
-  const map = { view: null, mode: "lasso", selection: new Set(), hover: -1, timings: [], path: null, hidden: new Set() };
-  const root = parent.querySelector(".root");
+  const map = { view: null, mode: "lasso", picked: [], lit: new Uint8Array(0), hover: -1, timings: [], path: null, hidden: new Set() };
+  parent.textContent = "";
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
+  map.over = el("canvas", { "aria-hidden": "true", class: "over" });
   map.tip = el("div", { class: "tip", hidden: "" });
-  map.stage = el("div", { class: "stage" }, map.canvas, map.tip);
-  map.modes = ["lasso", "box", "pan"].map((m) => el("button", { type: "button", "aria-pressed": String(m === map.mode), onclick: () => { map.mode = m; map.modes.forEach((b) => b.setAttribute("aria-pressed", String(b.textContent === m))); } }, m));
+  map.stage = el("div", { class: "stage" }, map.canvas, map.over, map.tip);
   map.search = el("input", { type: "search", placeholder: "find an id", "aria-label": "find a sample by id" });
   map.search.onchange = () => find(map, map.search.value.trim());
-  map.count = el("span", {});
-  map.clear = el("button", { type: "button", onclick: () => choose(map, []) }, "clear");
-  map.home = el("button", { type: "button", onclick: () => { map.view = null; schedule(map); } }, "whole map");
-  map.png = el("button", { type: "button", onclick: () => savePng(map) }, "PNG");
-  map.legend = el("div", { class: "legend" });
-  map.gallery = el("div", { class: "gallery" });
-  map.root = el("div", { class: "map" }, el("div", { class: "tools" }, ...map.modes, map.home, map.search, map.clear, map.png, map.count), map.stage, map.legend, map.gallery);
-  root.append(map.root);
+  map.count = el("span", { role: "status" });
+  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+  map.legend = el("div", { class: "legend", role: "group", "aria-label": "categories" });
+  map.gallery = el("div", {});
+  map.root = el("div", { class: "map" },
+    el("div", { class: "tools" }, ...choices(MODES, map.mode, (m) => { map.mode = m; }),
+      button("whole map", () => { map.view = null; schedule(map, true); }), map.search,
+      button("clear", () => choose(map, [])), button("PNG", () => savePng(map)), map.count),
+    map.stage, map.legend, map.gallery);
+  parent.append(map.root);
+  listen(map);
+  map.observer = new ResizeObserver(() => schedule(map, true));
+  map.observer.observe(map.stage);
+  return map;
+}
+
+function listen(map) {
   const c = map.canvas;
   c.onwheel = (e) => { e.preventDefault(); zoom(map, e.offsetX, e.offsetY, Math.exp(-e.deltaY * 0.0015), e.timeStamp); };
   c.onpointerdown = (e) => start(map, e);
   c.onpointermove = (e) => move(map, e);
   c.onpointerup = () => finish(map);
+  c.onpointercancel = () => { map.drag = map.path = null; schedule(map); };
   c.onpointerleave = () => { map.hover = -1; map.tip.hidden = true; schedule(map); };
-  c.ondblclick = () => { map.view = null; schedule(map); };
+  c.ondblclick = () => { map.view = null; schedule(map, true); };
   c.onkeydown = (e) => keys(map, e);
-  map.observer = new ResizeObserver(() => schedule(map));
-  map.observer.observe(map.stage);
-  return map;
 }
 
 function load(map, data) {
@@ -63,21 +71,24 @@ function load(map, data) {
     map.view = null;
     map.xy = new Float32Array(data.xy.slice().buffer);
     map.n = map.xy.length / 2;
+    map.lit = new Uint8Array(map.n);
+    map.picked = [];
+    map.stamp = undefined;
     bounds(map);
     grid(map);
     map.sprite = null;
-    if (data.sprite && data.sprite.length) createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => { map.sprite = b; drawGallery(map); });
+    if (data.sprite && data.sprite.length) {
+      createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => { map.sprite = b; drawPictures(map); });
+    }
   }
   map.colour = data.colour.slice();
   map.ids = meta.ids;
-  const wanted = meta.selection || [];
   if (map.stamp !== meta.stamp) {
     map.stamp = meta.stamp;
-    map.selection = new Set(wanted);
-    drawGallery(map);
+    light(map, (meta.selection || []).filter((i) => i < map.n));
   }
   drawLegend(map);
-  map.canvas.setAttribute("aria-label", `${meta.title}: ${map.n} points. Arrow keys pan, + and − zoom, Escape clears the selection.`);
+  map.canvas.setAttribute("aria-label", `${meta.title}: ${map.n} points. Arrow keys pan, plus and minus zoom, n and p walk through the points, Enter selects, a selects all, Escape clears.`);
 }
 
 function bounds(map) {
@@ -89,73 +100,76 @@ function bounds(map) {
     if (y < y0) y0 = y;
     if (y > y1) y1 = y;
   }
+  if (!map.n) x0 = x1 = y0 = y1 = 0;
   const span = Math.max(x1 - x0, y1 - y0, 1e-9);
   map.box = { x0: (x0 + x1 - span) / 2, y0: (y0 + y1 - span) / 2, span };
 }
 
 function grid(map) {
   map.cells = Array.from({ length: CELL * CELL }, () => []);
-  for (let i = 0; i < map.n; i++) map.cells[cell(map, map.xy[2 * i], map.xy[2 * i + 1])].push(i);
+  for (let i = 0; i < map.n; i++) map.cells[rowOf(map, map.xy[2 * i + 1]) * CELL + columnOf(map, map.xy[2 * i])].push(i);
 }
 
-function cell(map, x, y) {
-  const { x0, y0, span } = map.box;
-  const a = Math.min(CELL - 1, Math.max(0, Math.floor(((x - x0) / span) * CELL)));
-  const b = Math.min(CELL - 1, Math.max(0, Math.floor(((y - y0) / span) * CELL)));
-  return b * CELL + a;
-}
+const clamp = (k) => Math.min(CELL - 1, Math.max(0, k));
+function columnOf(map, x) { return clamp(Math.floor(((x - map.box.x0) / map.box.span) * CELL)); }
+function rowOf(map, y) { return clamp(Math.floor(((y - map.box.y0) / map.box.span) * CELL)); }
 
 function view(map) {
   const w = map.stage.clientWidth, h = map.stage.clientHeight;
   if (!map.view) {
-    const scale = (Math.min(w, h) - 40) / map.box.span;
+    const scale = Math.max(1, Math.min(w, h) - 40) / map.box.span;
     map.view = { scale, x: w / 2 - (map.box.x0 + map.box.span / 2) * scale, y: h / 2 + (map.box.y0 + map.box.span / 2) * scale };
   }
   return map.view;
 }
 
-function schedule(map) {
+/** One redraw at the next frame; `stale`: the points too, not only what is drawn over them. */
+function schedule(map, stale) {
+  map.stale ||= Boolean(stale);
   if (!map.frame) map.frame = requestAnimationFrame(() => { map.frame = 0; draw(map); });
 }
 
 function draw(map) {
-  if (!map.xy || !map.root.isConnected) return;
-  const c = map.canvas, dpr = devicePixelRatio || 1, w = map.stage.clientWidth, h = map.stage.clientHeight;
-  if (c.width !== Math.round(w * dpr) || c.height !== Math.round(h * dpr)) { c.width = Math.round(w * dpr); c.height = Math.round(h * dpr); }
-  const g = c.getContext("2d"), v = view(map);
-  g.setTransform(dpr, 0, 0, dpr, 0, 0);
-  g.clearRect(0, 0, w, h);
-  const size = map.n > 20000 ? 2 : map.n > 5000 ? 3 : map.n > 1500 ? 4 : 5, half = size / 2;
-  const some = map.selection.size > 0, groups = map.meta.palette.length;
-  for (let pass = 0; pass < (some ? 2 : 1); pass++) {
-    for (let k = 0; k < groups; k++) {
+  if (!map.xy || !map.root.isConnected || !map.stage.clientWidth) return;
+  if (map.stale) drawPoints(map);
+  drawOver(map);
+  map.stale = false;
+  if (map.pending) { map.timings.push(performance.now() - map.pending); map.pending = 0; }
+}
+
+function pointSize(map) { return map.n > 20000 ? 2 : map.n > 5000 ? 3 : map.n > 1500 ? 4 : 5; }
+
+/** Points group by group; where something is selected, first what is not, pale. */
+function drawPoints(map) {
+  const [g, w, h] = sizeCanvas(map.canvas), v = view(map), size = pointSize(map), half = size / 2, some = map.picked.length > 0;
+  const { xy, lit } = map;
+  for (let pass = some ? 0 : 1; pass < 2; pass++) {
+    for (let k = 0; k < map.groups.length; k++) {
       if (map.hidden.has(k)) continue;
-      g.fillStyle = some && pass === 0 ? "#9aa3ab" : map.meta.palette[k];
-      g.globalAlpha = some && pass === 0 ? 0.25 : map.n > 5000 ? 0.7 : 0.85;
-      for (const i of map.members(k)) {
-        if (some && map.selection.has(i) !== (pass === 1)) continue;
-        const x = map.xy[2 * i] * v.scale + v.x, y = v.y - map.xy[2 * i + 1] * v.scale;
+      g.fillStyle = pass ? map.meta.palette[k] : "#9aa3ab";
+      g.globalAlpha = pass ? (map.n > 5000 ? 0.7 : 0.85) : PALE;
+      const rows = map.groups[k];
+      for (let q = 0; q < rows.length; q++) {
+        const i = rows[q];
+        if (some && lit[i] !== pass) continue;
+        const x = xy[2 * i] * v.scale + v.x, y = v.y - xy[2 * i + 1] * v.scale;
         if (x > -size && y > -size && x < w + size && y < h + size) g.fillRect(x - half, y - half, size, size);
       }
     }
   }
   g.globalAlpha = 1;
-  const accent = getComputedStyle(map.root).getPropertyValue("--st-primary-color") || "#2f6db5";
+}
+
+/** What is under the pointer, the path that is being drawn, and the count. */
+function drawOver(map) {
+  const [g] = sizeCanvas(map.over), v = view(map), size = pointSize(map), { accent } = theme(map.root);
   if (map.hover >= 0) {
     g.strokeStyle = accent;
     g.lineWidth = 2;
     g.strokeRect(map.xy[2 * map.hover] * v.scale + v.x - size, v.y - map.xy[2 * map.hover + 1] * v.scale - size, 2 * size, 2 * size);
   }
-  if (map.path && map.path.length > 1) {
-    g.strokeStyle = accent;
-    g.lineWidth = 1.5;
-    g.beginPath();
-    outline(map).forEach(([x, y], k) => (k ? g.lineTo(x, y) : g.moveTo(x, y)));
-    g.closePath();
-    g.stroke();
-  }
-  map.count.textContent = some ? `${map.selection.size} of ${map.n} selected` : map.meta.note || `${map.n} points`;
-  if (map.pending) { map.timings.push(performance.now() - map.pending); map.pending = 0; }
+  if (map.path && map.path.length > 1) { const path = outline(map); line(g, [...path, path[0]], accent, 1.5); }
+  map.count.textContent = map.picked.length ? `${map.picked.length} of ${map.n} selected` : map.meta.note || `${map.n} points`;
 }
 
 function outline(map) {
@@ -170,7 +184,7 @@ function zoom(map, x, y, factor, stamp) {
   v.y = y - (y - v.y) * factor;
   v.scale *= factor;
   map.pending ||= stamp || performance.now();
-  schedule(map);
+  schedule(map, true);
 }
 
 function start(map, e) {
@@ -186,22 +200,26 @@ function move(map, e) {
     v.y += e.offsetY - map.drag.y;
     Object.assign(map.drag, { x: e.offsetX, y: e.offsetY });
     map.pending ||= e.timeStamp;
-  } else if (map.path) map.path.push([e.offsetX, e.offsetY]);
+    schedule(map, true);
+    return;
+  }
+  if (map.path) map.path.push([e.offsetX, e.offsetY]);
   else hover(map, e.offsetX, e.offsetY);
   schedule(map);
 }
 
+/** The end of a drag selects what it enclosed; a click selects the point under it. */
 function finish(map) {
-  const path = map.path && map.path.length > 2 ? outline(map) : null, drag = map.drag;
+  const { path, drag } = map, moved = path && path.length > 2 && path.some(([x, y]) => Math.hypot(x - drag.x, y - drag.y) > 4);
+  const area = moved ? outline(map) : null;
   map.drag = map.path = null;
-  if (path) choose(map, inside(map, path));
+  if (area) choose(map, inside(map, area));
   else if (drag && !drag.pan && map.hover >= 0) choose(map, [map.hover]);
   schedule(map);
 }
 
 function inside(map, path) {
-  const v = view(map), found = [];
-  const xs = path.map((q) => q[0]), ys = path.map((q) => q[1]);
+  const v = view(map), found = [], xs = path.map((q) => q[0]), ys = path.map((q) => q[1]);
   const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   for (let i = 0; i < map.n; i++) {
     const x = map.xy[2 * i] * v.scale + v.x, y = v.y - map.xy[2 * i + 1] * v.scale;
@@ -215,69 +233,67 @@ function inside(map, path) {
   return found;
 }
 
-function choose(map, rows) {
-  map.selection = new Set(rows);
-  drawGallery(map);
-  map.send(rows);
-  schedule(map);
+function light(map, rows) {
+  map.picked = rows;
+  map.lit.fill(0);
+  for (const i of rows) map.lit[i] = 1;
+  drawPictures(map);
+  schedule(map, true);
 }
 
+function choose(map, rows) {
+  light(map, rows);
+  map.send(rows);
+}
+
+/** The nearest point within ten pixels, looked for in the cells that these touch. */
 function hover(map, x, y) {
-  const v = view(map), px = (x - v.x) / v.scale, py = (v.y - y) / v.scale;
-  const at = cell(map, px, py), a = at % CELL, b = Math.floor(at / CELL);
-  let best = -1, near = 100 / (v.scale * v.scale);
-  for (let q = Math.max(0, b - 1); q <= Math.min(CELL - 1, b + 1); q++) for (let p = Math.max(0, a - 1); p <= Math.min(CELL - 1, a + 1); p++) {
-    for (const i of map.cells[q * CELL + p]) {
-      const d = (map.xy[2 * i] - px) ** 2 + (map.xy[2 * i + 1] - py) ** 2;
-      if (d < near && !map.hidden.has(map.colour[i])) { near = d; best = i; }
+  const v = view(map), px = (x - v.x) / v.scale, py = (v.y - y) / v.scale, reach = 10 / v.scale;
+  let best = -1, near = reach * reach;
+  for (let q = rowOf(map, py - reach); q <= rowOf(map, py + reach); q++) {
+    for (let p = columnOf(map, px - reach); p <= columnOf(map, px + reach); p++) {
+      for (const i of map.cells[q * CELL + p]) {
+        const d = (map.xy[2 * i] - px) ** 2 + (map.xy[2 * i + 1] - py) ** 2;
+        if (d < near && !map.hidden.has(map.colour[i])) { near = d; best = i; }
+      }
     }
   }
-  map.hover = best;
-  tip(map, x, y);
+  if (best !== map.hover) tip(map, best);
+  if (best >= 0) placeTip(map, x, y);
 }
 
-function tip(map, x, y) {
-  const i = map.hover;
+function tip(map, i) {
+  map.hover = i;
   map.tip.hidden = i < 0;
   if (i < 0) return;
-  const parts = [];
-  if (map.sprite) parts.push(picture(map, i, 72));
-  parts.push(el("div", {}, map.ids[i]), el("div", {}, map.meta.names[map.colour[i]] ?? ""));
-  map.tip.replaceChildren(...parts);
-  map.tip.style.left = `${Math.min(x + 14, map.stage.clientWidth - 130)}px`;
-  map.tip.style.top = `${Math.min(y + 14, map.stage.clientHeight - 130)}px`;
+  const parts = map.sprite ? [picture(map, i, 72)] : [];
+  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i] ?? ""), el("div", {}, map.meta.names[map.colour[i]] ?? ""));
 }
 
-function picture(map, i, size) {
-  const { tile, across } = map.meta, c = el("canvas", { width: size, height: size, title: map.ids[i] });
-  const g = c.getContext("2d");
-  g.imageSmoothingEnabled = false;
-  g.drawImage(map.sprite, (i % across) * tile, Math.floor(i / across) * tile, tile, tile, 0, 0, size, size);
-  return c;
+function placeTip(map, x, y) {
+  map.tip.style.left = `${Math.max(0, Math.min(x + 14, map.stage.clientWidth - 130))}px`;
+  map.tip.style.top = `${Math.max(0, Math.min(y + 14, map.stage.clientHeight - 130))}px`;
 }
 
-function drawGallery(map) {
-  const rows = [...map.selection];
-  if (!map.sprite) { map.gallery.replaceChildren(); return; }
-  const made = rows.slice(0, SHOWN).map((i) => {
-    const c = picture(map, i, 56);
-    c.onmouseenter = () => { map.hover = i; schedule(map); };
-    c.onclick = () => choose(map, [i]);
-    return c;
+function picture(map, i, size) { return pictureOf(map.sprite, map.meta, i, size, map.ids[i] ?? ""); }
+
+function drawPictures(map) {
+  drawGallery(map.gallery, map.sprite ? map.picked : [], {
+    make: (i) => picture(map, i, 56),
+    name: (i) => map.ids[i] ?? String(i),
+    point: (i) => { map.hover = i; schedule(map); },
+    click: (i) => choose(map, [i]),
   });
-  if (rows.length > SHOWN) made.push(el("span", {}, `and ${rows.length - SHOWN} more`));
-  map.gallery.replaceChildren(...made);
 }
 
 function drawLegend(map) {
-  map.groupsOf = map.meta.palette.map(() => []);
-  for (let i = 0; i < map.n; i++) map.groupsOf[map.colour[i]].push(i);
-  map.members = (k) => map.groupsOf[k];
+  map.groups = map.meta.palette.map(() => []);
+  for (let i = 0; i < map.n; i++) map.groups[map.colour[i]].push(i);
   map.legend.replaceChildren(...map.meta.names.map((name, k) => {
-    const dot = el("i", {}), b = el("button", { type: "button", "aria-pressed": "false", title: "show or hide" }, dot, name);
+    const dot = el("i", {}), shown = !map.hidden.has(k);
+    const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);
     dot.style.background = map.meta.palette[k];
-    b.style.opacity = map.hidden.has(k) ? 0.4 : 1;
-    b.onclick = () => { if (map.hidden.has(k)) map.hidden.delete(k); else map.hidden.add(k); drawLegend(map); schedule(map); };
+    b.onclick = () => { if (shown) map.hidden.add(k); else map.hidden.delete(k); drawLegend(map); schedule(map, true); };
     return b;
   }));
 }
@@ -290,18 +306,29 @@ function find(map, text) {
 }
 
 function keys(map, e) {
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
   const v = view(map), w = map.stage.clientWidth / 2, h = map.stage.clientHeight / 2;
   const pan = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[e.key];
-  if (pan) { v.x += pan[0]; v.y += pan[1]; }
+  if (pan) { v.x += pan[0]; v.y += pan[1]; schedule(map, true); }
   else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
   else if (e.key === "-") zoom(map, w, h, 0.8);
   else if (e.key === "Escape") choose(map, []);
+  else if (e.key === "a") choose(map, Array.from({ length: map.n }, (_, i) => i).filter((i) => !map.hidden.has(map.colour[i])));
+  else if (e.key === "n" || e.key === "p") walk(map, e.key === "n" ? 1 : -1);
+  else if (e.key === "Enter" && map.hover >= 0) choose(map, [map.hover]);
   else return;
   e.preventDefault();
+}
+
+/** The next point (of the selection, if there is one), shown as if it were pointed at. */
+function walk(map, step) {
+  const rows = map.picked.length > 1 ? map.picked : null, count = rows ? rows.length : map.n;
+  if (!count) return;
+  map.walked = (((map.walked ?? (step > 0 ? -1 : 0)) + step) % count + count) % count;
+  const i = rows ? rows[map.walked] : map.walked, v = view(map);
+  tip(map, i);
+  placeTip(map, map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale);
   schedule(map);
 }
 
-function savePng(map) {
-  const a = el("a", { download: "map.png", href: map.canvas.toDataURL("image/png") });
-  a.click();
-}
+function savePng(map) { offerPicture([map.canvas], theme(map.root).paper, "map.png"); }

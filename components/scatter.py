@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from components.packing import pack
+from components.packing import mount, pack
 
 __all__ = ["MOST", "PALETTE", "scatter"]
 
-HERE = Path(__file__).parent
 MOST = 50_000  # points that stay smooth
 PALETTE = (
     "#3B7DD8", "#E8833A", "#2FA37C", "#C65B9B", "#D9B23A",
@@ -25,12 +24,7 @@ SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#
 
 @cache
 def _mount() -> Any:
-    import streamlit as st
-
-    files = ("packing.js", "scatter.js", "scatter.css")
-    packing, script, css = ((HERE / f).read_text("utf-8") for f in files)
-    html = '<div class="root"></div>'
-    return st.components.v2.component("scatter", html=html, css=css, js=packing + script)
+    return mount("scatter", ("packing", "dom", "gallery_grid", "scatter"), "scatter")
 
 
 def scatter(
@@ -58,10 +52,11 @@ def scatter(
         selection: rows lit from elsewhere, taken over when `stamp` changes.
     """
     groups, labels, palette = _groups(colour, names, len(xy))
+    given = _given(key, stamp, [int(i) for i in selection])
     meta = {
         "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": palette,
         "title": title, "note": note, "across": across, "tile": tile, "height": height,
-        "selection": [int(i) for i in selection], "stamp": stamp,
+        "selection": given, "stamp": stamp,
     }  # fmt: skip
     found = _mount()(
         key=key,
@@ -71,10 +66,31 @@ def scatter(
             colour=groups.tobytes(),
             sprite=sprite,
         ),
-        default={"selection": []},
+        default={"selection": {"rows": given}},
         on_selection_change=lambda: None,
     )
-    return [int(i) for i in found.selection or []]
+    return _rows(found.selection)
+
+
+def _given(key: str, stamp: str, selection: list[int]) -> list[int]:
+    """The selection as it was when the map was first drawn, or when `stamp` last changed.
+
+    What is chosen on the map itself needs no way back to it: all its data would travel again.
+    """
+    import streamlit as st
+
+    name = f"{key}:given"
+    if key not in st.session_state or st.session_state.get(name, ("",))[0] != stamp:
+        st.session_state[name] = (stamp, selection)
+    return list(st.session_state[name][1])
+
+
+def _rows(selection: dict[str, Any] | None) -> list[int]:
+    """Row numbers as the browser packed them: a list, or one bit per point."""
+    if selection and "bits" in selection:
+        bits = np.frombuffer(base64.b64decode(selection["bits"]), np.uint8)
+        return np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist()
+    return [int(i) for i in (selection or {}).get("rows", [])]
 
 
 def _groups(

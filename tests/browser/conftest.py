@@ -6,24 +6,14 @@ there is no browser the test is skipped with the reason (in CI a skip is a failu
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = ("--no-sandbox", "--disable-background-networking", "--disable-component-update")
-PATIENCE = 60  # seconds until a server answers, on a busy machine
+from benchmarks import browser as real
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,14 +24,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as p:
-        chromium = p.chromium.launch(executable_path=path, args=list(QUIET))
-        yield chromium
-        chromium.close()
+    if real.find_browser() is None:
+        pytest.skip(f"no browser: none of {', '.join(real.BROWSERS)} is installed")
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    with real.chromium() as found:
+        yield found
 
 
 @pytest.fixture
@@ -51,13 +38,10 @@ def page(browser: Any) -> Iterator[Any]:
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.route(lambda url: not url.startswith(LOCAL), lambda route: route.abort())
+    page.route(lambda url: not real.is_local(url), lambda route: route.abort())
     yield page
     context.close()
     assert not errors, errors
-
-
-LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "about:", "data:", "blob:")
 
 
 @pytest.fixture(scope="module")
@@ -66,46 +50,10 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., st
 
     The server has homes of its own, unless `environment` names others.
     """
-    servers: list[subprocess.Popen[bytes]] = []
+    with ExitStack() as stack:
 
-    def start(script: Path, *arguments: str, environment: dict[str, str] | None = None) -> str:
-        home, port = tmp_path_factory.mktemp("server"), free_port()
-        homes = {"CONTRASTIVE_LAB_HOME": f"{home}/home", "CONTRASTIVE_LAB_RUNS": f"{home}/runs"}
-        log = home / "server.log"
-        command = [sys.executable, "-m", "streamlit", "run", str(script)]
-        settings = ["--server.headless", "true", "--server.port", str(port)]
-        server = subprocess.Popen(
-            [*command, *settings, "--", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **homes, **(environment or {})},
-            stdout=log.open("wb"),
-            stderr=subprocess.STDOUT,
-        )
-        servers.append(server)
-        wait_for(f"http://127.0.0.1:{port}/_stcore/health", server, log)
-        return f"http://127.0.0.1:{port}"
+        def start(script: Path, *arguments: str, **options: Any) -> str:
+            home = tmp_path_factory.mktemp("server")
+            return stack.enter_context(real.serving(script, home, *arguments, **options))
 
-    yield start
-    for server in servers:
-        server.terminate()
-    for server in servers:
-        server.wait(20)
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
-def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if server.poll() is not None:
-            raise RuntimeError(f"the server ended: {log.read_text()[-2000:]}")
-        try:
-            with urllib.request.urlopen(address, timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise TimeoutError(f"no answer from {address}: {log.read_text()[-2000:]}")
+        yield start

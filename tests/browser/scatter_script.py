@@ -1,0 +1,32 @@
+"""A page with one map of made-up points; the address chooses how many and in which colours."""
+
+import numpy as np
+import streamlit as st
+
+from components import scatter, sprite
+
+asked = st.query_params
+n = int(asked.get("n", 600))
+rng = np.random.default_rng(0)
+label = np.arange(n) % 5
+centres = np.array([[0, 0], [8, 0], [0, 8], [8, 8], [4, 4]], float)
+xy = centres[label] + rng.standard_normal((n, 2)) * 0.5
+by = st.radio("colour", ["label", "number"], horizontal=True)
+images = np.broadcast_to((label * 50).astype(np.uint8)[:, None, None, None], (n, 3, 4, 4))
+thumbs, across = sprite(images[:2000])
+stamp = asked.get("stamp", "one")
+st.session_state.runs = st.session_state.get("runs", 0) + 1
+found = scatter(
+    xy,
+    label if by == "label" else xy[:, 0],
+    [f"<i>class {k}</i>" for k in range(5)] if by == "label" else (),
+    content=str(n),
+    ids=[f"test/{i:06d}" for i in range(n)],
+    sprite=thumbs if n <= 2000 else b"",
+    across=across,
+    selection=[1, 2, 3] if asked.get("given") else st.session_state.get("kept", []),
+    stamp=stamp,
+    key="map",
+)
+st.session_state.kept = found
+st.text(f"runs {st.session_state.runs} rows {len(found)} sum {sum(found)} first {found[:3]}")

@@ -1,0 +1,165 @@
+"""The map in a browser: zoom, lasso, box, hover, search, keys; a selection goes back as rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from components.scatter import _groups, _rows
+
+SCRIPT = Path(__file__).with_name("scatter_script.py")
+FIND = """() => {
+  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
+  for (const root of roots) for (const e of root?.querySelectorAll('.map') ?? []) {
+    let at = e.parentNode;
+    for (; at; at = at.parentNode ?? at.host) if (at._map) return at._map;
+  }
+  return null;
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[..., str]) -> str:
+    return serve(SCRIPT)
+
+
+def visit(page: Any, address: str, **asked: Any) -> None:
+    page.goto(f"{address}/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
+    page.wait_for_function(f"() => {{ const map = ({FIND})(); return map?.view && map?.groups }}")
+    page.wait_for_timeout(250)
+
+
+def ask(page: Any, what: str) -> Any:
+    return page.evaluate(f"() => {{ const map = ({FIND})(); return {what}; }}")
+
+
+def told(page: Any) -> str:
+    return page.get_by_text(re.compile(r"^runs \d+ rows")).inner_text()
+
+
+def at(page: Any, i: int) -> tuple[float, float]:
+    """Where point i is on the page."""
+    box = page.locator(".stage").bounding_box()
+    x, y = ask(
+        page,
+        f"[map.xy[{2 * i}] * map.view.scale + map.view.x,"
+        f" map.view.y - map.xy[{2 * i + 1}] * map.view.scale]",
+    )
+    return box["x"] + x, box["y"] + y
+
+
+def corner(page: Any, x: float, y: float) -> tuple[float, float]:
+    box = page.locator(".stage").bounding_box()
+    px, py = ask(page, f"[{x} * map.view.scale + map.view.x, map.view.y - {y} * map.view.scale]")
+    return box["x"] + px, box["y"] + py
+
+
+def lasso(page: Any, corners: list[tuple[float, float]]) -> None:
+    page.mouse.move(*corner(page, *corners[0]))
+    page.mouse.down()
+    for c in corners[1:]:
+        page.mouse.move(*corner(page, *c), steps=6)
+    page.mouse.up()
+
+
+def test_a_lasso_selects_what_it_encloses(page: Any, address: str) -> None:
+    visit(page, address)
+    lasso(page, [(-3, -3), (2.5, -3), (2.5, 2.5), (-3, 2.5)])
+    page.get_by_text("rows 120").wait_for()
+    rows = ask(page, "map.picked")
+    assert {i % 5 for i in rows} == {0}
+    assert f"sum {sum(rows)}" in told(page)
+    assert page.locator(".gallery canvas").count() == 120
+    page.locator(".map canvas").first.focus()
+    page.keyboard.press("Escape")
+    page.get_by_text("rows 0").wait_for()
+
+
+def test_a_box_and_many_rows(page: Any, address: str) -> None:
+    visit(page, address, n=3000)
+    page.locator("button[data-key=box]").click()
+    lasso(page, [(-3, -3), (5.9, 11)])
+    page.get_by_text(re.compile("rows 1[78]")).wait_for()
+    rows = ask(page, "map.picked")
+    assert f"rows {len(rows)} sum {sum(rows)}" in told(page)  # came as bits
+
+
+def test_zoom_and_selection_stay_when_colours_change(page: Any, address: str) -> None:
+    visit(page, address)
+    page.mouse.move(*at(page, 7))
+    page.mouse.wheel(0, -600)
+    page.wait_for_timeout(100)
+    page.mouse.click(*at(page, 7))
+    page.get_by_text("rows 1 sum 7").wait_for()
+    before = ask(page, "({...map.view})")
+    page.get_by_text("number", exact=True).click()
+    page.get_by_text("runs 3").wait_for()
+    page.wait_for_timeout(200)
+    assert ask(page, "({...map.view})") == before
+    assert ask(page, "map.picked") == [7]
+    assert ask(page, "map.meta.names.length") == 8
+    assert "rows 1 sum 7" in told(page)
+
+
+def test_hover_shows_picture_and_id_as_text(page: Any, address: str) -> None:
+    visit(page, address)
+    page.mouse.move(*at(page, 11))
+    page.wait_for_timeout(100)
+    i = ask(page, "map.hover")
+    tip = page.locator(".tip").inner_text()
+    assert f"test/{i:06d}" in tip
+    assert f"<i>class {i % 5}</i>" in tip
+    shown = page.locator(".tip canvas").evaluate(
+        "c => c.getContext('2d').getImageData(30, 30, 1, 1).data[0]"
+    )
+    assert abs(shown - i % 5 * 50) < 3
+    # the grid finds what a search over all points finds
+    near = "((x, y) => { let b = -1, d = 1e9; for (let i = 0; i < map.n; i++) {"
+    near += "const q = (map.xy[2*i] - x) ** 2 + (map.xy[2*i+1] - y) ** 2;"
+    near += "if (q < d) { d = q; b = i; } } return b; })(map.xy[22], map.xy[23])"
+    assert i == ask(page, near)
+
+
+def test_search_keys_and_legend(page: Any, address: str) -> None:
+    visit(page, address)
+    page.locator("input[type=search]").fill("000042")
+    page.keyboard.press("Enter")
+    page.get_by_text("rows 1 sum 42").wait_for()
+    canvas = page.locator(".map canvas").first
+    canvas.focus()
+    scale = ask(page, "map.view.scale")
+    page.keyboard.press("+")
+    assert ask(page, "map.view.scale") == pytest.approx(1.25 * scale)
+    page.keyboard.press("a")
+    page.get_by_text("rows 600").wait_for()
+    page.keyboard.press("n")
+    assert ask(page, "map.hover") == 0
+    page.keyboard.press("Enter")
+    page.get_by_text("rows 1 sum 0").wait_for()
+    page.locator(".legend button").nth(0).click()
+    canvas.focus()
+    page.keyboard.press("a")
+    page.get_by_text("rows 480").wait_for()
+
+
+def test_a_selection_from_elsewhere_is_lit(page: Any, address: str) -> None:
+    visit(page, address, given=1)
+    assert ask(page, "map.picked") == [1, 2, 3]
+    assert "rows 3 sum 6" in told(page)
+
+
+def test_rows_and_colours_in_python() -> None:
+    assert _rows(None) == []
+    assert _rows({"rows": [4, 1]}) == [4, 1]
+    assert _rows({"bits": "BQAB"}) == [0, 2, 16]
+    groups, names, palette = _groups(np.array([0, 1, -1]), ["a", "b"], 3)
+    assert groups.tolist() == [0, 1, 2]
+    assert names == ["a", "b", "no label"]
+    groups, names, palette = _groups(np.array([0.0, np.nan, 1.0, np.inf]), (), 4)
+    assert len(names) == len(palette) == 8
+    assert groups.max() < 8
