@@ -193,7 +193,9 @@ def flow(method: str) -> str:
 
     m = catalogue()["methods"][method]
     loss = catalogue()["losses"][m["default_loss"]]["title"]
-    return flow_svg(m["title"], m["flow"], m["compared"], loss, m.get("updates", ()))
+    lanes = tuple(tuple(lane) for lane in m["flow"])
+    updates = tuple(tuple(u) for u in m.get("updates", ()))
+    return flow_svg(m["title"], lanes, m["compared"], loss, updates)
 
 
 def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:

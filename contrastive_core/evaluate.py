@@ -11,11 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from contrastive_core import data, metrics, store
+from contrastive_core import data, store
 from contrastive_core.embed import data_of, embed_run, random_encoder, raw_pixels
 from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics import CannotScore
-from contrastive_core.neighbours import Graphs
 from contrastive_core.runs import Run
 
 __all__ = ["SOURCES", "evaluate", "evaluate_sets", "read_evaluation"]
@@ -35,6 +33,8 @@ def evaluate(
 
     Args: chosen: names of metrics, default all. Raises: UnknownName; ValueError without weights.
     """
+    from contrastive_core import metrics
+
     names = list(chosen) if chosen else metrics.names()
     for name in names:
         metrics.get(name)
@@ -58,6 +58,10 @@ def evaluate_sets(
     names: Sequence[str], train: EmbeddingSet | None, test: EmbeddingSet
 ) -> dict[str, Any]:
     """Each metric's figure, interval and plain extras; or the sentence why there is none."""
+    from contrastive_core import metrics
+    from contrastive_core.metrics import CannotScore
+    from contrastive_core.neighbours import Graphs
+
     graphs = Graphs()
     found: dict[str, dict[str, Any]] = {}
     for name in names:

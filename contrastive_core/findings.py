@@ -6,7 +6,7 @@ Every score is higher where the suspicion is stronger:
   the given label (self-confidence; Northcutt et al. 2021, arXiv 1911.00068) and the share of the
   k nearest other rows, weighted as kNN votes, that have another label.
 - false_negative: cosine similarity to the nearest row that a self-supervised loss would push away.
-- duplicate: how much nearer the nearest row is than neighbours usually are: s₁ − s_k.
+- duplicate: how much nearer the nearest row is than the k-th: 1 − d₁/d_k, d Euclidean on unit rows.
 - outlier: mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD).
 - ambiguous: normalised entropy of the out-of-fold probabilities over classes.
 """
@@ -51,7 +51,7 @@ def find(rows: EmbeddingSet, k: int = K, seed: int = 0) -> Findings:
     scores = {
         "mislabelled": none,
         "false_negative": graph.score[:, 0].astype(np.float64),
-        "duplicate": (graph.score[:, 0] - graph.score[:, -1]).astype(np.float64),
+        "duplicate": _alone_with(graph),
         "outlier": 1 - graph.score.mean(1, dtype=np.float64),
         "ambiguous": none,
     }
@@ -87,6 +87,12 @@ def out_of_fold(rows: EmbeddingSet, seed: int = 0) -> np.ndarray:
         model.fit(x[known[train]], rows.labels[known[train]])
         p[np.ix_(known[test], model.classes_)] = model.predict_proba(x[known[test]])
     return p
+
+
+def _alone_with(graph: Neighbours) -> np.ndarray:
+    """1 − d₁/d_k on unit rows (n): near 1 where one row is far nearer than the others."""
+    d = np.sqrt(np.maximum(2 - 2 * graph.score.astype(np.float64), 0))  # (n, k)
+    return np.asarray(1 - d[:, 0] / np.maximum(d[:, -1], 1e-12))
 
 
 def _disagreement(graph: Neighbours, labels: np.ndarray) -> np.ndarray:

@@ -1,0 +1,90 @@
+"""Comparing spaces: planted differences are found with the right sign, equal ones are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contrastive_core import compare
+from contrastive_core.embedding_set import EmbeddingSet
+
+RNG = np.random.default_rng
+
+
+def space(n: int, noise: float, seed: int = 0, split: str = "test") -> EmbeddingSet:
+    """Four classes at the corners of a square, blurred by `noise`."""
+    labels = np.arange(n) % 4
+    centres = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], np.float32)
+    rng = RNG([seed, n])
+    x = centres[labels] + noise * rng.normal(size=(n, 3))
+    return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64), split=split)
+
+
+def test_identical_spaces_give_no_difference() -> None:
+    a, train = space(400, 0.5), space(800, 0.5, split="train")
+    found = compare.compare(["a", "b"], [train, train], [a, a])
+    assert found.verdict == "No difference that these data can show."
+    assert found.differences[0].value == 0
+    assert not found.differences[0].claimed
+    assert found.cka[0, 1] == pytest.approx(1)
+    assert found.overlap[0, 1] == 1
+    assert found.procrustes[0, 1] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None:
+    good, bad = (0.3, 0.9)
+    train = [space(800, s, split="train") for s in (bad, good)]
+    found = compare.compare(["bad", "good"], train, [space(600, s, 1) for s in (bad, good)])
+    big = compare.compare(["bad", "good"], train, [space(8000, s, 2) for s in (bad, good)])
+    truth = big.accuracy[0] - big.accuracy[1]
+    d = found.differences[0]
+    assert found.verdict.startswith("good is better than bad by ")
+    assert d.claimed
+    assert d.interval[0] < truth < d.interval[1]
+
+
+def test_holm_corrects_for_the_number_of_pairs() -> None:
+    p = [0.01, 0.04, 0.03]
+    pairs = [compare.Difference("a", "b", 0.1, (0.0, 0.2), v, v, 1, 1) for v in p]
+    assert [d.p_corrected for d in compare._holm(pairs)] == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_cka_is_debiased_and_blind_to_turning_and_scaling() -> None:
+    x = RNG(0).normal(size=(300, 20))
+    turn = np.linalg.qr(RNG(1).normal(size=(20, 20)))[0]
+    assert compare.cka(x, 3 * x @ turn + 5) == pytest.approx(1)
+    independent = [compare.cka(x, RNG(s).normal(size=(300, 40))) for s in range(2, 12)]
+    assert abs(np.mean(independent)) < 0.02  # the biased one gives about 0.12 here
+
+
+def test_cka_equals_the_unbiased_hsic_written_out() -> None:
+    x, y = RNG(0).normal(size=(30, 4)), RNG(1).normal(size=(30, 6))
+    y[:, :4] += x
+
+    def hsic(k, m):
+        k, m = (v - np.diag(np.diag(v)) for v in (k, m))
+        n, one = len(k), np.ones(len(k))
+        total = np.trace(k @ m) + one @ k @ one * (one @ m @ one) / ((n - 1) * (n - 2))
+        return (total - 2 / (n - 2) * one @ k @ m @ one) / (n * (n - 3))
+
+    k, m = x @ x.T, y @ y.T
+    expected = hsic(k, m) / np.sqrt(hsic(k, k) * hsic(m, m))
+    assert compare.cka(x, y) == pytest.approx(expected, rel=1e-9)
+
+
+def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
+    x = RNG(0).normal(size=(50, 2)).astype(np.float32)
+    mirrored = (x * [1, -1] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) * 3 + 7).astype(np.float32)
+    np.testing.assert_allclose(compare.aligned(mirrored, x), x, atol=1e-4)
+
+
+def test_only_common_samples_are_compared() -> None:
+    a, b = space(20, 0.1), space(20, 0.2)
+    shared = compare.common([a, b.take(np.arange(19, 4, -1))])
+    assert shared[0].ids == shared[1].ids
+    assert len(shared[0]) == 15
+    other = EmbeddingSet(a.features, a.labels, tuple(f"x{i}" for i in range(20)))
+    with pytest.raises(ValueError, match="no samples in common"):
+        compare.common([a, other])
+    with pytest.raises(ValueError, match="two to 8"):
+        compare.common([a])
