@@ -1,4 +1,5 @@
-"""Browser parts: the live loss view and the scatter, each with its JavaScript in files of its own.
+"""Browser parts, each with its JavaScript in files of its own: the live loss view, points on a
+circle, the scatter and a gallery.
 
 Arrays go over once as bytes; what a person drags is computed in the browser; a value comes back
 when it is let go.
@@ -6,7 +7,8 @@ when it is let go.
 
 from components.gallery import gallery
 from components.live import live_view
+from components.ring import circle
 from components.scatter import scatter
 from components.sprites import sprite
 
-__all__ = ["gallery", "live_view", "scatter", "sprite"]
+__all__ = ["circle", "gallery", "live_view", "scatter", "sprite"]

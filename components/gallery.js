@@ -3,7 +3,7 @@
 export default function (component) {
   const { parentElement, setStateValue } = component, data = unpack(component.data), meta = data.meta;
   const box = parentElement._gallery || (parentElement._gallery = el("div", { role: "group" }));
-  if (!box.isConnected) parentElement.replaceChildren(el("div", { class: "map" }, box));
+  if (!box.isConnected) parentElement.append(el("div", { class: "map" }, box));
   const lit = new Set(meta.selected);
   const show = (sheet) => drawGallery(box, meta.captions.map((_, i) => i), {
     make: (i) => pictureOf(sheet, meta, i, meta.size, meta.captions[i]),

@@ -12,7 +12,7 @@ from components.packing import mount, pack
 
 __all__ = ["live_view"]
 
-SCRIPTS = ("packing", "dom", "kernels", "live_draw", "live_panels", "live_view")
+SCRIPTS = ("packing", "dom", "knob", "kernels", "live_draw", "live_panels", "live_view")
 
 
 @cache

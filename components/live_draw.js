@@ -210,7 +210,7 @@ function drawBars(lab) {
     g.fillStyle = rgb(positive ? BLUE : ORANGE, hinge && lab.out && lab.out.pair[at + j] === 0 ? 0.3 : 1);
     g.fillRect(left, y + 3, length, BAR - 6);
     g.fillStyle = lab.ink;
-    g.fillText(`${positive ? "＋ " : ""}${v.toPrecision(3)}  ${lab.meta.columnNames[j]}`, left + length + 5, y + BAR / 2);
+    g.fillText(`${positive ? "+ " : ""}${v.toPrecision(3)}  ${lab.meta.columnNames[j]}`, left + length + 5, y + BAR / 2);
     if (lab.hover && lab.hover[1] === j) { g.strokeStyle = lab.accent; g.lineWidth = 2; g.strokeRect(1, y, width - 2, BAR); }
   });
   if (lab.stale || !lab.bars.hasAttribute("aria-label")) lab.bars.setAttribute("aria-label", `${lab.barTitle.textContent}. Up and down walk through them.`);

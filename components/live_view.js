@@ -13,12 +13,11 @@ export default function (component) {
   else applyKernel(lab, data.meta);
   readFixed(lab, data);
   schedule(lab, true);
-  return () => { cancelAnimationFrame(lab.frame); lab.resize.disconnect(); parentElement._lab = null; };
+  return () => { cancelAnimationFrame(lab.frame); lab.resize.disconnect(); lab.root.remove(); lab.empty.remove(); parentElement._lab = null; };
 }
 
 function build(parent) {
   const lab = { view: "weight", panel: "none", order: "group", anchor: 0, hover: null, timings: [], stale: true };
-  parent.textContent = "";
   lab.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
   lab.readout = el("output", {});
   lab.knobName = el("span", {});
@@ -157,24 +156,6 @@ function readFixed(lab, data) {
     out.effective[i] = sum > 0 ? Math.exp(entropy) : 0;
   }
   lab.fixed = out;
-}
-
-function toSlider(knob, v) {
-  const t = knob.log ? Math.log(v / knob.low) / Math.log(knob.high / knob.low) : (v - knob.low) / (knob.high - knob.low);
-  return Math.round(1000 * t);
-}
-
-function fromSlider(knob, position) {
-  const t = position / 1000;
-  const v = knob.log ? knob.low * Math.pow(knob.high / knob.low, t) : knob.low + t * (knob.high - knob.low);
-  return Number(v.toPrecision(4));
-}
-
-function setKnob(lab, v) {
-  lab.value = v;
-  if (lab.kernel && lab.kernel.knob) lab.kernel[lab.kernel.knob] = v;
-  lab.readout.textContent = v < 0.1 ? v.toFixed(4) : v.toFixed(3);
-  lab.slider.setAttribute("aria-valuetext", lab.readout.textContent);
 }
 
 /** The knob moves in the browser alone; `report` is what tells the server. */

@@ -12,7 +12,7 @@ export default function (component) {
   map.send = (rows) => setStateValue("selection", packRows(rows, map.n));
   load(map, data);
   schedule(map, true);
-  return () => { cancelAnimationFrame(map.frame); map.observer.disconnect(); parentElement._map = null; };
+  return () => { cancelAnimationFrame(map.frame); map.observer.disconnect(); map.root.remove(); parentElement._map = null; };
 }
 
 /** Row numbers as they are, or, where there are many, as base64 of one bit per point. */
@@ -27,7 +27,6 @@ function packRows(rows, n) {
 
 function build(parent) {
   const map = { view: null, mode: "lasso", picked: [], lit: new Uint8Array(0), hover: -1, timings: [], path: null, hidden: new Set() };
-  parent.textContent = "";
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
   map.over = el("canvas", { "aria-hidden": "true", class: "over" });
   map.tip = el("div", { class: "tip", hidden: "" });

@@ -1,0 +1,52 @@
+"""Points on a circle that follow a loss's own gradient, computed in the browser."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from components.packing import mount, pack
+
+__all__ = ["circle"]
+
+SCORES = ("dot", "distance", "squared_distance")
+
+
+@cache
+def _mount() -> Any:
+    return mount("circle", ("packing", "dom", "knob", "kernels", "circle"), "live_view")
+
+
+def circle(
+    kernel: dict[str, Any] | None,
+    score: str,
+    *,
+    knob: dict[str, Any] | None = None,
+    groups: int = 2,
+    points: int = 24,
+    key: str = "circle",
+) -> float | None:
+    """Draw the circle; returns the knob's value as it was last let go.
+
+    Args:
+        kernel: the loss's `kernel()`; None: a sentence says that the browser cannot compute it.
+        score: what the loss compares: dot, distance or squared_distance.
+        knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
+        groups, points: to begin with; both can be changed on the page.
+    """
+    import streamlit as st
+
+    if score not in SCORES:
+        raise ValueError(f"a score is one of {', '.join(SCORES)}; got {score!r}")
+    if kernel is None:
+        st.info("The browser has no kernel for this loss; choose one of the softmax or hinge kind.")
+        return None
+    fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
+    meta = {
+        "kernel": kernel, "score": score, "knob": knob, "groups": groups, "points": points,
+        "content": repr(sorted(fixed.items(), key=str)),
+    }  # fmt: skip
+    found = _mount()(
+        key=key, data=pack(meta), default={"value": None}, on_value_change=lambda: None
+    )
+    return None if found.value is None else float(found.value)

@@ -1,0 +1,17 @@
+"""A page with points on a circle; the address chooses the loss, how many and how many groups."""
+
+import streamlit as st
+
+from components import circle
+from contrastive_core import losses
+
+asked = st.query_params
+loss = losses.create(asked.get("loss", "nt_xent"))
+kernel = loss.kernel()
+name = kernel["knob"] if kernel else "none"
+knob = {"label": name, "low": 0.01, "high": 3.0, "log": True, "value": kernel[name]}
+value = circle(
+    kernel, loss.score, knob=knob, groups=int(asked.get("groups", 3)),
+    points=int(asked.get("n", 24)), key="ring",
+)  # fmt: skip
+st.text(f"value {value}")

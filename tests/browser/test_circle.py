@@ -1,0 +1,148 @@
+"""The circle: its gradients are the library's, and its points do what the loss wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core import losses, pairs
+
+SCRIPT = Path(__file__).with_name("circle_script.py")
+PARTS = Path(__file__).parents[2] / "components"
+FIND = """() => {
+  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
+  for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
+    let at = e.parentNode;
+    for (; at; at = at.parentNode ?? at.host) if (at._ring) return at._ring;
+  }
+  return null;
+}"""
+GRADIENT = """({angles, mask, kernel, score}) => {
+  const n = angles.length, S = parts.circleScores(angles, score, new Float32Array(n * n));
+  const out = parts.evaluate(S, Uint8Array.from(mask), n, n, kernel);
+  return {force: Array.from(parts.circleGradient(angles, score, out)), value: out.value};
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[..., str]) -> str:
+    return serve(SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def parts(browser: Any) -> Any:
+    text = "\n".join((PARTS / f"{s}.js").read_text() for s in ("dom", "knob", "kernels", "circle"))
+    text = text.replace("export default function", "function mountRing").replace("export ", "")
+    page = browser.new_page()
+    shared = "\nwindow.parts = { evaluate, circleScores, circleGradient };"
+    page.add_script_tag(content=text + shared, type="module")
+    page.wait_for_function("window.parts")
+    yield page
+    page.close()
+
+
+def cases() -> list[tuple[str, dict[str, Any]]]:
+    values = {"temperature": (0.05, 0.5, 5.0), "margin": (0.3, 1.0)}
+    return [
+        (name, {knob: v})
+        for name in losses.names()
+        if (kernel := losses.create(name).kernel()) is not None
+        for knob in [kernel["knob"]]
+        if knob
+        for v in values[knob]
+    ]
+
+
+@pytest.mark.parametrize(("name", "knobs"), cases())
+def test_gradients_agree_with_the_library(parts: Any, name: str, knobs: dict[str, Any]) -> None:
+    rng = np.random.default_rng(3)
+    angles = rng.uniform(0, 2 * np.pi, 18)
+    labels = torch.arange(18) % 3
+    rows = torch.tensor(np.stack([np.cos(angles), np.sin(angles)], 1))
+    loss = losses.create(name, **knobs)
+    batch = pairs.from_labels(rows, labels)
+    if loss.check(batch):
+        pytest.skip(f"{name} cannot use labelled rows")
+    anatomy = loss.anatomy(batch)
+    tangent = torch.tensor(np.stack([-np.sin(angles), np.cos(angles)], 1))
+    wanted = (anatomy.grad_anchors * tangent).sum(1).numpy()
+    mask = torch.where(labels[:, None] == labels[None], 1, 2).fill_diagonal_(3)
+    found = parts.evaluate(
+        GRADIENT,
+        {"angles": angles.tolist(), "mask": mask.flatten().tolist(),
+         "kernel": loss.kernel(), "score": loss.score},
+    )  # fmt: skip
+    assert found["value"] == pytest.approx(float(anatomy.output.value), abs=1e-4)
+    worst = np.abs(np.array(found["force"]) - wanted) / np.maximum(1, np.abs(wanted))
+    assert worst.max() <= 1e-4
+
+
+def visit(page: Any, address: str, **asked: Any) -> None:
+    page.goto(f"{address}/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
+    page.wait_for_function(f"() => ({FIND})()?.force")
+
+
+def ask(page: Any, what: str) -> Any:
+    return page.evaluate(f"() => {{ const ring = ({FIND})(); return {what}; }}")
+
+
+@pytest.mark.parametrize("loss", ["nt_xent", "triplet"])
+def test_running_lowers_the_loss_and_pausing_stops(page: Any, address: str, loss: str) -> None:
+    visit(page, address, loss=loss)
+    start, alignment = ask(page, "ring.out.value"), ask(page, "ring.alignment")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_function(f"() => ({FIND})().step > 60")
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_timeout(100)
+    step = ask(page, "ring.step")
+    assert ask(page, "ring.out.value") < start
+    assert ask(page, "ring.alignment") < alignment
+    page.wait_for_timeout(150)
+    assert ask(page, "ring.step") == step
+    page.get_by_role("button", name="Step", exact=True).click()
+    page.wait_for_timeout(100)
+    assert ask(page, "ring.step") == step + 1
+    assert "loss" in page.locator(".hint").inner_text()
+
+
+def test_a_point_can_be_dragged_and_turned_by_keys(page: Any, address: str) -> None:
+    visit(page, address)
+    box = page.locator(".ring").bounding_box()
+    at = "[ring.canvas.clientWidth / 2 + Math.min(ring.canvas.clientWidth,"
+    at += " ring.canvas.clientHeight) * 0.36 * Math.cos(ring.angles[0]),"
+    at += " ring.canvas.clientHeight / 2 - Math.min(ring.canvas.clientWidth,"
+    at += " ring.canvas.clientHeight) * 0.36 * Math.sin(ring.angles[0])]"
+    before, (x, y) = ask(page, "Array.from(ring.force)"), ask(page, at)
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5, steps=4)
+    page.wait_for_timeout(100)
+    held = ask(page, "ring.held")
+    assert ask(page, f"ring.angles[{held}]") == pytest.approx(np.pi / 2, abs=0.02)
+    assert ask(page, "Array.from(ring.force)") != before
+    page.mouse.up()
+    page.locator(".ring").focus()
+    page.keyboard.press("n")
+    angle = ask(page, "ring.angles[0]")
+    page.keyboard.press("ArrowLeft")
+    assert ask(page, "ring.angles[0]") == pytest.approx(angle + 0.05)
+
+
+def test_two_hundred_points_run_at_sixty_frames(page: Any, address: str) -> None:
+    visit(page, address, n=200)
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_function(f"() => ({FIND})().timings.length > 80")
+    taken = ask(page, "Array.from(ring.timings)")[20:]
+    assert np.median(taken) < 1000 / 60  # a busy machine may stretch single frames
+
+
+def test_one_group_and_groups_of_one_say_why_nothing_moves(page: Any, address: str) -> None:
+    visit(page, address, n=4, groups=4)
+    assert "nothing moves" in page.locator(".hint").inner_text()
+    visit(page, address, groups=1)
+    assert "NaN" not in page.locator(".lab").inner_text()
