@@ -36,6 +36,14 @@ function sizeCanvas(c) {
 
 function rgb(colour, alpha = 1) { return `rgb(${colour.join(" ")} / ${alpha})`; }
 
+/** A colour [r, g, b] and its alpha as one number of an ImageData's Uint32Array. */
+function packed(colour, alpha) {
+  const a = Math.round(255 * Math.min(1, Math.max(0, alpha)));
+  return ((a << 24) | (colour[2] << 16) | (colour[1] << 8) | colour[0]) >>> 0;
+}
+
+function fromHex(text) { return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)); }
+
 /** Colours of the theme, which come as CSS variables. */
 function theme(root) {
   const style = getComputedStyle(root);

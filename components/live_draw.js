@@ -42,11 +42,6 @@ function shades(colourOf) {
   return table;
 }
 
-function packed(colour, alpha) {
-  const a = Math.round(255 * Math.min(1, Math.max(0, alpha)));
-  return ((a << 24) | (colour[2] << 16) | (colour[1] << 8) | colour[0]) >>> 0;
-}
-
 const weightShade = (colour) => shades((p) => packed(colour, p > 0 ? Math.pow(Math.min(1, p), 0.35) : 0));
 const TABLES = { positive: weightShade(BLUE), negative: weightShade(ORANGE) };
 
