@@ -1,6 +1,6 @@
 """Does every method learn? Its gain over the random encoder, paired on the same test images.
 
-    python -m benchmarks.methods [--dataset shapes] [--seeds 0 1 2] [--epochs 12] [--jobs 2]
+    python -m benchmarks.methods [--dataset shapes] [--seeds 0 1 2] [--epochs 20] [--jobs 2]
                                  [--only simclr ...] [--runs FOLDER] [--out FILE]
 
 Trains each registered method with its defaults for the data set, by the command line, one thread
@@ -91,7 +91,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--dataset", default="shapes")
     options.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options.add_argument("--epochs", type=int, default=12)
+    options.add_argument("--epochs", type=int, default=20)
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--only", nargs="*", default=methods.names())
     options.add_argument("--runs", type=Path, help="folder to keep the runs in")

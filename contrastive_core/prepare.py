@@ -129,8 +129,9 @@ def resolve(
     for field in ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss"):
         if getattr(config, field) is None:
             filled[field] = values.get(field)
-    loss = config.loss or values.get("loss") or cls.default_loss
-    own = values.get("loss_knobs", cls.loss_knobs) if loss == cls.default_loss else {}
+    usual = values.get("loss") or cls.default_loss
+    loss = config.loss or usual
+    own = values.get("loss_knobs", cls.loss_knobs) if loss == usual else {}
     recipe = values.get("recipe", Recipe())
     filled |= {
         "loss": loss,

@@ -104,13 +104,17 @@ class InstDisc(Method):
         cls, shape: tuple[int, int, int], n_train: int, classes: int
     ) -> dict[str, Default]:
         found = super().defaults(shape, n_train, classes)
-        if n_train <= WHOLE_BANK:
-            why = "the whole bank fits: the exact softmax, which NCE only stands in for"
-            return found | {"loss": ("instance_softmax", why), "method_knobs": ({"noise": 0}, why)}
-        return found | {
-            "method_knobs": ({"noise": 4096}, "K 4,096, as published"),
-            "loss_knobs": (cls.loss_knobs, "τ 0.1, as the published CIFAR-10 code"),
-        }
+        found["lr"] = (
+            1e-3,
+            "a slot is an epoch old: slower steps keep the bank true to the encoder",
+        )
+        found["loss_knobs"] = (cls.loss_knobs, "τ 0.1, as the published CIFAR-10 code")
+        if n_train > WHOLE_BANK:
+            return found | {"method_knobs": ({"noise": 4096}, "K 4,096, as published")}
+        why = "the whole bank fits: the exact softmax, which NCE only stands in for"
+        exact = ({"temperature": 0.07}, "τ 0.07, as published")
+        whole = {"loss": ("instance_softmax", why), "method_knobs": ({"noise": 0}, why)}
+        return found | whole | {"loss_knobs": exact}
 
     @classmethod
     def problem(
