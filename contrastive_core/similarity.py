@@ -7,6 +7,10 @@ differences. Log-sum-exp runs over the masked entries only: mask first, then red
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -15,6 +19,7 @@ __all__ = [
     "cosine",
     "distance",
     "dot",
+    "exactly",
     "masked_logsumexp",
     "masked_mean",
     "normalise",
@@ -27,11 +32,27 @@ CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digi
 
 def normalise(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     """Rows scaled to unit length; a zero row stays zero and gets zero gradient."""
-    scale = z.detach().abs().amax(-1, keepdim=True)  # keeps tiny and huge rows in range
-    scaled = z / torch.where(scale > 0, scale, torch.ones_like(scale))
-    squared = scaled.square().sum(-1, keepdim=True)
-    zero = squared == 0
-    return torch.where(zero, 0 * z, scaled * torch.where(zero, 1.0, squared).rsqrt())
+    return _Normalise.apply(z)
+
+
+class _Normalise(torch.autograd.Function):
+    """u = z / ‖z‖ and ∂z = (∂u − u (u·∂u)) / ‖z‖; keeps only u and 1 / ‖z‖."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor) -> Tensor:
+        scale = z.detach().abs().amax(-1, keepdim=True)  # keeps tiny and huge rows in range
+        scale = torch.where(scale > 0, scale, 1.0)
+        u = z / scale
+        length = u.norm(dim=-1, keepdim=True)
+        inverse = torch.where(length > 0, 1 / length, 0.0)
+        u = u * inverse
+        ctx.save_for_backward(u, inverse, scale)
+        return u
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        u, inverse, scale = ctx.saved_tensors
+        return torch.addcmul(g, u, (u * g).sum(-1, keepdim=True), value=-1) * inverse / scale
 
 
 def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
@@ -78,3 +99,15 @@ def masked_mean(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Ten
     """Row mean over the masked entries; 0 where none is."""
     total = torch.where(mask, x, torch.zeros_like(x)).sum(-1)
     return total / mask.sum(-1).clamp_min(1)
+
+
+@contextmanager
+def exactly(device: torch.device) -> Iterator[None]:
+    """No autocast and no TF32 inside."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)

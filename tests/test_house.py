@@ -14,7 +14,7 @@ CORE = ROOT / "contrastive_core"
 
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
-registry config store types sampling embedding_set readers similarity tiled pairs losses
+registry config store types sampling embedding_set readers similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection runs checkpoints foreign distributed
 state journal monitor prepare reasons train

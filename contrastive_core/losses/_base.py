@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,11 +18,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from contrastive_core import similarity
+from contrastive_core.similarity import exactly
 from contrastive_core.types import Anatomy, LossOutput, Masks, Pairs
 
-__all__ = ["BLOCK", "Loss", "compare", "exactly", "slice_rows"]
+__all__ = ["BLOCK", "Loss", "compare", "slice_rows"]
 
-BLOCK = 1 << 24  # scores held at once: 64 MB in float32
+BLOCK = 1 << 21  # scores held at once: 8 MB in float32, and as much for each step of a formula
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,12 @@ class Loss(ABC):
             raise ValueError(problem)
         with exactly(pairs.anchors.device):
             pairs = self.rows(pairs)
-            value, weight = self.over_blocks(pairs)
-            attached = 0 * (pairs.anchors.sum() + pairs.candidates.sum())
-            value = torch.where(weight > 0, value, torch.zeros_like(value)) + attached
+            value = weight = pairs.anchors.new_zeros(len(pairs))
+            if len(pairs) and pairs.width:
+                value, weight = self.over_blocks(pairs)
+            value = torch.where(weight > 0, value, 0.0)
+            if not value.requires_grad:
+                value = value + 0 * (pairs.anchors.sum() + pairs.candidates.sum())
             return LossOutput(value, weight, self.extras(value.detach(), weight, pairs))
 
     @abstractmethod
@@ -93,7 +95,10 @@ class Loss(ABC):
 
     def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """`per_anchor` over all anchors, in blocks of rows where the whole would be large."""
-        n, size = len(pairs), max(1, BLOCK // max(1, pairs.width))
+        n, each = len(pairs), pairs.width
+        if pairs.columns is not None:
+            each *= max(1, pairs.anchors.shape[1] // 8)  # (n, k, d) rows are gathered
+        size = max(1, BLOCK // each)
         if n <= size:
             return self._block(pairs.anchors, pairs.candidates, pairs)
         parts = [
@@ -112,12 +117,6 @@ class Loss(ABC):
     def _block(self, anchors: Tensor, candidates: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
         pairs = dataclasses.replace(pairs, anchors=anchors, candidates=candidates)
         return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
-
-    def count_negatives(self, pairs: Pairs) -> Tensor:
-        """|N(i)| of every anchor (n), without the whole mask at once."""
-        size = max(1, BLOCK // max(1, pairs.width))
-        blocks = range(0, max(1, len(pairs)), size)
-        return torch.cat([pairs.masks(slice(i, i + size)).negative.sum(-1) for i in blocks])
 
     def anatomy(self, pairs: Pairs) -> Anatomy:
         """The loss taken apart, dense, for up to about 1,000 rows.
@@ -138,18 +137,26 @@ class Loss(ABC):
         )
         with exactly(anchors.device):
             unit = self.rows(pairs)
-            scores = compare(unit, self.score).detach().requires_grad_()
-            masks = unit.masks()
-            per_anchor, _ = self.per_anchor(scores, masks, unit)
-            (g_scores,) = torch.autograd.grad(per_anchor.sum(), scores, allow_unused=True)
-            g_scores = torch.zeros_like(scores) if g_scores is None else g_scores
-            fixed = scores.detach()
-            weight = self.pair_weight(fixed, masks, unit).detach()
-            extras = {**output.extras, **self.details(fixed, masks, unit)}
+            scores, masks = compare(unit, self.score).detach(), unit.masks()
+            weight, g_scores, details = torch.zeros_like(scores), torch.zeros_like(scores), {}
+            if scores.numel():
+                g_scores = self._score_gradient(scores, masks, unit)
+                weight = self.pair_weight(scores, masks, unit).detach()
+                details = self.details(scores, masks, unit)
         return Anatomy(
-            self.score, fixed, *masks, weight, g_scores, g_anchors, g_candidates,
-            LossOutput(output.per_anchor.detach(), output.weight.detach(), output.extras), extras,
+            self.score, scores, *masks, weight, g_scores, g_anchors, g_candidates,
+            LossOutput(output.per_anchor.detach(), output.weight.detach(), output.extras),
+            {**output.extras, **details},
         )  # fmt: skip
+
+    def _score_gradient(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        """∂L_i/∂score_ij (n, w); 0 for anchors whose loss is undefined."""
+        leaf = scores.clone().requires_grad_()
+        with torch.enable_grad():
+            value, weight = self.per_anchor(leaf, masks, pairs)
+            total = torch.where(weight > 0, value, 0.0).sum()
+            (grad,) = torch.autograd.grad(total, leaf, allow_unused=True)
+        return torch.zeros_like(scores) if grad is None else grad
 
 
 def compare(pairs: Pairs, score: str) -> Tensor:
@@ -170,15 +177,3 @@ def slice_rows(pairs: Pairs, rows: slice) -> Pairs:
     changed = {k: getattr(pairs, k)[rows] for k in fields}
     changed |= {k: v[rows] for k, v in optional.items() if v is not None}
     return dataclasses.replace(pairs, **changed)
-
-
-@contextmanager
-def exactly(device: torch.device) -> Iterator[None]:
-    """No autocast and no TF32 inside."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.autocast(device.type, enabled=False):
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)

@@ -1,29 +1,46 @@
-"""Sums that the softmax losses share: log-sum-exps over positives, negatives and both.
+"""What the softmax losses share: two log-sum-exps, dense or tiled, and what explains them.
 
-Also what the loss puts on each pair, and the *effective number of negatives*: the exponential of
-the entropy of the softmax over an anchor's negatives (after Wang & Liu 2021, arXiv 2012.09740).
+A loss of the family writes `from_logits(ℓ, positives, log Σ_N e^ℓ)`: its positives one by one, its
+negatives only through their log-sum-exp. So one formula serves the whole matrix, and the tiled
+engine, which gives that log-sum-exp without the matrix and leaves only the pairs of one group.
+
+The *effective number of negatives* is the exponential of the entropy of the softmax over an
+anchor's negatives (after Wang & Liu 2021, arXiv 2012.09740).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from contrastive_core import tiled
 from contrastive_core.losses._base import Loss
+from contrastive_core.losses._positives import count, mean_of_positives, over_groups
 from contrastive_core.similarity import masked_logsumexp, masked_mean
+from contrastive_core.tiled import Logits
 from contrastive_core.types import Masks, Pairs
 
-__all__ = ["SoftmaxLoss", "all_in_one", "effective_negatives", "own_positive", "softmax_over"]
+__all__ = [
+    "LogitLoss",
+    "SoftmaxLoss",
+    "all_in_one",
+    "effective_negatives",
+    "own_positive",
+    "share_of_positives",
+    "softmax_over",
+]
 
 
-class SoftmaxLoss(Loss):
-    """A loss over logits: what is common to the explanations of the family."""
+class LogitLoss(Loss):
+    """A loss over logits ℓ = ±s/τ, and what explains it."""
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         """Scores (n, w) as the softmax sees them."""
-        return scores / getattr(self, "temperature", 1.0)
+        sign = 1 if self.score == "dot" else -1
+        return sign * scores / getattr(self, "temperature", 1.0)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         return softmax_over(self.logits(scores, pairs), masks.positive | masks.negative)
@@ -31,6 +48,37 @@ class SoftmaxLoss(Loss):
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Any]:
         entropy, number = effective_negatives(self.logits(scores, pairs), masks.negative)
         return {"negative_entropy": entropy, "effective_negatives": number}
+
+
+class SoftmaxLoss(LogitLoss):
+    """A loss by `from_logits`, its value times `scale`."""
+
+    scale: ClassVar[float] = 1.0
+    one_denominator: ClassVar[bool] = False  # it is `all_in_one`
+
+    @abstractmethod
+    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+        """The loss (n) from ℓ (n, w), the mask of positives (n, w) and log Σ_N e^ℓ (n)."""
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        logits = self.logits(scores, pairs)  # (n, w)
+        negatives = masked_logsumexp(logits, masks.negative)  # (n)
+        value = self.scale * self.from_logits(logits, masks.positive, negatives)
+        return value, masks.positive.any(-1).to(scores.dtype)
+
+    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        if not tiled.suits(pairs):
+            return super().over_blocks(pairs)
+        logits = Logits(self.score, float(self.logits(torch.ones((), dtype=torch.float64), pairs)))
+        number = count(pairs)[0]
+        if self.one_denominator and self.score == "dot":
+            lse = tiled.log_sums(pairs, logits, "compared")
+            value = torch.where(number > 0, lse, 0.0) - mean_of_positives(pairs, logits.scale)
+        else:
+            pairs, back = tiled.by_group(pairs)
+            negatives = tiled.log_sums(pairs, logits, "negative")
+            value = over_groups(pairs, negatives, self.score, logits.scale, self.from_logits)[back]
+        return self.scale * value, (number > 0).to(value.dtype)
 
     def _kernel(self, **settings: Any) -> dict[str, Any]:
         temperature = getattr(self, "temperature", None)
@@ -63,14 +111,20 @@ def effective_negatives(logits: Tensor, negative: Tensor) -> tuple[Tensor, Tenso
     return entropy, torch.where(negative.any(-1), entropy.exp(), 0.0)
 
 
-def all_in_one(logits: Tensor, masks: Masks) -> Tensor:
+def all_in_one(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     """log Σ_{A(i)} e^ℓ − mean_P ℓ: every positive against one denominator; (n)."""
-    lse = masked_logsumexp(logits, masks.positive | masks.negative)
-    return lse - masked_mean(logits, masks.positive)
+    over_all = torch.logaddexp(masked_logsumexp(logits, positive), negatives)
+    return torch.where(positive.any(-1), over_all, 0.0) - masked_mean(logits, positive)
 
 
-def own_positive(logits: Tensor, masks: Masks) -> Tensor:
+def own_positive(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     """mean_P [log(e^{ℓ_p} + Σ_N e^ℓ) − ℓ_p]: the other positives left out; (n)."""
-    negatives = masked_logsumexp(logits, masks.negative)[:, None]  # (n, 1)
-    safe = logits.masked_fill(~masks.positive, 0.0)
-    return masked_mean(torch.logaddexp(safe, negatives.expand_as(safe)) - safe, masks.positive)
+    each = torch.where(positive, logits, 0.0)
+    return masked_mean(torch.logaddexp(each, negatives[:, None].expand_as(each)) - each, positive)
+
+
+def share_of_positives(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+    """log Σ_{A(i)} e^ℓ − log Σ_{P(i)} e^ℓ: all positives together; (n)."""
+    of_positives = masked_logsumexp(logits, positive)
+    both = torch.logaddexp(of_positives, negatives) - of_positives
+    return torch.where(positive.any(-1), both, 0.0)

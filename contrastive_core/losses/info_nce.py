@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from contrastive_core.losses._positives import count
 from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
 from contrastive_core.registry import knob
-from contrastive_core.types import LossOutput, Masks, Pairs
+from contrastive_core.types import LossOutput, Pairs
 
 __all__ = ["InfoNCE"]
 
@@ -42,14 +43,13 @@ class InfoNCE(SoftmaxLoss):
     def normalise(self) -> bool:
         return self.critic == "cosine"
 
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        logits = scores / self.temperature  # (n, w)
-        return own_positive(logits, masks), masks.positive.any(-1).to(scores.dtype)
+    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+        return own_positive(logits, positive, negatives)
 
     def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, Any]:
         if not (weight > 0).any():
             return {"mutual_information_bound": 0.0}
-        most = LossOutput((1 + self.count_negatives(pairs)).log().to(value.dtype), weight).value
+        most = LossOutput((1 + count(pairs)[1]).log().to(value.dtype), weight).value
         bound = most - LossOutput(value, weight).value
         return {"mutual_information_bound": float(bound)}
 

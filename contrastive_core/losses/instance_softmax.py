@@ -12,7 +12,6 @@ from torch import Tensor
 
 from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one
 from contrastive_core.registry import knob
-from contrastive_core.types import Masks, Pairs
 
 __all__ = ["InstanceSoftmax"]
 
@@ -24,6 +23,7 @@ class InstanceSoftmax(SoftmaxLoss):
     title: ClassVar[str] = "Instance softmax"
     paper: ClassVar[str] = "https://arxiv.org/abs/1805.01978"
     year: ClassVar[int] = 2018
+    one_denominator: ClassVar[bool] = True
     formula: ClassVar[str] = (
         r"L_i = -\log\frac{e^{v_i\cdot f_i/\tau}}{\sum_{j=1}^{N} e^{v_j\cdot f_i/\tau}}"
     )
@@ -35,8 +35,8 @@ class InstanceSoftmax(SoftmaxLoss):
     temperature: float = knob(0.07, 0.001, 100.0, "Small: only the hardest count.", log=True)
     normalise: bool = knob(True, help="Compare unit rows (cosine).")
 
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        return all_in_one(scores / self.temperature, masks), masks.positive.any(-1).to(scores.dtype)
+    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+        return all_in_one(logits, positive, negatives)
 
     def kernel(self) -> dict[str, Any]:
         return self._kernel()

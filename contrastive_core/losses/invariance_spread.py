@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.losses._base import compare
-from contrastive_core.losses._softmax import SoftmaxLoss
+from contrastive_core.losses._softmax import LogitLoss
 from contrastive_core.registry import knob
 from contrastive_core.similarity import masked_logsumexp, masked_mean
 from contrastive_core.types import Masks, Pairs
@@ -26,7 +26,7 @@ __all__ = ["InvarianceSpread"]
 
 
 @dataclass(frozen=True)
-class InvarianceSpread(SoftmaxLoss):
+class InvarianceSpread(LogitLoss):
     """L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
 
     title: ClassVar[str] = "Invariance and spread"
@@ -88,9 +88,10 @@ def _log_probabilities(logits: Tensor, mask: Tensor, wanted: Tensor) -> tuple[Te
 
     Only the largest entry can exceed ½; its 1 − P is the sum of the others.
     """
+    largest, top = logits.detach().masked_fill(~mask, -torch.inf).max(-1, keepdim=True)
+    logits = logits - torch.where(largest.isinf(), 0.0, largest)  # else rounding lets P exceed 1
     total = masked_logsumexp(logits, mask)[:, None]  # (r, 1)
     total = torch.where(total.isinf(), 0.0, total)
-    top = logits.detach().masked_fill(~mask, -torch.inf).argmax(-1, keepdim=True)
     is_top = torch.zeros_like(mask).scatter(-1, top, True)
     log_p = logits - total
     small = wanted & ~is_top

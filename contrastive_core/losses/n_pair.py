@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
 from contrastive_core.registry import knob
-from contrastive_core.types import Masks, Pairs
+from contrastive_core.types import Pairs
 
 __all__ = ["NPair"]
 
@@ -38,9 +38,12 @@ class NPair(SoftmaxLoss):
     l2_penalty: float = knob(0.0, 0.0, 10.0, "Weight of the squared length of the anchor.")
     normalise: bool = knob(False, help="Compare unit rows (cosine).")
 
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        penalty = self.l2_penalty * pairs.anchors.square().sum(-1)  # (n)
-        return own_positive(scores, masks) + penalty, masks.positive.any(-1).to(scores.dtype)
+    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+        return own_positive(logits, positive, negatives)
+
+    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        value, weight = super().over_blocks(pairs)
+        return value + self.l2_penalty * pairs.anchors.square().sum(-1), weight
 
     def kernel(self) -> dict[str, Any] | None:
         if self.l2_penalty:

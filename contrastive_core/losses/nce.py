@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from contrastive_core.losses._base import compare, slice_rows
-from contrastive_core.losses._softmax import SoftmaxLoss
+from contrastive_core.losses._softmax import LogitLoss
 from contrastive_core.registry import knob
 from contrastive_core.similarity import masked_mean
 from contrastive_core.types import Masks, Pairs
@@ -26,7 +26,7 @@ __all__ = ["NCE"]
 
 
 @dataclass(frozen=True)
-class NCE(SoftmaxLoss):
+class NCE(LogitLoss):
     """L_i = −log σ(ℓ_ip) − Σ_{k∈N(i)} log(1 − σ(ℓ_ik)), ℓ = s/τ − log Z − log(K/N); w_i = 1."""
 
     title: ClassVar[str] = "NCE"

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one, own_positive
 from contrastive_core.registry import knob
-from contrastive_core.types import Masks, Pairs
 
 __all__ = ["NTXent"]
 
@@ -43,10 +42,13 @@ class NTXent(SoftmaxLoss):
     )
     normalise: bool = knob(True, help="Compare unit rows (cosine).")
 
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        logits = scores / self.temperature  # (n, w)
-        formula = all_in_one if self.denominator == "all" else own_positive
-        return formula(logits, masks), masks.positive.any(-1).to(scores.dtype)
+    @property
+    def one_denominator(self) -> bool:  # type: ignore[override]
+        return self.denominator == "all"
+
+    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+        each = all_in_one if self.one_denominator else own_positive
+        return each(logits, positive, negatives)
 
     def kernel(self) -> dict[str, Any]:
         return self._kernel(denominator=self.denominator)

@@ -7,13 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import SoftmaxLoss
+from contrastive_core.losses._softmax import SoftmaxLoss, share_of_positives
 from contrastive_core.registry import knob
-from contrastive_core.similarity import masked_logsumexp
-from contrastive_core.types import Masks, Pairs
 
 __all__ = ["SoftNearestNeighbour"]
 
@@ -46,16 +43,8 @@ class SoftNearestNeighbour(SoftmaxLoss):
     def score(self) -> str:  # type: ignore[override]
         return "squared_distance" if self.distance == "squared" else "dot"
 
-    def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
-        f = scores if self.distance == "squared" else 1 - scores  # (n, w)
-        return -f / self.temperature
-
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        logits, some = self.logits(scores, pairs), masks.positive.any(-1)
-        over_all = masked_logsumexp(logits, masks.positive | masks.negative)
-        over_p = masked_logsumexp(logits, masks.positive)
-        value = torch.where(some, over_all, 0.0) - torch.where(some, over_p, 0.0)
-        return value, some.to(scores.dtype)
+    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+        return share_of_positives(logits, positive, negatives)  # 1 − s and −s give the same ratio
 
     def kernel(self) -> dict[str, Any]:
         return self._kernel(aggregate="sum", sign=-1 if self.distance == "squared" else 1)

@@ -7,17 +7,13 @@ applied only when `base_temperature` is given.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one
+from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one, share_of_positives
 from contrastive_core.registry import knob
-from contrastive_core.similarity import masked_logsumexp
-from contrastive_core.types import Masks, Pairs
 
 __all__ = ["SupCon"]
 
@@ -47,20 +43,19 @@ class SupCon(SoftmaxLoss):
     )
     normalise: bool = knob(True, help="Compare unit rows (cosine).")
 
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        logits = scores / self.temperature  # (n, w)
+    @property
+    def one_denominator(self) -> bool:  # type: ignore[override]
+        return self.form == "out"
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return 1.0 if self.base_temperature is None else self.temperature / self.base_temperature
+
+    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         if self.form == "out":
-            value = all_in_one(logits, masks)
-        else:
-            number = masks.positive.sum(-1).clamp_min(1).to(scores.dtype)  # |P|
-            some = masks.positive.any(-1)
-            over_all = masked_logsumexp(logits, masks.positive | masks.negative)
-            over_p = masked_logsumexp(logits, masks.positive)
-            value = torch.where(some, over_all, 0.0) - torch.where(some, over_p, 0.0)
-            value = value + number.log()
-        scale = 1.0 if self.base_temperature is None else self.temperature / self.base_temperature
-        assert math.isfinite(scale)
-        return scale * value, masks.positive.any(-1).to(scores.dtype)
+            return all_in_one(logits, positive, negatives)
+        number = positive.sum(-1).clamp_min(1).to(logits.dtype)  # |P|
+        return share_of_positives(logits, positive, negatives) + number.log()
 
     def kernel(self) -> dict[str, Any]:
         scale = "none" if self.base_temperature is None else "tau_over_base"

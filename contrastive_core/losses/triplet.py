@@ -92,13 +92,7 @@ class Triplet(Loss):
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """1 for each pair in an active triplet of its anchor."""
-        if not masks.positive.shape[-1]:
-            return torch.zeros_like(scores)
-        leaf = scores.detach().clone().requires_grad_()
-        with torch.enable_grad():
-            value, _ = self.per_anchor(leaf, masks, pairs)
-            (grad,) = torch.autograd.grad(value.sum(), leaf)
-        return (grad != 0).to(scores.dtype)
+        return (self._score_gradient(scores, masks, pairs) != 0).to(scores.dtype)
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Any]:
         """Triplets of each anchor: active, and of these semi-hard and hard; (n) each."""

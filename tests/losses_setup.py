@@ -1,0 +1,89 @@
+"""Batches and settings that every test of the losses shares."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastive_core import losses, pairs
+from contrastive_core.losses import Loss
+from contrastive_core.types import Pairs
+
+__all__ = ["BUILDERS", "SETTINGS", "build", "ids", "knobs_of", "make", "usable"]
+
+LABELS = [0, 1, 0, 2, 0, 1, -1, 3]  # unequal classes, one row alone, one without a label
+
+
+def build(kind: str, z: Tensor) -> Pairs:
+    """Pairs of kind `kind` from 16 rows (16, d)."""
+    d, labels = z.shape[1], torch.tensor(LABELS)
+    if kind == "views":
+        return pairs.from_views(z.view(8, 2, d))
+    if kind == "four_views":
+        return pairs.from_views(z.view(4, 4, d))
+    if kind == "first_view":
+        return pairs.from_views(z.view(8, 2, d), anchors="first_view")
+    if kind == "labelled_views":
+        return pairs.from_views(z.view(8, 2, d), labels)
+    if kind == "labels":
+        return pairs.from_labels(z, labels.repeat(2))
+    if kind == "queue":
+        return pairs.from_queue(z[:5], z[5:10], z[10:])
+    if kind == "bank":
+        return pairs.from_bank(z[:5], torch.tensor([3, 0, 9, 5, 1]), z[5:], log_z=2.5)
+    if kind == "noise":
+        slots = torch.tensor([[1, 1, 4, 2], [5, 6, 7, 8], [2, 2, 2, 3], [0, 1, 2, 3], [9, 8, 8, 0]])
+        return pairs.from_bank(z[:5], torch.tensor([3, 0, 9, 5, 1]), z[5:], slots, log_z=2.5)
+    if kind == "pairs":
+        return pairs.from_pairs(z[:8], z[8:], torch.arange(8) % 3 == 0)
+    positive = torch.rand(6, 10, generator=torch.Generator().manual_seed(7)) < 0.3
+    negative = torch.rand(6, 10, generator=torch.Generator().manual_seed(8)) < 0.6
+    return pairs.from_mask(z[:6], z[6:], positive, negative & ~positive)
+
+
+BUILDERS = (
+    "views", "four_views", "first_view", "labelled_views", "labels", "queue", "bank", "noise",
+    "pairs", "mask",
+)  # fmt: skip
+
+
+def _settings() -> list[tuple[str, dict[str, Any]]]:
+    """Every loss with every choice of its named knobs, by name, so that a new loss is included."""
+    found = []
+    for name in losses.names():
+        knobs = losses.knobs(name)
+        choices = {k: v.choices for k, v in knobs.items() if v.choices}
+        choices |= {k: (True, False) for k, v in knobs.items() if isinstance(v.default, bool)}
+        for values in itertools.product(*choices.values()):
+            found.append((name, dict(zip(choices, values, strict=True))))
+    return found
+
+
+SETTINGS = _settings()
+
+
+def ids(value: Any) -> str | None:
+    """A readable name of a setting in a test's id."""
+    return "-".join(map(str, value.values())) or "default" if isinstance(value, dict) else None
+
+
+def make(name: str, settings: dict[str, Any], **further: Any) -> Loss:
+    """A loss with those of the further knobs that it has."""
+    known = losses.knobs(name)
+    return losses.create(name, **settings, **{k: v for k, v in further.items() if k in known})
+
+
+def knobs_of(loss: Loss) -> dict[str, Any]:
+    """All settings of a loss, and whether it compares unit rows."""
+    return dataclasses.asdict(loss) | {"normalise": getattr(loss, "normalise", False)}
+
+
+def usable(loss: Loss, made: Pairs) -> bool:
+    """Whether the loss takes these pairs; if not, that it says why in words."""
+    reason = loss.check(made)
+    assert reason is None or len(reason.split()) > 4
+    return reason is None

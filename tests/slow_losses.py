@@ -1,0 +1,214 @@
+"""Every loss as the papers write it: plain Python loops over one anchor's pairs, no tensors.
+
+Each function takes, for one anchor, what it is compared with (`Row`) and the loss's knobs, and
+returns (L_i, w_i). Scores are computed here from the rows, by loops, in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
+
+__all__ = ["FORMULAS", "slow_loss"]
+
+Vector = list[float]
+
+
+def dot(a: Vector, b: Vector) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def squared(a: Vector, b: Vector) -> float:
+    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+
+
+def unit(a: Vector) -> Vector:
+    length = math.sqrt(dot(a, a))
+    return [x / length if length else 0.0 for x in a]
+
+
+@dataclass
+class Row:
+    """One anchor: itself, its positives and negatives as rows, and the batch's extras."""
+
+    f: Vector
+    positives: list[Vector]
+    negatives: list[Vector]
+    pairs: Pairs
+
+
+def related(pairs: Pairs, i: int) -> tuple[list[int], list[int]]:
+    """Candidates (indices, repeats counted) that are positives and negatives of anchor i."""
+    width = range(len(pairs.candidates))
+    met = list(width) if pairs.columns is None else pairs.columns[i].tolist()
+    found: tuple[list[int], list[int]] = ([], [])
+    for j in met:
+        own = int(pairs.anchor_rows[i])
+        if own != NO_ROW and own == int(pairs.candidate_rows[j]):
+            continue
+        if pairs.positive is not None and pairs.negative is not None:
+            for k, mask in enumerate((pairs.positive, pairs.negative)):
+                if mask[i, j]:
+                    found[k].append(j)
+            continue
+        g, h = int(pairs.anchor_groups[i]), int(pairs.candidate_groups[j])
+        if NO_GROUP in (g, h):
+            continue
+        if g == h and pairs.as_positive[j]:
+            found[0].append(j)
+        if g != h and pairs.as_negative[j]:
+            found[1].append(j)
+    return found
+
+
+def log_sum(logits: Vector) -> float:
+    top = max(logits)
+    return top + math.log(sum(math.exp(x - top) for x in logits))
+
+
+def pair_contrastive(r: Row, margin: float, hinge: str, **_: Any) -> tuple[float, float]:
+    total = 0.0
+    for p in r.positives:
+        total += squared(r.f, p) * (0.5 if hinge == "distance" else 1)
+    for k in r.negatives:
+        d2 = squared(r.f, k)
+        if hinge == "distance":
+            total += 0.5 * max(margin - math.sqrt(d2), 0) ** 2
+        else:
+            total += max(0, margin - d2)
+    number = len(r.positives) + len(r.negatives)
+    return (total / number, number) if number else (0, 0)
+
+
+def triplet(r: Row, margin: float, mining: str, average: str, **_: Any) -> tuple[float, float]:
+    near = [squared(r.f, k) for k in r.negatives]
+    counted = []
+    if mining == "hard" and r.positives and near:
+        counted = [(max(squared(r.f, p) for p in r.positives), min(near))]
+    for p in r.positives if mining != "hard" else []:
+        d = squared(r.f, p)
+        if mining == "all":
+            counted += [(d, k) for k in near]
+        elif inside := [k for k in near if d < k < d + margin]:
+            counted.append((d, min(inside)))
+    hinges = [max(0, p - k + margin) for p, k in counted]
+    if average == "active":
+        hinges = [h for h in hinges if h > 0]
+    return (sum(hinges) / len(hinges), len(hinges)) if hinges else (0, 0)
+
+
+def lifted_structure(r: Row, margin: float, form: str, **_: Any) -> tuple[float, float]:
+    if not r.positives or not r.negatives:
+        return 0, 0
+    total = 0.0
+    for p in r.positives:
+        terms = [margin - math.sqrt(squared(e, k)) for e in (r.f, p) for k in r.negatives]
+        rest = log_sum(terms) if form == "smooth" else max(terms)
+        total += 0.5 * max(0, math.sqrt(squared(r.f, p)) + rest) ** 2
+    return total / len(r.positives), len(r.positives)
+
+
+def n_pair(r: Row, l2_penalty: float, **_: Any) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+    each = [log_sum([0.0] + [dot(r.f, k) - dot(r.f, p) for k in r.negatives]) for p in r.positives]
+    return sum(each) / len(each) + l2_penalty * dot(r.f, r.f), 1
+
+
+def nce(r: Row, temperature: float, log_z: float | None, **_: Any) -> tuple[float, float]:
+    if not r.positives or not r.negatives:
+        return 0, 0
+    log_z = r.pairs.log_z if log_z is None else log_z
+    population = r.pairs.population or len(r.pairs.candidates)
+    offset = log_z + math.log(len(r.negatives) / population)
+
+    def log_sigmoid(x: float) -> float:
+        return -math.log1p(math.exp(-x)) if x > -30 else x
+
+    found = [-log_sigmoid(dot(r.f, p) / temperature - offset) for p in r.positives]
+    noise = [-log_sigmoid(offset - dot(r.f, k) / temperature) for k in r.negatives]
+    return sum(found) / len(found) + sum(noise), 1
+
+
+def own_denominator(r: Row, temperature: float, **_: Any) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+    n = [dot(r.f, k) / temperature for k in r.negatives]
+    p = [dot(r.f, k) / temperature for k in r.positives]
+    return sum(log_sum([x, *n]) - x for x in p) / len(p), 1
+
+
+def shared_denominator(r: Row, temperature: float, **_: Any) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+    n = [dot(r.f, k) / temperature for k in r.negatives]
+    p = [dot(r.f, k) / temperature for k in r.positives]
+    return log_sum(p + n) - sum(p) / len(p), 1
+
+
+def nt_xent(r: Row, denominator: str, **knobs: Any) -> tuple[float, float]:
+    return (shared_denominator if denominator == "all" else own_denominator)(r, **knobs)
+
+
+def sup_con(
+    r: Row, temperature: float, form: str, base_temperature: float | None, **_: Any
+) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+    p = [dot(r.f, k) / temperature for k in r.positives]
+    value = shared_denominator(r, temperature)[0]
+    if form == "in":
+        value += sum(p) / len(p) - log_sum(p) + math.log(len(p))
+    return value * (temperature / base_temperature if base_temperature else 1), 1
+
+
+def soft_nearest_neighbour(
+    r: Row, temperature: float, distance: str, **_: Any
+) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+
+    def f(b: Vector) -> float:
+        return squared(r.f, b) if distance == "squared" else 1 - dot(r.f, b)
+
+    p = [-f(b) / temperature for b in r.positives]
+    return log_sum(p + [-f(b) / temperature for b in r.negatives]) - log_sum(p), 1
+
+
+def invariance_spread(r: Row, temperature: float, **_: Any) -> tuple[float, float]:
+    """The form of the published code."""
+    if not r.positives:
+        return 0, 0
+    e = [math.exp(dot(r.f, k) / temperature) for k in r.positives + r.negatives]
+    p = [x / sum(e) for x in e]
+    own = len(r.positives)
+    found = -sum(math.log(x) for x in p[:own]) / own
+    return found - sum(math.log(1 - x) for x in p[own:]), 1
+
+
+def instance_softmax(r: Row, temperature: float, **_: Any) -> tuple[float, float]:
+    return shared_denominator(r, temperature)
+
+
+FORMULAS = {
+    f.__name__: f
+    for f in (
+        pair_contrastive, triplet, lifted_structure, n_pair, nce, nt_xent, sup_con,
+        soft_nearest_neighbour, invariance_spread, instance_softmax,
+    )
+} | {"info_nce": own_denominator}  # fmt: skip
+
+
+def slow_loss(name: str, pairs: Pairs, **knobs: Any) -> tuple[list[float], list[float]]:
+    """`per_anchor` and `weight` of a loss, one anchor at a time."""
+    ready = unit if knobs.get("normalise") else list
+    anchors = [ready(a) for a in pairs.anchors.tolist()]
+    candidates = [ready(c) for c in pairs.candidates.tolist()]
+    found = []
+    for i, f in enumerate(anchors):
+        positives, negatives = ([candidates[j] for j in js] for js in related(pairs, i))
+        found.append(FORMULAS[name](Row(f, positives, negatives, pairs), **knobs))
+    return [v for v, _ in found], [w for _, w in found]

@@ -1,0 +1,314 @@
+"""What every registered loss owes: the paper's formula, per anchor, on any pairs it can use.
+
+A new file in `losses/` is held to all of this at once, given its loop in `slow_losses.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from losses_setup import BUILDERS, SETTINGS, build, ids, knobs_of, make, usable
+from slow_losses import FORMULAS, slow_loss
+
+from contrastive_core import losses, pairs
+from contrastive_core.losses import Loss
+
+EVERY = pytest.mark.parametrize(("name", "chosen"), SETTINGS, ids=ids)
+SPREAD_PAPER = {"form": "paper"}
+
+
+def rows(seed: int = 0, n: int = 16, d: int = 5, dtype: torch.dtype = torch.float64):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def is_paper_spread(name: str, chosen: dict[str, Any]) -> bool:
+    return name == "invariance_spread" and chosen["form"] == "paper"
+
+
+@EVERY
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_equals_a_plain_loop(name: str, chosen: dict[str, Any], kind: str) -> None:
+    if is_paper_spread(name, chosen):
+        pytest.skip("its loop over columns is a test of its own")
+    loss, made = make(name, chosen, temperature=0.3, l2_penalty=0.1), build(kind, rows())
+    if not usable(loss, made):
+        return
+    if name == "nce" and made.log_z is None:
+        loss = make(name, chosen, temperature=0.3, log_z=1.5)
+    value, weight = slow_loss(name, made, **knobs_of(loss))
+    out = loss(made)
+    want, w = torch.tensor(value, dtype=torch.float64), torch.tensor(weight, dtype=torch.float64)
+    torch.testing.assert_close(out.weight, w, rtol=0, atol=0)
+    torch.testing.assert_close(out.per_anchor, want, rtol=1e-10, atol=1e-10)
+    total = float((want * w).sum() / w.sum()) if w.sum() else 0.0
+    assert float(out.value) == pytest.approx(total, rel=1e-10, abs=1e-10)
+    assert out.n_valid == int((w > 0).sum())
+
+
+def test_every_loss_has_a_loop() -> None:
+    assert set(FORMULAS) == set(losses.names())
+
+
+@EVERY
+def test_gradcheck(name: str, chosen: dict[str, Any]) -> None:
+    loss = make(name, chosen | ({"detach": False} if "detach" in chosen else {}))
+    for kind in ("four_views", "labels", "queue", "noise", "mask"):
+
+        def value(z: torch.Tensor, kind: str = kind) -> torch.Tensor:
+            made = build(kind, z)
+            return loss(made).value
+
+        z = (0.7 * rows(3, d=4)).requires_grad_()
+        if usable(loss, build(kind, z)) and not (name == "nce" and build(kind, z).log_z is None):
+            assert torch.autograd.gradcheck(value, z, eps=1e-6, atol=1e-4, fast_mode=True)
+
+
+def test_detached_candidates_carry_no_gradient() -> None:
+    z = rows().requires_grad_()
+    made = pairs.from_queue(z[:5].detach(), z[5:10], z[10:])
+    out = losses.create("invariance_spread")(made)
+    assert not out.value.requires_grad or (torch.autograd.grad(out.value, z)[0] == 0).all()
+
+
+@EVERY
+def test_permuting_the_batch_permutes_the_losses(name: str, chosen: dict[str, Any]) -> None:
+    loss, z, labels = (
+        make(name, chosen),
+        rows().view(8, 2, 5),
+        torch.tensor([0, 1, 0, 2, 0, 1, 2, 3]),
+    )
+    order = torch.randperm(8, generator=torch.Generator().manual_seed(1))
+    z[3] = z[5]  # ties
+    z[0, 1] = z[0, 0]
+    one, two = pairs.from_views(z, labels), pairs.from_views(z[order], labels[order])
+    first, second = loss(one), loss(two)
+    torch.testing.assert_close(
+        first.per_anchor.view(8, 2)[order].flatten(), second.per_anchor, rtol=1e-9, atol=1e-9
+    )
+
+
+@EVERY
+def test_rotation_changes_nothing(name: str, chosen: dict[str, Any]) -> None:
+    turn = torch.linalg.qr(rows(5, 5, 5)).Q
+    loss, z = make(name, chosen), rows()
+    for kind in ("views", "labels", "bank"):
+        if usable(loss, build(kind, z)):
+            a, b = loss(build(kind, z)), loss(build(kind, z @ turn))
+            torch.testing.assert_close(a.per_anchor, b.per_anchor, rtol=1e-8, atol=1e-8)
+
+
+@EVERY
+@pytest.mark.parametrize("temperature", [0.001, 0.01, 1.0, 100.0])
+def test_finite_on_degenerate_rows(name: str, chosen: dict[str, Any], temperature: float) -> None:
+    loss = make(name, chosen, temperature=temperature)
+    z = torch.nn.functional.normalize(rows(dtype=torch.float32), dim=1)
+    for case in (z, 0 * z, z[:1].expand(16, -1), torch.cat([z[:8], -z[:8]]), z * 1e-20, z * 1e3):
+        for kind in BUILDERS:
+            leaf = case.clone().requires_grad_()
+            made = build(kind, leaf)
+            if not usable(loss, made):
+                continue
+            out = loss(made)
+            (grad,) = torch.autograd.grad(out.value, leaf, allow_unused=True)
+            assert out.value.isfinite(), kind
+            assert grad is None or grad.isfinite().all(), kind
+            assert (out.per_anchor[out.weight == 0] == 0).all()
+
+
+@EVERY
+def test_zero_rows_get_no_gradient_when_normalised(name: str, chosen: dict[str, Any]) -> None:
+    loss, z = make(name, chosen), rows(dtype=torch.float32)
+    if not getattr(loss, "normalise", False):
+        return
+    z[4] = 0
+    z.requires_grad_()
+    (grad,) = torch.autograd.grad(loss(build("views", z)).value, z)
+    assert (grad[4] == 0).all()
+
+
+@EVERY
+def test_undefined_everywhere_is_zero_and_attached(name: str, chosen: dict[str, Any]) -> None:
+    loss = make(name, chosen)
+    z = rows(n=3).requires_grad_()
+    for made in (pairs.from_labels(z[:1], torch.tensor([0])),
+                 pairs.from_labels(z, torch.tensor([-1, -1, -1])),
+                 pairs.from_labels(z[:0], torch.zeros(0, dtype=torch.long))):  # fmt: skip
+        if not usable(loss, made):
+            continue
+        out = loss(made)
+        assert float(out.value.detach()) == 0
+        assert out.n_valid == 0
+        assert out.value.requires_grad
+        out.value.backward()
+        anatomy = loss.anatomy(made)
+        assert anatomy.scores.shape == anatomy.weight.shape == anatomy.grad_scores.shape
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_random_batches(data: st.DataObject) -> None:
+    name, chosen = data.draw(st.sampled_from(SETTINGS))
+    n = data.draw(st.integers(1, 9))
+    labels = data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n))
+    cells = st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-6, 3.0])
+    z = torch.tensor(
+        data.draw(st.lists(st.lists(cells, min_size=2, max_size=2), min_size=n, max_size=n))
+    )
+    made = pairs.from_labels(z.clone().requires_grad_(), torch.tensor(labels))
+    loss = make(name, chosen, temperature=data.draw(st.sampled_from([0.001, 0.1, 100.0])))
+    if not usable(loss, made):
+        return
+    out = loss(made)
+    (grad,) = torch.autograd.grad(out.value, made.anchors, allow_unused=True)
+    assert out.value.isfinite()
+    assert grad is None or grad.isfinite().all()
+    if not is_paper_spread(name, chosen) and name not in ("nce", "invariance_spread"):
+        exact = pairs.from_labels(z.double(), torch.tensor(labels))
+        want, weight = slow_loss(name, exact, **knobs_of(loss))
+        assert out.weight.tolist() == weight
+        # hinges meet ties in float32: compare where the formula is smooth
+        if loss.family == "softmax" and knobs_of(loss)["normalise"]:
+            close = torch.tensor(want, dtype=torch.float32)
+            scale = 1 / knobs_of(loss)["temperature"] if "temperature" in knobs_of(loss) else 1
+            assert (out.per_anchor - close).abs().max() <= 1e-5 * max(1, scale)
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_dtypes(name: str, chosen: dict[str, Any], dtype: torch.dtype) -> None:
+    loss, low = make(name, chosen), rows().to(dtype)
+    for kind in ("views", "labels"):
+        made = build(kind, low)
+        if not usable(loss, made):
+            continue
+        out, want = loss(made), loss(build(kind, low.double()))
+        assert out.value.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        scale = max(1.0, abs(float(want.value)))
+        assert abs(float(out.value) - float(want.value)) <= 2e-5 * scale
+
+
+@EVERY
+def test_autocast_changes_nothing(name: str, chosen: dict[str, Any]) -> None:
+    loss, made = make(name, chosen), build("views", rows(dtype=torch.float32))
+    want = loss(made).per_anchor
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(loss(made).per_anchor, want)
+
+
+@EVERY
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_anatomy_is_the_loss_taken_apart(name: str, chosen: dict[str, Any], kind: str) -> None:
+    loss, made = make(name, chosen), build(kind, rows())
+    if not usable(loss, made):
+        return
+    out, anatomy = loss(made), loss.anatomy(made)
+    assert torch.equal(anatomy.output.per_anchor, out.per_anchor.detach())
+    for part in (anatomy.scores, anatomy.weight, anatomy.grad_scores):
+        assert part.shape == (len(made), made.width)
+        assert not part.requires_grad
+        assert part.isfinite().all()
+    off = ~(anatomy.positive | anatomy.negative)
+    assert (anatomy.weight[off] == 0).all()
+    assert anatomy.grad_anchors.shape == made.anchors.shape
+    assert anatomy.grad_candidates.shape == made.candidates.shape
+
+
+@EVERY
+def test_score_gradients_by_differences(name: str, chosen: dict[str, Any]) -> None:
+    loss, made = make(name, chosen), build("labelled_views", rows(2))
+    anatomy = loss.anatomy(made)
+    unit = loss.rows(made)
+    masks, s, h = made.masks(), anatomy.scores, 1e-6
+    for i, j in ((0, 1), (0, 2), (3, 0), (5, 8), (7, 7)):
+        up, down = s.clone(), s.clone()
+        up[i, j] += h
+        down[i, j] -= h
+        ahead, weight = loss.per_anchor(up, masks, unit)
+        behind, _ = loss.per_anchor(down, masks, unit)
+        slope = float((ahead - behind)[weight > 0].sum() / (2 * h))
+        assert slope == pytest.approx(float(anatomy.grad_scores[i, j]), rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_describes_itself(name: str) -> None:
+    cls = losses.get(name)
+    assert re.match(r"https?://", cls.paper)
+    assert 1980 < cls.year < 2100
+    assert "L_i" in cls.formula
+    assert cls.summary.count(". ") >= 1
+    assert cls.family in ("softmax", "hinge", "other")
+    for knob in losses.knobs(name).values():
+        assert knob.help
+
+
+@EVERY
+def test_kernel_computes_the_loss(name: str, chosen: dict[str, Any]) -> None:
+    """The browser's two kernels, written as loops from the metadata alone."""
+    loss, made = make(name, chosen, base_temperature=0.07), build("labelled_views", rows(4))
+    kernel = loss.kernel()
+    if kernel is None:
+        return
+    anatomy = loss.anatomy(made)
+    got = [_kernel(kernel, anatomy, i) for i in range(len(made))]
+    torch.testing.assert_close(
+        torch.tensor(got, dtype=torch.float64), anatomy.output.per_anchor, rtol=1e-9, atol=1e-9
+    )
+
+
+def _kernel(k: dict[str, Any], anatomy: Any, i: int) -> float:
+    s = anatomy.scores[i].tolist()
+    p = [x for x, m in zip(s, anatomy.positive[i], strict=True) if m]
+    n = [x for x, m in zip(s, anatomy.negative[i], strict=True) if m]
+    if k["family"] == "hinge":
+        return _hinge(k, p, n)
+    if not p:
+        return 0.0
+    p, n = ([k["sign"] * x / k["temperature"] for x in part] for part in (p, n))
+
+    def lse(x: list[float]) -> float:
+        return max(x) + math.log(sum(math.exp(v - max(x)) for v in x))
+
+    if k["denominator"] == "own_positive":
+        value = sum(lse([x, *n]) - x for x in p) / len(p)
+    elif k["aggregate"] == "out":
+        value = lse(p + n) - sum(p) / len(p)
+    else:
+        value = lse(p + n) - lse(p) + (math.log(len(p)) if k["aggregate"] == "in" else 0)
+    return value * (k["temperature"] / k["base"] if k["scale"] == "tau_over_base" else 1)
+
+
+def _hinge(k: dict[str, Any], p: list[float], n: list[float]) -> float:
+    e = k["margin"]
+    if k["form"] == "triplet":
+        chosen = {
+            "all": [(a, b) for a in p for b in n],
+            "hard": [(max(p), min(n))] if p and n else [],
+            "semi_hard": [(a, min(x)) for a in p if (x := [b for b in n if a < b < a + e])],
+        }[k["mining"]]
+        each = [max(0, a - b + e) for a, b in chosen]
+        each = [x for x in each if x > 0] if k["average"] == "active" else each
+    elif k["squared"]:
+        each = [x * x for x in p] + [max(0, e - x * x) for x in n]
+    else:
+        each = [x * x / 2 for x in p] + [max(0, e - x) ** 2 / 2 for x in n]
+    return sum(each) / len(each) if each else 0.0
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(ValueError, match="has no setting"):
+        losses.create("nt_xent", margin=1)
+    with pytest.raises(ValueError, match="at least"):
+        losses.create("nt_xent", temperature=0)
+
+
+def test_reason_is_raised() -> None:
+    loss: Loss = losses.create("invariance_spread", form="paper")
+    made = build("noise", rows())
+    with pytest.raises(ValueError, match="first views"):
+        loss(made)
