@@ -138,4 +138,9 @@ def _failed(args: argparse.Namespace, message: str, status: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # started by torchrun: gloo's threads can abort at exit
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

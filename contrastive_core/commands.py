@@ -41,6 +41,7 @@ def do_train(args: Namespace) -> int | None:
         progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
         status = train(prepared, run, args.resume, progress)
         progress.close()
+        distributed.everyone(None)  # nobody leaves while another still works
         if world.first:
             if note := run.status().get("note"):
                 sys.stderr.write(f"{note}\n")
