@@ -8,12 +8,13 @@ from typing import Any
 import streamlit as st
 
 import session
-from components import live_view
+from components import circle, live_view
 from contrastive_core.lab import PAIRINGS, SOURCES
 from contrastive_core.runs import Run
 
 SIZES = (16, 32, 64, 128, 256, 512)
 LIVE = ("temperature", "margin")
+MODES = ("A batch of real images", "Points on a circle")
 
 
 def page() -> None:
@@ -24,6 +25,14 @@ def page() -> None:
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
     losses = session.catalogue()["losses"]
+    mode = st.segmented_control(
+        "On", MODES, default=MODES[st.query_params.get("on") == "circle"],
+        label_visibility="collapsed",
+    )  # fmt: skip
+    st.query_params["on"] = "circle" if mode == MODES[1] else "batch"
+    if mode == MODES[1]:
+        on_circle(losses)
+        return
     loss, pairing, source, size = choices(run, losses)
     knobs = knob_form(losses[loss]["knobs"])
     key = (run.name, run.weights_hash(), source, size // 2, 2, seed(), "test")
@@ -34,6 +43,32 @@ def page() -> None:
     if view is not None:
         draw(key, pairing, loss, losses[loss], knobs, live, view)
         formula(losses[loss], knobs, view)
+
+
+def on_circle(losses: dict[str, Any]) -> None:
+    """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
+    known = [n for n, about in losses.items() if about["kernel"]]
+    wanted = st.query_params.get("loss", "nt_xent")
+    loss = st.selectbox(
+        "Loss", known, known.index(wanted) if wanted in known else 0,
+        format_func=lambda n: losses[n]["title"], key="lab-loss-circle",
+    )  # fmt: skip
+    st.query_params["loss"] = loss
+    about = losses[loss]
+    live = about["kernel"].get("knob")
+    knob = knob_of(about, live, about["knobs"][live]["default"]) if live else None
+    circle(about["kernel"], about["score"], knob=knob, key=f"circle-{loss}")
+    st.latex(about["formula"])
+    st.markdown(about["summary"])
+
+
+def knob_of(about: dict, live: str, value: float) -> dict[str, Any]:
+    """What is dragged: its label, range and value."""
+    k = about["knobs"][live]
+    low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
+    label = "τ, temperature" if live == "temperature" else "ε, margin"
+    value = min(high, max(low, float(value)))
+    return {"label": label, "low": low, "high": high, "log": k["log"], "value": value}
 
 
 def choices(run: Run, losses: dict[str, Any]) -> tuple[str, str, str, int]:
@@ -131,13 +166,7 @@ def draw(
     key: tuple, pairing: str, loss: str, about: dict, knobs: dict, live: str | None, view: Any
 ) -> None:
     sprite, across = session.lab_sprite(key)
-    knob = None
-    if live:
-        k = about["knobs"][live]
-        low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
-        label = "τ, temperature" if live == "temperature" else "ε, margin"
-        value = min(high, max(low, float(knobs[live])))
-        knob = {"label": label, "low": low, "high": high, "log": k["log"], "value": value}
+    knob = knob_of(about, live, knobs[live]) if live else None
     others = {k: v for k, v in knobs.items() if k != live}
     chosen = live_view(
         view.scores,

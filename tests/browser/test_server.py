@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -57,20 +56,12 @@ def test_only_the_loopback_is_listened_on(address: tuple[str, int]) -> None:
     for name in ("tcp", "tcp6"):
         table = Path(f"/proc/net/{name}")
         if not table.exists():
-            pytest.skip("this system has no /proc/net")
+            continue
         for line in table.read_text().splitlines()[1:]:
             local, state = line.split()[1], line.split()[3]
             if state == "0A" and int(local.split(":")[1], 16) == address[1]:
                 listening.append(local.split(":")[0])
     assert listening == ["0100007F"]
-
-
-def test_no_other_address_answers(address: tuple[str, int]) -> None:
-    own = socket.gethostbyname(socket.gethostname())
-    if own.startswith("127."):
-        pytest.skip("this computer has no other address")
-    with pytest.raises(OSError, match="refused|unreachable|timed out"):
-        socket.create_connection((own, address[1]), timeout=3)
 
 
 def test_usage_statistics_are_off() -> None:

@@ -1,0 +1,110 @@
+"""The app as a newcomer meets it: look, drag, train, refresh in between, see the map change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = 60_000  # milliseconds that a server on two busy cores may take
+
+
+@pytest.fixture(scope="module")
+def app(serve: Callable[..., str]) -> str:
+    return serve(ROOT / "app.py")
+
+
+def test_explore_shows_a_scored_map_without_another_click(app: str, page: Any) -> None:
+    page.goto(f"{app}/?run=simclr-digits")
+    page.get_by_text("kNN accuracy").first.wait_for(timeout=SLOW)
+    page.locator(".map canvas").first.wait_for(timeout=SLOW)
+    assert "raw pixels" in page.locator("body").inner_text()
+    page.get_by_text(re.compile(r"\d+ points")).first.wait_for(timeout=SLOW)
+
+
+def test_a_lasso_fills_the_gallery_and_lights_neighbours(app: str, page: Any) -> None:
+    page.goto(f"{app}/?run=simclr-digits")
+    canvas = page.locator(".map .stage canvas").first
+    canvas.wait_for(timeout=SLOW)
+    page.get_by_text(re.compile(r"\d+ points")).first.wait_for(timeout=SLOW)
+    page.get_by_role("button", name="box", exact=True).click()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=4)
+    page.mouse.up()
+    page.get_by_text(re.compile(r"of 360 selected")).first.wait_for(timeout=SLOW)
+    page.get_by_text("Nearest to").first.wait_for(timeout=SLOW)
+
+
+def test_dragging_the_temperature_changes_the_softmax_without_the_server(
+    app: str, page: Any
+) -> None:
+    sent: list[str] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))
+    page.goto(f"{app}/loss_lab?run=simclr-digits&loss=nt_xent&size=64")
+    slider = page.locator(".lab input[type=range]").first
+    slider.wait_for(timeout=SLOW)
+    page.get_by_text(re.compile(r"\d of \d+")).first.wait_for(timeout=SLOW)
+    effective = page.locator(".lab .effective").first
+    seen = [effective.inner_text()]
+    box = slider.bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(*middle)
+    page.mouse.down()
+    page.wait_for_timeout(200)
+    sent.clear()
+    page.mouse.move(box["x"] + box["width"] / 5, middle[1], steps=20)
+    page.wait_for_timeout(200)
+    seen.append(effective.inner_text())
+    assert sent == []  # the button is still down: nothing has gone to the server
+    page.mouse.up()
+    assert seen[0] != seen[1]
+    first, second = (float(s.split(" of ")[0]) for s in seen)
+    assert second < first  # a lower τ: fewer negatives matter
+    page.wait_for_url(re.compile("temperature=0"), timeout=SLOW)  # let go: it is in the address
+
+
+def test_train_two_epochs_refresh_in_between_and_see_the_map(app: str, page: Any) -> None:
+    page.goto(f"{app}/train")
+    page.get_by_label("Epochs").wait_for(timeout=SLOW)
+    page.get_by_label("Epochs").fill("2")
+    page.get_by_label("Name").fill("mine")
+    page.get_by_label("Name").press("Tab")
+    page.get_by_role("button", name="Start").click()
+    page.get_by_text("mine").first.wait_for(timeout=SLOW)
+    page.reload()  # the run is in the address, its process goes on
+    page.get_by_text(re.compile(r"done: epoch 2 of 2")).wait_for(timeout=2 * SLOW)
+    page.get_by_text(re.compile("PCA of z after epoch 2")).first.wait_for(timeout=SLOW)
+    shot = page.locator(".map .stage canvas").first.screenshot()
+    slider = page.get_by_role("slider").last
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text(re.compile("PCA of z after epoch 1")).first.wait_for(timeout=SLOW)
+    page.wait_for_timeout(500)
+    assert page.locator(".map .stage canvas").first.screenshot() != shot
+    page.get_by_role("button", name="Explore it").click()
+    page.get_by_role("heading", name="mine").wait_for(timeout=SLOW)
+
+
+def test_a_wrong_setting_says_so_before_any_training(app: str, page: Any) -> None:
+    page.goto(f"{app}/train")
+    page.get_by_label("Name").wait_for(timeout=SLOW)
+    page.get_by_label("Name").fill("../up")
+    page.get_by_label("Name").press("Tab")
+    page.get_by_role("button", name="Start").click()
+    page.get_by_text("a run's name has up to 64 letters").wait_for(timeout=SLOW)
+
+
+@pytest.mark.parametrize("path", ["compare", "samples", "runs", "methods"])
+def test_every_page_opens_by_its_address(app: str, page: Any, path: str) -> None:
+    page.goto(f"{app}/{path}?run=sup_con-digits")
+    page.locator("h1").first.wait_for(timeout=SLOW)
+    page.wait_for_timeout(1500)
+    assert page.locator("[data-testid=stException]").count() == 0
+    assert "Error" not in page.locator("body").inner_text()
