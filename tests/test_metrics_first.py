@@ -47,7 +47,7 @@ def test_knn_survives_small_temperatures_and_counts_only_labelled_rows() -> None
     test.labels[:5] = -1
     result = metrics.create("knn", temperature=0.001)(train, test)
     assert result.value == 1
-    assert result.extras == {"k": 20, "temperature": 0.001, "n": 25}
+    assert {"k": 20, "temperature": 0.001, "n": 25}.items() <= result.extras.items()
     assert result.per_sample is not None
     assert np.isnan(result.per_sample[:5]).all()
     with pytest.raises(CannotScore, match="k is 200, but there are only 60"):

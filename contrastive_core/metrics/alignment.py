@@ -14,7 +14,7 @@ from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, mean_interval
 from contrastive_core.neighbours import Graphs, unit_rows
 
-__all__ = ["Alignment"]
+__all__ = ["Alignment", "same_class"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Alignment(Metric):
             )
         if test.labels is None:
             raise CannotScore("Alignment needs augmented views or labels, and there are neither")
-        per_sample, partners = _of_classes(test)
+        per_sample, partners = same_class(test)
         total = partners.sum()
         if not total:
             raise CannotScore("Alignment needs a class with two rows, and there is none")
@@ -58,7 +58,7 @@ def _of_views(views: np.ndarray) -> np.ndarray:
     return np.square(x[:, a] - x[:, b]).sum(2).mean(1)
 
 
-def _of_classes(rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
+def same_class(rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
     """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number (n)."""
     assert rows.labels is not None
     x = unit_rows(rows.features).double().numpy()  # (n, d)

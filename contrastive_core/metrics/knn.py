@@ -8,6 +8,7 @@ is for reading only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, la
 from contrastive_core.neighbours import Graphs, Neighbours
 from contrastive_core.registry import knob
 
-__all__ = ["Knn", "default_k", "vote"]
+__all__ = ["Knn", "confusion", "default_k", "vote"]
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200)
+SHOWN = 100  # classes, above which the record leaves the confusion matrix out
 
 
 def default_k(n_train: int) -> int:
@@ -52,25 +54,47 @@ class Knn(Metric):
         predicted = vote(found.first(k), train.labels, self.temperature)
         right = np.where(truth >= 0, predicted == truth, np.nan)  # (n)
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
-        curve = [j for j in CURVE if j <= found.k]
-        shares = [
-            float(
+        curve = {
+            j: float(
                 (vote(found.first(j), train.labels, self.temperature) == truth)[truth >= 0].mean()
             )
-            for j in curve
-        ]
+            for j in CURVE
+            if j <= found.k
+        }
+        classes = np.union1d(np.unique(train.labels), np.unique(truth[truth >= 0]))
+        table = confusion(truth, predicted, classes)  # (c, c)
+        extras: dict[str, Any] = {"k": k, "temperature": self.temperature, "n": n}
+        extras["curve"] = {str(j): share for j, share in curve.items()}
+        if len(classes) <= SHOWN:
+            extras["per_class"] = _per_class(table, classes, test)
         return MetricResult(
             hits / n,
             per_sample=right,
             interval=wilson(hits, n),
             unit="share",
-            extras={"k": k, "temperature": self.temperature, "n": n},
-            arrays={
-                "predicted": predicted,
-                "curve_k": np.array(curve),
-                "curve": np.array(shares),
-            },
+            extras=extras,
+            arrays={"predicted": predicted, "confusion": table, "confusion_labels": classes},
         )
+
+
+def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Rows of class a (first axis) that were taken for class b (second): (c, c) counts."""
+    rows = truth >= 0
+    cell = np.searchsorted(classes, truth[rows]) * len(classes)
+    cell += np.searchsorted(classes, predicted[rows])
+    return np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)
+
+
+def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[dict[str, Any]]:
+    """Name, share right with its interval, and what each class is taken for: plain values."""
+    found = []
+    for i, label in enumerate(classes):
+        n, right = int(table[i].sum()), int(table[i, i])
+        about: dict[str, Any] = {"class": rows.class_name(int(label)), "n": n}
+        if n:
+            about |= {"value": right / n, "interval": wilson(right, n)}
+        found.append({**about, "taken_for": table[i].tolist()})
+    return found
 
 
 def vote(found: Neighbours, labels: np.ndarray, temperature: float) -> np.ndarray:

@@ -19,6 +19,7 @@ from contrastive_core.neighbours import Graphs, pick_device
 __all__ = ["RankMe", "spectrum"]
 
 BLOCK = 8192
+SHOWN = 128  # singular values kept in the record, the largest being 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,12 @@ class RankMe(Metric):
         return MetricResult(
             float(np.exp(-(share * np.log(share)).sum())),
             unit="dimensions",
-            extras={"width": test.width, "n": len(test), "rank": len(share)},
+            extras={
+                "width": test.width,
+                "n": len(test),
+                "rank": len(share),
+                "spectrum": (values / values[0])[:SHOWN].tolist(),
+            },
             arrays={"spectrum": values},
         )
 

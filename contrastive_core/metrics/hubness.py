@@ -1,0 +1,44 @@
+"""Hubness: do a few rows crowd into everyone's neighbourhood?
+
+Source: Radovanović et al. 2010, JMLR 11, 2487. N_k(x) counts how often x is among the k nearest of
+the other rows; the score is the skewness of N_k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
+from contrastive_core.neighbours import Graphs
+from contrastive_core.registry import knob
+
+__all__ = ["Hubness"]
+
+
+@dataclass(frozen=True)
+class Hubness(Metric):
+    title = "Hubness"
+    reading = (
+        "Skewness of how often a sample is a neighbour of others: near 0 all are chosen alike; "
+        "above about 1 a few hubs are everywhere and many samples are nobody's neighbour."
+    )
+    paper = "https://jmlr.org/papers/v11/radovanovic10a.html"
+    higher_is_better = False
+
+    k: int = knob(10, 1, 1000, "neighbours that are counted")
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        n = len(test)
+        if self.k > n - 1:
+            raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
+        found = graphs.get(test, None, self.k).index  # (n, k)
+        count = np.bincount(found.ravel(), minlength=n).astype(np.float64)  # (n), mean k
+        off = count - count.mean()
+        spread = float(np.sqrt(np.square(off).mean()))
+        skew = float((off**3).mean() / spread**3) if spread > 0 else 0.0
+        never = float((count == 0).mean())
+        extras = {"k": self.k, "n": n, "largest": int(count.max()), "never": never}
+        return MetricResult(skew, per_sample=count, extras=extras)

@@ -1,0 +1,52 @@
+"""Neighbour stability: are a row's neighbours still its neighbours when it is seen anew?
+
+With augmented views at hand: the neighbours of an image's first view among the first views of all
+images against those of its second view among the second views. Without: the neighbours by one
+random half of the columns against those by the other half. Needs no labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, mean_interval
+from contrastive_core.neighbours import Graphs, nearest
+from contrastive_core.registry import knob
+
+__all__ = ["NeighbourStability"]
+
+
+@dataclass(frozen=True)
+class NeighbourStability(Metric):
+    title = "Neighbour stability"
+    reading = (
+        "Mean share of a sample's k nearest that are found again from another view of it (or "
+        "from the other half of the columns); chance is k over the number of samples."
+    )
+
+    k: int = knob(10, 1, 1000, "neighbours that are compared")
+    seed: int = knob(0, 0, 10_000, "seed of the halves, where there are no views")
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        a, b, how = self._two(test)
+        n = len(a)
+        if self.k > n - 1:
+            raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
+        first, second = (nearest(x, None, self.k, device=graphs.device).index for x in (a, b))
+        share = np.array([np.isin(p, q).mean() for p, q in zip(first, second, strict=True)])
+        extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
+        own = share if n == len(test) else None
+        return MetricResult(float(share.mean()), own, mean_interval(share), "share", extras)
+
+    def _two(self, test: EmbeddingSet) -> tuple[np.ndarray, np.ndarray, str]:
+        """Two ways to see the same rows, (n, d) each, and what they are called."""
+        if test.views is not None and test.views.shape[1] > 1:
+            return test.views[:, 0], test.views[:, 1], "augmented views"
+        if test.width < 2:
+            raise CannotScore("Neighbour stability needs two columns or two views")
+        order = np.random.default_rng(self.seed).permutation(test.width)
+        half = test.width // 2
+        return test.features[:, order[:half]], test.features[:, order[half:]], "halves of columns"

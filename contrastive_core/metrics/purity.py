@@ -1,0 +1,50 @@
+"""Purity: the share of a row's nearest rows, itself left out, that are of its class.
+
+Rows without a label are neither asked nor found. The interval takes the rows as independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.metrics._base import (
+    CannotScore,
+    Metric,
+    MetricResult,
+    labels_of,
+    mean_interval,
+)
+from contrastive_core.neighbours import Graphs
+from contrastive_core.registry import knob
+
+__all__ = ["Purity"]
+
+
+@dataclass(frozen=True)
+class Purity(Metric):
+    title = "Neighbourhood purity"
+    reading = (
+        "Mean share of a sample's k nearest that are of its own class; low samples lie between "
+        "classes or carry a wrong label."
+    )
+    needs_labels = True
+
+    k: int = knob(10, 1, 1000, "neighbours that are looked at")
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        labels = labels_of(test, self.title)
+        rows = np.flatnonzero(labels >= 0)
+        known = test if len(rows) == len(test) else test.take(rows)
+        if self.k > len(known) - 1:
+            raise CannotScore(f"k is {self.k}, but a sample has only {len(known) - 1} others")
+        found = graphs.get(known, None, self.k).index  # (m, k)
+        own = labels[rows]
+        share = np.full(len(test), np.nan)
+        share[rows] = (own[found] == own[:, None]).mean(1)
+        value = float(share[rows].mean())
+        chance = float(sum((c / len(own)) ** 2 for c in np.unique(own, return_counts=True)[1]))
+        extras = {"k": self.k, "n": len(rows), "chance": chance}
+        return MetricResult(value, share, mean_interval(share), "share", extras)

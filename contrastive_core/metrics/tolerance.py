@@ -1,0 +1,38 @@
+"""Tolerance: how alike rows of one class are. https://arxiv.org/abs/2012.09740.
+
+The mean cosine of all pairs of different rows of one class, by class sums, O(n·d). It falls as
+uniformity improves: a low temperature pushes apart what is alike in meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
+from contrastive_core.metrics.alignment import same_class
+from contrastive_core.neighbours import Graphs
+
+__all__ = ["Tolerance"]
+
+
+@dataclass(frozen=True)
+class Tolerance(Metric):
+    title = "Tolerance"
+    reading = (
+        "Mean cosine of two samples of one class (−1 to 1): high keeps what is alike together, "
+        "but 1 with a uniformity of 0 is a collapsed embedding."
+    )
+    paper = "https://arxiv.org/abs/2012.09740"
+    needs_labels = True
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        away, partners = same_class(test)  # squared distances on the sphere: 2 − 2·cosine
+        pairs = partners.sum()
+        if not pairs:
+            raise CannotScore("Tolerance needs a class with two rows, and there is none")
+        cosine = 1 - away / 2  # (n)
+        value = float((np.nan_to_num(cosine) * partners).sum() / pairs)
+        return MetricResult(value, cosine, None, "similarity", {"pairs": int(pairs) // 2})
