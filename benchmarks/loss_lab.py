@@ -13,6 +13,7 @@ import argparse
 import itertools
 import json
 import math
+import os
 import statistics
 import tempfile
 from pathlib import Path
@@ -92,6 +93,7 @@ def main() -> None:
                 "name": "loss_lab", "value": worst[256], "unit": "ms", "peer": "plotly heat map",
                 "peer_value": PLOTLY, "ratio": PLOTLY / worst[256], "goal": GOALS[256],
                 "met": met and silent, "p95_by_rows": worst, "messages_during_drag": not silent,
+                "load": os.getloadavg()[0],
             }
         )
     )  # fmt: skip

@@ -2,15 +2,18 @@
 
     python -m benchmarks.scatter [--points 50000]
 
-A frame is taken from the wheel event's own time stamp to the end of the frame that answers it; the
-selection from the key to the gallery drawn, and to the rows' arrival in Python. Goals: 20 ms (95th
-percentile) and 0.4 s.
+A frame is taken from the moment the page hears of the wheel to the end of the frame that answers it
+(`value`), and from the event's own time stamp (`from_stamp_p95_ms`), which adds the browser's wait
+for its next refresh, up to 16.7 ms, and whatever else the machine is busy with. The selection is
+taken from the key to the rows' arrival in Python and their number's arrival on the page. Goals:
+20 ms (95th percentile) and 0.4 s.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -25,17 +28,22 @@ PLOTLY = 3.7  # seconds for a lasso over 50,000 points, the quicker of what was 
 WATCH = """(canvas) => {
   const channel = new MessageChannel();
   window.taken = [];
-  let moved = 0;
-  channel.port1.onmessage = () => { window.taken.push(performance.now() - moved); moved = 0; };
+  let heard = 0, moved = 0;
+  channel.port1.onmessage = () => {
+    const now = performance.now();
+    window.taken.push([now - heard, now - moved]);
+    heard = 0;
+  };
   canvas.addEventListener("wheel", (e) => {
-    if (moved) return;
+    if (heard) return;
+    heard = performance.now();
     moved = e.timeStamp;
     requestAnimationFrame(() => channel.port2.postMessage(0));
   });
 }"""
 
 
-def zoom_frames(page: Any, canvas: Any, moves: int) -> list[float]:
+def zoom_frames(page: Any, canvas: Any, moves: int) -> list[list[float]]:
     box = canvas.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     canvas.evaluate(WATCH)
@@ -71,14 +79,16 @@ def main() -> None:
         page.wait_for_timeout(3000)
         frames = zoom_frames(page, canvas, 120)
         chosen = [select_all(page, canvas, points) for _ in range(7)]
+    heard, stamped = (list(v) for v in zip(*frames, strict=True))
     select = statistics.median(chosen)
     print(
         json.dumps(
             {
-                "name": "scatter", "value": p95(frames), "unit": "ms", "peer": "plotly select (s)",
+                "name": "scatter", "value": p95(heard), "unit": "ms", "peer": "plotly select (s)",
                 "peer_value": PLOTLY, "ratio": PLOTLY / select, "goal": 20.0,
-                "met": p95(frames) <= 20 and max(chosen) <= 0.4, "points": points,
-                "median_ms": statistics.median(frames), "select_s": select,
+                "met": p95(heard) <= 20 and max(chosen) <= 0.4, "points": points,
+                "median_ms": statistics.median(heard), "from_stamp_p95_ms": p95(stamped),
+                "select_s": select, "load": os.getloadavg()[0],
                 "select_range_s": [min(chosen), max(chosen)], "select_goal_s": 0.4,
             }
         )
