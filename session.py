@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,29 @@ def ensure(run: Run, split: str = "test") -> str | None:
 @st.cache_resource(max_entries=6, show_spinner="Reading images…")
 def dataset(name: str, split: str, root: str | None = None) -> data.Dataset:
     return data.load(name, split, root)
+
+
+def images_ready(run: Run, split: str) -> bool:
+    """Whether a split's images can be read at once. If not, a process of its own decodes them, so
+    that the first page waits for nothing and imports nothing."""
+    name, root = str(run.config.get("dataset")), run.config.get("root")
+    if data.is_made(name, split):
+        return True
+    child = _decoding(name, split, root)
+    if child.poll() is None:
+        return False
+    if child.returncode:
+        raise ValueError(child.communicate()[1].strip().rsplit("\n", 1)[-1])
+    return True
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def _decoding(name: str, split: str, root: str | None) -> subprocess.Popen[str]:
+    code = "import sys; from contrastive_core import data; data.load(sys.argv[1], sys.argv[2]"
+    code += ", sys.argv[3] or None)"
+    command = [sys.executable, "-c", code, name, split, root or ""]
+    here = Path(__file__).parent
+    return subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True)
 
 
 def dataset_of(run: Run, split: str) -> data.Dataset:

@@ -18,7 +18,7 @@ import numpy as np
 from contrastive_core import store
 from contrastive_core.registry import UnknownName
 
-__all__ = ["Dataset", "NotDownloaded", "data_home", "dataset_names", "load"]
+__all__ = ["Dataset", "NotDownloaded", "data_home", "dataset_names", "is_made", "load"]
 
 SPLITS = ("train", "test")
 SEED = 0  # of the splits that are ours to make
@@ -94,6 +94,20 @@ def load(
         known = ", ".join(dataset_names())
         raise UnknownName(f"unknown data set {name!r}; known: {known}, folder:PATH")
     return _cached(name, split, key, make)
+
+
+def is_made(name: str, split: str) -> bool:
+    """Whether `load` only has to read what was decoded before."""
+    if name.startswith("folder:"):
+        from contrastive_core import images
+
+        try:
+            key, _ = images.plan(name.removeprefix("folder:"), split)
+        except ValueError:
+            return True  # `load` says what is wrong
+    else:
+        key = f"{name}-{split}-v1"
+    return (data_home() / "data" / key / "about.json").exists()
 
 
 def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Dataset:

@@ -53,6 +53,7 @@ def making_of(run: Run) -> None:
 
 def show(run: Run) -> None:
     headline(run)
+    images = pictures_of(run)
     left, right = st.columns([5, 2], gap="medium")
     with right:
         which = st.segmented_control(
@@ -61,7 +62,6 @@ def show(run: Run) -> None:
         kinds = [k for k in ("umap", "pca") if session.read_map(run, "test", which or "h", k)]
         kind = st.segmented_control("Map", kinds, default=kinds[0], format_func=str.upper)
         rows = session.embedding(run, "test", which or "h")
-        dataset = session.dataset_of(run, "test")
         if rows is None or kind is None:
             st.stop()
         names = ["class", *rows.columns]
@@ -70,12 +70,12 @@ def show(run: Run) -> None:
         quality(found)
     with left:
         colour = rows.labels if colour_by == "class" else rows.columns[colour_by]
-        sprite, across = session.sprite(run, "test")
+        sprite, across = session.sprite(run, "test") if images else (b"", 1)
         picked = scatter(
             found["xy"],
             colour,
             rows.classes if colour_by == "class" else (),
-            content=session.digest(run.name, run.weights_hash(), which, kind),
+            content=session.digest(run.name, run.weights_hash(), which, kind, images),
             ids=rows.ids,
             title=f"{kind.upper()} map of {run.name}, {which}",
             sprite=sprite,
@@ -85,9 +85,31 @@ def show(run: Run) -> None:
             key="explore-map",
         )
         session.select(picked)
-    if picked:
-        selected(run, rows, dataset, picked)
+    if picked and images:
+        selected(run, rows, session.dataset_of(run, "test"), picked)
     more(run, rows)
+
+
+def pictures_of(run: Run) -> bool:
+    """Whether the images behind the points can be shown; until then the page says so."""
+    try:
+        if session.images_ready(run, "test"):
+            return True
+    except ValueError as error:
+        st.warning(f"The images behind the points cannot be shown: {error}")
+        return False
+    decoding_of(run)
+    return False
+
+
+@st.fragment(run_every=1.0)
+def decoding_of(run: Run) -> None:
+    try:
+        if session.images_ready(run, "test"):
+            st.rerun()
+    except ValueError:
+        st.rerun()
+    st.caption("The images behind the points are being made (once)…")
 
 
 def headline(run: Run) -> None:
