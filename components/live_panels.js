@@ -2,6 +2,7 @@
 // knob, and two settings side by side.
 
 const BINS = 60, STEPS = 80;
+const SAME = 1e-6; // differences below this are rounding
 
 /** The forms that a second setting may take on the same scores. */
 const FORMS = {
@@ -225,8 +226,12 @@ function drawTwo(lab, g, width, height) {
   const a = lab.out, b = two.out, count = lab.n * lab.w;
   if (lab.stale || !two.buffer) {
     two.difference ||= new Float32Array(count);
-    for (let k = 0; k < count; k++) two.difference[k] = a.pair[k] - b.pair[k];
-    two.top = largest(two.difference);
+    // SupCon's two forms, for one, weigh every pair alike and still pull differently.
+    for (two.of of ["pair", "grad"]) {
+      for (let k = 0; k < count; k++) two.difference[k] = a[two.of][k] - b[two.of][k];
+      two.top = largest(two.difference);
+      if (two.top > SAME) break;
+    }
     paintDifference(lab, two);
   }
   g.imageSmoothingEnabled = false;
@@ -235,13 +240,19 @@ function drawTwo(lab, g, width, height) {
   lab.note.textContent = `Loss here ${number(a.value)}, in the second setting ${number(b.value)}, difference ${number(a.value - b.value)}. ` +
     `${isHinge(lab) ? "Negatives that push" : "Effective negatives"} (mean) ${mean(a)} and ${mean(b)}. ` +
     `Anchor ${lab.meta.names[lab.anchor]}: ${number(a.loss[lab.anchor])} and ${number(b.loss[lab.anchor])}. ` +
-    (two.top > 1e-7 ? `Orange: pairs that weigh more here, blue: more in the second setting; the largest difference is ${number(two.top)}.` : "Both put the same weight on every pair.");
+    differenceWords(two);
+}
+
+function differenceWords({ top, of }) {
+  if (!(top > SAME)) return "Both put the same weight and the same gradient on every pair.";
+  if (of === "pair") return `Orange: pairs that weigh more here, blue: more in the second setting; the largest difference is ${number(top)}.`;
+  return `Both put the same weight on every pair, but not the same gradient. Blue: pairs that are pulled harder here, orange: harder in the second setting; the largest difference is ${number(top)}.`;
 }
 
 function paintDifference(lab, two) {
   two.image ||= new ImageData(Math.max(1, lab.w), Math.max(1, lab.n));
   two.buffer ||= new OffscreenCanvas(Math.max(1, lab.w), Math.max(1, lab.n));
-  const pixels = new Uint32Array(two.image.data.buffer), bits = new Uint32Array(two.difference.buffer), table = divergingShades(Math.max(two.top, 1e-7));
+  const pixels = new Uint32Array(two.image.data.buffer), bits = new Uint32Array(two.difference.buffer), table = divergingShades(Math.max(two.top, SAME));
   for (let r = 0, p = 0; r < lab.n; r++) for (let c = 0; c < lab.w; c++, p++) pixels[p] = table[bits[lab.rows[r] * lab.w + lab.columns[c]] >>> BITS];
   two.buffer.getContext("2d").putImageData(two.image, 0, 0);
 }

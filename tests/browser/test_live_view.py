@@ -177,10 +177,11 @@ def test_two_settings_differ_as_the_formula_says(page: Any, address: str) -> Non
     visit(page, address)
     page.locator("button[data-key=two]").click()
     page.wait_for_timeout(80)
-    assert "same weight on every pair" in page.locator(".panel .hint").inner_text()
+    assert "the same gradient" in page.locator(".panel .hint").inner_text()
     page.locator(".panel select").select_option("in")
     page.wait_for_timeout(80)
     assert ask(page, "lab.two.out.value <= lab.out.value + 1e-9")  # Jensen
+    assert "but not the same gradient" in page.locator(".panel .hint").inner_text()
     page.locator(".panel input").evaluate(
         "e => { e.value = 200; e.dispatchEvent(new Event('input')); }"
     )

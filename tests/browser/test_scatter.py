@@ -163,3 +163,16 @@ def test_rows_and_colours_in_python() -> None:
     groups, names, palette = _groups(np.array([0.0, np.nan, 1.0, np.inf]), (), 4)
     assert len(names) == len(palette) == 8
     assert groups.max() < 8
+
+
+def test_a_gallery_tells_which_pictures_are_chosen(page: Any, serve: Callable[..., str]) -> None:
+    page.goto(serve(SCRIPT.with_name("gallery_script.py")))
+    pictures = page.locator(".gallery button")
+    pictures.nth(2).wait_for()
+    assert pictures.nth(2).inner_text() == "<b>2</b>"
+    pictures.nth(2).click()
+    page.get_by_text("chosen [1, 2]").wait_for()
+    assert pictures.nth(2).get_attribute("aria-pressed") == "true"
+    pictures.nth(1).focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("chosen [2]").wait_for()

@@ -1,0 +1,10 @@
+"""A page with one gallery, of which the second picture is chosen."""
+
+import numpy as np
+import streamlit as st
+
+from components import gallery
+
+images = np.arange(6, dtype=np.uint8)[:, None, None, None].repeat(4, 2).repeat(4, 3) * 40
+chosen = gallery(images, [f"<b>{i}</b>" for i in range(6)], selected=[1], key="pictures")
+st.text(f"chosen {sorted(chosen)}")
