@@ -42,7 +42,8 @@ class Factors(Metric):
         ]
         if not names:
             raise CannotScore("Factor readout needs data whose factors are known, such as shapes")
-        x, x_test = standardise(train.features, test.features, pick_device(graphs.device))
+        device = pick_device(graphs.device)
+        x, x_test = (v.double() for v in standardise(train.features, test.features, device))
         skill = {k: self._one(k, x, x_test, train.columns[k], test.columns[k]) for k in names}
         found = {k: v for k, v in skill.items() if v is not None}
         if not found:

@@ -1,7 +1,7 @@
 """Linear probe: L2-regularised multinomial logistic regression on frozen features, by L-BFGS.
 
 Minimises Σ cross-entropy + ‖W‖²/(2C), scikit-learn's objective (the bias is free), on features
-standardised by the training rows, in float64. C is chosen on a fifth of the training rows that is
+standardised by the training rows. C is chosen on a fifth of the training rows that is
 held out; each C starts from the weights of the one before. Then all training rows are fitted.
 """
 
@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, labels_of, wilson
+from contrastive_core.metrics._logistic import fit_logistic, gram_of, objective
 from contrastive_core.neighbours import Graphs, pick_device
 from contrastive_core.registry import knob
 
 __all__ = ["LinearProbe", "fit_logistic", "held_out", "objective", "standardise"]
 
 STRENGTHS = tuple(10.0**e for e in range(-5, 3))  # of C, from strong to weak regularisation
+PATIENCE = 3
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,12 @@ class LinearProbe(Metric):
 
 
 def standardise(train: np.ndarray, test: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Both sets in float64 with the training rows' mean 0 and deviation 1 (constant columns: 0)."""
+    """Both sets, float32, with the training rows' mean 0 and deviation 1 (constant columns: 0)."""
     a = torch.from_numpy(train).to(device).double()
     b = torch.from_numpy(test).to(device).double()
     mean, deviation = a.mean(0), a.std(0, correction=0)
     scale = torch.where(deviation > 1e-12 * (1 + mean.abs()), 1 / deviation, 0.0)
-    return (a - mean) * scale, (b - mean) * scale
+    return ((a - mean) * scale).float(), ((b - mean) * scale).float()
 
 
 def held_out(labels: np.ndarray, share: float = 0.2, seed: int = 0) -> np.ndarray:
@@ -81,52 +82,22 @@ def held_out(labels: np.ndarray, share: float = 0.2, seed: int = 0) -> np.ndarra
 
 
 def _choose(x: Tensor, target: Tensor, y: np.ndarray) -> tuple[float, dict[str, float]]:
-    """The C with the best held-out accuracy (ties: the stronger penalty), and all of them."""
+    """The C with the best held-out accuracy (ties: the stronger penalty), and those tried.
+
+    From strong to weak; ends once PATIENCE weaker penalties in a row were no better than the best.
+    """
     out = torch.from_numpy(held_out(y)).to(x.device)
     if not out.any():
         raise CannotScore("every class has one training row, so no strength can be chosen")
-    classes, weight, tried = int(target.max()) + 1, None, {}
+    seen, known, new, truth = x[~out], target[~out], x[out], target[out]
+    classes, weight, gram = int(target.max()) + 1, None, gram_of(seen)
+    tried: dict[str, float] = {}
+    best, worse = "", 0
     for c in STRENGTHS:
-        weight = fit_logistic(x[~out], target[~out], classes, c, weight, tolerance=1e-4)
-        guess = (x[out] @ weight[:-1] + weight[-1]).argmax(1)
-        tried[f"{c:g}"] = float((guess == target[out]).double().mean())
-    best = max(tried, key=lambda k: tried[k])
+        weight = fit_logistic(seen, known, classes, c, weight, 1e-4, gram)
+        guess = (new @ weight[:-1] + weight[-1]).argmax(1)
+        tried[f"{c:g}"] = share = float((guess == truth).double().mean())
+        best, worse = (f"{c:g}", 0) if not best or share > tried[best] else (best, worse + 1)
+        if worse == PATIENCE:
+            break
     return float(best), tried
-
-
-def objective(weight: Tensor, x: Tensor, target: Tensor, c: float) -> Tensor:
-    """C·Σ cross-entropy + ½‖W‖², per row and unit of C: weight (d+1, classes), bias last."""
-    logits = x @ weight[:-1] + weight[-1]
-    penalty = weight[:-1].square().sum() / (2 * c * len(x))
-    return F.cross_entropy(logits, target) + penalty
-
-
-def fit_logistic(
-    x: Tensor,
-    target: Tensor,
-    classes: int,
-    c: float,
-    start: Tensor | None = None,
-    tolerance: float = 1e-6,
-) -> Tensor:
-    """Weights (d+1, classes) that minimise `objective`, to a largest gradient of `tolerance`."""
-    begin = x.new_zeros(x.shape[1] + 1, classes) if start is None else start.detach().clone()
-    weight = begin.requires_grad_()
-    solver = torch.optim.LBFGS(
-        [weight],
-        max_iter=1000,
-        max_eval=2000,
-        tolerance_grad=tolerance,
-        tolerance_change=1e-14,
-        history_size=20,
-        line_search_fn="strong_wolfe",
-    )
-
-    def closure() -> Tensor:
-        solver.zero_grad()
-        loss = objective(weight, x, target, c)
-        loss.backward()
-        return loss
-
-    solver.step(closure)
-    return weight.detach()
