@@ -27,7 +27,7 @@ function build(parent) {
   ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": "groups" });
   ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": "points" });
   ring.groups.onchange = ring.points.onchange = () => restart(ring);
-  ring.note = el("p", { class: "hint", role: "status" });
+  ring.note = el("p", { class: "hint" });
   ring.root = el("div", { class: "lab" },
     el("div", { class: "bar" }, ring.run, button("Step", () => { ring.running = false; advance(ring); tick(ring); }),
       button("Scatter again", () => { ring.seed = (ring.seed || 0) + 1; restart(ring); }),
@@ -73,7 +73,7 @@ function restart(ring) {
   ring.S = new Float32Array(n * n);
   ring.M = new Uint8Array(n * n);
   for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) ring.M[i * n + j] = i === j ? 3 : ring.group[i] === ring.group[j] ? 1 : 2;
-  Object.assign(ring, { n, step: 0, history: [], out: null });
+  Object.assign(ring, { n, step: 0, history: [], out: null, most: 0 });
   tick(ring);
 }
 
@@ -169,9 +169,11 @@ function drawRing(ring) {
   g.stroke();
   g.globalAlpha = 1;
   const top = Math.max(1e-9, ...ring.force.map(Math.abs)), size = ring.n > 80 ? 4 : 6;
+  ring.most = Math.max(ring.most, top);
+  const unit = Math.max(top, 0.05 * ring.most); // at rest, what is left of the forces stays small
   for (let i = 0; i < ring.n; i++) {
     const a = ring.angles[i], px = x + r * Math.cos(a), py = y - r * Math.sin(a);
-    const length = (-ring.force[i] / top) * r * 0.25; // downhill, along the tangent
+    const length = (-ring.force[i] / unit) * r * 0.25; // downhill, along the tangent
     if (Math.abs(length) > 1) arrow(g, px, py, -Math.sin(a) * length, -Math.cos(a) * length, ink);
     g.fillStyle = rgb(PALETTE[ring.group[i] % PALETTE.length]);
     mark(g, SHAPES[ring.group[i] % SHAPES.length], px, py, size);
