@@ -1,0 +1,99 @@
+"""NT-Xent, forward and backward, beside lightly, pytorch-metric-learning and the bare products.
+
+    python -m benchmarks.losses [--images 256 1024 4096 8192] [--threads 4] [--memory]
+
+Two views, d = 128, float32. The bare products are the four matrix products that forward and
+backward consist of, without symmetry: a floor for what does not use it. Extra memory is the peak
+of resident memory beyond the rows, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from benchmarks._timing import alternate, extra_memory, last_line
+from contrastive_core import losses, pairs
+
+D = 128
+GOALS = {256: 4.0, 1024: 3.0, 4096: 10.0, 8192: 10.0}
+MOST = {"pytorch_metric_learning": 4096, "lightly": 8192}  # beyond: minutes, or no memory
+
+
+def rows(images: int) -> torch.Tensor:
+    return torch.randn(images, 2, D, generator=torch.Generator().manual_seed(0)).requires_grad_()
+
+
+def ours(images: int | None) -> Callable[[], Any]:
+    z, loss = rows(images or 64), losses.create("nt_xent", temperature=0.5)
+    return lambda: torch.autograd.grad(loss(pairs.from_views(z)).value, z)
+
+
+def lightly(images: int | None) -> Callable[[], Any]:
+    from lightly.loss import NTXentLoss
+
+    z, loss = rows(images or 64), NTXentLoss(0.5)
+    return lambda: torch.autograd.grad(loss(z[:, 0], z[:, 1]), z)
+
+
+def pytorch_metric_learning(images: int | None) -> Callable[[], Any]:
+    from pytorch_metric_learning.losses import SupConLoss
+
+    images = images or 64
+    z, loss = rows(images), SupConLoss(temperature=0.5)
+    labels = torch.arange(images).repeat_interleave(2)
+    return lambda: torch.autograd.grad(loss(z.flatten(0, 1), labels), z)
+
+
+def products(images: int | None) -> Callable[[], Any]:
+    z = rows(images or 64).detach().flatten(0, 1)
+
+    def run() -> None:
+        for _ in range(2):
+            s = z @ z.mT
+        _ = s @ z, s.mT @ z
+
+    return run
+
+
+SIDES = (ours, lightly, pytorch_metric_learning, products)
+
+
+def measure(images: int, repeats: int, memory: bool) -> tuple[dict[str, float], dict[str, float]]:
+    """Seconds, and extra megabytes, of each side."""
+    sides = [s for s in SIDES if images <= MOST.get(s.__name__, images)]
+    seconds = alternate(repeats, **{s.__name__: s(images) for s in sides})
+    extra = {s.__name__: extra_memory(s, images) for s in sides} if memory else {}
+    return seconds, extra
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--images", type=int, nargs="+", default=[256, 1024, 4096, 8192])
+    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--repeats", type=int, default=7)
+    options.add_argument("--memory", action="store_true")
+    args = options.parse_args()
+    torch.set_num_threads(args.threads)
+    report: Callable[[], None] | None = None
+    print(f"{args.threads} threads; milliseconds (times as long as ours), extra megabytes")
+    for images in args.images:
+        seconds, extra = measure(images, args.repeats, args.memory)
+        mine, line = seconds["ours"], [f"{images:>6}"]
+        for name, taken in seconds.items():
+            more = f", {extra[name]:,.0f} MB" if extra else ""
+            line.append(f"{name} {taken * 1e3:,.1f} ({taken / mine:.1f}×{more})")
+        print("  ".join(line), flush=True)
+        goal, theirs = GOALS.get(images, 0.0), seconds.get("lightly", 0.0)
+        name = f"nt_xent_{images}"
+        report = partial(last_line, name, mine * 1e3, "ms", "lightly", theirs * 1e3, goal)
+    if report:
+        report()
+
+
+if __name__ == "__main__":
+    main()
