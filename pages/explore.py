@@ -155,7 +155,7 @@ def selected(run: Run, rows, dataset, picked: list[int]) -> None:
         told = [f"{rows.class_name(c)} {n}" for c, n in enumerate(counts) if n]
         st.caption(" · ".join(told))
         st.download_button(
-            "Selection as CSV", figures.csv_of(rows, picked), "selection.csv", "text/csv"
+            "Selection as CSV", lambda: figures.csv_of(rows, picked), "selection.csv", "text/csv"
         )
     near, similarity = session.neighbours(rows, i)
     st.caption(f"Nearest to {rows.ids[i]} in the embedding, with cosine similarity:")
@@ -168,12 +168,13 @@ def selected(run: Run, rows, dataset, picked: list[int]) -> None:
 
 def more(run: Run, rows) -> None:
     record = session.scores(run)
-    with st.expander("More scores, and how to read them"):
-        if record:
+    a, b = st.columns([3, 1])
+    if a.toggle("More scores, and how to read them") and record:
+        with st.container(border=True):
             st.dataframe(figures.score_table(record), hide_index=True, width="stretch")
             for score in record["scores"]["h"].values():
                 st.markdown(f"**{score['title']}**: {score['reading']}")
-    st.download_button(
+    b.download_button(
         "Embedding as CSV", lambda: figures.csv_of(rows, range(len(rows))), f"{run.name}.csv"
     )
 

@@ -83,12 +83,13 @@ def test_methods_have_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Where paper, code and notes differ" in text_of(app)
 
 
-def test_the_first_page_needs_no_torch() -> None:
+def test_the_first_page_needs_no_torch_and_no_pandas() -> None:
     script = (
         "import sys; from streamlit.testing.v1 import AppTest\n"
         "app = AppTest.from_file('app.py', default_timeout=60).run()\n"
         "assert not app.exception, app.exception\n"
-        "heavy = {'torch', 'sklearn', 'umap', 'torchvision'} & set(sys.modules)\n"
+        "heavy = {'torch', 'sklearn', 'umap', 'torchvision', 'pandas', 'pyarrow'}\n"
+        "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     done = subprocess.run(
