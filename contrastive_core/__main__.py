@@ -66,8 +66,16 @@ def parser() -> argparse.ArgumentParser:
     _add_split(compare)
     imported = add("import", "import a checkpoint that was trained elsewhere")
     imported.add_argument("file")
-    imported.add_argument("--format", default="auto")
+    imported.add_argument(
+        "--format", choices=("auto",), default="auto", help="told from the file's content"
+    )
+    imported.add_argument("--encoder", help="where it cannot be told: resnet18, timm:NAME, …")
+    imported.add_argument(
+        "--dataset", default="shapes", help="what to judge it on (default: shapes)"
+    )
+    imported.add_argument("--root", metavar="FOLDER", help="where downloaded data sets lie")
     imported.add_argument("--run", help="name of the run to make")
+    imported.add_argument("--dry-run", action="store_true", help="only say what it is")
     sweep = add("sweep", "train every cell of a sweep file")
     sweep.add_argument("file")
     sweep.add_argument("--dry-run", action="store_true", help="show the cells and the time only")

@@ -16,7 +16,12 @@ __all__ = ["ProjectionHead", "SplitBatchNorm", "create_encoder", "encoder_names"
 
 RESNETS = ("resnet18", "resnet34", "resnet50")
 HEADS = ("nonlinear", "linear", "none")
-MEAN, DEVIATION = 0.5, 0.25  # of a usual image; a fixed scale needs no pass over the data
+COLOURS = {  # mean and deviation of the channels; imported encoders keep those they learned with
+    "plain": ((0.5,), (0.25,)),  # of a usual image; a fixed scale needs no pass over the data
+    "none": ((0.0,), (1.0,)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+}
 
 
 def encoder_names() -> list[str]:
@@ -30,15 +35,18 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
     Args:
         name: one of `encoder_names()`, or `timm:NAME`.
         channels: of the images; image_size: their height in pixels.
-        knobs: `width` (a factor, small), `stem` ("small" or "imagenet", ResNets).
+        knobs: `width` (a factor, small), `stem` ("small" or "imagenet", ResNets), and for all:
+            `colours`, one of COLOURS; `pixels`, to which images are brought first (0: as they are).
     Raises: ValueError for an unknown name or knob, or images too small.
     """
+    scale = {"colours": knobs.pop("colours", "plain"), "pixels": int(knobs.pop("pixels", 0))}
+    image_size = scale["pixels"] or image_size
     if name == "small":
-        return _Encoder(*_small(channels, image_size, **_only(knobs, name, "width")))
+        return _Encoder(*_small(channels, image_size, **_only(knobs, name, "width")), **scale)
     if name in RESNETS:
-        return _Encoder(*_resnet(name, channels, image_size, **_only(knobs, name, "stem")))
+        return _Encoder(*_resnet(name, channels, image_size, **_only(knobs, name, "stem")), **scale)
     if name.startswith("timm:"):
-        return _Encoder(*_timm(name.removeprefix("timm:"), channels, **_only(knobs, name)))
+        return _Encoder(*_timm(name.removeprefix("timm:"), channels, **_only(knobs, name)), **scale)
     known = ", ".join(encoder_names())
     raise ValueError(f"unknown encoder {name!r}; known: {known}, timm:NAME")
 
@@ -46,12 +54,26 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
 class _Encoder(nn.Module):
     """A backbone behind the scaling of its input."""
 
-    def __init__(self, body: nn.Module, out_dim: int) -> None:
+    def __init__(
+        self, body: nn.Module, out_dim: int, colours: str = "plain", pixels: int = 0
+    ) -> None:
         super().__init__()
-        self.body, self.out_dim = body, out_dim
+        if colours not in COLOURS:
+            raise ValueError(f"colours must be one of {', '.join(COLOURS)}; got {colours!r}")
+        self.body, self.out_dim, self.colours, self.pixels = body, out_dim, colours, pixels
 
     def forward(self, images: Tensor) -> Tensor:
-        x = (images - MEAN) / DEVIATION
+        if self.pixels and self.pixels != images.shape[-1]:
+            side = (self.pixels, self.pixels)
+            images = nn.functional.interpolate(images, side, mode="bilinear", antialias=True)
+        mean, deviation = COLOURS[self.colours]
+        if len(mean) == 1:
+            x = (images - mean[0]) / deviation[0]
+        else:
+            shape = (-1, 1, 1)
+            x = (images - images.new_tensor(mean).view(shape)) / images.new_tensor(deviation).view(
+                shape
+            )
         return self.body(x.contiguous(memory_format=torch.channels_last))
 
 
@@ -103,7 +125,7 @@ def _timm(name: str, channels: int) -> tuple[nn.Module, int]:
 def _only(knobs: dict[str, Any], name: str, *known: str) -> dict[str, Any]:
     for key in knobs:
         if key not in known:
-            has = ", ".join(known) or "none"
+            has = ", ".join((*known, "colours", "pixels"))
             raise ValueError(f"encoder {name!r} has no setting {key!r}; it has: {has}")
     return knobs
 

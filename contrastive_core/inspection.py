@@ -10,7 +10,15 @@ from typing import Any
 
 from contrastive_core.output import out_path, say
 
-__all__ = ["do_compare", "do_embed", "do_evaluate", "do_present", "do_project", "do_samples"]
+__all__ = [
+    "do_compare",
+    "do_embed",
+    "do_evaluate",
+    "do_import",
+    "do_present",
+    "do_project",
+    "do_samples",
+]
 
 
 def do_embed(args: Namespace) -> None:
@@ -107,6 +115,28 @@ def do_compare(args: Namespace) -> None:
         "procrustes": made.procrustes.tolist(),
     }
     say(args, record, "\n".join(lines))
+
+
+def do_import(args: Namespace) -> None:
+    """Say what a checkpoint from elsewhere is, and make a run of it."""
+    from contrastive_core import foreign, runs
+
+    if args.run:
+        runs.checked_name(args.run)
+    with foreign.opened(args.file, args.encoder) as it:
+        record, run = it.report(), None
+        if not args.dry_run:
+            run = foreign.adopt(it, args.dataset, args.run, args.root)
+    parts = [f"{len(record[k])} {k}" for k in ("missing", "unlike", "unused")]
+    lines = [
+        f"{record['file']}: {record['kind']}, {record['encoder']}",
+        f"{record['matched']} tensors matched, {', '.join(parts)}",
+        *(f"  {k}: {v}" for k in ("missing", "unlike") for v in record[k][:10]),
+        *record["notes"],
+    ]
+    if run:
+        lines.append(f"run {run.name}, to be judged on {args.dataset}")
+    say(args, {**record, "run": run and run.name}, "\n".join(lines))
 
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:

@@ -16,9 +16,9 @@ CORE = ROOT / "contrastive_core"
 ORDER = """
 registry config store types sampling embedding_set readers similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
-neighbours metrics projection runs checkpoints foreign distributed
-state journal monitor prepare reasons train
-embed evaluate present lab compare figures findings samples marks jobs flow catalogue
+neighbours metrics projection runs checkpoints distributed
+state journal monitor prepare foreign reasons train
+embed evaluate present lab compare figures findings sample_losses samples why marks jobs flow catalogue
 sweep integrity output commands inspection __main__
 """.split()
 
