@@ -15,11 +15,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from contrastive_core import runs, store
 from contrastive_core.runs import Run
 
-__all__ = ["log_of", "queue", "resume", "start_next", "start_training", "stop", "working"]
+__all__ = ["ask", "log_of", "queue", "resume", "start_next", "start_training", "stop", "working"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,6 +49,23 @@ def resume(name: str) -> None:
     if run.is_alive() or _starting(name):
         raise ValueError(f"{name} is at work already")
     _spawn(name, ["train", "--resume", "--run", name])
+
+
+def ask(*arguments: str, seconds: float = 300) -> dict[str, Any]:
+    """What the command line answers with `--json`, run to its end in a process of its own.
+
+    Raises: ValueError with the sentence that it ended with.
+    """
+    command = [sys.executable, "-m", "contrastive_core", *arguments, "--json"]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{arguments[0]} took more than {seconds:.0f} s") from None
+    if done.returncode:
+        raise ValueError((done.stderr.strip() or "it ended without a word").splitlines()[-1])
+    return dict(json.loads(done.stdout))
 
 
 def stop(name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ def page() -> None:
     st.title("Runs")
     found = session.all_runs()
     undo()
+    if st.toggle("Import a checkpoint from elsewhere"):
+        elsewhere()
     if not found:
         st.info("No runs yet. The first one takes less than a minute on digits.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
@@ -177,6 +180,37 @@ def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             found[prefix + key] = value
     return found
+
+
+def elsewhere() -> None:
+    """A foreign checkpoint: what it is first, then a run of it. A child process opens it."""
+    given = st.file_uploader(
+        "MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors",
+        ["pt", "pth", "tar", "ckpt", "safetensors"],
+        help="Opened without running anything in it, in a process of its own.",
+    )
+    a, b = st.columns(2)
+    dataset = a.selectbox("To be judged on", ["shapes", "digits", "cifar10", "cifar100", "stl10"])
+    name = b.text_input("Name of the run", placeholder="made from the file's name")
+    if given is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(given.name).name
+        path.write_bytes(given.getbuffer())
+        arguments = ["import", str(path), "--dataset", dataset]
+        arguments += ["--run", name.strip()] if name.strip() else []
+        try:
+            report = jobs.ask(*arguments, "--dry-run")
+            st.text(f"{report['kind']}, {report['encoder']}: {report['matched']} tensors matched")
+            for part in ("missing", "unlike", "unused"):
+                if report[part]:
+                    st.text(f"{len(report[part])} {part}: {', '.join(report[part][:8])}")
+            st.text("\n".join(report["notes"]))
+            if st.button("Import", type="primary"):
+                st.session_state["run"] = jobs.ask(*arguments)["run"]
+                st.switch_page("pages/explore.py")
+        except ValueError as error:
+            st.text(f"Not imported. {error}")
 
 
 def undo() -> None:

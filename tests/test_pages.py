@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import runs
+from contrastive_core import jobs, runs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
@@ -75,6 +75,20 @@ def test_unsafe_names_are_not_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("runs", monkeypatch)
     assert not app.exception
     assert not any("<script>" in str(m.value) and m.allow_html for m in app.markdown)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pth"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(ValueError, match=r"bad\.pth cannot be opened"):
+        jobs.ask("import", str(path), "--dry-run")
+
+
+def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("runs", monkeypatch)
+    app.toggle[0].set_value(True).run()
+    assert not app.exception
+    assert any(s.label == "To be judged on" for s in app.selectbox)
 
 
 def test_methods_have_cards(monkeypatch: pytest.MonkeyPatch) -> None:
