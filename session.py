@@ -120,9 +120,30 @@ def ensure(run: Run, split: str = "test") -> str | None:
             return None
     except ValueError as error:
         return str(error)
-    if not jobs.presenting(run.name, split):
-        jobs.present(run.name, split)
+    if what := jobs.presenting(run.name, split):
+        return what
+    if unprepared(run, split):
+        return "it failed"
+    st.session_state[_asked(run, split)] = True
+    jobs.present(run.name, split)
     return jobs.presenting(run.name, split) or "starting"
+
+
+def _asked(run: Run, split: str) -> str:
+    return f"asked {run.name} {split} {run.weights_hash()}"
+
+
+def unprepared(run: Run, split: str) -> str | None:
+    """Why the process that was asked to prepare a run has ended without doing so."""
+    if not st.session_state.get(_asked(run, split)) or jobs.presenting(run.name, split):
+        return None
+    if present.is_ready(run, split):
+        return None
+    return jobs.log_of(f"present.{run.name}.{split}", 1) or "Its process ended without a word."
+
+
+def prepare_again(run: Run, split: str) -> None:
+    st.session_state.pop(_asked(run, split), None)
 
 
 # --- images ------------------------------------------------------------------------------------
@@ -279,19 +300,3 @@ def sample_table(name: str, weights: str, loss: str, split: str) -> Any:
     from contrastive_core.samples import samples_of_run
 
     return samples_of_run(runs.load(name), loss, split)
-
-
-def arguments_of(run: Run) -> list[str]:
-    """Arguments of `train` that give this run's settings."""
-    config, found = run.config, []
-    for name in ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel"):
-        if config.get(name) is not None:
-            found += [f"--{name}", str(config[name])]
-    groups = {"loss_knobs": "loss", "method_knobs": "method", "encoder_knobs": "encoder"}
-    for field, group in groups.items():
-        for knob, value in (config.get(field) or {}).items():
-            found += ["--set", f"{group}.{knob}={json.dumps(value).strip(chr(34))}"]
-    for name in ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "clip"):
-        if config.get(name) is not None:
-            found += ["--set", f"{name}={config[name]}"]
-    return found

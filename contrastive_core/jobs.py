@@ -20,7 +20,17 @@ from typing import Any
 from contrastive_core import runs, store
 from contrastive_core.runs import Run
 
-__all__ = ["ask", "log_of", "queue", "resume", "start_next", "start_training", "stop", "working"]
+__all__ = [
+    "arguments_of",
+    "ask",
+    "log_of",
+    "queue",
+    "resume",
+    "start_next",
+    "start_training",
+    "stop",
+    "working",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -66,6 +76,22 @@ def ask(*arguments: str, seconds: float = 300) -> dict[str, Any]:
     if done.returncode:
         raise ValueError((done.stderr.strip() or "it ended without a word").splitlines()[-1])
     return dict(json.loads(done.stdout))
+
+
+def arguments_of(run: Run) -> list[str]:
+    """Arguments of `train` that give this run's settings."""
+    config, found = run.config, []
+    for name in ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel"):
+        if config.get(name) is not None:
+            found += [f"--{name}", str(config[name])]
+    groups = {"loss_knobs": "loss", "method_knobs": "method", "encoder_knobs": "encoder"}
+    for field, group in groups.items():
+        for knob, value in (config.get(field) or {}).items():
+            found += ["--set", f"{group}.{knob}={json.dumps(value).strip(chr(34))}"]
+    for name in ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "clip"):
+        if config.get(name) is not None:
+            found += ["--set", f"{name}={config[name]}"]
+    return found
 
 
 def stop(name: str) -> None:

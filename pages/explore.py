@@ -10,6 +10,8 @@ from components import scatter
 from contrastive_core import figures
 from contrastive_core.runs import Run
 
+SPLITS = ("test", "train")
+
 
 def page() -> None:
     run = session.chosen_run()
@@ -27,11 +29,17 @@ def page() -> None:
     if not run.weights.exists():
         waiting(run, status)
         return
-    making = session.ensure(run)
-    if making:
-        making_of(run)
+    if session.ensure(run):
+        making_of(run, "test")
         return
-    show(run)
+    headline(run)
+    split = st.query_params.get("split", "test")
+    split = st.session_state.get("split") or (split if split in SPLITS else "test")
+    st.query_params["split"] = split
+    if session.ensure(run, split):
+        making_of(run, split)
+    else:
+        show(run, split)
 
 
 def waiting(run: Run, status: dict) -> None:
@@ -43,69 +51,77 @@ def waiting(run: Run, status: dict) -> None:
 
 
 @st.fragment(run_every=1.0)
-def making_of(run: Run) -> None:
+def making_of(run: Run, split: str) -> None:
     """Follow the process that embeds, scores and maps the run."""
-    what = session.ensure(run)
+    what = session.ensure(run, split)
     if what is None:
         st.rerun()
+    if why := session.unprepared(run, split):
+        st.text(f"{run.name} could not be prepared. {why}")
+        if st.button("Try again"):
+            session.prepare_again(run, split)
+        return
     st.progress(0.3, text=f"Preparing {run.name} (once): {what}")
 
 
-def show(run: Run) -> None:
-    headline(run)
-    images = pictures_of(run)
+def show(run: Run, split: str) -> None:
+    images = pictures_of(run, split)
     left, right = st.columns([5, 2], gap="medium")
     with right:
+        st.segmented_control("Images", SPLITS, default=split, key="split")
         which = st.segmented_control(
             "Features", ["h", "z"], default="h", key="which", help="h: backbone, z: projection"
         )
-        kinds = [k for k in ("umap", "pca") if session.read_map(run, "test", which or "h", k)]
-        kind = st.segmented_control("Map", kinds, default=kinds[0], format_func=str.upper)
-        rows = session.embedding(run, "test", which or "h")
+        kinds = [k for k in ("umap", "pca") if session.read_map(run, split, which or "h", k)]
+        kind = st.segmented_control(
+            "Map", kinds, default=next(iter(kinds), None), format_func=str.upper
+        )
+        rows = session.embedding(run, split, which or "h")
         if rows is None or kind is None:
             st.stop()
         names = ["class", *rows.columns]
         colour_by = st.selectbox("Colour by", names) if len(names) > 1 else "class"
-        found = session.read_map(run, "test", which or "h", kind)
+        found = session.read_map(run, split, which or "h", kind)
         quality(found)
     with left:
         colour = rows.labels if colour_by == "class" else rows.columns[colour_by]
-        sprite, across = session.sprite(run, "test") if images else (b"", 1)
+        sprite, across = session.sprite(run, split) if images else (b"", 1)
         picked = scatter(
             found["xy"],
             colour,
             rows.classes if colour_by == "class" else (),
-            content=session.digest(run.name, run.weights_hash(), which, kind, images),
+            content=session.digest(run.name, run.weights_hash(), which, kind, images, split),
             ids=rows.ids,
-            title=f"{kind.upper()} map of {run.name}, {which}",
+            title=f"{kind.upper()} map of {run.name}, {which}, {split}",
             sprite=sprite,
             across=across,
-            selection=session.selection(),
-            stamp=run.name,
-            key="explore-map",
+            selection=session.selection() if split == "test" else (),
+            stamp=f"{run.name} {split}",
+            key=f"explore-map-{split}",
         )
-        session.select(picked)
+        if split == "test":
+            session.select(picked)
     if picked and images:
-        selected(run, rows, session.dataset_of(run, "test"), picked)
+        selected(run, rows, session.dataset_of(run, split), picked)
     more(run, rows)
 
 
-def pictures_of(run: Run) -> bool:
+def pictures_of(run: Run, split: str) -> bool:
     """Whether the images behind the points can be shown; until then the page says so."""
     try:
-        if session.images_ready(run, "test"):
+        if session.images_ready(run, split):
             return True
     except ValueError as error:
         st.warning(f"The images behind the points cannot be shown: {error}")
         return False
-    decoding_of(run)
+    decoding_of(run, split)
     return False
 
 
 @st.fragment(run_every=1.0)
-def decoding_of(run: Run) -> None:
+def decoding_of(run: Run, split: str) -> None:
     try:
-        if session.images_ready(run, "test"):
+        if session.images_ready(run, split):
             st.rerun()
     except ValueError:
         st.rerun()

@@ -126,15 +126,13 @@ def act(run: Run, state: str) -> None:
 def clone(run: Run) -> None:
     taken = {r.name for r in session.all_runs()}
     name = next(n for i in range(2, 999) if (n := f"{run.name[:58]}-{i}") not in taken)
-    jobs.start_training(name, session.arguments_of(run))
+    jobs.start_training(name, jobs.arguments_of(run))
     st.session_state["watched"] = name
     st.switch_page("pages/train.py")
 
 
 def command(run: Run) -> str:
-    return "python -m contrastive_core train " + " ".join(
-        map(shlex.quote, session.arguments_of(run))
-    )
+    return "python -m contrastive_core train " + " ".join(map(shlex.quote, jobs.arguments_of(run)))
 
 
 def annotate(run: Run) -> None:

@@ -172,7 +172,7 @@ def after(run: Run, table: Any, rows: np.ndarray, name: str) -> None:
         icon=":material/replay:",
     ):  # fmt: skip
         exclude, relabel, dropped, relabelled = marks.export(run)
-        arguments = session.arguments_of(run)
+        arguments = jobs.arguments_of(run)
         arguments += ["--exclude", str(exclude)] if dropped else []
         arguments += ["--relabel", str(relabel)] if relabelled else []
         taken = {r.name for r in session.all_runs()}

@@ -59,6 +59,19 @@ def test_explore_states_the_scores_beside_references(monkeypatch: pytest.MonkeyP
     assert "random encoder" in text_of(app)
 
 
+def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = runs.create("elsewhere", {"method": "simclr", "dataset": "folder:/nowhere"})
+    run.weights.write_bytes(b"weights")
+    app = opened("explore", monkeypatch, run="elsewhere")
+    monkeypatch.setattr("contrastive_core.jobs.log_of", lambda *a: "there is no folder /nowhere")
+    app.run()
+    assert not app.exception
+    assert any("there is no folder /nowhere" in t.value for t in app.text)
+    assert any(b.label == "Try again" for b in app.button)
+
+
 def test_a_damaged_run_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.create("broken", {"method": "simclr", "dataset": "digits"})
     run.set_status("failed", reason="the disk is full")
