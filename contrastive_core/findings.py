@@ -1,14 +1,20 @@
-"""What may be wrong with samples: mislabelled, false negative, duplicate, outlier, ambiguous.
+"""What may be wrong with samples: mislabelled, false negative, duplicate, outlier, ambiguous, hub.
 
 Every score is higher where the suspicion is stronger:
 
-- mislabelled: mean of two established scores, as ranks: one minus the out-of-fold probability of
-  the given label (self-confidence; Northcutt et al. 2021, arXiv 1911.00068) and the share of the
-  k nearest other rows, weighted as kNN votes, that have another label.
-- false_negative: cosine similarity to the nearest row that a self-supervised loss would push away.
-- duplicate: how much nearer the nearest row is than the k-th: 1 − d₁/d_k, d Euclidean on unit rows.
-- outlier: mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD).
+- mislabelled: 1 − normalised margin (Northcutt et al. 2021, arXiv 1911.00068; 0 to 2). Two voters
+  that have not seen the row's own label, an out-of-fold linear probe and the k nearest other rows,
+  give each class a mean probability; the margin is the label's less the largest other.
+- false_negative: cosine similarity to the nearest row that the loss would push away.
+- duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
+  one: 1 − d₁/d_k, d Euclidean on unit rows.
+- outlier: mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), in the embedding
+  and in raw pixels, each as (x − median)/interquartile range; the larger counts. An encoder maps
+  what it cannot read to one tight spot, so noise is no outlier in its own space: the pixels tell.
 - ambiguous: normalised entropy of the out-of-fold probabilities over classes.
+- hub: how often it is among the k nearest of others, over k (Radovanović et al. 2010, JMLR 11).
+
+Measured by `benchmarks/planted_errors.py`.
 """
 
 from __future__ import annotations
@@ -27,9 +33,10 @@ K = 20
 LISTS = {
     "mislabelled": "Likely mislabelled: neighbours and an out-of-fold probe disagree",
     "false_negative": "Likely false negatives: pushed apart, though they look the same",
-    "duplicate": "Near-duplicates: much nearer to one row than rows here usually are",
+    "duplicate": "Near-duplicates and leaks: much nearer to one row than rows here usually are",
     "outlier": "Outliers: far from everything",
     "ambiguous": "Ambiguous between two classes",
+    "hub": "Hubs: among the nearest of very many",
 }
 
 
@@ -40,70 +47,141 @@ class Findings:
     scores: dict[str, np.ndarray]
     neighbours: Neighbours
     probabilities: np.ndarray | None  # (n, classes), out of fold
-    second: np.ndarray | None  # (n) the class it is most confused with
+    suggested: np.ndarray | None  # (n) the class, other than its own, that both voters prefer
+    twin: np.ndarray  # (n) the nearest row: its number, in the other split if `leaked`
+    leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
 
 
-def find(rows: EmbeddingSet, k: int = K, seed: int = 0) -> Findings:
-    """Scores of all rows. Raises: UnusableEmbedding for fewer than three rows, or NaN."""
+def find(
+    rows: EmbeddingSet,
+    k: int = K,
+    seed: int = 0,
+    other: EmbeddingSet | None = None,
+    pixels: np.ndarray | None = None,
+    supervised: bool = False,
+) -> Findings:
+    """Scores of all rows.
+
+    Args:
+        other: the other split, in the same space: where leaks are looked for.
+        pixels: the images as rows (n, p), for outliers that the encoder does not see.
+        supervised: only rows of another class are negatives.
+    Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
+    """
     k = max(1, min(k, len(rows) - 1))
     graph = nearest(rows.features, None, k)
+    twin, leaked, apart = _twins(rows, other, graph)
     none = np.full(len(rows), np.nan)
+    counts = np.bincount(graph.index.ravel(), minlength=len(rows))
     scores = {
         "mislabelled": none,
-        "false_negative": graph.score[:, 0].astype(np.float64),
-        "duplicate": _alone_with(graph),
-        "outlier": 1 - graph.score.mean(1, dtype=np.float64),
+        "false_negative": _nearest_negative(rows, graph, supervised),
+        "duplicate": apart,
+        "outlier": _outlyingness(graph, pixels, k),
         "ambiguous": none,
+        "hub": counts / k,
     }
-    p = second = None
+    p = suggested = None
     if rows.labels is not None and len(np.unique(rows.labels[rows.labels >= 0])) > 1:
         p = out_of_fold(rows, seed)
-        known = rows.labels >= 0
-        own = np.where(known, p[np.arange(len(rows)), np.maximum(rows.labels, 0)], np.nan)
-        disagree = _disagreement(graph, rows.labels)
-        scores["mislabelled"] = (_rank(1 - own) + _rank(disagree)) / 2
+        both = (p + _votes(graph, rows.labels, p.shape[1])) / 2
+        margin, suggested = _margin(both, rows.labels)
+        scores["mislabelled"] = np.where(rows.labels >= 0, 1 - margin, np.nan)
         entropy = -(p * np.log(np.maximum(p, 1e-12))).sum(1)
-        scores["ambiguous"] = entropy / np.log(p.shape[1])
-        others = p.copy()
-        others[np.arange(len(rows)), np.maximum(rows.labels, 0)] = -1
-        second = others.argmax(1)
-    return Findings(scores, graph, p, second)
+        scores["ambiguous"] = np.where(rows.labels >= 0, entropy / np.log(p.shape[1]), np.nan)
+    return Findings(scores, graph, p, suggested, twin, leaked)
 
 
-def out_of_fold(rows: EmbeddingSet, seed: int = 0) -> np.ndarray:
-    """Class probabilities (n, classes) of each row by a linear probe that has not seen it."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold
+def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarray:
+    """Class probabilities (n, classes) of each row by a linear probe that has not seen it.
+
+    The probe works on unit rows with strength C = 10. Rows without a label get the mean of all.
+    """
+    import torch
+
+    from contrastive_core.metrics.linear_probe import fit_logistic
+    from contrastive_core.neighbours import unit_rows
 
     assert rows.labels is not None
-    x = rows.features / np.maximum(np.linalg.norm(rows.features, axis=1, keepdims=True), 1e-12)
     known = np.flatnonzero(rows.labels >= 0)
-    classes = int(rows.labels.max()) + 1
-    p = np.zeros((len(rows), classes))
-    least = np.unique(rows.labels[known], return_counts=True)[1].min()
-    folds = StratifiedKFold(max(2, min(FOLDS, int(least))), shuffle=True, random_state=seed)
-    for train, test in folds.split(x[known], rows.labels[known]):
-        model = LogisticRegression(C=10.0, max_iter=300)
-        model.fit(x[known[train]], rows.labels[known[train]])
-        p[np.ix_(known[test], model.classes_)] = model.predict_proba(x[known[test]])
-    return p
+    classes, y = np.unique(rows.labels[known], return_inverse=True)
+    x, target = unit_rows(rows.features[known]).double(), torch.from_numpy(y)
+    fold, p = _folds(y, seed), np.zeros((len(known), len(classes)))
+    for f in np.unique(fold):
+        train, test = (torch.from_numpy(np.flatnonzero(m)) for m in (fold != f, fold == f))
+        w = fit_logistic(x[train], target[train], len(classes), c, tolerance=1e-5)
+        p[test] = (x[test] @ w[:-1] + w[-1]).softmax(1).numpy()
+    full = np.zeros((len(rows), int(rows.labels.max()) + 1))
+    full[:, classes] = p.mean(0)
+    full[np.ix_(known, classes)] = p
+    return full
 
 
-def _alone_with(graph: Neighbours) -> np.ndarray:
-    """1 − d₁/d_k on unit rows (n): near 1 where one row is far nearer than the others."""
-    d = np.sqrt(np.maximum(2 - 2 * graph.score.astype(np.float64), 0))  # (n, k)
-    return np.asarray(1 - d[:, 0] / np.maximum(d[:, -1], 1e-12))
+def _folds(y: np.ndarray, seed: int) -> np.ndarray:
+    """A fold for each row (n), every class spread evenly over all."""
+    rng, fold = np.random.default_rng(seed), np.empty(len(y), np.int64)
+    start = 0
+    for label in np.unique(y):
+        at = rng.permutation(np.flatnonzero(y == label))
+        fold[at] = (start + np.arange(len(at))) % FOLDS
+        start += len(at)
+    return fold
 
 
-def _disagreement(graph: Neighbours, labels: np.ndarray) -> np.ndarray:
-    """Share of the neighbours' vote (weights e^{s/0.07}) for another label than the own (n)."""
+def _twins(
+    rows: EmbeddingSet, other: EmbeddingSet | None, graph: Neighbours
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The nearest row of both splits, whether it is of the other, and 1 − d₁/d_k; (n) each."""
+    twin, score = graph.index[:, 0].copy(), graph.score[:, 0].copy()
+    leaked = np.zeros(len(rows), bool)
+    if other is not None:
+        across = nearest(rows.features, other.features, 1)
+        leaked = across.score[:, 0] > score
+        twin[leaked], score[leaked] = across.index[leaked, 0], across.score[leaked, 0]
+    d_1, d_k = _distance(score), _distance(graph.score[:, -1])
+    return twin, leaked, 1 - d_1 / np.maximum(d_k, 1e-12)
+
+
+def _nearest_negative(rows: EmbeddingSet, graph: Neighbours, supervised: bool) -> np.ndarray:
+    """Similarity (n) of the nearest negative; with classes, of those among the k nearest."""
+    score = graph.score.astype(np.float64)
+    if not supervised or rows.labels is None:
+        return np.asarray(score[:, 0])
+    negative = rows.labels[graph.index] != rows.labels[:, None]  # (n, k)
+    return np.asarray(np.where(negative.any(1), np.where(negative, score, -2).max(1), -1.0))
+
+
+def _outlyingness(graph: Neighbours, pixels: np.ndarray | None, k: int) -> np.ndarray:
+    """The larger of the standardised mean distances, in the embedding and in pixels (n)."""
+    found = _standard(1 - graph.score.mean(1, dtype=np.float64))
+    if pixels is None:
+        return found
+    near = nearest(pixels, None, k, "euclidean").score.mean(1, dtype=np.float64)
+    return np.maximum(found, _standard(near))
+
+
+def _standard(x: np.ndarray) -> np.ndarray:
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+    return np.asarray((x - middle) / max(high - low, 1e-12))
+
+
+def _distance(similarity: np.ndarray) -> np.ndarray:
+    """Euclidean distance of unit rows from their cosine."""
+    return np.sqrt(np.maximum(2 - 2 * similarity.astype(np.float64), 0))
+
+
+def _votes(graph: Neighbours, labels: np.ndarray, classes: int) -> np.ndarray:
+    """What the neighbours say (n, classes): votes of weight e^{s/0.07}, as in kNN, summing to 1."""
     weight = np.exp((graph.score - graph.score[:, :1]) / 0.07)  # (n, k)
-    other = labels[graph.index] != labels[:, None]
-    return np.asarray((weight * other).sum(1) / weight.sum(1))
+    near = labels[graph.index]
+    votes = np.stack([(weight * (near == c)).sum(1) for c in range(classes)], 1)
+    return np.asarray(votes / np.maximum(votes.sum(1, keepdims=True), 1e-12))
 
 
-def _rank(x: np.ndarray) -> np.ndarray:
-    """Ranks scaled to 0..1, ties shared; NaN stays."""
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(x, nan_policy="omit") / max(1, np.isfinite(x).sum()))
+def _margin(p: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Probability of the own label less the largest other, and which that is; (n) each."""
+    every, own = np.arange(len(p)), np.maximum(labels, 0)
+    others = p.copy()
+    others[every, own] = -1
+    second = others.argmax(1)
+    return p[every, own] - others[every, second], second

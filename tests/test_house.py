@@ -18,8 +18,8 @@ registry config store types sampling embedding_set readers similarity lanes tile
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection runs checkpoints distributed
 state journal monitor prepare foreign reasons train
-embed evaluate present lab compare figures findings sample_losses samples why marks jobs flow catalogue
-sweep integrity output commands inspection __main__
+embed evaluate present lab compare figures findings sample_losses samples why marks jobs flow
+catalogue sweep integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """

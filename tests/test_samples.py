@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from contrastive_core import findings, losses, marks, pairs, runs, samples
+from contrastive_core import findings, losses, marks, pairs, runs, sample_losses, samples, why
 from contrastive_core.embedding_set import EmbeddingSet
 
 
@@ -34,8 +34,8 @@ def test_flipped_labels_are_found() -> None:
     labels[flipped] = (labels[flipped] + 1) % 3
     found = findings.find(EmbeddingSet(rows.features, labels, classes=rows.classes))
     assert precision(found.scores["mislabelled"], flipped) > 0.95
-    assert found.second is not None
-    assert (found.second[flipped] == rows.labels[flipped]).mean() > 0.9
+    assert found.suggested is not None
+    assert (found.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
 
 
 def test_duplicates_and_outliers_are_found() -> None:
@@ -115,3 +115,128 @@ def test_marks_are_kept_and_undone() -> None:
         marks.add(run, "a/3", "relabel")
     with pytest.raises(ValueError, match="a mark is one of"):
         marks.add(run, "a/3", "burn")
+
+
+def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None:
+    rows, rng = blobs(), np.random.default_rng(3)
+    pixels = (rows.features @ rng.normal(size=(8, 40))).astype(np.float32)
+    x, noise = rows.features.copy(), np.arange(25)
+    x[noise] = 4 + 0.01 * rng.normal(size=(25, 8))
+    pixels[noise] = 20 * rng.normal(size=(25, 40))
+    planted = EmbeddingSet(x, rows.labels)
+    assert precision(findings.find(planted).scores["outlier"], noise) < 0.5
+    assert precision(findings.find(planted, pixels=pixels).scores["outlier"], noise) > 0.99
+
+
+def test_a_leak_names_its_twin_in_the_other_split() -> None:
+    train, test = blobs(120, 0), blobs(60, 1)
+    x = train.features.copy()
+    x[[7, 8]] = test.features[[40, 50]]
+    test = EmbeddingSet(test.features, test.labels, tuple(f"test/{i}" for i in range(60)))
+    table = samples.table_of(EmbeddingSet(x, train.labels), "sup_con", other=test)
+    assert set(np.argsort(-table.columns["duplicate"])[:2]) == {7, 8}
+    assert table.extra["twin"][[7, 8]].tolist() == ["test/40", "test/50"]
+    assert table.extra["leaked"][[7, 8]].all()
+
+
+def test_hubs_are_counted_and_false_negatives_follow_the_pairing() -> None:
+    rows = blobs()
+    found = findings.find(rows)
+    assert found.scores["hub"].mean() == pytest.approx(1)
+    alone, classes = (
+        findings.find(rows, supervised=s).scores["false_negative"] for s in (False, True)
+    )
+    assert (classes <= alone + 1e-6).all()
+    assert (classes < alone - 1e-3).mean() > 0.9  # nearest rows are of the own class
+
+
+def test_rows_without_a_label_are_in_no_list_of_labels() -> None:
+    rows = blobs()
+    labels = rows.labels.copy()
+    labels[:5] = -1
+    found = findings.find(EmbeddingSet(rows.features, labels))
+    assert np.isnan(found.scores["mislabelled"][:5]).all()
+    assert np.isfinite(found.scores["mislabelled"][5:]).all()
+    assert found.probabilities is not None
+    np.testing.assert_allclose(found.probabilities.sum(1), 1, atol=1e-6)
+
+
+def test_the_variance_of_losses_is_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    sample, draw = 2.0 * rng.normal(size=(20_000, 1)), rng.normal(size=(20_000, 3))
+    found = sample_losses.split_variance(sample + draw)
+    assert found["augmentation"] == pytest.approx(1, rel=0.05)
+    assert found["sample"] == pytest.approx(4, rel=0.05)
+    assert found["share"] == pytest.approx(0.2, rel=0.05)
+    with pytest.raises(ValueError, match="two draws"):
+        sample_losses.split_variance(draw[:, :1])
+
+
+def test_progress_is_told_and_can_stop() -> None:
+    told: list[float] = []
+    samples.table_of(blobs(), "sup_con", tell=told.append)
+    assert told[-1] == 1
+    assert told == sorted(told)
+
+    def stop(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        samples.table_of(blobs(), "sup_con", tell=stop)
+
+
+def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = blobs(500)
+    exact, _ = samples.per_sample(rows, "nt_xent")
+    monkeypatch.setattr(sample_losses, "CHUNK", 128)
+    told: list[float] = []
+    chunked, _ = samples.per_sample(rows, "nt_xent", tell=told.append)
+    np.testing.assert_allclose(chunked, exact, rtol=1e-5)
+    assert len(told) == 5
+
+
+def test_why_adds_up_and_names_the_hardest() -> None:
+    rows = blobs(90)
+    knobs = {"temperature": 0.2}
+    value, _ = samples.per_sample(rows, "sup_con", knobs)
+    made = why.why(rows, 4, "sup_con", knobs, most=90)
+    assert made.loss == pytest.approx(value[4], rel=1e-5)
+    shares = [p.share for p in made.hardest_negatives + made.weakest_positives]
+    assert sum(shares) == pytest.approx(1)
+    unit = rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True)
+    s, other = unit @ unit[4], rows.labels != rows.labels[4]
+    assert made.hardest_negatives[0].id == rows.ids[np.flatnonzero(other)[s[other].argmax()]]
+    own = (rows.labels == rows.labels[4]) & (np.arange(90) != 4)
+    assert made.weakest_positives[0].id == rows.ids[np.flatnonzero(own)[s[own].argmin()]]
+    assert made.margin == pytest.approx(s[own].max() - s[other].max(), abs=1e-5)
+    assert made.neighbours[0].score == pytest.approx(np.delete(s, 4).max(), abs=1e-5)
+    with pytest.raises(IndexError, match="no row 90"):
+        why.why(rows, 90, "sup_con")
+
+
+@pytest.mark.parametrize("loss", ["triplet", "pair_contrastive", "nt_xent"])
+def test_why_of_views_and_distances(loss: str) -> None:
+    views = np.random.default_rng(0).normal(size=(20, 2, 6)).astype(np.float32)
+    rows = EmbeddingSet(views[:, 0])
+    made = why.why(rows, 3, loss, views=views)
+    assert [p.id for p in made.weakest_positives] == ["3"]
+    nearest = [p.score for p in made.hardest_negatives]
+    assert nearest == sorted(nearest, reverse=made.score_kind == "dot")
+
+
+def test_ranks_move_with_the_temperature() -> None:
+    found = why.ranks_over(blobs(), "sup_con", "temperature", [0.05, 0.2, 1.0])
+    assert found.shape == (3, 300)
+    assert all(sorted(r) == list(range(1, 301)) for r in found.tolist())
+    assert (found[0] != found[2]).any()
+
+
+def test_loss_over_snapshots() -> None:
+    run, rows = runs.create("seen", {"method": "sup_con", "loss": "sup_con"}), blobs()
+    for epoch, noise in ((1, 3.0), (2, 0.0)):
+        z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
+        run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
+    epochs, found = samples.loss_over_snapshots(run)
+    assert epochs == [1, 2]
+    assert found.shape == (2, 300)
+    assert found[1].mean() < found[0].mean()
