@@ -1,0 +1,98 @@
+"""The linear probe's fit to the same objective as scikit-learn's L-BFGS.
+
+    python -m benchmarks.probe [--rows 50000] [--width 512] [--threads 4] [--repeats 7]
+
+Two sets of features: independent columns, and columns that go together as learned ones do (their
+deviations span four powers of ten before each is brought to deviation 1, mixed by a rotation).
+float32 on both sides, C = 1. Timed to the first fit whose objective is at most 1e-5 (relative)
+above the lowest known: both sides use the loosest tolerance that reaches it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks._timing import alternate, last_line
+from contrastive_core.metrics._logistic import fit_logistic, objective
+
+CLASSES, C, CLOSE = 10, 1.0, 1e-5
+TOLERANCES = tuple(10.0**-e for e in np.arange(2, 7, 0.5))
+
+
+def some(n: int, d: int, learned: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Features (n, d) float32, of mean 0 and deviation 1 per column, and noisy classes (n)."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(n, d))
+    logits = x[:, : min(d, 64)] @ draw.normal(size=(min(d, 64), CLASSES)) / 4
+    if learned:
+        turn, _ = np.linalg.qr(draw.normal(size=(d, d)))
+        x = (x * np.logspace(0, -4, d)) @ turn
+    labels = (logits + draw.gumbel(size=logits.shape)).argmax(1)
+    return ((x - x.mean(0)) / x.std(0)).astype(np.float32), labels
+
+
+def fits(x: np.ndarray, y: np.ndarray) -> dict[str, Callable[[float], torch.Tensor]]:
+    """Each side: weights (d+1, classes) at a tolerance."""
+    from sklearn.linear_model import LogisticRegression
+
+    tx, ty = torch.from_numpy(x), torch.from_numpy(y)
+
+    def peer(tolerance: float) -> torch.Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = LogisticRegression(C=C, tol=tolerance, max_iter=2000).fit(x, y)
+        return torch.from_numpy(np.vstack([model.coef_.T, model.intercept_]))
+
+    return {"ours": lambda t: fit_logistic(tx, ty, CLASSES, C, None, t), "scikit-learn": peer}
+
+
+def loosest(
+    fit: Callable[[float], torch.Tensor], cost: Callable[[Any], float], best: float
+) -> float:
+    """The largest tolerance that comes close enough to the lowest objective."""
+    for tolerance in TOLERANCES:
+        if cost(fit(tolerance)) <= best * (1 + CLOSE):
+            return tolerance
+    raise SystemExit("no tolerance reaches the same objective")
+
+
+def measure(n: int, d: int, learned: bool, repeats: int) -> dict[str, float]:
+    """Median seconds of both sides to the same objective."""
+    x, y = some(n, d, learned)
+    sides, exact = fits(x, y), torch.from_numpy(x).double()
+
+    def cost(weight: torch.Tensor) -> float:
+        return float(objective(weight.double(), exact, torch.from_numpy(y), C))
+
+    best = min(cost(fit(1e-7)) for fit in sides.values())
+    at = {k: loosest(fit, cost, best) for k, fit in sides.items()}
+    print(f"objective {best:.7f}; tolerances {at}")
+    return alternate(repeats, **{k: lambda k=k: sides[k](at[k]) for k in sides})  # type: ignore[misc]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rows", type=int, default=50_000)
+    options.add_argument("--width", type=int, default=512)
+    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--repeats", type=int, default=7)
+    args = options.parse_args()
+    torch.set_num_threads(args.threads)
+    worst: tuple[float, float, float] = (np.inf, 0, 0)
+    for learned in (False, True):
+        found = measure(args.rows, args.width, learned, args.repeats)
+        a, b = found["ours"], found["scikit-learn"]
+        kind = "columns that go together" if learned else "independent columns"
+        print(f"{kind}: {a:.2f} s, scikit-learn {b:.2f} s: {b / a:.1f}×")
+        worst = min(worst, (b / a, a, b))
+    last_line("probe", worst[1], "s", "scikit-learn", worst[2], 6.0)
+
+
+if __name__ == "__main__":
+    main()
