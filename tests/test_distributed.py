@@ -209,6 +209,8 @@ def every_method(world: World) -> dict:
         method.views = lambda batch, count, _: torch.stack(
             [to_float(batch.images).double() * (1 - 0.1 * i) for i in range(count)], dim=1
         )
+        if name == "cpc":
+            method.patches = lambda batch, _, m=method: m.cut(to_float(batch.images).double())
         distributed.synchronise_norms(method)
         method.gather = distributed.gather
         cls = methods.get(name)
