@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-__all__ = ["lanes", "run_rounds", "scratch"]
+__all__ = ["lanes", "run_rounds", "scratch", "watched"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _local = threading.local()
@@ -29,19 +30,32 @@ def lanes(like: Tensor) -> int:
     return torch.get_num_threads() if like.device.type == "cpu" else 1
 
 
+@contextmanager
+def watched(tell: Callable[[float], None]) -> Iterator[None]:
+    """Inside, this thread's `run_rounds` tells the share done after every round; what `tell`
+    raises stops the work."""
+    before, _local.tell = getattr(_local, "tell", None), tell
+    try:
+        yield
+    finally:
+        _local.tell = before
+
+
 def run_rounds(
-    rounds: Iterable[Round], task: Callable[[int, int], None], like: Tensor, alone: bool = False
+    rounds: Sequence[Round], task: Callable[[int, int], None], like: Tensor, alone: bool = False
 ) -> None:
     """Run `task(i, j)` for all pairs; those of one round side by side, the rounds in turn.
 
     With one lane, or `alone` (one task, its operations threaded inside), in this thread.
     """
-    number = 1 if alone else lanes(like)
+    number, tell = 1 if alone else lanes(like), getattr(_local, "tell", None)
     with torch.no_grad():
         if number == 1:
-            for one in rounds:
+            for done, one in enumerate(rounds, 1):
                 for i, j in one:
                     task(i, j)
+                if tell:
+                    tell(done / len(rounds))
             return
     pool = _pool(number)
 
@@ -50,11 +64,13 @@ def run_rounds(
             for i, j in jobs:
                 task(i, j)
 
-    for one in rounds:
+    for done, one in enumerate(rounds, 1):
         parts = [one[k::number] for k in range(min(number, len(one)))]
         waiting = [pool.submit(share, part) for part in parts]
         for part in waiting:
             part.result()
+        if tell:
+            tell(done / len(rounds))
 
 
 def scratch(rows: int, cols: int, like: Tensor) -> Tensor:
