@@ -33,27 +33,33 @@ def per_sample(
     Args:
         views: (n, v, d) embeddings of augmented views, for self-supervised pairs; without them
             rows are paired by label.
-        tell: called with the share done; what it raises stops the work. Without it the engine
-            sees all anchors at once, and needs each product only once.
+        tell: called with the share done; what it raises stops the work.
     Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
     """
     import torch
 
     from contrastive_core import losses
+    from contrastive_core.lanes import watched
 
     made, whole = losses.create(loss, **(knobs or {})), pairs_of(rows, views)
+    in_rounds = made.family == "softmax" and whole.by_id  # the engine sees all anchors at once
     with torch.no_grad():
-        if tell is None or len(whole) <= CHUNK:
-            out = made(whole)
-            value, weight = out.per_anchor, out.weight
-        else:
+        if tell and not in_rounds and len(whole) > CHUNK:
             value, weight = _in_chunks(made, whole, tell)
+        else:
+            with watched(tell or _silent):
+                out = made(whole)
+            value, weight = out.per_anchor, out.weight
     if tell:
         tell(1.0)
     value, weight = (x.double().view(len(rows), -1) for x in (value, weight))
     total = weight.sum(1)
     mean = (value * weight).sum(1) / total.clamp_min(1e-30)
     return mean.cpu().numpy(), total.cpu().numpy()
+
+
+def _silent(share: float) -> None:
+    """Nobody asks how far it is."""
 
 
 def pairs_of(rows: EmbeddingSet, views: np.ndarray | None = None) -> Any:

@@ -187,12 +187,27 @@ def test_progress_is_told_and_can_stop() -> None:
 
 def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = blobs(500)
-    exact, _ = samples.per_sample(rows, "nt_xent")
+    exact, _ = samples.per_sample(rows, "triplet")
     monkeypatch.setattr(sample_losses, "CHUNK", 128)
     told: list[float] = []
-    chunked, _ = samples.per_sample(rows, "nt_xent", tell=told.append)
+    chunked, _ = samples.per_sample(rows, "triplet", tell=told.append)
     np.testing.assert_allclose(chunked, exact, rtol=1e-5)
     assert len(told) == 5
+
+
+def test_the_engine_tells_of_its_rounds_and_stops() -> None:
+    views = np.random.default_rng(0).normal(size=(2500, 2, 4)).astype(np.float32)
+    rows, told = EmbeddingSet(views[:, 0]), []
+    samples.per_sample(rows, "nt_xent", views=views, tell=told.append)
+    assert len(told) > 5
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+    def stop(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        samples.per_sample(rows, "nt_xent", views=views, tell=stop)
 
 
 def test_why_adds_up_and_names_the_hardest() -> None:
