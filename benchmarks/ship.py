@@ -15,10 +15,18 @@ import shutil
 from pathlib import Path
 
 from contrastive_core import checkpoints, data, present, runs, store, sweep
+from contrastive_core.embed import embed_run
 from contrastive_core.evaluate import evaluate
 from contrastive_core.runs import Run
 
 WHOLE = ("simclr-digits", "sup_con-digits", "simclr-shapes")
+SCORES = (
+    "knn",
+    "linear_probe",
+    "alignment",
+    "uniformity",
+    "rankme",
+)  # quick ones; others on demand
 LIMIT = 10 << 20  # bytes of all shipped runs
 
 
@@ -44,9 +52,10 @@ def _scores_and_maps(run: Run, whole: bool) -> None:
     """Made where shipped runs keep theirs, then moved beside the weights."""
     home = data.data_home() / "embeddings" / run.name
     shutil.rmtree(home, ignore_errors=True)
-    record = evaluate(run)
+    record = evaluate(run, SCORES)
     store.write_json(run.path / "evaluation.json", record)
-    present.make(run)
+    for which in "hz":
+        present._write_map(run, "test", which, "pca", embed_run(run, "test", which))
     key = run.weights_hash()[:16]
     for path in sorted(home.glob(f"*-{key}.npz")):  # maps: split-which-kind-hash
         _copy(path, run.path / "maps" / (path.stem.removesuffix(f"-{key}") + ".npz"))

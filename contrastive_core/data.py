@@ -21,6 +21,7 @@ from contrastive_core.registry import UnknownName
 __all__ = ["Dataset", "NotDownloaded", "data_home", "dataset_names", "is_made", "load"]
 
 SPLITS = ("train", "test")
+CHUNK = 1000  # images written at a time
 SEED = 0  # of the splits that are ours to make
 
 
@@ -78,7 +79,7 @@ def load(
     if name.startswith("folder:"):
         from contrastive_core import images
 
-        key, make = images.plan(name.removeprefix("folder:"), split)
+        key, make = images.plan(name.removeprefix("folder:"), split, data_home() / "data")
     elif name in _MADE:
         key, make = f"{name}-{split}-v1", lambda: _MADE[name](split)
     elif name in _DOWNLOADED:
@@ -102,7 +103,7 @@ def is_made(name: str, split: str) -> bool:
         from contrastive_core import images
 
         try:
-            key, _ = images.plan(name.removeprefix("folder:"), split)
+            key, _ = images.plan(name.removeprefix("folder:"), split, data_home() / "data")
         except ValueError:
             return True  # `load` says what is wrong
     else:
@@ -122,24 +123,25 @@ def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Data
 
 
 def _write(folder: Path, made: Arrays) -> None:
-    import io
-
     images, labels = made["images"], np.asarray(made["labels"], np.int64)
     digest = hashlib.sha256(repr((images.shape, tuple(made["classes"]))).encode())
-    digest.update(np.ascontiguousarray(images).data)
+    with store.writing(folder / "images.npy") as file:  # in parts: they may not fit into memory
+        head = {"descr": "|u1", "fortran_order": False, "shape": images.shape}
+        np.lib.format.write_array_header_1_0(file, head)
+        for start in range(0, len(images), CHUNK):
+            part = np.ascontiguousarray(images[start : start + CHUNK], np.uint8).tobytes()
+            digest.update(part)
+            file.write(part)
+        size = file.tell()
     digest.update(labels.tobytes())
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(images, np.uint8))
-    store.write_bytes(folder / "images.npy", buffer.getbuffer())
     store.write_npz(folder / "labels.npz", labels=labels, **made.get("factors", {}))
-    n = len(labels)
     about = {
         "classes": list(made["classes"]),
         "ids": made.get("ids"),
         "fingerprint": digest.hexdigest(),
         "skipped": made.get("skipped", []),
-        "n": n,
-        "bytes": len(buffer.getbuffer()),
+        "n": len(labels),
+        "bytes": size,
     }
     store.write_json(folder / "about.json", about)  # last: without it nothing is there
 

@@ -9,6 +9,8 @@ and listed with the reason.
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,8 @@ SEED, TEST = 0, 0.2
 Files = list[tuple[str, Path, int]]  # id, path, label
 
 
-def plan(path: str, split: str) -> tuple[str, Callable[[], dict[str, Any]]]:
-    """The cache key of a folder's split, and how to make it.
+def plan(path: str, split: str, scratch: Path) -> tuple[str, Callable[[], dict[str, Any]]]:
+    """The cache key of a folder's split, and how to make it with room in the folder `scratch`.
 
     Raises: ValueError for a path that is no folder, or has no images.
     """
@@ -43,7 +45,7 @@ def plan(path: str, split: str) -> tuple[str, Callable[[], dict[str, Any]]]:
         about = file.stat()
         digest.update(f"{name}\0{about.st_size}\0{about.st_mtime_ns}\0{label}\n".encode())
     key = f"folder-{digest.hexdigest()[:24]}-{split}-v1"
-    return key, lambda: _decode(classes, files)
+    return key, lambda: _decode(classes, files, scratch)
 
 
 def _listing(root: Path, split: str) -> tuple[tuple[str, ...], Files]:
@@ -73,11 +75,15 @@ def _labelled(folder: Path) -> tuple[tuple[str, ...], Files]:
 def _images(folder: Path) -> list[Path]:
     """Images under a folder; links that lead out of it are left alone."""
     inside = folder.resolve()
-    return sorted(
-        p
-        for p in folder.rglob("*")
-        if p.suffix.lower() in ENDINGS and p.is_file() and p.resolve().is_relative_to(inside)
-    )
+    found = []
+    for here, _, names in os.walk(folder):  # does not follow links to folders
+        for name in names:
+            path = Path(here, name)
+            if path.suffix.lower() not in ENDINGS:
+                continue
+            if not path.is_symlink() or (path.is_file() and path.resolve().is_relative_to(inside)):
+                found.append(path)
+    return sorted(found)
 
 
 def _part(files: Files, split: str) -> Files:
@@ -89,7 +95,7 @@ def _part(files: Files, split: str) -> Files:
     return [f for i, f in enumerate(files) if (i in test) == (split == "test")]
 
 
-def _decode(classes: tuple[str, ...], files: Files) -> dict[str, Any]:
+def _decode(classes: tuple[str, ...], files: Files, scratch: Path) -> dict[str, Any]:
     from PIL import Image
 
     Image.MAX_IMAGE_PIXELS = MOST_PIXELS // 2  # Pillow raises at twice this
@@ -104,21 +110,29 @@ def _decode(classes: tuple[str, ...], files: Files) -> dict[str, Any]:
     if sizes:
         side = min(LARGEST, int(np.median(sizes)))
     bad = {name for name, _ in skipped}
-    images, labels, ids = [], [], []
+    images = _room((len(files), 1 if grey else 3, side, side), scratch)
+    labels: list[int] = []
+    ids: list[str] = []
     for name, path, label in files:
         if name in bad:
             continue
         try:
-            images.append(_read(path, side, grey))
+            images[len(ids)] = _read(path, side, grey)
         except Exception as error:
             skipped.append((name, _reason(error)))
             continue
         labels.append(label)
         ids.append(name)
-    if not images:
+    if not ids:
         raise ValueError(f"none of the {len(files)} images can be read; the first: {skipped[0]}")
-    stacked = np.stack(images)
-    return {"images": stacked, "labels": labels, "classes": classes, "ids": ids, "skipped": skipped}
+    found = {"images": images[: len(ids)], "labels": labels, "classes": classes}
+    return {**found, "ids": ids, "skipped": skipped}
+
+
+def _room(shape: tuple[int, ...], scratch: Path) -> np.ndarray:
+    """Room on the disk, since images may not fit into memory; gone with the array."""
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        return np.memmap(file, np.uint8, "w+", shape=shape)
 
 
 def _read(path: Path, side: int, grey: bool) -> np.ndarray:

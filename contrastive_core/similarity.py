@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 __all__ = [
     "cosine",
@@ -25,6 +26,7 @@ __all__ = [
     "normalise",
     "root",
     "squared_distance",
+    "take",
 ]
 
 CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digits
@@ -73,7 +75,12 @@ def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[
     if not len(close):
         return gram
     i, j = close.unbind(1)
-    return gram.index_put((i, j), (a[i] - b[j]).square().sum(-1))
+    return gram.index_put((i, j), (take(a, i) - take(b, j)).square().sum(-1))
+
+
+def take(x: Float[Tensor, "n d"], rows: Int[Tensor, ...]) -> Float[Tensor, "... d"]:
+    """`x[rows]`, whose gradient is summed in one order; that of indexing follows the threads."""
+    return functional.embedding(rows, x)
 
 
 def distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

@@ -50,7 +50,8 @@ class Logits:
         """A number that no |ℓ| exceeds."""
         if not len(a) or not len(c):
             return 0.0
-        x, y = torch.stack([a.norm(dim=1).amax(), c.norm(dim=1).amax()]).tolist()
+        x = float(a.norm(dim=1).amax())
+        y = x if c is a else float(c.norm(dim=1).amax())
         return abs(self.scale) * (x * y if self.score == "dot" else (x + y) ** 2)
 
     def back(self, grad: Tensor, g: Tensor, a: Tensor, c: Tensor) -> None:

@@ -77,6 +77,24 @@ def test_detached_candidates_carry_no_gradient() -> None:
 
 
 @EVERY
+@pytest.mark.parametrize("size", [512, 1400])  # at once, and in blocks or tiles
+def test_gradients_are_the_same_every_time(name: str, chosen: dict[str, Any], size: int) -> None:
+    loss, z = make(name, chosen), rows(n=size, d=16, dtype=torch.float32).requires_grad_()
+    made = pairs.from_labels(z, torch.arange(size) // 4)
+    if not usable(loss, made):
+        made = pairs.from_views(z.view(2, -1, 16).transpose(0, 1))
+    if not usable(loss, made) or (name == "nce" and made.log_z is None):
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        found = [torch.autograd.grad(loss(made).value, z, retain_graph=True)[0] for _ in range(4)]
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(found[0], other) for other in found)
+
+
+@EVERY
 def test_permuting_the_batch_permutes_the_losses(name: str, chosen: dict[str, Any]) -> None:
     loss, z, labels = (
         make(name, chosen),
@@ -104,8 +122,10 @@ def test_rotation_changes_nothing(name: str, chosen: dict[str, Any]) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("temperature", [0.001, 0.01, 1.0, 100.0])
+@pytest.mark.parametrize("temperature", [0.001, 1.0, 100.0])
 def test_finite_on_degenerate_rows(name: str, chosen: dict[str, Any], temperature: float) -> None:
+    if temperature != 1.0 and "temperature" not in losses.knobs(name):
+        return
     loss = make(name, chosen, temperature=temperature)
     z = torch.nn.functional.normalize(rows(dtype=torch.float32), dim=1)
     for case in (z, 0 * z, z[:1].expand(16, -1), torch.cat([z[:8], -z[:8]]), z * 1e-20, z * 1e3):

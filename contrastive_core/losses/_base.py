@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from contrastive_core import similarity
-from contrastive_core.similarity import exactly
+from contrastive_core.similarity import exactly, take
 from contrastive_core.types import Anatomy, LossOutput, Masks, Pairs
 
 __all__ = ["BLOCK", "Loss", "compare", "slice_rows"]
@@ -95,24 +96,23 @@ class Loss(ABC):
 
     def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """`per_anchor` over all anchors, in blocks of rows where the whole would be large."""
+        values, weights = zip(*self.in_blocks(self._block, pairs), strict=True)
+        return torch.cat(values), torch.cat(weights)
+
+    @staticmethod
+    def in_blocks(task: Callable[[Tensor, Tensor, Pairs], Any], pairs: Pairs) -> list[Any]:
+        """`task(anchors, candidates, pairs)` for blocks of anchors, computed again backward."""
         n, each = len(pairs), pairs.width
         if pairs.columns is not None:
             each *= max(1, pairs.anchors.shape[1] // 8)  # (n, k, d) rows are gathered
         size = max(1, BLOCK // each)
         if n <= size:
-            return self._block(pairs.anchors, pairs.candidates, pairs)
-        parts = [
-            checkpoint(
-                self._block,
-                pairs.anchors[i : i + size],
-                pairs.candidates,
-                slice_rows(pairs, slice(i, i + size)),
-                use_reentrant=False,
-            )
-            for i in range(0, n, size)
+            return [task(pairs.anchors, pairs.candidates, pairs)]
+        c, rows = pairs.candidates, [slice(i, i + size) for i in range(0, n, size)]
+        return [
+            checkpoint(task, pairs.anchors[r], c, slice_rows(pairs, r), use_reentrant=False)
+            for r in rows
         ]
-        values, weights = zip(*parts, strict=True)
-        return torch.cat(values), torch.cat(weights)
 
     def _block(self, anchors: Tensor, candidates: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
         pairs = dataclasses.replace(pairs, anchors=anchors, candidates=candidates)
@@ -163,7 +163,7 @@ def compare(pairs: Pairs, score: str) -> Tensor:
     """Scores (n, w) of all anchors with their candidates: dot, distance, squared_distance."""
     if pairs.columns is None:
         return getattr(similarity, score)(pairs.anchors, pairs.candidates)
-    a, c = pairs.anchors[:, None, :], pairs.candidates[pairs.columns]  # (n, 1, d), (n, k, d)
+    a, c = pairs.anchors[:, None, :], take(pairs.candidates, pairs.columns)  # (n, 1, d), (n, k, d)
     if score == "dot":
         return (c @ a.mT).squeeze(-1)
     squared = (a - c).square().sum(-1)  # (n, k)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from contrastive_core import similarity
+from contrastive_core.similarity import take
 from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["count", "mean_of_positives", "over_groups"]
@@ -34,17 +35,22 @@ def count(pairs: Pairs) -> tuple[Tensor, Tensor]:
     return torch.where(in_group, positive, 0), torch.where(in_group, negative, 0)
 
 
-def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
-    """mean over P(i) of scale · a_i·c_p, by the sums of the groups, in O((n + m)·d); (n)."""
-    of_anchor, of_candidate, number = _numbered(pairs)
-    allowed = pairs.as_positive & (pairs.candidate_groups != NO_GROUP)
-    c = torch.where(allowed[:, None], pairs.candidates, 0.0)
-    sums = c.new_zeros(number, c.shape[1]).index_add(0, of_candidate, c)
+def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
+    """mean over P(i) of scale · a_i·c_p, by the sums of the groups, in O((n + m)·d); (n).
+
+    Args: number: |P(i)| (n).
+    """
+    of_anchor, of_candidate, groups = _numbered(pairs)
+    c, allowed = pairs.candidates, pairs.as_positive & (pairs.candidate_groups != NO_GROUP)
+    if not bool(allowed.all()):
+        c = torch.where(allowed[:, None], c, 0.0)
+    sums = c.new_zeros(groups, c.shape[1]).index_add(0, of_candidate, c)
     at, found = _own_candidate(pairs)
-    own = torch.where((found & (of_candidate[at] == of_anchor))[:, None], c[at], 0.0)
-    positives, _ = count(pairs)
-    total = (pairs.anchors * (sums[of_anchor] - own)).sum(1)
-    return torch.where(positives > 0, scale * total / positives.clamp_min(1), 0.0)
+    own = c
+    if not pairs.symmetric:
+        own = torch.where((found & (of_candidate[at] == of_anchor))[:, None], take(c, at), 0.0)
+    total = (pairs.anchors * (take(sums, of_anchor) - own)).sum(1)
+    return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
 
 
 def over_groups(
@@ -99,14 +105,18 @@ def _windows(pairs: Pairs) -> list[tuple[slice, slice]]:
 def _numbered(pairs: Pairs) -> tuple[Tensor, Tensor, int]:
     """Groups as numbers from 0: of anchors (n), of candidates (m), and how many."""
     n, most = len(pairs), 2 * (len(pairs) + pairs.width) + 16
-    groups = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
+    groups = pairs.anchor_groups
+    if pairs.candidate_groups is not groups:
+        groups = torch.cat([groups, pairs.candidate_groups])
     if not len(groups):
         return groups, groups, 0
     low, high = torch.stack(groups.aminmax()).tolist()
     if high - low < most:
-        return pairs.anchor_groups - low, pairs.candidate_groups - low, high - low + 1
-    distinct, number = groups.unique(return_inverse=True)
-    return number[:n], number[n:], len(distinct)
+        distinct, number = high - low + 1, groups - low
+    else:
+        values, number = groups.unique(return_inverse=True)
+        distinct = len(values)
+    return number[:n], number[-pairs.candidate_groups.shape[0] :], distinct
 
 
 def _own_candidate(pairs: Pairs) -> tuple[Tensor, Tensor]:

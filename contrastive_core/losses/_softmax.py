@@ -73,7 +73,9 @@ class SoftmaxLoss(LogitLoss):
         number = count(pairs)[0]
         if self.one_denominator and self.score == "dot":
             lse = tiled.log_sums(pairs, logits, "compared")
-            value = torch.where(number > 0, lse, 0.0) - mean_of_positives(pairs, logits.scale)
+            value = torch.where(number > 0, lse, 0.0) - mean_of_positives(
+                pairs, logits.scale, number
+            )
         else:
             pairs, back = tiled.by_group(pairs)
             negatives = tiled.log_sums(pairs, logits, "negative")

@@ -6,6 +6,8 @@ one. The mean over anchors equals the paper's 1/(2|P|) Σ over unordered positiv
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,9 +15,10 @@ import torch
 from torch import Tensor
 
 from contrastive_core import similarity
+from contrastive_core.losses import _base
 from contrastive_core.losses._base import Loss
 from contrastive_core.registry import knob
-from contrastive_core.similarity import masked_logsumexp
+from contrastive_core.similarity import masked_logsumexp, take
 from contrastive_core.types import Masks, Pairs
 
 __all__ = ["LiftedStructure"]
@@ -46,16 +49,42 @@ class LiftedStructure(Loss):
     )
     normalise: bool = knob(False, help="Compare unit rows.")
 
+    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        if not pairs.by_id or len(pairs) * pairs.width <= _base.BLOCK:
+            return super().over_blocks(pairs)
+        c = pairs.candidates  # every candidate's own row sum first, then the anchors'
+        keys = ("groups", "rows", "views")
+        own = {f"anchor_{k}": getattr(pairs, f"candidate_{k}") for k in keys}
+        ends = torch.cat(self.in_blocks(self._sums, dataclasses.replace(pairs, anchors=c, **own)))
+
+        def block(a: Tensor, c: Tensor, part: Pairs) -> tuple[Tensor, Tensor]:
+            d, masks = similarity.distance(a, c), part.masks()
+            return self._value(d, masks, lambda i, p: _each(ends, p))
+
+        values, weights = zip(*self.in_blocks(block, pairs), strict=True)
+        return torch.cat(values), torch.cat(weights)
+
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        own = self._negatives(scores, masks.negative)
+
+        def of_partner(i: Tensor, p: Tensor) -> Tensor:
+            if pairs.by_id and len(scores) == scores.shape[1] and pairs.symmetric:
+                return _each(own, p)
+            return self._partner_sums(masks, pairs, i, p)
+
+        return self._value(scores, masks, of_partner)
+
+    def _value(
+        self, d: Tensor, masks: Masks, of_partner: Callable[[Tensor, Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
         defined = masks.positive.any(-1) & masks.negative.any(-1)
         i, p = (masks.positive & defined[:, None]).nonzero().unbind(1)  # (pairs)
-        own = self._negatives(scores, masks.negative)[i]
-        other = self._of_partner(masks, pairs, i, p)
+        own, other = _each(self._negatives(d, masks.negative), i), of_partner(i, p)
         both = torch.logaddexp(own, other) if self.form == "smooth" else torch.maximum(own, other)
-        half = (scores[i, p] + both).clamp_min(0).square() / 2
+        half = (d[i, p] + both).clamp_min(0).square() / 2
         number = masks.positive.sum(-1)
-        value = scores.new_zeros(len(scores)).index_add(0, i, half) / number.clamp_min(1)
-        return value, (number * defined).to(scores.dtype)
+        value = d.new_zeros(len(d)).index_add(0, i, half) / number.clamp_min(1)
+        return value, (number * defined).to(d.dtype)
 
     def _negatives(self, d: Tensor, mask: Tensor) -> Tensor:
         """What the negatives of each row amount to: log Σ e^{ε−D}, or max ε−D; (rows)."""
@@ -63,21 +92,16 @@ class LiftedStructure(Loss):
             return masked_logsumexp(self.margin - d, mask)
         return (self.margin - d).masked_fill(~mask, -torch.inf).amax(-1)
 
-    def _of_partner(self, masks: Masks, pairs: Pairs, i: Tensor, p: Tensor) -> Tensor:
-        """The same for each pair's positive p, over the anchor's negatives; (pairs).
+    def _sums(self, a: Tensor, c: Tensor, part: Pairs) -> Tensor:
+        return self._negatives(similarity.distance(a, c), part.masks().negative)
 
-        Anchors of one group share their negatives, so each (group, p) is summed once.
-        """
+    def _partner_sums(self, masks: Masks, pairs: Pairs, i: Tensor, p: Tensor) -> Tensor:
+        """What the anchors' negatives amount to for each pair's positive p; (pairs)."""
         c = pairs.candidates
-        if pairs.by_id:
-            wanted, where = p.unique(return_inverse=True)
-            first = torch.zeros_like(wanted).scatter_(0, where, i)  # an anchor of p's group
-            d = similarity.distance(c[wanted], c)  # (distinct p, m)
-            return self._negatives(d, masks.negative[first])[where]
         if pairs.columns is None:
-            return self._negatives(similarity.distance(c[p], c), masks.negative[i])
-        near = c[pairs.columns[i]]  # (pairs, k, d)
-        partner = c[pairs.columns[i, p]][:, None]  # (pairs, 1, d)
+            return self._negatives(similarity.distance(take(c, p), c), masks.negative[i])
+        near = take(c, pairs.columns[i])  # (pairs, k, d)
+        partner = take(c, pairs.columns[i, p])[:, None]  # (pairs, 1, d)
         d = similarity.root((near - partner).square().sum(-1))
         return self._negatives(d, masks.negative[i])
 
@@ -86,3 +110,7 @@ class LiftedStructure(Loss):
         some = masks.negative.any(-1, keepdim=True)
         filled = (self.margin - scores).masked_fill(~masks.negative, -torch.inf)
         return torch.where(some, torch.where(some, filled, 0.0).softmax(-1), 0.0) * masks.negative
+
+
+def _each(x: Tensor, rows: Tensor) -> Tensor:
+    return take(x[:, None], rows)[:, 0]

@@ -66,28 +66,28 @@ class Triplet(Loss):
         return hinge, defined.long(), (hinge > 0).long()
 
     def _sorted(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
-        d = d.double()  # (n, w)
-        near_first = d.masked_fill(~masks.negative, torch.inf).sort(-1).values
-        finite = torch.where(near_first.isinf(), 0.0, near_first)
-        sums = torch.nn.functional.pad(finite.cumsum(-1), (1, 0))  # (n, w + 1)
+        near_first = d.masked_fill(~masks.negative, torch.inf).sort(-1).values.double()  # (n, w)
+        sums = torch.where(near_first.isinf(), 0.0, near_first).cumsum(-1)
+        sums = torch.nn.functional.pad(sums, (1, 0))  # (n, w + 1)
         found = near_first.detach().contiguous()
-        reach = d + self.margin  # (n, w): negatives nearer than this are active
+        where, real = _listed(masks.positive)
+        p = d.gather(-1, where).double()  # (n, k) distances of positives
+        reach = p + self.margin  # negatives nearer than this are active
         if self.mining == "all":
-            upto = torch.searchsorted(found, reach.detach())  # (n, w) active negatives
+            upto = torch.searchsorted(found, reach.detach())  # (n, k) active negatives
             hinges = upto * reach - sums.gather(-1, upto)
             each = masks.negative.sum(-1, keepdim=True).expand_as(upto)
         else:  # the nearest negative beyond the positive, shared among ties
-            low = torch.searchsorted(found, d.detach(), right=True)
+            low = torch.searchsorted(found, p.detach(), right=True)
             last = found.shape[-1] - 1
             value = found.gather(-1, low.clamp_max(last))
             high = torch.searchsorted(found, value, right=True)
             counted = (low <= last) & (value < reach.detach())
-            number = (high - low).clamp_min(1)
-            mean = (sums.gather(-1, high) - sums.gather(-1, low.clamp_max(last))) / number
+            mean = (sums.gather(-1, high) - sums.gather(-1, low)) / (high - low).clamp_min(1)
             hinges = torch.where(counted, reach - mean, 0.0)
             upto = each = counted.long()
-        hinges = torch.where(masks.positive, hinges, 0.0)
-        number, active = (torch.where(masks.positive, c, 0).sum(-1) for c in (each, upto))
+        hinges = torch.where(real, hinges, 0.0)
+        number, active = (torch.where(real, c, 0).sum(-1) for c in (each, upto))
         return hinges.sum(-1), number, active
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
@@ -107,3 +107,14 @@ class Triplet(Loss):
     def kernel(self) -> dict[str, Any]:
         common = {"family": "hinge", "knob": "margin", "margin": self.margin, "form": "triplet"}
         return {**common, "mining": self.mining, "average": self.average}
+
+
+def _listed(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns of each row's true entries, padded to the fullest row, and which are real."""
+    i, j = mask.nonzero().unbind(1)
+    number = mask.sum(-1)
+    most = int(number.max()) if len(number) else 0
+    rank = torch.arange(len(i), device=mask.device) - (number.cumsum(0) - number)[i]
+    where = torch.zeros(len(mask), most, dtype=torch.long, device=mask.device)
+    where[i, rank] = j
+    return where, torch.arange(most, device=mask.device) < number[:, None]
