@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core import store
 from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
+from contrastive_core.sharded import HERE, Rows
 
 __all__ = ["Graphs", "Neighbours", "nearest", "pick_device", "unit_rows"]
 
 QUERIES = 1024  # rows per block: with 8,192 columns 32 MiB of float32 at a time
 BASE = 8192
+KEPT = 30  # neighbours that are looked for at least, so that one search serves maps and scores
 SLACK = 8  # Gram distances may swap near-equal rows; this many more are ranked exactly
 
 
@@ -63,6 +67,7 @@ def nearest(
     metric: str = "cosine",
     device: str = "auto",
     progress: Callable[[float], None] | None = None,
+    rows: Rows = HERE,
 ) -> Neighbours:
     """The exact k nearest rows of `base` for each query.
 
@@ -71,13 +76,18 @@ def nearest(
             neighbour.
         metric: "cosine" or "euclidean".
         progress: called with the share done, 0 to 1.
+        rows: how both lie; if spread (cosine only), the result is of this part's queries, with
+            the numbers that base rows have in the whole.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite.
     """
     own = base is None
     base = queries if base is None else base
-    _check(queries, base, k, metric, own)
+    _check(queries, base, k, metric, own, rows)
     where = pick_device(device)
+    if rows.spread:
+        unit = unit_rows(queries, where)
+        return _spread(unit, unit if own else unit_rows(base, where), k, own, rows)
     if metric == "cosine":
         q = unit_rows(queries, where)
         b = q if own else unit_rows(base, where)
@@ -94,37 +104,70 @@ def nearest(
     index = np.empty((len(q), k), np.int64)
     score = np.empty((len(q), k), np.float32)
     for start in range(0, len(q), QUERIES):
-        rows = slice(start, min(start + QUERIES, len(q)))
-        best, found = _block(q[rows], b, wanted, start if own else None, offset)
+        block = slice(start, min(start + QUERIES, len(q)))
+        best, found = _block(q[block], b, wanted, start if own else None, offset)
         if metric == "euclidean":
-            best, found = _exact_distances(q[rows], b, found, k)
-        score[rows], index[rows] = best.cpu().numpy(), found.cpu().numpy()
+            best, found = _exact_distances(q[block], b, found, k)
+        score[block], index[block] = best.cpu().numpy(), found.cpu().numpy()
         if progress:
-            progress(rows.stop / len(q))
+            progress(block.stop / len(q))
     return Neighbours(index, score, metric)
+
+
+def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbours:
+    """The k nearest rows of all parts, for this part's queries: a block of base rows comes by at
+    a time, and meets every block of queries."""
+    first = rows.start(len(q))
+    best = [_nothing(part) for part in q.split(QUERIES)]
+    for start, part in rows.blocks(b, BASE):
+        for i, block in enumerate(q.split(QUERIES)):
+            at = first + i * QUERIES if own else None
+            best[i] = _meet(*best[i], block, part, start, k, at, None)
+    found = [_in_order(*pair) for pair in best]
+    score, index = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
+    return Neighbours(index, score, "cosine")
 
 
 def _block(
     q: Tensor, b: Tensor, k: int, own_from: int | None, offset: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Best k of q·b (less `offset`) for a block of queries: values and columns, (r, k) each."""
-    values = q.new_empty(len(q), 0)
-    columns = torch.empty(len(q), 0, dtype=torch.long, device=q.device)
+    best = _nothing(q)
     for start in range(0, len(b), BASE):
-        part = b[start : start + BASE]
-        s = q @ part.mT  # (r, c)
-        if offset is not None:
-            s -= offset[start : start + BASE]
-        if own_from is not None:
-            own = torch.arange(own_from, own_from + len(q), device=q.device) - start
-            inside = (own >= 0) & (own < len(part))
-            s[inside.nonzero()[:, 0], own[inside]] = -torch.inf
-        top, at = s.topk(min(k, len(part)), dim=1)
-        values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
-        if values.shape[1] > k:
-            values, keep = values.topk(k, dim=1)
-            columns = columns.gather(1, keep)
-    return _in_order(values, columns)
+        part = slice(start, start + BASE)
+        less = None if offset is None else offset[part]
+        best = _meet(*best, q, b[part], start, k, own_from, less)
+    return _in_order(*best)
+
+
+def _nothing(q: Tensor) -> tuple[Tensor, Tensor]:
+    return q.new_empty(len(q), 0), torch.empty(len(q), 0, dtype=torch.long, device=q.device)
+
+
+def _meet(
+    values: Tensor,
+    columns: Tensor,
+    q: Tensor,
+    part: Tensor,
+    start: int,
+    k: int,
+    own_from: int | None,
+    offset: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """The best k so far (r, ≤ k), and those of the base rows from number `start` on."""
+    s = q @ part.mT  # (r, c)
+    if offset is not None:
+        s -= offset
+    if own_from is not None:
+        own = torch.arange(own_from, own_from + len(q), device=q.device) - start
+        inside = (own >= 0) & (own < len(part))
+        s[inside.nonzero()[:, 0], own[inside]] = -torch.inf
+    top, at = s.topk(min(k, len(part)), dim=1)
+    values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
+    if values.shape[1] > k:
+        values, keep = values.topk(k, dim=1)
+        columns = columns.gather(1, keep)
+    return values, columns
 
 
 def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,34 +187,58 @@ def _exact_distances(q: Tensor, b: Tensor, found: Tensor, k: int) -> tuple[Tenso
     return -nearness[:, :k].float(), found[:, :k]
 
 
-def _check(queries: np.ndarray, base: np.ndarray, k: int, metric: str, own: bool) -> None:
-    if metric not in ("cosine", "euclidean"):
-        raise ValueError(f"metric must be cosine or euclidean; got {metric!r}")
+def _check(
+    queries: np.ndarray, base: np.ndarray, k: int, metric: str, own: bool, rows: Rows
+) -> None:
+    if metric not in ("cosine", "euclidean") or (rows.spread and metric != "cosine"):
+        known = "cosine over many processes" if rows.spread else "cosine or euclidean"
+        raise ValueError(f"metric must be {known}; got {metric!r}")
     if queries.ndim != 2 or base.ndim != 2 or queries.shape[1] != base.shape[1]:
         raise UnusableEmbedding(
             f"queries (n, d) and base (m, d) must match; got {queries.shape}, {base.shape}"
         )
-    if not 1 <= k <= len(base) - own:
-        raise UnusableEmbedding(f"{k} neighbours were asked for among {len(base) - own} rows")
-    for rows in (queries,) if own else (queries, base):
-        if not np.isfinite(rows).all():
-            count = int((~np.isfinite(rows).all(1)).sum())
+    others = rows.number(len(base)) - own
+    if not 1 <= k <= others:
+        raise UnusableEmbedding(f"{k} neighbours were asked for among {others} rows")
+    for part in (queries,) if own else (queries, base):
+        if count := rows.number(int((~np.isfinite(part).all(1)).sum())):
             raise UnusableEmbedding(f"{count} rows hold values that are not finite")
 
 
 @dataclass
 class Graphs:
-    """Neighbour graphs already computed, so that every score of one evaluation shares them."""
+    """Neighbour graphs already computed, so that every score and map of an embedding shares them.
+
+    `place(content, metric)` names the file in which the graph of a set in itself is kept for other
+    processes; `progress` is called with the share of a search that is done; `rows` is how the rows
+    of every set lie, so that scores too know it.
+    """
 
     device: str = "auto"
+    place: Callable[[str, str], Path] | None = None
+    progress: Callable[[float], None] | None = None
     known: dict[tuple[str, str, str], Neighbours] = field(default_factory=dict)
+    rows: Rows = HERE
 
     def get(
         self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str = "cosine"
     ) -> Neighbours:
         """The graph of `queries` in `base` (None: in itself), computed once for the largest k."""
         key = (queries.content_hash, base.content_hash if base else "", metric)
+        if key not in self.known and base is None:
+            self._read(key)
         if key not in self.known or self.known[key].k < k:
-            rows = None if base is None else base.features
-            self.known[key] = nearest(queries.features, rows, k, metric, self.device)
+            wanted = k if base else max(k, min(KEPT, self.rows.number(len(queries)) - 1))
+            other = None if base is None else base.features
+            found = nearest(
+                queries.features, other, wanted, metric, self.device, self.progress, self.rows
+            )
+            self.known[key] = found
+            if base is None and self.place:
+                store.write_npz(self.place(key[0], metric), index=found.index, score=found.score)
         return self.known[key].first(k)
+
+    def _read(self, key: tuple[str, str, str]) -> None:
+        if self.place and (path := self.place(key[0], key[2])).exists():
+            found = store.read_npz(path)
+            self.known[key] = Neighbours(found["index"], found["score"], key[2])

@@ -14,16 +14,18 @@ CORE = ROOT / "contrastive_core"
 
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
-registry config store types sampling embedding_set readers similarity lanes tiles tiled pairs losses
+registry config store types distributed sharded sampling embedding_set readers similarity lanes
+tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
-neighbours metrics projection runs checkpoints distributed
+neighbours metrics projection alike paired runs checkpoints
 state journal monitor prepare foreign reasons train
-embed evaluate present lab compare figures findings sample_losses samples why marks jobs flow
-catalogue sweep integrity output commands inspection __main__
+embed evaluate present vectors lab compare figures findings sample_losses samples why
+spaces answers answering marks jobs asking waiting flow catalogue sweep integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
-registry config sampling sweep embedding_set store runs jobs figures present lab flow
+registry config sampling sweep embedding_set store runs jobs waiting
+figures present vectors lab flow spaces answers asking alike paired
 catalogue
 """.split()
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.neighbours import Graphs
+from contrastive_core.sharded import HERE, Rows
 
 __all__ = ["CannotScore", "Metric", "MetricResult", "labels_of", "mean_interval", "wilson"]
 
@@ -51,41 +52,54 @@ class Metric:
     needs_train: ClassVar[bool] = False
     unit_rows: ClassVar[bool] = True  # works on rows of length 1, so a zero row has no place
     higher_is_better: ClassVar[bool | None] = True
+    spreads: ClassVar[bool] = True  # also where the rows lie on many processes
 
     def __call__(
         self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None
     ) -> MetricResult:
-        """The score. Raises CannotScore with a sentence where it is undefined."""
+        """The score. Raises CannotScore with a sentence where it is undefined.
+
+        Where `graphs.rows` is spread, both sets are this process's part, every process calls, and
+        the result is that of all rows, per-sample values included.
+        """
+        graphs = graphs or Graphs()
+        if graphs.rows.spread and not self.spreads:
+            raise CannotScore(f"{self.title} is computed by one process: run it without torchrun")
         if self.needs_train and train is None:
             raise CannotScore(f"{self.title} needs training rows, and there are none")
         for part in (train, test) if self.needs_train else (test,):
             if part is not None:
-                self._check(part)
+                self._check(part, graphs.rows)
         if train is not None and self.needs_train and train.width != test.width:
             raise CannotScore(f"training rows are {train.width} wide, test rows {test.width}")
-        return self.score(train, test, graphs or Graphs())
+        return self.score(train, test, graphs)
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         """The formula, on input that was checked."""
         raise NotImplementedError
 
-    def _check(self, rows: EmbeddingSet) -> None:
+    def _check(self, rows: EmbeddingSet, lie: Rows) -> None:
         where = f"{rows.split} rows" if rows.split else "rows"
-        if count := len(rows.problems["not_finite"]):
+        if count := lie.number(len(rows.problems["not_finite"])):
             raise CannotScore(f"{count} {where} hold values that are not finite")
-        if self.unit_rows and (count := len(rows.problems["zero"])):
+        if self.unit_rows and (count := lie.number(len(rows.problems["zero"]))):
             raise CannotScore(f"{count} {where} are all zeros and have no direction")
         if self.needs_labels:
-            labels_of(rows, self.title)
+            labels_of(rows, self.title, lie)
 
 
-def labels_of(rows: EmbeddingSet, title: str) -> np.ndarray:
-    """Labels (n) with at least two classes. Raises CannotScore."""
-    if rows.labels is None:
+def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
+    """Labels (n) with at least two classes, of all parts. Raises CannotScore."""
+    known = lie.each(rows.labels is not None)
+    if not any(known):
         raise CannotScore(f"{title} needs labels, and there are none")
-    if len(np.unique(rows.labels[rows.labels >= 0])) < 2:
+    if not all(known):
+        raise CannotScore(f"{title} needs a labelled row on every process: take fewer processes")
+    assert rows.labels is not None
+    labels = lie.whole(rows.labels)
+    if len(np.unique(labels[labels >= 0])) < 2:
         raise CannotScore(f"{title} needs at least two classes, and there is one")
-    return rows.labels
+    return labels
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:

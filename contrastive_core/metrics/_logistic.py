@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from contrastive_core.sharded import HERE, Rows
+
 __all__ = ["fit_logistic", "gram_of", "objective"]
 
 HISTORY = 10
@@ -29,13 +31,14 @@ def objective(weight: Tensor, x: Tensor, target: Tensor, c: float) -> Tensor:
     return F.cross_entropy(logits, target) + penalty
 
 
-def gram_of(x: Tensor) -> Tensor:
+def gram_of(x: Tensor, rows: Rows = HERE) -> Tensor:
     """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide."""
-    mean = x.mean(0, dtype=torch.float64)
+    n = rows.number(len(x))
+    mean = rows.total(x.sum(0, dtype=torch.float64)) / n
     if x.shape[1] > WIDEST:
-        return torch.cat([x.double().square().mean(0), mean.new_ones(1)])
+        return torch.cat([rows.total(x.double().square().sum(0)) / n, mean.new_ones(1)])
     gram = torch.empty(len(mean) + 1, len(mean) + 1, dtype=torch.float64, device=x.device)
-    gram[:-1, :-1] = (x.mT @ x).double() / len(x)
+    gram[:-1, :-1] = rows.total((x.mT @ x).double()) / n
     gram[-1, :-1] = gram[:-1, -1] = mean
     gram[-1, -1] = 1
     return gram
@@ -49,18 +52,21 @@ def fit_logistic(
     start: Tensor | None = None,
     tolerance: float = 1e-6,
     gram: Tensor | None = None,
+    rows: Rows = HERE,
 ) -> Tensor:
     """Weights (d+1, classes) that minimise `objective`, to a largest gradient of `tolerance`.
 
-    Args: x: (n, d) float32 or float64; gram: what `gram_of(x)` gave, if it is at hand.
+    Args: x: (n, d) float32 or float64; gram: what `gram_of(x)` gave, if it is at hand; rows: how
+        the rows of x and target lie. The weights are alike on every process.
     """
-    n, d = x.shape
+    n, d = rows.number(len(x)), x.shape[1]
     decay = torch.full((d + 1, 1), 1 / (c * n), dtype=x.dtype, device=x.device)
     decay[-1] = 0
-    solve = _preconditioner(gram_of(x) if gram is None else gram, classes, 1 / (c * n))
+    solve = _preconditioner(gram_of(x, rows) if gram is None else gram, classes, 1 / (c * n))
     w = x.new_zeros(d + 1, classes) if start is None else start.to(x).clone()
     logits = x @ w[:-1] + w[-1]  # (n, classes)
-    value, gradient = _value(logits, target, w, decay), _gradient(logits, x, target, w, decay)
+    value = _value(logits, target, w, decay, n, rows)
+    gradient = _gradient(logits, x, target, w, decay, n, rows)
     pairs: list[tuple[Tensor, Tensor]] = []
     for _ in range(STEPS):
         if float(gradient.abs().max()) <= tolerance:
@@ -70,30 +76,32 @@ def fit_logistic(
         along = x @ step[:-1] + step[-1]
         t, new = 1.0, value
         while t > 1e-8:
-            new = _value(logits + t * along, target, w + t * step, decay)
+            new = _value(logits + t * along, target, w + t * step, decay, n, rows)
             if new <= value + SUFFICIENT * t * slope:
                 break
             t = max(0.1 * t, min(0.5 * t, -slope * t * t / (2 * (new - value - slope * t))))
         if not new < value:  # no decrease that this precision can see
             break
         w, logits, value, old = w + t * step, logits.add_(along, alpha=t), new, gradient
-        gradient = _gradient(logits, x, target, w, decay)
+        gradient = _gradient(logits, x, target, w, decay, n, rows)
         if float(((gradient - old) * step).sum()) > 0:
             pairs = [*pairs[1 - HISTORY :], (t * step, gradient - old)]
     return w
 
 
-def _value(logits: Tensor, target: Tensor, w: Tensor, decay: Tensor) -> float:
+def _value(logits: Tensor, target: Tensor, w: Tensor, decay: Tensor, n: int, rows: Rows) -> float:
     own = logits.gather(1, target[:, None])[:, 0]
-    loss = (logits.logsumexp(1) - own).mean(dtype=torch.float64)
+    loss = rows.total((logits.logsumexp(1) - own).sum(dtype=torch.float64)) / n
     return float(loss + (decay * w.square()).sum(dtype=torch.float64) / 2)
 
 
-def _gradient(logits: Tensor, x: Tensor, target: Tensor, w: Tensor, decay: Tensor) -> Tensor:
+def _gradient(
+    logits: Tensor, x: Tensor, target: Tensor, w: Tensor, decay: Tensor, n: int, rows: Rows
+) -> Tensor:
     off = logits.softmax(1)  # (n, classes)
     off[torch.arange(len(off), device=off.device), target] -= 1
-    off /= len(off)
-    return torch.cat([x.mT @ off, off.sum(0, keepdim=True)]) + decay * w
+    off /= n
+    return rows.total(torch.cat([x.mT @ off, off.sum(0, keepdim=True)])) + decay * w
 
 
 def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, mean_interval
 from contrastive_core.neighbours import Graphs, unit_rows
+from contrastive_core.sharded import HERE, Rows
 
 __all__ = ["Alignment", "same_class"]
 
@@ -36,15 +38,15 @@ class Alignment(Metric):
                 unit="squared distance",
                 extras={"pairs": "augmented views", "images": len(per_image)},
             )
-        if test.labels is None:
+        if not any(graphs.rows.each(test.labels is not None)):
             raise CannotScore("Alignment needs augmented views or labels, and there are neither")
-        per_sample, partners = same_class(test)
+        per_sample, partners = same_class(test, graphs.rows)
         total = partners.sum()
         if not total:
             raise CannotScore("Alignment needs a class with two rows, and there is none")
         value = float((np.nan_to_num(per_sample) * partners).sum() / total)
         return MetricResult(
-            value, per_sample, None, "squared distance", {"pairs": "same class", "n": len(test)}
+            value, per_sample, None, "squared distance", {"pairs": "same class", "n": len(partners)}
         )
 
 
@@ -58,16 +60,15 @@ def _of_views(views: np.ndarray) -> np.ndarray:
     return np.square(x[:, a] - x[:, b]).sum(2).mean(1)
 
 
-def same_class(rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
-    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number (n)."""
-    assert rows.labels is not None
-    x = unit_rows(rows.features).double().numpy()  # (n, d)
-    mean, partners = np.full(len(x), np.nan), np.zeros(len(x), np.int64)
-    for label in np.unique(rows.labels[rows.labels >= 0]):
-        own = rows.labels == label
-        others = int(own.sum()) - 1
-        if others:
-            total = x[own].sum(0)
-            dots = x[own] @ total - np.square(x[own]).sum(1)  # Σ over the others
-            mean[own], partners[own] = np.maximum(2 - 2 * dots / others, 0), others
-    return mean, partners
+def same_class(rows: EmbeddingSet, lie: Rows = HERE) -> tuple[np.ndarray, np.ndarray]:
+    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n)
+    each, over all parts."""
+    x = unit_rows(rows.features).double()  # (n, d)
+    labels = np.full(len(x), -1) if rows.labels is None else rows.labels
+    classes, count = np.unique(lie.whole(labels), return_counts=True)
+    own = torch.from_numpy(np.searchsorted(classes, labels))  # (n)
+    sums = lie.total(x.new_zeros(len(classes), x.shape[1]).index_add_(0, own, x))
+    dots = ((sums[own] * x).sum(1) - x.square().sum(1)).numpy()  # Σ over the others
+    others = np.where(labels >= 0, count[own] - 1, 0)
+    mean = np.where(others > 0, np.maximum(2 - 2 * dots / np.maximum(others, 1), 0), np.nan)
+    return lie.whole(mean), lie.whole(others)

@@ -34,6 +34,7 @@ class Factors(Metric):
     needs_train = True
     unit_rows = False
     higher_is_better = None
+    spreads = False
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None

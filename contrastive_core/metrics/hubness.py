@@ -31,10 +31,10 @@ class Hubness(Metric):
     k: int = knob(10, 1, 1000, "neighbours that are counted")
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        n = len(test)
+        n = graphs.rows.number(len(test))
         if self.k > n - 1:
             raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
-        found = graphs.get(test, None, self.k).index  # (n, k)
+        found = graphs.rows.whole(graphs.get(test, None, self.k).index)  # (n, k)
         count = np.bincount(found.ravel(), minlength=n).astype(np.float64)  # (n), mean k
         off = count - count.mean()
         spread = float(np.sqrt(np.square(off).mean()))

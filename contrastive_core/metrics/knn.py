@@ -44,24 +44,24 @@ class Knn(Metric):
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None
-        truth, known = labels_of(test, self.title), labels_of(train, self.title)
-        train = train.take(np.flatnonzero(known >= 0)) if (known < 0).any() else train
         assert train.labels is not None
-        k = self.k or default_k(len(train))
-        if k > len(train):
-            raise CannotScore(f"k is {k}, but there are only {len(train)} labelled training rows")
-        found = graphs.get(test, train, min(max(k, CURVE[-1]), len(train)))
-        predicted = vote(found.first(k), train.labels, self.temperature)
+        truth = labels_of(test, self.title, graphs.rows)
+        known = labels_of(train, self.title, graphs.rows)
+        if (known < 0).any():
+            train, known = train.take(np.flatnonzero(train.labels >= 0)), known[known >= 0]
+        k = self.k or default_k(len(known))
+        if k > len(known):
+            raise CannotScore(f"k is {k}, but there are only {len(known)} labelled training rows")
+        found = graphs.get(test, train, min(max(k, CURVE[-1]), len(known)))
+
+        def by(k: int) -> np.ndarray:
+            return graphs.rows.whole(vote(found.first(k), known, self.temperature))
+
+        predicted = by(k)
         right = np.where(truth >= 0, predicted == truth, np.nan)  # (n)
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
-        curve = {
-            j: float(
-                (vote(found.first(j), train.labels, self.temperature) == truth)[truth >= 0].mean()
-            )
-            for j in CURVE
-            if j <= found.k
-        }
-        classes = np.union1d(np.unique(train.labels), np.unique(truth[truth >= 0]))
+        curve = {j: float((by(j) == truth)[truth >= 0].mean()) for j in CURVE if j <= found.k}
+        classes = np.union1d(np.unique(known), np.unique(truth[truth >= 0]))
         table = confusion(truth, predicted, classes)  # (c, c)
         extras: dict[str, Any] = {"k": k, "temperature": self.temperature, "n": n}
         extras["curve"] = {str(j): share for j, share in curve.items()}

@@ -18,6 +18,7 @@ from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, la
 from contrastive_core.metrics._logistic import fit_logistic, gram_of, objective
 from contrastive_core.neighbours import Graphs, pick_device
 from contrastive_core.registry import knob
+from contrastive_core.sharded import HERE, Rows
 
 __all__ = ["LinearProbe", "fit_logistic", "held_out", "objective", "standardise"]
 
@@ -40,16 +41,21 @@ class LinearProbe(Metric):
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None
-        truth, known = labels_of(test, self.title), labels_of(train, self.title)
-        rows = np.flatnonzero(known >= 0)
-        classes, y = np.unique(known[rows], return_inverse=True)
-        device = pick_device(graphs.device)
-        x, x_test = standardise(train.features[rows], test.features, device)
-        target = torch.from_numpy(y).to(device)
-        c, tried = (self.c, {}) if self.c else _choose(x, target, y)
-        weight = fit_logistic(x, target, len(classes), c)
-        logits = x_test @ weight[:-1] + weight[-1]  # (n, c)
-        predicted = classes[logits.argmax(1).cpu().numpy()]
+        assert train.labels is not None
+        lie, device = graphs.rows, pick_device(graphs.device)
+        truth, known = labels_of(test, self.title, lie), labels_of(train, self.title, lie)
+        classes, y = np.unique(known[known >= 0], return_inverse=True)
+        rows = np.flatnonzero(train.labels >= 0)
+        x, x_test = standardise(train.features[rows], test.features, device, lie)
+        first = lie.start(len(rows))
+        here = slice(first, first + len(rows))  # this part's rows among all
+        target = torch.from_numpy(y[here]).to(device)
+        c, tried = (
+            (self.c, {}) if self.c else _choose(x, target, len(classes), held_out(y)[here], lie)
+        )
+        weight = fit_logistic(x, target, len(classes), c, rows=lie)
+        logits = lie.whole((x_test @ weight[:-1] + weight[-1]).cpu().numpy())  # (n, c)
+        predicted = classes[logits.argmax(1)]
         right = np.where(truth >= 0, predicted == truth, np.nan)
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
         return MetricResult(
@@ -58,15 +64,22 @@ class LinearProbe(Metric):
             interval=wilson(hits, n),
             unit="share",
             extras={"c": c, "n": n, "held_out": tried},
-            arrays={"predicted": predicted, "probabilities": logits.softmax(1).cpu().numpy()},
+            arrays={
+                "predicted": predicted,
+                "probabilities": torch.from_numpy(logits).softmax(1).numpy(),
+            },
         )
 
 
-def standardise(train: np.ndarray, test: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
+def standardise(
+    train: np.ndarray, test: np.ndarray, device: torch.device, lie: Rows = HERE
+) -> tuple[Tensor, Tensor]:
     """Both sets, float32, with the training rows' mean 0 and deviation 1 (constant columns: 0)."""
     a = torch.from_numpy(train).to(device).double()
     b = torch.from_numpy(test).to(device).double()
-    mean, deviation = a.mean(0), a.std(0, correction=0)
+    n = lie.number(len(a))
+    mean = lie.total(a.sum(0)) / n
+    deviation = (lie.total((a - mean).square().sum(0)) / n).sqrt()
     scale = torch.where(deviation > 1e-12 * (1 + mean.abs()), 1 / deviation, 0.0)
     return ((a - mean) * scale).float(), ((b - mean) * scale).float()
 
@@ -81,22 +94,25 @@ def held_out(labels: np.ndarray, share: float = 0.2, seed: int = 0) -> np.ndarra
     return mask
 
 
-def _choose(x: Tensor, target: Tensor, y: np.ndarray) -> tuple[float, dict[str, float]]:
-    """The C with the best held-out accuracy (ties: the stronger penalty), and those tried.
+def _choose(
+    x: Tensor, target: Tensor, classes: int, mask: np.ndarray, lie: Rows
+) -> tuple[float, dict[str, float]]:
+    """The C with the best accuracy on the rows `mask` (ties: the stronger penalty), and all tried.
 
     From strong to weak; ends once PATIENCE weaker penalties in a row were no better than the best.
     """
-    out = torch.from_numpy(held_out(y)).to(x.device)
-    if not out.any():
+    out = torch.from_numpy(mask).to(x.device)
+    count = lie.number(int(mask.sum()))
+    if not count:
         raise CannotScore("every class has one training row, so no strength can be chosen")
     seen, known, new, truth = x[~out], target[~out], x[out], target[out]
-    classes, weight, gram = int(target.max()) + 1, None, gram_of(seen)
+    weight, gram = None, gram_of(seen, lie)
     tried: dict[str, float] = {}
     best, worse = "", 0
     for c in STRENGTHS:
-        weight = fit_logistic(seen, known, classes, c, weight, 1e-4, gram)
+        weight = fit_logistic(seen, known, classes, c, weight, 1e-4, gram, lie)
         guess = (new @ weight[:-1] + weight[-1]).argmax(1)
-        tried[f"{c:g}"] = share = float((guess == truth).double().mean())
+        tried[f"{c:g}"] = share = lie.number(int((guess == truth).sum())) / count
         best, worse = (f"{c:g}", 0) if not best or share > tried[best] else (best, worse + 1)
         if worse == PATIENCE:
             break

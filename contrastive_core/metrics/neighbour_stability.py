@@ -32,13 +32,16 @@ class NeighbourStability(Metric):
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         a, b, how = self._two(test)
-        n = len(a)
+        lie, n = graphs.rows, graphs.rows.number(len(a))
         if self.k > n - 1:
             raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
-        first, second = (nearest(x, None, self.k, device=graphs.device).index for x in (a, b))
+        first, second = (
+            nearest(x, None, self.k, device=graphs.device, rows=lie).index for x in (a, b)
+        )
         share = np.array([np.isin(p, q).mean() for p, q in zip(first, second, strict=True)])
+        share = lie.whole(share)
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
-        own = share if n == len(test) else None
+        own = share if len(a) == len(test) else None
         return MetricResult(float(share.mean()), own, mean_interval(share), "share", extras)
 
     def _two(self, test: EmbeddingSet) -> tuple[np.ndarray, np.ndarray, str]:

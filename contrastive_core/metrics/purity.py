@@ -35,14 +35,15 @@ class Purity(Metric):
     k: int = knob(10, 1, 1000, "neighbours that are looked at")
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        labels = labels_of(test, self.title)
-        rows = np.flatnonzero(labels >= 0)
-        known = test if len(rows) == len(test) else test.take(rows)
-        if self.k > len(known) - 1:
-            raise CannotScore(f"k is {self.k}, but a sample has only {len(known) - 1} others")
-        found = graphs.get(known, None, self.k).index  # (m, k)
+        assert test.labels is not None
+        labels = labels_of(test, self.title, graphs.rows)
+        rows, here = np.flatnonzero(labels >= 0), np.flatnonzero(test.labels >= 0)
+        known = test if len(here) == len(test) else test.take(here)
+        if self.k > len(rows) - 1:
+            raise CannotScore(f"k is {self.k}, but a sample has only {len(rows) - 1} others")
+        found = graphs.rows.whole(graphs.get(known, None, self.k).index)  # (m, k)
         own = labels[rows]
-        share = np.full(len(test), np.nan)
+        share = np.full(len(labels), np.nan)
         share[rows] = (own[found] == own[:, None]).mean(1)
         value = float(share[rows].mean())
         chance = float(sum((c / len(own)) ** 2 for c in np.unique(own, return_counts=True)[1]))

@@ -15,6 +15,7 @@ import torch
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
 from contrastive_core.neighbours import Graphs, pick_device
+from contrastive_core.sharded import HERE, Rows
 
 __all__ = ["RankMe", "spectrum"]
 
@@ -33,7 +34,7 @@ class RankMe(Metric):
     unit_rows = False
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        values = spectrum(test.features, graphs.device)
+        values = spectrum(test.features, graphs.device, graphs.rows)
         if not values[0] > 0:
             raise CannotScore("RankMe needs a row that is not zero, and there is none")
         share = values[values > 0] / values.sum()
@@ -42,7 +43,7 @@ class RankMe(Metric):
             unit="dimensions",
             extras={
                 "width": test.width,
-                "n": len(test),
+                "n": graphs.rows.number(len(test)),
                 "rank": len(share),
                 "spectrum": (values / values[0])[:SHOWN].tolist(),
             },
@@ -50,9 +51,11 @@ class RankMe(Metric):
         )
 
 
-def spectrum(features: np.ndarray, device: str = "auto") -> np.ndarray:
+def spectrum(features: np.ndarray, device: str = "auto", lie: Rows = HERE) -> np.ndarray:
     """Singular values of (n, d) features, falling, in float64; rounding noise is set to 0."""
-    n, d = features.shape
+    n, d = lie.number(len(features)), features.shape[1]
+    if d > n and lie.spread:  # few rows: no need to keep them apart
+        features, lie = lie.whole(features), HERE
     rows = features if d <= n else features.T  # the smaller Gram matrix has the same values
     gram = torch.zeros(
         rows.shape[1], rows.shape[1], dtype=torch.float64, device=pick_device(device)
@@ -61,6 +64,6 @@ def spectrum(features: np.ndarray, device: str = "auto") -> np.ndarray:
         part = torch.from_numpy(np.ascontiguousarray(rows[start : start + BLOCK]))
         part = part.to(gram.device).double()
         gram += part.mT @ part
-    squares = torch.linalg.eigvalsh(gram).flip(0).cpu().numpy()
+    squares = torch.linalg.eigvalsh(lie.total(gram)).flip(0).cpu().numpy()
     floor = squares[0] * len(squares) * np.finfo(np.float64).eps
     return np.sqrt(np.where(squares > floor, squares, 0))

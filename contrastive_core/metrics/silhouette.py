@@ -15,10 +15,11 @@ import torch
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval
 from contrastive_core.neighbours import Graphs, pick_device, unit_rows
+from contrastive_core.sharded import Rows
 
 __all__ = ["Silhouette"]
 
-BLOCK = 1024
+BLOCK, BASE = 1024, 8192  # rows that meet at a time
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class Silhouette(Metric):
     needs_labels = True
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        labels = labels_of(test, self.title)
+        assert test.labels is not None
+        labels = labels_of(test, self.title, graphs.rows)
         rows = np.flatnonzero(labels >= 0)
         classes, own = np.unique(labels[rows], return_inverse=True)
-        x = unit_rows(test.features[rows], pick_device(graphs.device)).double()  # (m, d)
-        total = _class_sums(x, torch.from_numpy(own).to(x.device), len(classes))  # (m, c)
+        here = test.features[test.labels >= 0]
+        x = unit_rows(here, pick_device(graphs.device)).double()  # (m, d) of this part
+        total = _class_sums(x, torch.from_numpy(own).to(x.device), len(classes), graphs.rows)
         size = np.bincount(own).astype(np.float64)
         row = np.arange(len(own))
         a = total[row, own] / np.maximum(size[own] - 1, 1)
@@ -45,20 +48,23 @@ class Silhouette(Metric):
         b = mean.min(1)
         s = (b - a) / np.maximum(np.maximum(a, b), np.finfo(np.float64).tiny)
         s[size[own] == 1] = 0
-        per_sample = np.full(len(test), np.nan)
+        per_sample = np.full(len(labels), np.nan)
         per_sample[rows] = s
         extras = {"n": len(rows), "below_0": float((s < 0).mean())}
         return MetricResult(float(s.mean()), per_sample, mean_interval(s), "", extras)
 
 
-def _class_sums(x: torch.Tensor, own: torch.Tensor, classes: int) -> np.ndarray:
-    """Sum of each row's distances to the rows of each class: (m, c), float64."""
+def _class_sums(x: torch.Tensor, own: torch.Tensor, classes: int, lie: Rows) -> np.ndarray:
+    """Sum of each row's distances to the rows of each class: (m, c), float64, of all parts."""
     member = torch.nn.functional.one_hot(own, classes).to(x.dtype)  # (m, c)
-    total = np.empty((len(x), classes))
-    for start in range(0, len(x), BLOCK):
-        part = x[start : start + BLOCK]
-        away = (2 - 2 * (part @ x.mT)).clamp_min_(0).sqrt_()  # (r, m)
-        at = torch.arange(len(part), device=x.device)
-        away[at, start + at] = 0
-        total[start : start + BLOCK] = (away @ member).cpu().numpy()
-    return total
+    total, first = x.new_zeros(len(x), classes), lie.start(len(x))
+    for start, others in lie.blocks(x, BASE):
+        of = member[start : start + len(others)]
+        for i in range(0, len(x), BLOCK):
+            part = x[i : i + BLOCK]
+            away = (2 - 2 * (part @ others.mT)).clamp_min_(0).sqrt_()  # (r, c)
+            at = torch.arange(len(part), device=x.device) + first + i - start
+            inside = (at >= 0) & (at < len(others))
+            away[inside.nonzero()[:, 0], at[inside]] = 0
+            total[i : i + BLOCK] += away @ of
+    return lie.whole(total.cpu().numpy())

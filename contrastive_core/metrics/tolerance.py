@@ -29,7 +29,9 @@ class Tolerance(Metric):
     needs_labels = True
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        away, partners = same_class(test)  # squared distances on the sphere: 2 − 2·cosine
+        away, partners = same_class(
+            test, graphs.rows
+        )  # squared distances on the sphere: 2 − 2·cosine
         pairs = partners.sum()
         if not pairs:
             raise CannotScore("Tolerance needs a class with two rows, and there is none")

@@ -16,10 +16,11 @@ from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.metrics._base import Z95, CannotScore, Metric, MetricResult
 from contrastive_core.neighbours import Graphs, pick_device, unit_rows
 from contrastive_core.registry import knob
+from contrastive_core.sharded import Rows
 
 __all__ = ["Uniformity"]
 
-BLOCK = 1024
+BLOCK, BASE = 1024, 8192  # rows that meet at a time
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,11 @@ class Uniformity(Metric):
     t: float = knob(2.0, 0.1, 20, "sharpness of the Gaussian potential")
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        n = len(test)
+        n = graphs.rows.number(len(test))
         if n < 2:
             raise CannotScore("Uniformity needs two rows, and there is one")
         x = unit_rows(test.features, pick_device(graphs.device))  # (n, d)
-        row_means = np.empty(n)
-        for start in range(0, n, BLOCK):
-            rows = x[start : start + BLOCK]
-            kernel = (2 * self.t * ((rows @ x.mT).clamp_max(1) - 1)).exp()  # (r, n)
-            own = torch.arange(len(rows), device=x.device)
-            kernel[own, start + own] = 0
-            row_means[start : start + BLOCK] = kernel.sum(1, dtype=torch.float64).cpu() / (n - 1)
+        row_means = graphs.rows.whole(self._sums(x, graphs.rows)) / (n - 1)
         mean = float(row_means.mean())
         value = math.log(max(mean, 1e-300))
         half = Z95 * 2 * float(row_means.std(ddof=1)) / math.sqrt(n) / max(mean, 1e-300)
@@ -56,3 +51,16 @@ class Uniformity(Metric):
             unit="nats",
             extras={"t": self.t, "n": n},
         )
+
+    def _sums(self, x: torch.Tensor, lie: Rows) -> np.ndarray:
+        """Each row's potential, summed over all other rows: (n) of this part, float64."""
+        sums, first = x.new_zeros(len(x), dtype=torch.float64), lie.start(len(x))
+        for start, part in lie.blocks(x, BASE):
+            for i in range(0, len(x), BLOCK):
+                rows = x[i : i + BLOCK]
+                kernel = (2 * self.t * ((rows @ part.mT).clamp_max(1) - 1)).exp()  # (r, c)
+                own = torch.arange(len(rows), device=x.device) + first + i - start
+                inside = (own >= 0) & (own < len(part))
+                kernel[inside.nonzero()[:, 0], own[inside]] = 0
+                sums[i : i + BLOCK] += kernel.sum(1, dtype=torch.float64)
+        return sums.cpu().numpy()
