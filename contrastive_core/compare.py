@@ -1,14 +1,14 @@
-"""Two to eight embedding spaces of the same samples: which is better, how alike they are, where.
+"""Two to eight embedding spaces of the same samples: which is better, and on which samples.
 
-Differences are paired. McNemar's exact test (1947, Psychometrika 12, 153) on kNN correctness gives
-p values, Holm's step-down (1979, Scand. J. Stat. 6, 65) corrects them for their number; the 95 %
-interval of a difference is a paired bootstrap. A difference is claimed only if its interval
-excludes zero and its corrected p is below 0.05. CKA is the debiased linear one (Kornblith et al.
-2019, arXiv 1905.00414; Nguyen et al. 2020, arXiv 2010.15327).
+Differences are paired: McNemar's exact test on kNN correctness gives p values, corrected by Holm
+for the number of pairs; the 95 % interval of a difference is a paired bootstrap. A difference is
+claimed only if its interval excludes zero and its corrected p is below 0.05. That is said of these
+encoders; of methods, only if it holds for each of three seeds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,23 +16,23 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.alike import ckas, graphs_of, matrix, overlaps, procrustes
 from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.paired import TESTED, holm, mcnemar, paired_tests
 
 __all__ = [
     "Comparison",
     "Difference",
-    "aligned",
-    "cka",
     "common",
     "compare",
     "correctness",
     "difference",
-    "overlap",
-    "procrustes",
+    "seeds_verdict",
 ]
 
 DRAWS = 2000
 MOST = 8
+SEEDS = 3  # so many must agree before a method is called better
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,9 @@ class Comparison:
     overlap: np.ndarray
     procrustes: np.ndarray
     k: int
+    graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
+    tests: list[dict[str, Any]]  # paired tests of every score, corrected together
+    seeds: str = ""  # what the seeds say of two methods
 
     @property
     def verdict(self) -> str:
@@ -93,6 +96,27 @@ class Comparison:
             rest = closest.b if closest.a == self.names[best] else closest.a
             text += f" Between it and {rest} there is no difference that these data can show."
         return text
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What is not plain values, by name."""
+        names = ("labels", "right", "cka", "overlap", "procrustes", "graphs")
+        return {k: v for k in names if (v := getattr(self, k)) is not None}
+
+    def plain(self) -> dict[str, Any]:
+        """The rest, as plain values."""
+        own = {k: getattr(self, k) for k in ("names", "ids", "accuracy", "k", "tests", "seeds")}
+        return {**own, "differences": [dataclasses.asdict(d) for d in self.differences]}
+
+    @classmethod
+    def of(cls, plain: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
+        """The comparison that gave `plain()` and `arrays()`."""
+        found = [
+            Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]
+        ]
+        given = {**plain, "differences": found, "ids": tuple(plain["ids"])}
+        return cls(labels=arrays.get("labels"), right=arrays.get("right"), **given, **{
+            k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")
+        })  # fmt: skip
 
 
 def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
@@ -119,8 +143,13 @@ def compare(
     test: Sequence[EmbeddingSet],
     k: int | None = None,
     seed: int = 0,
+    groups: Sequence[tuple[str, int]] = (),
+    scored: bool = False,
 ) -> Comparison:
-    """Compare spaces on their common test samples; `train` rows vote for the accuracies."""
+    """Compare spaces on their common test samples; `train` rows vote for the accuracies.
+
+    Args: groups: method and seed of each run; scored: test all scores, not kNN alone.
+    """
     sets = common(test)
     labels = sets[0].labels
     right = None
@@ -131,10 +160,34 @@ def compare(
     differences = [] if right is None else _differences(names, right, seed)
     near = min(k or 20, len(sets[0]) - 1)
     features = [s.features for s in sets]
+    graphs = graphs_of(sets, near)
     return Comparison(
         list(names), sets[0].ids, labels, right, accuracy, differences,
-        _matrix(features, cka), _overlaps(sets, near), _matrix(features, procrustes), near,
+        ckas(features), overlaps(graphs), matrix(features, procrustes), near, np.stack(graphs),
+        paired_tests(names, _scores(train, sets)) if scored else [],
+        "" if right is None else seeds_verdict(groups, right),
     )  # fmt: skip
+
+
+def _scores(
+    train: Sequence[EmbeddingSet | None], test: Sequence[EmbeddingSet]
+) -> list[dict[str, tuple[float, np.ndarray]]]:
+    """For each run the value of every tested score that it has, and its values per sample."""
+    from contrastive_core import metrics
+    from contrastive_core.neighbours import Graphs
+
+    found, graphs = [], Graphs()
+    for t, s in zip(train, test, strict=True):
+        own: dict[str, tuple[float, np.ndarray]] = {}
+        for name in TESTED:
+            try:
+                result = metrics.create(name)(t, s, graphs)
+            except metrics.CannotScore:
+                continue
+            if result.per_sample is not None:
+                own[name] = (result.value, result.per_sample)
+        found.append(own)
+    return found
 
 
 def correctness(train: EmbeddingSet, test: EmbeddingSet, k: int | None = None) -> np.ndarray:
@@ -163,97 +216,35 @@ def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tupl
     return float(d.mean()), (float(low), float(high))
 
 
-def _differences(names: Sequence[str], right: np.ndarray, seed: int) -> list[Difference]:
-    from scipy.stats import binomtest
+def seeds_verdict(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
+    """What two methods of three seeds or more show together; "" where there are not so many.
 
+    Args: groups: method and seed of each run; right: (runs, n) kNN correctness.
+    """
+    methods = sorted({name for name, _ in groups})
+    at = {group: row for row, group in enumerate(groups)}
+    if len(methods) != 2:
+        return ""
+    a, b = methods
+    seeds = sorted(s for name, s in groups if name == a and (b, s) in at)
+    if len(seeds) < SEEDS:
+        return ""
+    found = [difference(right[at[a, s]], right[at[b, s]]) for s in seeds]
+    values = [100 * value for value, _ in found]
+    span = f"{min(map(abs, values)):.1f} to {max(map(abs, values)):.1f} points"
+    if all(low > 0 for _, (low, _) in found):
+        return f"{a} is better than {b} with each of {len(seeds)} seeds, by {span}."
+    if all(high < 0 for _, (_, high) in found):
+        return f"{b} is better than {a} with each of {len(seeds)} seeds, by {span}."
+    return f"Between {a} and {b} the {len(seeds)} seeds do not all show a difference."
+
+
+def _differences(names: Sequence[str], right: np.ndarray, seed: int) -> list[Difference]:
     found = []
     for i, j in itertools.combinations(range(len(names)), 2):
         only_a, only_b = int((right[i] & ~right[j]).sum()), int((right[j] & ~right[i]).sum())
-        n = only_a + only_b
-        p = float(binomtest(only_a, n).pvalue) if n else 1.0
         value, interval = difference(right[i], right[j], seed)
+        p = mcnemar(right[i], right[j])
         found.append(Difference(names[i], names[j], value, interval, p, p, only_a, only_b))
-    return _holm(found)
-
-
-def _holm(found: list[Difference]) -> list[Difference]:
-    corrected, so_far = {}, 0.0
-    order = sorted(range(len(found)), key=lambda q: found[q].p)
-    for rank, q in enumerate(order):
-        so_far = max(so_far, min(1.0, found[q].p * (len(found) - rank)))
-        corrected[q] = so_far
-    return [
-        Difference(d.a, d.b, d.value, d.interval, d.p, corrected[q], d.only_a, d.only_b)
-        for q, d in enumerate(found)
-    ]
-
-
-# --- how alike ---------------------------------------------------------------------------------
-
-
-def cka(x: np.ndarray, y: np.ndarray) -> float:
-    """Debiased linear CKA of two embeddings (n, d), (n, e) of the same samples; n at least 4."""
-    n = len(x)
-    if n < 4:
-        return float("nan")
-    x, y = (_centred(v) for v in (x, y))
-    rows_x, rows_y = np.einsum("nd,nd->n", x, x), np.einsum("nd,nd->n", y, y)
-
-    def hsic(a: np.ndarray, b: np.ndarray, ra: np.ndarray, rb: np.ndarray) -> float:
-        cross = a.T @ b
-        return float(
-            (cross * cross).sum()
-            - n / (n - 2) * (ra @ rb)
-            + ra.sum() * rb.sum() / ((n - 1) * (n - 2))
-        )
-
-    xy, xx, yy = hsic(x, y, rows_x, rows_y), hsic(x, x, rows_x, rows_x), hsic(y, y, rows_y, rows_y)
-    return xy / np.sqrt(xx * yy) if xx > 0 and yy > 0 else float("nan")
-
-
-def procrustes(x: np.ndarray, y: np.ndarray) -> float:
-    """Procrustes distance, 0 (alike up to turn, mirror and scale) to 1."""
-    x, y = (_scaled(v) for v in (x, y))
-    width = max(x.shape[1], y.shape[1])
-    x, y = (np.pad(v, ((0, 0), (0, width - v.shape[1]))) for v in (x, y))
-    shared = np.linalg.svd(x.T @ y, compute_uv=False).sum()
-    return float(max(0.0, 1 - shared**2))
-
-
-def aligned(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """A map (n, 2) turned, mirrored, scaled and shifted onto another."""
-    x, y = moving - moving.mean(0), fixed - fixed.mean(0)
-    u, s, v = np.linalg.svd(x.T @ y)
-    scale = s.sum() / max(1e-12, (x * x).sum())
-    return np.asarray(scale * x @ (u @ v) + fixed.mean(0), np.float32)
-
-
-def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Share of the k neighbours (n, k) that two spaces have in common, per sample (n)."""
-    hits = [len(np.intersect1d(x, y, assume_unique=True)) for x, y in zip(a, b, strict=True)]
-    return np.array(hits) / a.shape[1]
-
-
-def _overlaps(sets: Sequence[EmbeddingSet], k: int) -> np.ndarray:
-    from contrastive_core.neighbours import nearest
-
-    graphs = [nearest(s.features, None, k).index for s in sets]
-    return _matrix(graphs, lambda a, b: float(overlap(a, b).mean()))
-
-
-def _matrix(parts: Sequence[np.ndarray], of: Any) -> np.ndarray:
-    found = np.eye(len(parts))
-    for i in range(len(parts)):
-        for j in range(i + 1):
-            found[i, j] = found[j, i] = of(parts[i], parts[j])
-    return found
-
-
-def _centred(x: np.ndarray) -> np.ndarray:
-    x = x.astype(np.float64)
-    return x - x.mean(0)
-
-
-def _scaled(x: np.ndarray) -> np.ndarray:
-    x = _centred(x)
-    return x / max(1e-300, float(np.sqrt((x * x).sum())))
+    corrected = holm([d.p for d in found])
+    return [dataclasses.replace(d, p_corrected=p) for d, p in zip(found, corrected, strict=True)]

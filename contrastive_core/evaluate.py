@@ -9,12 +9,17 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from contrastive_core import data, store
 from contrastive_core.embed import data_of, embed_run, random_encoder, raw_pixels
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
+
+if TYPE_CHECKING:
+    from contrastive_core.neighbours import Graphs
 
 __all__ = ["SOURCES", "evaluate", "evaluate_sets", "read_evaluation"]
 
@@ -55,14 +60,21 @@ def evaluate(
 
 
 def evaluate_sets(
-    names: Sequence[str], train: EmbeddingSet | None, test: EmbeddingSet
+    names: Sequence[str],
+    train: EmbeddingSet | None,
+    test: EmbeddingSet,
+    graphs: Graphs | None = None,
+    arrays: dict[str, dict[str, np.ndarray]] | None = None,
 ) -> dict[str, Any]:
-    """Each metric's figure, interval and plain extras; or the sentence why there is none."""
+    """Each metric's figure, interval and plain extras; or the sentence why there is none.
+
+    Args: arrays: filled with each metric's arrays, `per_sample` among them.
+    """
     from contrastive_core import metrics
     from contrastive_core.metrics import CannotScore
     from contrastive_core.neighbours import Graphs
 
-    graphs = Graphs()
+    graphs = graphs or Graphs()
     found: dict[str, dict[str, Any]] = {}
     for name in names:
         metric = metrics.create(name)
@@ -75,6 +87,9 @@ def evaluate_sets(
         about |= {"settings": dataclasses.asdict(metric), "higher": metric.higher_is_better}
         value = {"value": result.value, "interval": result.interval, "unit": result.unit}
         found[name] = {**about, **value, "extras": result.extras}
+        if arrays is not None:
+            own = {} if result.per_sample is None else {"per_sample": result.per_sample}
+            arrays[name] = {**own, **result.arrays}
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from contrastive_core.output import out_path, say
 
 __all__ = [
+    "do_answer",
     "do_compare",
     "do_embed",
     "do_evaluate",
@@ -57,13 +59,26 @@ def do_present(args: Namespace) -> None:
     say(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")
 
 
+def do_answer(args: Namespace) -> None:
+    """Answer a question that a page asks, and keep the answer."""
+    from contrastive_core import answering, answers
+
+    values = json.loads(args.values)
+    if not isinstance(values, dict):
+        raise ValueError("the values of a question are a JSON object")
+    answering.make(args.kind, values, lambda what: print(what, file=sys.stderr, flush=True))
+    path = answers.path(args.kind, values)
+    say(args, {"kind": args.kind, "out": str(path)}, str(path))
+
+
 def do_project(args: Namespace) -> None:
     """Write a map of a run, or of a file of embeddings."""
     from contrastive_core import projection
 
     out = out_path(args.out, ".parquet", ".csv")
     rows, folder = _rows(args)
-    settings = {"seed": args.seed} if args.method == "umap" else {}
+    given = {"seed": args.seed, "neighbours": args.neighbours, "min_dist": args.min_dist}
+    settings = {**given, "metric": args.metric} if args.method == "umap" else {}
     if folder is None:
         made = projection.map_of(rows, args.method, **settings)
     else:

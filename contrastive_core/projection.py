@@ -7,9 +7,13 @@ on a map; trustworthiness and continuity (Venna & Kaski 2001) say how far a map 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
+import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,12 +85,14 @@ def umap(
     min_dist: float = 0.1,
     metric: str = "cosine",
     graph: Neighbours | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> np.ndarray:
     """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
 
     Args:
         neighbours: size of the neighbourhood, the row itself counted, as in umap-learn.
         graph: nearest rows in the same set, at least neighbours − 1 of them; computed if missing.
+        progress: called with the share of the layout that is done.
     Raises: UnusableEmbedding for fewer than four rows.
     """
     n = len(features)
@@ -114,8 +120,23 @@ def umap(
             n_jobs=1,
             init=start * (10 / spread),
             precomputed_knn=(index, distance),
+            verbose=progress is not None,
+            tqdm_kwds={"file": _Told(progress), "mininterval": 0.2},
         )
-        return np.asarray(model.fit_transform(start), np.float32)
+        with contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
+            return np.asarray(model.fit_transform(start), np.float32)
+
+
+class _Told(io.TextIOBase):
+    """A file to which a progress bar is written, and which tells the share that it shows."""
+
+    def __init__(self, tell: Callable[[float], None] | None) -> None:
+        self.tell = tell
+
+    def write(self, text: str) -> int:
+        if self.tell and (found := re.search(r"(\d+)/(\d+)", text)):
+            self.tell(int(found[1]) / max(1, int(found[2])))
+        return len(text)
 
 
 def warm_umap() -> None:
@@ -165,7 +186,11 @@ def judge(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> dict[str, 
 
 
 def map_of(
-    rows: EmbeddingSet, kind: str = "pca", graphs: Graphs | None = None, **settings: Any
+    rows: EmbeddingSet,
+    kind: str = "pca",
+    graphs: Graphs | None = None,
+    progress: Callable[[float], None] | None = None,
+    **settings: Any,
 ) -> Map:
     """The map `kind` ("pca", "umap") of an embedding, judged. Raises: UnusableEmbedding."""
     if len(rows) < 4 and kind == "umap":
@@ -180,7 +205,7 @@ def map_of(
         used |= settings
         wanted = max(2, min(int(used["neighbours"]), len(rows) - 1)) - 1
         graph = (graphs or Graphs()).get(rows, None, wanted, used["metric"])
-        xy = umap(rows.features, graph=graph, **used)
+        xy = umap(rows.features, graph=graph, progress=progress, **used)
     else:
         raise ValueError(f"a map is pca or umap; got {kind!r}")
     quality = judge(rows.features, xy) if len(rows) >= 4 else {}

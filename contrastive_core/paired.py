@@ -1,0 +1,91 @@
+"""Paired tests between spaces of the same samples, for every score that has a value per sample.
+
+Right or wrong: McNemar's exact test (1947, Psychometrika 12, 153). Means: a t test on the paired
+differences. Means over pairs of samples (uniformity, alignment, tolerance): the same on each
+sample's influence, which for a U-statistic of order two is twice its own mean's deviation
+(Hoeffding 1948, Ann. Math. Stat. 19, 293). All p values of a table are corrected together by
+Holm's step-down (1979, Scand. J. Stat. 6, 65).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Z95", "holm", "influence", "mcnemar", "paired_tests"]
+
+Z95 = 1.959963984540054
+OF_PAIRS = ("alignment", "tolerance", "uniformity")
+TESTED = ("knn", "linear_probe", "purity", "silhouette", *OF_PAIRS)
+
+
+def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
+    """The exact two-sided p of two vectors of right and wrong (n); 1 where they agree."""
+    from scipy.stats import binomtest
+
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values corrected for their number, in their order."""
+    corrected, so_far = [0.0] * len(p), 0.0
+    for rank, q in enumerate(sorted(range(len(p)), key=lambda q: p[q])):
+        so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
+        corrected[q] = so_far
+    return corrected
+
+
+def influence(name: str, value: float, per_sample: np.ndarray) -> np.ndarray:
+    """How much each sample (n) moves the score `value`, so that their mean is about the score."""
+    if name == "uniformity":  # log of a mean of pairs: 2 (mᵢ − m) / m around the value
+        m = np.exp(per_sample)
+        return value + 2 * (m / m.mean() - 1)
+    if name in OF_PAIRS:
+        return value + 2 * (per_sample - value)
+    return per_sample
+
+
+def paired_tests(
+    names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]
+) -> list[dict[str, Any]]:
+    """A row for each score and pair of runs: difference, 95 % interval, p as it is and corrected.
+
+    Args: scores: for each run, score → (value, per_sample (n)); NaN where a sample has none.
+    """
+    found = []
+    for name in TESTED:
+        if not all(name in s for s in scores):
+            continue
+        for i, j in itertools.combinations(range(len(names)), 2):
+            one = _test(name, scores[i][name], scores[j][name])
+            found.append({"score": name, "a": names[i], "b": names[j], **one})
+    for row, p in zip(found, holm([row["p"] for row in found]), strict=True):
+        row["p_corrected"] = p
+    return found
+
+
+def _test(name: str, a: tuple[float, np.ndarray], b: tuple[float, np.ndarray]) -> dict[str, Any]:
+    first, second = (influence(name, value, np.asarray(v, np.float64)) for value, v in (a, b))
+    both = np.isfinite(first) & np.isfinite(second)
+    d, n = (first - second)[both], int(both.sum())
+    value = a[0] - b[0]
+    half = Z95 * float(d.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
+    if name in ("knn", "linear_probe"):
+        p = mcnemar(first[both] > 0.5, second[both] > 0.5)
+    else:
+        p = _t_test(d, value)
+    return {"value": value, "low": value - half, "high": value + half, "p": p, "n": n}
+
+
+def _t_test(d: np.ndarray, value: float) -> float:
+    """Two-sided p of the mean `value` with the spread of d (n); 1 where nothing differs."""
+    from scipy.stats import t
+
+    spread = float(d.std(ddof=1)) / np.sqrt(len(d)) if len(d) > 1 else 0.0
+    if spread == 0:
+        return 1.0 if abs(value) < 1e-12 else 0.0
+    return float(2 * t.sf(abs(value) / spread, len(d) - 1))
