@@ -8,6 +8,8 @@ the file holds is refused. In a table the vectors are one list column, or all nu
 from __future__ import annotations
 
 import os
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +18,19 @@ import numpy as np
 from contrastive_core import store
 from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
 
-__all__ = ["ENDINGS", "read"]
+__all__ = ["ENDINGS", "part_of", "read"]
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
 LIMIT = 2 << 30  # bytes that a file may hold, or unpack to
+Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
 KNOWN = ("id", "label", "class", "split", "embedding", "features")
 
 
-def read(path: str | Path) -> EmbeddingSet:
+def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
     """An `EmbeddingSet` from a file.
 
+    Args: part: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other vector
+        comes into memory; a table is read whole, then cut.
     Raises: UnusableEmbedding or store.Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path)
@@ -35,6 +40,8 @@ def read(path: str | Path) -> EmbeddingSet:
     if size > LIMIT:
         raise UnusableEmbedding(f"{path.name} has {size:,} bytes; at most {LIMIT:,} are read")
     try:
+        if part[1] > 1:
+            return _read_part(path, part)
         found = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv}[path.suffix](path)
     except (UnusableEmbedding, store.Damaged):
         raise
@@ -49,14 +56,7 @@ def read(path: str | Path) -> EmbeddingSet:
 
 def _npy(path: Path) -> EmbeddingSet:
     with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        readers = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
-        if version not in readers:
-            raise UnusableEmbedding(f"{path.name} is of a version of .npy that is not known")
-        shape, _, dtype = readers[version](file)
+        shape, _, dtype = _header(file, path)
         _check_shape(path, shape, dtype, os.fstat(file.fileno()).st_size)
     return EmbeddingSet(_floats(np.load(path, allow_pickle=False), path))
 
@@ -65,14 +65,85 @@ def _npz(path: Path) -> EmbeddingSet:
     arrays = store.read_npz(path, LIMIT)
     if "meta" in arrays and "features" in arrays:
         return EmbeddingSet.from_arrays(arrays)
-    wide = [k for k, v in arrays.items() if v.ndim == 2 and v.dtype.kind in "fiu"]
-    if not wide:
-        raise UnusableEmbedding(f"{path.name} has no array (n, d) of numbers")
-    name = next(
-        (k for k in ("features", "embeddings", "embedding", "x", "z") if k in wide), wide[0]
-    )
+    name = _widest({k: (v.shape, v.dtype) for k, v in arrays.items()}, path)
     features = _floats(arrays.pop(name), path)
     return _with_columns(features, {k: v for k, v in arrays.items() if v.ndim == 1}, path)
+
+
+def _widest(known: dict[str, tuple[tuple[int, ...], np.dtype]], path: Path) -> str:
+    """Which of the arrays, by shape and type, holds the vectors."""
+    wide = [k for k, (shape, dtype) in known.items() if len(shape) == 2 and dtype.kind in "fiu"]
+    if not wide:
+        raise UnusableEmbedding(f"{path.name} has no array (n, d) of numbers")
+    usual = ("features", "embeddings", "embedding", "x", "z")
+    return next((k for k in usual if k in wide), wide[0])
+
+
+def part_of(n: int, part: Part) -> slice:
+    """The rows of n that are the part's: contiguous, at most one more or less than another's."""
+    i, of = part
+    return slice(n * i // of, n * (i + 1) // of)
+
+
+def _read_part(path: Path, part: Part) -> EmbeddingSet:
+    """What is known per row is read whole, so that classes get the same numbers in every part."""
+    if path.suffix == ".npy":
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        rows = part_of(len(vectors), part)
+        features, known = _floats(vectors[rows], path), _stand_in(len(vectors), {}, path)
+    elif path.suffix == ".npz":
+        features, known, rows = _npz_part(path, part)
+    else:
+        whole = read(path)
+        return whole.take(range(*part_of(len(whole), part).indices(len(whole))))
+    if not len(features):
+        raise UnusableEmbedding(f"{path.name} has fewer rows than there are processes")
+    return replace(known.take(range(rows.start, rows.stop)), features=features)
+
+
+def _npz_part(path: Path, part: Part) -> tuple[np.ndarray, EmbeddingSet, slice]:
+    """A part's vectors, what is known of all rows, and which rows the part is."""
+    with zipfile.ZipFile(path) as archive:
+        if (total := sum(e.file_size for e in archive.infolist())) > LIMIT:
+            raise UnusableEmbedding(f"{path.name} would unpack to {total:,} bytes")
+        heads = {}
+        for entry in archive.namelist():
+            with archive.open(entry) as file:
+                heads[entry.removesuffix(".npy")] = _header(file, path)
+        name = _widest({k: (shape, dtype) for k, (shape, _, dtype) in heads.items()}, path)
+        (n, d), by_column, dtype = heads[name]
+        rows = part_of(n, part)
+        with archive.open(f"{name}.npy") as file:
+            _header(file, path)
+            if by_column:
+                raise UnusableEmbedding(f"{path.name} holds its vectors by columns; save them anew")
+            file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
+            content = file.read((rows.stop - rows.start) * d * dtype.itemsize)
+        features = _floats(np.frombuffer(content, dtype).reshape(-1, d), path)
+    with np.load(path, allow_pickle=False) as arrays:
+        others = {k: arrays[k] for k, (shape, _, _) in heads.items() if len(shape) == 1}
+    return features, _stand_in(n, others, path), rows
+
+
+def _stand_in(n: int, arrays: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
+    """What is known of n rows, with vectors of no meaning."""
+    nothing = np.zeros((n, 1), np.float32)
+    if "meta" in arrays:
+        return EmbeddingSet.from_arrays({**arrays, "features": nothing})
+    return _with_columns(nothing, arrays, path)
+
+
+def _header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether by columns, and type of the array that a `.npy` file starts to tell of."""
+    version = np.lib.format.read_magic(file)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise UnusableEmbedding(f"{path.name} is of a version of .npy that is not known")
+    shape, by_column, dtype = readers[version](file)
+    return shape, by_column, dtype
 
 
 def _parquet(path: Path) -> EmbeddingSet:

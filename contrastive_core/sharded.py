@@ -19,7 +19,7 @@ from torch import Tensor
 
 from contrastive_core import distributed
 
-__all__ = ["HERE", "SPREAD", "Rows", "bounds"]
+__all__ = ["HERE", "SPREAD", "Rows"]
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,6 @@ class Rows:
 
 
 HERE, SPREAD = Rows(), Rows(True)
-
-
-def bounds(n: int, rank: int, size: int) -> slice:
-    """The rows of n that belong to process `rank` of `size`: contiguous, in the order of ranks."""
-    return slice(n * rank // size, n * (rank + 1) // size)
 
 
 def _there(x: Tensor) -> Tensor:
