@@ -16,20 +16,20 @@ import numpy as np
 from contrastive_core.config import BadSetting
 from contrastive_core.data import Dataset
 
-__all__ = ["curated"]
+__all__ = ["curated", "read_ids", "read_labels"]
 
 
 def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
     """The data set without the samples of `exclude`, and with the classes of `relabel`."""
     if exclude:
-        gone = set(_read_ids(exclude))
+        gone = set(read_ids(exclude))
         _check_ids(gone, dataset, exclude)
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
             raise BadSetting(f"{exclude} excludes every training image")
         dataset = _take(dataset, keep)
     if relabel:
-        changes = _read_labels(relabel)
+        changes = read_labels(relabel)
         _check_ids(set(changes), dataset, relabel)
         labels, at = dataset.labels.copy(), {id: i for i, id in enumerate(dataset.ids)}
         for id, name in changes.items():
@@ -48,7 +48,7 @@ def _take(dataset: Dataset, keep: np.ndarray) -> Dataset:
     )
 
 
-def _read_ids(path: str) -> list[str]:
+def read_ids(path: str) -> list[str]:
     """Sample ids: one a line, a CSV with a column `id`, or a JSON list."""
     text = _text(path)
     if path.endswith(".json"):
@@ -58,7 +58,7 @@ def _read_ids(path: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _read_labels(path: str) -> dict[str, str]:
+def read_labels(path: str) -> dict[str, str]:
     """Classes by sample id: a CSV with columns `id` and `label`, or a JSON object."""
     text = _text(path)
     if path.endswith(".json"):

@@ -26,18 +26,10 @@ import numpy as np
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.neighbours import Neighbours, nearest
 
-__all__ = ["LISTS", "Findings", "find", "out_of_fold"]
+__all__ = ["Findings", "find", "out_of_fold"]
 
 FOLDS = 5
 K = 20
-LISTS = {
-    "mislabelled": "Likely mislabelled: neighbours and an out-of-fold probe disagree",
-    "false_negative": "Likely false negatives: pushed apart, though they look the same",
-    "duplicate": "Near-duplicates and leaks: much nearer to one row than rows here usually are",
-    "outlier": "Outliers: far from everything",
-    "ambiguous": "Ambiguous between two classes",
-    "hub": "Hubs: among the nearest of very many",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +39,7 @@ class Findings:
     scores: dict[str, np.ndarray]
     neighbours: Neighbours
     probabilities: np.ndarray | None  # (n, classes), out of fold
+    voted: np.ndarray | None  # (n) the class that the neighbours say
     suggested: np.ndarray | None  # (n) the class, other than its own, that both voters prefer
     twin: np.ndarray  # (n) the nearest row: its number, in the other split if `leaked`
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
@@ -81,15 +74,16 @@ def find(
         "ambiguous": none,
         "hub": counts / k,
     }
-    p = suggested = None
+    p = voted = suggested = None
     if rows.labels is not None and len(np.unique(rows.labels[rows.labels >= 0])) > 1:
         p = out_of_fold(rows, seed)
-        both = (p + _votes(graph, rows.labels, p.shape[1])) / 2
-        margin, suggested = _margin(both, rows.labels)
+        votes = _votes(graph, rows.labels, p.shape[1])
+        voted = votes.argmax(1)
+        margin, suggested = _margin((p + votes) / 2, rows.labels)
         scores["mislabelled"] = np.where(rows.labels >= 0, 1 - margin, np.nan)
         entropy = -(p * np.log(np.maximum(p, 1e-12))).sum(1)
         scores["ambiguous"] = np.where(rows.labels >= 0, entropy / np.log(p.shape[1]), np.nan)
-    return Findings(scores, graph, p, suggested, twin, leaked)
+    return Findings(scores, graph, p, voted, suggested, twin, leaked)
 
 
 def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarray:

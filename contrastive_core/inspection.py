@@ -93,14 +93,39 @@ def do_project(args: Namespace) -> None:
 
 
 def do_samples(args: Namespace) -> None:
-    """Write every sample of a split with its loss and what is odd about it."""
-    from contrastive_core import runs, samples
+    """Write every sample of a split, or of a file of vectors, with what is odd about it."""
+    from contrastive_core import sample_table
 
-    out, run = out_path(args.out, ".parquet", ".csv"), runs.load(args.run)
-    table = samples.samples_of_run(run, args.loss, args.split, _percent)
-    samples.write_table(table, out)
-    record = {"run": run.name, "rows": len(table), "loss": table.loss, "out": str(out)}
-    say(args, record, f"{out}: {len(table):,} samples by {table.loss}")
+    out = out_path(args.out, ".parquet", ".csv") if args.out else None
+    name, table = _samples(args)
+    if out:
+        sample_table.write_table(table, out)
+    record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
+    say(args, record, f"{out or name}: {len(table):,} samples by {table.loss}")
+
+
+def _samples(args: Namespace) -> tuple[str, Any]:
+    from contrastive_core import readers, runs, samples, tabulate
+
+    if Path(args.run).suffix in readers.ENDINGS:
+        rows = readers.read(Path(args.run))
+        return args.run, tabulate.table_of(rows, args.loss or "sup_con", tell=_percent)
+    run = runs.load(args.run)
+    return run.name, samples.samples_of_run(run, args.loss, args.split, _Stages(), args.device)
+
+
+class _Stages:
+    """What is at work, on one line of a terminal; in a log, a line now and then."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def __call__(self, what: str, share: float) -> None:
+        line = f"{what} {5 * int(20 * share)} %"
+        if line != self.last:
+            sys.stderr.write(f"\r\033[K{line}" if sys.stderr.isatty() else f"{line}\n")
+            sys.stderr.flush()
+        self.last = line
 
 
 def do_compare(args: Namespace) -> None:

@@ -1,20 +1,24 @@
 """What a person decided about samples: keep, relabel, drop. Kept beside the run, with undo.
 
 Every decision is a line of `marks.jsonl`; the last one of a sample counts; undo takes the last line
-back. `export` writes the two files that `train --exclude` and `--relabel` read. Torch-free.
+back. `export` writes the two files that `train --exclude` and `--relabel` read; they are named by
+their content, so that a run's own files never change. Torch-free.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contrastive_core import data, store
+from contrastive_core import curation, data, store
 from contrastive_core.runs import Run
 
-__all__ = ["CHOICES", "add", "export", "marks", "undo"]
+__all__ = ["CHOICES", "Changes", "add", "cleaned", "export", "marks", "undo"]
 
 CHOICES = ("keep", "relabel", "drop")
 
@@ -53,16 +57,61 @@ def undo(run: Run) -> str | None:
     return str(last["id"])
 
 
-def export(run: Run) -> tuple[Path, Path, int, int]:
-    """Write `exclude.csv` and `relabel.csv`; their paths and how many samples each names."""
-    found = marks(run)
+@dataclass(frozen=True)
+class Changes:
+    """Files for a training without what was marked; None: there is nothing to tell."""
+
+    exclude: Path | None
+    relabel: Path | None
+    dropped: int  # by the marks, beside what the run left out itself
+    relabelled: int
+
+    def arguments(self) -> list[str]:
+        """Of the command `train`."""
+        files = {"--exclude": self.exclude, "--relabel": self.relabel}
+        return [part for name, file in files.items() if file for part in (name, str(file))]
+
+
+def export(run: Run) -> Changes:
+    """Write what the run left out and relabelled itself together with the marks."""
+    found, folder = marks(run), _path(run).parent
     drop = [i for i, m in found.items() if m["what"] == "drop"]
-    relabel = [(i, m["label"]) for i, m in found.items() if m["what"] == "relabel"]
-    folder = _path(run).parent
-    exclude_path, relabel_path = folder / "exclude.csv", folder / "relabel.csv"
-    store.write_bytes(exclude_path, _csv(["id"], [[i] for i in drop]))
-    store.write_bytes(relabel_path, _csv(["id", "label"], [list(r) for r in relabel]))
-    return exclude_path, relabel_path, len(drop), len(relabel)
+    labels = {i: str(m["label"]) for i, m in found.items() if m["what"] == "relabel"}
+    before = run.config
+    gone = [*curation.read_ids(before["exclude"])] if before.get("exclude") else []
+    known = curation.read_labels(before["relabel"]) if before.get("relabel") else {}
+    gone = list(dict.fromkeys([*gone, *drop]))
+    named = {i: label for i, label in {**known, **labels}.items() if i not in gone}
+    return Changes(
+        _write(folder, "exclude", ["id"], [[i] for i in gone]),
+        _write(
+            folder, "relabel", ["id", "label"], [list(one) for one in named.items()], bool(known)
+        ),
+        len(drop),
+        len(labels),
+    )
+
+
+def cleaned(run: Run, known: Sequence[Run]) -> list[Run]:
+    """Those of `known` that were trained with files exported from this run's marks."""
+    folder = str(_path(run).parent)
+    files = [(one, [one.config.get(k) for k in ("exclude", "relabel")]) for one in known]
+    return [
+        one for one, paths in files
+        if one.name != run.name and any(p and str(Path(p).parent) == folder for p in paths)
+    ]  # fmt: skip
+
+
+def _write(
+    folder: Path, what: str, head: list[str], rows: list[list[Any]], also_empty: bool = False
+) -> Path | None:
+    if not rows and not also_empty:
+        return None
+    content = _csv(head, rows)
+    path = folder / f"{what}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    store.write_bytes(path, content)
+    return path
 
 
 def _csv(head: list[str], rows: list[list[Any]]) -> bytes:

@@ -8,14 +8,16 @@ tells the spread that augmentation causes from that between samples (one-way ran
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.embedding_set import EmbeddingSet
 
-__all__ = ["Tell", "pairs_of", "per_sample", "ranks", "split_variance", "training_estimate"]
+__all__ = [
+    "Tell", "over_knob", "pairs_of", "per_sample", "ranks", "split_variance", "training_estimate",
+]  # fmt: skip
 
 CHUNK = 8192  # anchors between two reports of progress
 Tell = Callable[[float], None]
@@ -87,6 +89,25 @@ def _in_chunks(made: Any, whole: Any, tell: Tell) -> tuple[Any, Any]:
         weights.append(out.weight)
         tell(min(1.0, (start + CHUNK) / len(whole)))
     return torch.cat(values), torch.cat(weights)
+
+
+def over_knob(
+    rows: EmbeddingSet,
+    loss: str,
+    knob: str,
+    values: Sequence[float],
+    knobs: dict[str, Any] | None = None,
+    views: np.ndarray | None = None,
+    tell: Tell | None = None,
+) -> np.ndarray:
+    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined."""
+    found = []
+    for done, value in enumerate(values, 1):
+        loss_, weight = per_sample(rows, loss, {**(knobs or {}), knob: float(value)}, views)
+        found.append(np.where(weight > 0, loss_, np.nan).astype(np.float32))
+        if tell:
+            tell(done / len(values))
+    return np.stack(found, 1)
 
 
 def training_estimate(

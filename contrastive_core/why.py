@@ -1,17 +1,16 @@
-"""Why a sample has the loss it has: the pairs behind it, its margin, its rank as a knob moves."""
+"""Why a sample has the loss it has: the pairs behind it, its margin, its neighbours."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.sample_losses import pairs_of, per_sample, ranks
+from contrastive_core.sample_losses import pairs_of
 
-__all__ = ["PairShare", "Why", "ranks_over", "why"]
+__all__ = ["PairShare", "Why", "why"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +21,7 @@ class PairShare:
     label: int  # −1: none
     score: float
     share: float  # of Σ|∂L_i/∂score|
+    column: int  # among all that the loss compares
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,9 @@ class Why:
     pull: float  # share of the gradient that positives have; the rest pushes
     margin: float  # cosine to the nearest positive less that to the nearest negative; NaN: no pair
     neighbours: list[PairShare]  # the nearest by cosine, whatever their relation
+    scores: np.ndarray  # (m) float32, what the loss compares
+    mask: np.ndarray  # (m) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
+    kernel: dict[str, Any] | None  # how the browser computes the loss; None: it cannot
 
 
 def why(
@@ -61,6 +64,7 @@ def why(
     score, grad = (x[0].double().numpy() for x in (anatomy.scores, anatomy.grad_scores))
     positive, negative = (x[0].numpy() for x in (anatomy.positive, anatomy.negative))
     share = np.abs(grad) / max(float(np.abs(grad).sum()), 1e-30)
+    mask = positive + 2 * negative + 3 * anatomy.self_pair[0].numpy()
     near = _cosines(own)
     nearness = score if anatomy.score_kind == "dot" else -score
 
@@ -78,25 +82,15 @@ def why(
         pull=float(share[positive].sum()),
         margin=_highest(near, positive) - _highest(near, negative),
         neighbours=listed(other, -near)[:most],
+        scores=score.astype(np.float32),
+        mask=mask.astype(np.uint8),
+        kernel=made.kernel(),
     )
-
-
-def ranks_over(
-    rows: EmbeddingSet,
-    loss: str,
-    knob: str,
-    values: Sequence[float],
-    knobs: dict[str, Any] | None = None,
-    views: np.ndarray | None = None,
-) -> np.ndarray:
-    """Rank (values, n) of every sample by loss, 1 the highest, as a knob takes each value."""
-    found = (per_sample(rows, loss, {**(knobs or {}), knob: v}, views) for v in values)
-    return np.stack([ranks(*one) for one in found])
 
 
 def _pair(rows: EmbeddingSet, j: int, v: int, score: np.ndarray, share: np.ndarray) -> PairShare:
     label = -1 if rows.labels is None else int(rows.labels[j // v])
-    return PairShare(rows.ids[j // v], label, float(score[j]), float(share[j]))
+    return PairShare(rows.ids[j // v], label, float(score[j]), float(share[j]), j)
 
 
 def _cosines(own: Any) -> np.ndarray:

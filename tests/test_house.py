@@ -19,14 +19,16 @@ tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection alike paired runs checkpoints
 state journal monitor prepare foreign reasons train
-embed evaluate present vectors lab compare figures findings sample_losses samples why
-spaces answers answering marks jobs asking waiting flow catalogue sweep integrity output commands inspection __main__
+embed evaluate present vectors lab compare figures findings sample_losses
+sample_table tabulate samples why
+spaces answers answering marks jobs asking waiting flow
+catalogue sweep integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
 registry config sampling sweep embedding_set store runs jobs waiting
 figures present vectors lab flow spaces answers asking alike paired
-catalogue
+sample_table marks catalogue
 """.split()
 
 

@@ -9,7 +9,19 @@ import pandas as pd
 import pytest
 import torch
 
-from contrastive_core import findings, losses, marks, pairs, runs, sample_losses, samples, why
+from contrastive_core import (
+    curation,
+    findings,
+    losses,
+    marks,
+    pairs,
+    runs,
+    sample_losses,
+    sample_table,
+    samples,
+    tabulate,
+    why,
+)
 from contrastive_core.embedding_set import EmbeddingSet
 
 
@@ -58,7 +70,7 @@ def test_without_labels_the_other_lists_stay() -> None:
 
 def test_the_loss_of_each_sample_is_exact_over_the_whole_set() -> None:
     rows = blobs(1100)
-    value, weight = samples.per_sample(rows, "sup_con", {"temperature": 0.2})
+    value, weight = sample_losses.per_sample(rows, "sup_con", {"temperature": 0.2})
     p = pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(rows.labels))
     out = losses.create("sup_con", temperature=0.2)(p)
     np.testing.assert_allclose(value, out.per_anchor.numpy(), rtol=1e-5)
@@ -68,32 +80,32 @@ def test_the_loss_of_each_sample_is_exact_over_the_whole_set() -> None:
 def test_views_stand_for_labels() -> None:
     views = np.random.default_rng(0).normal(size=(40, 2, 6)).astype(np.float32)
     rows = EmbeddingSet(views[:, 0])
-    value, _ = samples.per_sample(rows, "nt_xent", views=views)
+    value, _ = sample_losses.per_sample(rows, "nt_xent", views=views)
     out = losses.create("nt_xent")(pairs.from_views(torch.from_numpy(views)))
     np.testing.assert_allclose(value, out.per_anchor.view(-1, 2).mean(1).numpy(), rtol=1e-5)
     with pytest.raises(ValueError, match="no row has a positive"):
-        samples.per_sample(rows, "nt_xent")
+        sample_losses.per_sample(rows, "nt_xent")
 
 
 def test_training_saw_fewer_negatives() -> None:
     """A batch of the whole set is the exact loss; a small one is below it, and varies."""
     rows, knobs = blobs(), {"temperature": 0.2}
-    exact, _ = samples.per_sample(rows, "sup_con", knobs)
-    mean, spread = samples.training_estimate(rows, "sup_con", knobs, batch=300)
+    exact, _ = sample_losses.per_sample(rows, "sup_con", knobs)
+    mean, spread = sample_losses.training_estimate(rows, "sup_con", knobs, batch=300)
     np.testing.assert_allclose(mean, exact, rtol=1e-5)
     np.testing.assert_allclose(spread, 0, atol=1e-5)
-    mean, spread = samples.training_estimate(rows, "sup_con", knobs, batch=60)
+    mean, spread = sample_losses.training_estimate(rows, "sup_con", knobs, batch=60)
     assert (mean < exact).all()
     assert (spread > 0).all()
 
 
 def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
-    table = samples.table_of(blobs(), "triplet")
-    assert tuple(table.columns) == samples.COLUMNS
+    table = tabulate.table_of(blobs(), "triplet")
+    assert tuple(table.columns) == sample_table.COLUMNS
     for name in ("s.parquet", "s.csv"):
-        samples.write_table(table, tmp_path / name)
+        sample_table.write_table(table, tmp_path / name)
     frame = pd.read_parquet(tmp_path / "s.parquet")
-    assert list(frame.columns) == list(samples.COLUMNS)
+    assert list(frame.columns) == list(sample_table.COLUMNS)
     assert len(frame) == 300
     by_rank = frame.sort_values("rank")["loss"].to_numpy()
     assert (np.diff(by_rank[np.isfinite(by_rank)]) <= 1e-12).all()
@@ -107,14 +119,39 @@ def test_marks_are_kept_and_undone() -> None:
     assert marks.marks(run)["a/1"]["what"] == "keep"
     assert marks.undo(run) == "a/1"
     assert marks.marks(run)["a/1"]["what"] == "drop"
-    exclude, relabel, dropped, changed = marks.export(run)
-    assert (dropped, changed) == (1, 1)
-    assert pd.read_csv(exclude)["id"].tolist() == ["a/1"]
-    assert pd.read_csv(relabel)["label"].tolist() == ["cat"]
+    found = marks.export(run)
+    assert (found.dropped, found.relabelled) == (1, 1)
+    assert pd.read_csv(found.exclude)["id"].tolist() == ["a/1"]
+    assert pd.read_csv(found.relabel)["label"].tolist() == ["cat"]
     with pytest.raises(ValueError, match="needs the class"):
         marks.add(run, "a/3", "relabel")
     with pytest.raises(ValueError, match="a mark is one of"):
         marks.add(run, "a/3", "burn")
+
+
+def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
+    """A second cleaning leaves out the first's samples too, and changes no file of before."""
+    first = marks.export(marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"}))
+    config = {"exclude": str(first.exclude), "relabel": str(first.relabel)}
+    second = marks.export(marked("second", config, drop=["a/3"], relabel={"a/2": "cow"}))
+    assert curation.read_ids(str(second.exclude)) == ["a/1", "a/3"]
+    assert curation.read_labels(str(second.relabel)) == {"a/2": "cow"}
+    assert (second.dropped, second.relabelled) == (1, 1)
+    third = marks.export(marked("third", config, drop=["a/2", "a/3"], relabel={}))
+    assert curation.read_labels(str(third.relabel)) == {}  # an excluded sample has no class
+    again = runs.load("first")
+    marks.add(again, "a/9", "drop")
+    assert marks.export(again).exclude != first.exclude
+    assert curation.read_ids(str(first.exclude)) == ["a/1"]
+
+
+def marked(name: str, config: dict, drop: list[str], relabel: dict[str, str]) -> runs.Run:
+    run = runs.create(name, {"method": "simclr", **config})
+    for one in drop:
+        marks.add(run, one, "drop")
+    for one, label in relabel.items():
+        marks.add(run, one, "relabel", label)
+    return run
 
 
 def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None:
@@ -133,7 +170,7 @@ def test_a_leak_names_its_twin_in_the_other_split() -> None:
     x = train.features.copy()
     x[[7, 8]] = test.features[[40, 50]]
     test = EmbeddingSet(test.features, test.labels, tuple(f"test/{i}" for i in range(60)))
-    table = samples.table_of(EmbeddingSet(x, train.labels), "sup_con", other=test)
+    table = tabulate.table_of(EmbeddingSet(x, train.labels), "sup_con", other=test)
     assert set(np.argsort(-table.columns["duplicate"])[:2]) == {7, 8}
     assert table.extra["twin"][[7, 8]].tolist() == ["test/40", "test/50"]
     assert table.extra["leaked"][[7, 8]].all()
@@ -174,7 +211,7 @@ def test_the_variance_of_losses_is_told_apart() -> None:
 
 def test_progress_is_told_and_can_stop() -> None:
     told: list[float] = []
-    samples.table_of(blobs(), "sup_con", tell=told.append)
+    tabulate.table_of(blobs(), "sup_con", tell=told.append)
     assert told[-1] == 1
     assert told == sorted(told)
 
@@ -182,15 +219,15 @@ def test_progress_is_told_and_can_stop() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        samples.table_of(blobs(), "sup_con", tell=stop)
+        tabulate.table_of(blobs(), "sup_con", tell=stop)
 
 
 def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = blobs(500)
-    exact, _ = samples.per_sample(rows, "triplet")
+    exact, _ = sample_losses.per_sample(rows, "triplet")
     monkeypatch.setattr(sample_losses, "CHUNK", 128)
     told: list[float] = []
-    chunked, _ = samples.per_sample(rows, "triplet", tell=told.append)
+    chunked, _ = sample_losses.per_sample(rows, "triplet", tell=told.append)
     np.testing.assert_allclose(chunked, exact, rtol=1e-5)
     assert len(told) == 5
 
@@ -198,7 +235,7 @@ def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_engine_tells_of_its_rounds_and_stops() -> None:
     views = np.random.default_rng(0).normal(size=(2500, 2, 4)).astype(np.float32)
     rows, told = EmbeddingSet(views[:, 0]), []
-    samples.per_sample(rows, "nt_xent", views=views, tell=told.append)
+    sample_losses.per_sample(rows, "nt_xent", views=views, tell=told.append)
     assert len(told) > 5
     assert told == sorted(told)
     assert told[-1] == 1
@@ -207,13 +244,13 @@ def test_the_engine_tells_of_its_rounds_and_stops() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        samples.per_sample(rows, "nt_xent", views=views, tell=stop)
+        sample_losses.per_sample(rows, "nt_xent", views=views, tell=stop)
 
 
 def test_why_adds_up_and_names_the_hardest() -> None:
     rows = blobs(90)
     knobs = {"temperature": 0.2}
-    value, _ = samples.per_sample(rows, "sup_con", knobs)
+    value, _ = sample_losses.per_sample(rows, "sup_con", knobs)
     made = why.why(rows, 4, "sup_con", knobs, most=90)
     assert made.loss == pytest.approx(value[4], rel=1e-5)
     shares = [p.share for p in made.hardest_negatives + made.weakest_positives]
@@ -239,11 +276,23 @@ def test_why_of_views_and_distances(loss: str) -> None:
     assert nearest == sorted(nearest, reverse=made.score_kind == "dot")
 
 
-def test_ranks_move_with_the_temperature() -> None:
-    found = why.ranks_over(blobs(), "sup_con", "temperature", [0.05, 0.2, 1.0])
-    assert found.shape == (3, 300)
-    assert all(sorted(r) == list(range(1, 301)) for r in found.tolist())
-    assert (found[0] != found[2]).any()
+def test_losses_over_a_knob_are_those_at_each_value() -> None:
+    rows, values = blobs(), [0.05, 0.2, 1.0]
+    found = sample_losses.over_knob(rows, "sup_con", "temperature", values)
+    assert found.shape == (300, 3)
+    for column, value in zip(found.T, values, strict=True):
+        exact, _ = sample_losses.per_sample(rows, "sup_con", {"temperature": value})
+        np.testing.assert_allclose(column, exact, rtol=1e-5)
+    assert (sample_losses.ranks(found[:, 0]) != sample_losses.ranks(found[:, 2])).any()
+
+
+def test_a_table_knows_its_losses_over_the_knob_at_the_runs_own_value_too() -> None:
+    table = tabulate.table_of(blobs(), "sup_con", {"temperature": 0.123})
+    assert table.knob == "temperature"
+    at = int(np.flatnonzero(table.grid == 0.123)[0])
+    over = table.extra["loss_over_knob"][:, at]
+    np.testing.assert_allclose(over, table.columns["loss"], rtol=1e-5)
+    assert (np.diff(table.grid) > 0).all()
 
 
 def test_loss_over_snapshots() -> None:
@@ -251,7 +300,7 @@ def test_loss_over_snapshots() -> None:
     for epoch, noise in ((1, 3.0), (2, 0.0)):
         z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
         run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
-    epochs, found = samples.loss_over_snapshots(run)
-    assert epochs == [1, 2]
-    assert found.shape == (2, 300)
-    assert found[1].mean() < found[0].mean()
+    found = samples.loss_over_snapshots(run)
+    assert found["epochs"].tolist() == [1, 2]
+    assert found["loss"].shape == (2, 300)
+    assert found["loss"][1].mean() < found["loss"][0].mean()

@@ -1,0 +1,163 @@
+"""The table of an embedding: the loss of each row, its lists, and why it is on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.findings import Findings
+from contrastive_core.sample_losses import (
+    Tell,
+    over_knob,
+    per_sample,
+    ranks,
+    split_variance,
+    training_estimate,
+)
+from contrastive_core.sample_table import COLUMNS, SampleTable
+
+__all__ = ["table_of"]
+
+REPEATS = 4  # of random batches, for what training saw
+GRID = 9  # values of the knob at which all losses are known
+GRID_UP_TO = 20_000  # samples; above, only of losses of the softmax family
+RANGES = {"temperature": np.geomspace(0.02, 2, GRID), "margin": np.linspace(0.05, 2, GRID)}
+
+
+def table_of(
+    rows: EmbeddingSet,
+    loss: str,
+    knobs: dict[str, Any] | None = None,
+    views: list[np.ndarray] | None = None,
+    tell: Tell | None = None,
+    *,
+    features: EmbeddingSet | None = None,
+    other: EmbeddingSet | None = None,
+    pixels: np.ndarray | None = None,
+    batch: int = 0,
+) -> SampleTable:
+    """The table of an embedding.
+
+    Without labels and views no row has a positive: the loss is NaN, and the lists stand alone.
+
+    Args:
+        rows: what the loss is taken on; features: what is searched for oddities (default: rows);
+            other: the other split in the space of `features`.
+        views: draws of (n, v, d) augmented views, for self-supervised pairs.
+        batch: images in a training batch; 0: no estimate of what training saw.
+        tell: hears the share done.
+    Raises: ValueError when the loss cannot use these pairs; what `tell` raises stops the work.
+    """
+    from contrastive_core.findings import find
+
+    draws: list[np.ndarray | None] = [*views] if views else [None]
+    paired = bool(views) or rows.labels is not None
+    knob, grid = _grid(loss, knobs, len(rows)) if paired else ("", np.zeros(0))
+    parts = (len(draws) if paired else 0) + 2 * bool(len(grid)) + 1
+    by_draw, weight = [np.full(len(rows), np.nan)], np.zeros(len(rows))
+    if paired:
+        by_draw = []
+        for number, one in enumerate(draws):
+            value, weight = per_sample(rows, loss, knobs, one, _part(tell, number, 1, parts))
+            by_draw.append(np.where(weight > 0, value, np.nan))
+    value = np.mean(by_draw, 0)
+    searched = features or rows
+    found = find(searched, other=other, pixels=pixels, supervised=views is None)
+    columns = _columns(searched, value, weight, found)
+    extra, facts = _explained(searched, found, other, views is None)
+    extra["loss_by_draw"] = np.stack(by_draw, 1)
+    if len(draws) > 1:
+        facts |= {f"variance_{k}": v for k, v in split_variance(extra["loss_by_draw"]).items()}
+    if len(grid):
+        told = _part(tell, len(draws), 2, parts)
+        extra["loss_over_knob"] = over_knob(rows, loss, knob, grid.tolist(), knobs, draws[0], told)
+    if batch and paired:
+        extra["loss_in_batches"], extra["loss_in_batches_spread"] = training_estimate(
+            rows, loss, knobs, batch, REPEATS, views=draws[0]
+        )
+    if tell:
+        tell(1.0)
+    return SampleTable(columns, rows.classes, loss, extra, facts, knob, grid)
+
+
+def _part(tell: Tell | None, first: int, width: int, of: int) -> Tell | None:
+    return None if tell is None else lambda share: tell((first + width * share) / of)
+
+
+def _grid(loss: str, knobs: dict[str, Any] | None, n: int) -> tuple[str, np.ndarray]:
+    """The knob that can be dragged, and values of it, the loss's own among them."""
+    from contrastive_core import losses
+
+    known, about = losses.knobs(loss), losses.get(loss)
+    knob = next((k for k in RANGES if k in known), None)
+    if knob is None or (n > GRID_UP_TO and about.family != "softmax"):
+        return "", np.zeros(0)
+    own = float((knobs or {}).get(knob, known[knob].default))
+    inside = [v for v in RANGES[knob] if known[knob].low <= v <= known[knob].high]
+    return knob, np.unique([*inside, own])
+
+
+def _columns(
+    rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, found: Findings
+) -> dict[str, np.ndarray]:
+    positive, negative = _nearest_of_each(rows, found.neighbours.index)
+    labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
+    names = np.array(rows.ids)
+    columns = {
+        "id": names,
+        "label": np.array([rows.class_name(int(c)) if c >= 0 else "" for c in labels]),
+        "loss": value,
+        "weight": weight,
+        "rank": ranks(value, weight),
+        **{k: v for k, v in found.scores.items() if k in COLUMNS},
+        "nearest_positive": np.where(positive >= 0, names[positive], ""),
+        "nearest_negative": np.where(negative >= 0, names[negative], ""),
+    }
+    assert tuple(columns) == COLUMNS
+    return columns
+
+
+def _explained(
+    rows: EmbeddingSet, found: Findings, other: EmbeddingSet | None, supervised: bool
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Columns and figures beyond COLUMNS."""
+    names, near = np.array(rows.ids), found.neighbours.index
+    twin = names[np.where(found.leaked, 0, found.twin)]
+    if other is not None:
+        far = np.array(other.ids)[np.where(found.leaked, found.twin, 0)]
+        twin = np.where(found.leaked, far, twin)
+    extra = {"hub": found.scores["hub"], "twin": twin, "leaked": found.leaked}
+    extra["lookalike"] = names[near[:, 0]]
+    facts: dict[str, float] = {}
+    if rows.labels is not None and supervised:
+        negative = _nearest_of_each(rows, near)[1]
+        extra["lookalike"] = np.where(negative >= 0, names[negative], "")
+    if found.suggested is None or found.probabilities is None or rows.labels is None:
+        return extra, facts
+    said = found.probabilities.argmax(1)
+    for name, classes in (("suggested", found.suggested), ("predicted", said),
+                          ("voted", found.voted)):  # fmt: skip
+        assert classes is not None
+        extra[name] = np.array([rows.class_name(int(c)) for c in classes])
+    extra["correct"] = said == rows.labels
+    two = np.argsort(-found.probabilities, 1, kind="stable")[:, :2]
+    both = [(rows.class_name(int(a)), rows.class_name(int(b))) for a, b in two]
+    extra["between"] = np.array([f"{a} and {b}" for a, b in both])
+    top = np.argsort(-found.scores["false_negative"])[: max(1, len(rows) // 20)]
+    same = rows.labels[near[top, 0]] == rows.labels[top]
+    facts["false_negatives_of_same_class"] = float(same.mean())
+    return extra, facts
+
+
+def _nearest_of_each(rows: EmbeddingSet, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest row of the same and of another label among the neighbours (n) each; −1: none."""
+    if rows.labels is None:
+        return np.full(len(rows), -1), near[:, 0]
+    same = rows.labels[near] == rows.labels[:, None]  # (n, k)
+
+    def first(mask: np.ndarray) -> np.ndarray:
+        return np.where(mask.any(1), near[np.arange(len(near)), mask.argmax(1)], -1)
+
+    return first(same), first(~same)
