@@ -44,7 +44,10 @@ def parser() -> argparse.ArgumentParser:
     embed.add_argument("--which", choices=("h", "z"), default="h", help="backbone or projection")
     embed.add_argument("--out", required=True, help=".npz or .parquet")
     evaluate = add("evaluate", "score a run beside raw pixels and a random encoder", device)
-    evaluate.add_argument("run")
+    evaluate.add_argument("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv")
+    evaluate.add_argument(
+        "--train", metavar="FILE", help="training rows for a file; default: four fifths of it"
+    )
     evaluate.add_argument("--metrics", help="comma-separated; default: all that apply")
     _add_split(evaluate)
     present = add("present", "make what the pages show of a run: embeddings, scores, maps", device)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +33,14 @@ __all__ = [
     "everyone",
     "gather",
     "global_pairs",
+    "here",
     "join",
     "leave",
     "local_value",
     "share",
     "sum_gradients",
     "synchronise_norms",
+    "together",
     "total",
 ]
 
@@ -58,14 +61,30 @@ class World:
 
 def join(cuda: bool = False) -> World:
     """Meet the processes that torchrun started; a world of one without it."""
-    if not dist.is_initialized():
-        if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
-            return World()
+    if not dist.is_initialized() and "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         if cuda:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
         dist.init_process_group("nccl" if cuda else "gloo")
+    return here()
+
+
+def here() -> World:
+    """This process's place in the world that was joined; a world of one before."""
+    if not dist.is_initialized():
+        return World()
     local = int(os.environ.get("LOCAL_RANK", 0))
     return World(dist.get_rank(), dist.get_world_size(), local)
+
+
+@contextmanager
+def together(device: str) -> Iterator[World]:
+    """Join for the time of a command that works on `device`, then leave."""
+    wanted = device.split(":")[0] in ("auto", "cuda")
+    try:
+        yield join(wanted and torch.cuda.is_available())
+        everyone(None)  # nobody leaves while another still works
+    finally:
+        leave()
 
 
 def leave() -> None:

@@ -1,7 +1,8 @@
 """A run's encoder on a whole split: h or z of every image, in evaluation mode, cached.
 
 The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights
-and data, so a page that only reads needs no torch.
+and data, so a page that only reads needs no torch. Of many processes (torchrun) each encodes its
+share of the images, in the chunks that one process would take, so that the rows are the same.
 """
 
 from __future__ import annotations
@@ -17,10 +18,19 @@ from contrastive_core.data import Dataset
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 
-__all__ = ["cached", "embed_run", "load_model", "random_encoder", "random_encoder_of", "raw_pixels"]
+__all__ = [
+    "cached",
+    "embed_run",
+    "load_model",
+    "parts",
+    "random_encoder",
+    "random_encoder_of",
+    "raw_pixels",
+]
 
 CHUNK = 500  # images per forward pass
 VERSION = 1
+ALL = slice(None)
 
 
 def embed_run(
@@ -30,20 +40,53 @@ def embed_run(
     device: str = "auto",
     progress: Callable[[float], None] | None = None,
 ) -> EmbeddingSet:
-    """The embedding of a split, computed once. Raises ValueError without weights or data."""
+    """The embedding of a split, computed once: whole on every process, written by the first.
+
+    Raises ValueError without weights or data.
+    """
+    from contrastive_core import distributed
+    from contrastive_core.sharded import SPREAD
+
     found = cached(run, split, which)
-    if found is not None:
+    if not distributed.anyone(found is None) and found is not None:
         return found
     dataset = data_of(run, split)
-    method = load_model(run, dataset, device)
-    both = _forward(method, dataset, progress)
+    mine = _forward(load_model(run, dataset, device), dataset, progress, _share(dataset))
     about = {"run": run.name, "weights": run.weights_hash()}
-    sets = {k: _as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True)}
-    for name, rows in sets.items():
-        path = _path(run, split, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_npz(path, **rows.arrays())
+    sets = {k: _as_set(SPREAD.whole(v), dataset, k, about) for k, v in zip("hz", mine, strict=True)}
+    if distributed.here().first:
+        for name, rows in sets.items():
+            path = _path(run, split, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            store.write_npz(path, **rows.arrays())
+    distributed.everyone(None)  # from here on it is there for all
     return sets[which]
+
+
+def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]:
+    """This process's rows of a split, and no others: "h", "z", "raw" pixels, "random" encoder.
+
+    h and z are read from the cache if `embed_run` has made it, else computed. Raises ValueError
+    where there are fewer rows than processes.
+    """
+    from contrastive_core import distributed, readers
+    from contrastive_core.device import choose
+
+    world, dataset = distributed.here(), data_of(run, split)
+    if len(dataset) < world.size:
+        raise ValueError(f"{len(dataset)} images are too few for {world.size} processes")
+    own = _share(dataset)
+    paths = {which: _path(run, split, which) for which in "hz"}
+    if distributed.anyone(not all(p.exists() for p in paths.values())):
+        both = _forward(load_model(run, dataset, device), dataset, None, own)
+        about = {"run": run.name, "weights": run.weights_hash()}
+        found = {k: _as_set(v, dataset, k, about, own) for k, v in zip("hz", both, strict=True)}
+    else:
+        found = {k: readers.read(p, (world.rank, world.size)) for k, p in paths.items()}
+    untrained = random_encoder_of(run, dataset).to(choose(device))
+    h, _ = _forward(untrained, dataset, None, own)
+    found["random"] = _as_set(h, dataset, "h", {"source": "random encoder"}, own)
+    return {**found, "raw": raw_pixels(dataset, own)}
 
 
 def cached(run: Run, split: str, which: str) -> EmbeddingSet | None:
@@ -94,10 +137,11 @@ def data_of(run: Run, split: str) -> Dataset:
     return data.load(str(run.config.get("dataset")), split, run.config.get("root"))
 
 
-def raw_pixels(dataset: Dataset) -> EmbeddingSet:
+def raw_pixels(dataset: Dataset, rows: slice = ALL) -> EmbeddingSet:
     """The images themselves, centred at mid-grey: what any encoder has to beat."""
-    flat = np.asarray(dataset.images, np.float32).reshape(len(dataset), -1) / 255 - 0.5
-    return _as_set(flat, dataset, "loaded", {"source": "raw pixels"})
+    images = np.asarray(dataset.images[rows], np.float32)
+    flat = images.reshape(len(images), -1) / 255 - 0.5
+    return _as_set(flat, dataset, "loaded", {"source": "raw pixels"}, rows)
 
 
 def random_encoder(
@@ -112,38 +156,53 @@ def random_encoder(
     return h, z
 
 
+def _share(dataset: Dataset) -> slice:
+    """This process's images: contiguous, in the order of ranks."""
+    from contrastive_core import distributed, readers
+
+    world = distributed.here()
+    return readers.part_of(len(dataset), (world.rank, world.size))
+
+
 def _forward(
-    method: Any, dataset: Dataset, progress: Callable[[float], None] | None
+    method: Any,
+    dataset: Dataset,
+    progress: Callable[[float], None] | None,
+    rows: slice = ALL,
 ) -> tuple[np.ndarray, np.ndarray]:
+    """h and z of the images `rows`. Chunks start where they do for all images, since a batch of
+    another size may round its last digits otherwise."""
     import torch
 
     from contrastive_core.views import to_float
 
     device = next(method.parameters()).device
+    first, last, _ = rows.indices(len(dataset))
     h, z = [], []
     with torch.no_grad():
-        for start in range(0, len(dataset), CHUNK):
+        for start in range(first // CHUNK * CHUNK, max(last, 1), CHUNK):
             part = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(device)
             features = method.features(to_float(part))
-            h.append(features.float().cpu())
-            z.append(method.project(features).float().cpu())
+            own = slice(max(0, first - start), max(0, last - start))
+            h.append(features[own].float().cpu())
+            z.append(method.project(features)[own].float().cpu())
             if progress:
-                progress(min(1.0, (start + CHUNK) / len(dataset)))
+                progress(min(1.0, (start + CHUNK - first) / (last - first or 1)))
     return torch.cat(h).numpy(), torch.cat(z).numpy()
 
 
 def _as_set(
-    features: np.ndarray, dataset: Dataset, which: str, about: dict[str, Any]
+    features: np.ndarray, dataset: Dataset, which: str, about: dict[str, Any], rows: slice = ALL
 ) -> EmbeddingSet:
     known = bool((dataset.labels >= 0).any())
     return EmbeddingSet(
         np.ascontiguousarray(features, np.float32),
-        np.asarray(dataset.labels, np.int64) if known else None,
-        tuple(dataset.ids),
+        np.asarray(dataset.labels[rows], np.int64) if known else None,
+        tuple(dataset.ids[rows]),
         dataset.split,
         which,
         tuple(dataset.classes),
-        {k: np.asarray(v) for k, v in dataset.factors.items()},
+        {k: np.asarray(v)[rows] for k, v in dataset.factors.items()},
         None,
         {"dataset": dataset.name, "fingerprint": dataset.fingerprint, **about},
     )

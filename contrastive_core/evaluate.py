@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrastive_core import data, store
-from contrastive_core.embed import data_of, embed_run, random_encoder, raw_pixels
+from contrastive_core.embed import data_of, embed_run, parts, random_encoder, raw_pixels
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 
@@ -38,11 +38,14 @@ def evaluate(
 
     Args: chosen: names of metrics, default all. Raises: UnknownName; ValueError without weights.
     """
-    from contrastive_core import metrics
+    from contrastive_core import distributed, metrics
+    from contrastive_core.neighbours import Graphs
+    from contrastive_core.sharded import HERE, SPREAD
 
     names = list(chosen) if chosen else metrics.names()
     for name in names:
         metrics.get(name)
+    rows = HERE if distributed.alone() else SPREAD
     record: dict[str, Any] = {
         "run": run.name,
         "split": split,
@@ -52,10 +55,11 @@ def evaluate(
     }
     for source, (train, test) in _sources(run, split, device, tell).items():
         tell(f"scoring {SOURCES[source]}")
-        record["scores"][source] = evaluate_sets(names, train, test)
-        record.setdefault("n_train", len(train))
-        record.setdefault("n_test", len(test))
-    store.write_json(_path(run), record)
+        record["scores"][source] = evaluate_sets(names, train, test, Graphs(rows=rows))
+        record.setdefault("n_train", rows.number(len(train)))
+        record.setdefault("n_test", rows.number(len(test)))
+    if distributed.here().first:
+        store.write_json(_path(run), record)
     return record
 
 
@@ -105,8 +109,13 @@ def read_evaluation(run: Run) -> dict[str, Any] | None:
 def _sources(
     run: Run, split: str, device: str, tell: Tell
 ) -> dict[str, tuple[EmbeddingSet, EmbeddingSet]]:
-    """Training rows (or the test's, when train is judged) and rows to score, by source."""
+    """Training rows and rows to score, by source; of many processes, each has its part."""
+    from contrastive_core import distributed
+
     tell("embedding")
+    if not distributed.alone():
+        ours = {s: parts(run, s, device) for s in ("train", split)}
+        return {k: (ours["train"][k], ours[split][k]) for k in SOURCES}
     pair = {s: data_of(run, s) for s in ("train", split)}
     h, z, raw, random = {}, {}, {}, {}
     for s, dataset in pair.items():

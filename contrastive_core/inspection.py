@@ -25,29 +25,47 @@ __all__ = [
 
 def do_embed(args: Namespace) -> None:
     """Write the embedding of a split."""
-    from contrastive_core import runs
+    from contrastive_core import distributed, runs
     from contrastive_core.embed import embed_run
 
     out, run = out_path(args.out, ".npz", ".parquet"), runs.load(args.run)
-    rows = embed_run(run, args.split, args.which, args.device, _percent)
-    rows.save(out)
-    record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": str(out)}
-    say(args, record, f"{out}: {len(rows):,} rows of {rows.width} ({args.which}, {args.split})")
+    with distributed.together(args.device) as world:
+        rows = embed_run(
+            run, args.split, args.which, args.device, _percent if world.first else None
+        )
+        if world.first:
+            rows.save(out)
+            record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": str(out)}
+            text = f"{out}: {len(rows):,} rows of {rows.width} ({args.which}, {args.split})"
+            say(args, record, text)
 
 
 def do_evaluate(args: Namespace) -> None:
-    """Score a run beside raw pixels and a random encoder."""
-    from contrastive_core import runs
+    """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
+    from contrastive_core import distributed, runs
     from contrastive_core.evaluate import SOURCES, evaluate
 
     chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
-    run = runs.load(args.run)
-    record = evaluate(run, chosen, args.split, args.device, _tell)
-    lines = [f"{run.name}, {args.split}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
-    for source, scores in record["scores"].items():
-        lines += ["", f"{SOURCES[source]}:"]
-        lines += [f"  {s['title']:<24}{_score(s)}" for s in scores.values()]
-    say(args, record, "\n".join(lines))
+    path = Path(args.run)
+    with distributed.together(args.device) as world:
+        tell = _tell if world.first else _silent
+        if path.suffix in (".npz", ".npy", ".parquet", ".csv"):
+            from contrastive_core.judge import evaluate_file
+
+            train = Path(args.train) if args.train else None
+            record = evaluate_file(path, train, chosen, args.device, tell)
+            scored = {path.name: record["scores"]}
+        elif args.train:
+            raise ValueError("--train goes with a file of vectors; a run has its own training set")
+        else:
+            record = evaluate(runs.load(args.run), chosen, args.split, args.device, tell)
+            scored = {SOURCES[k]: v for k, v in record["scores"].items()}
+    name = path.name if "file" in record else f"{args.run}, {args.split}"
+    lines = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
+    for source, scores in scored.items():
+        lines += ["", f"{source}:", *(f"  {s['title']:<24}{_score(s)}" for s in scores.values())]
+    if world.first:
+        say(args, record, "\n".join(lines))
 
 
 def do_present(args: Namespace) -> None:
@@ -232,6 +250,10 @@ def _percent(share: float) -> None:
     if sys.stderr.isatty():
         end = "\n" if share >= 1 else ""
         sys.stderr.write(f"\r\033[Kembedding {100 * share:.0f} %{end}")
+
+
+def _silent(what: str) -> None:
+    """One process speaks for all."""
 
 
 def _tell(what: str) -> None:

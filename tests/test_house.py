@@ -19,7 +19,7 @@ tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection alike paired runs checkpoints
 state journal monitor prepare foreign reasons train
-embed evaluate present vectors lab compare figures findings sample_losses
+embed evaluate judge present vectors lab compare figures findings sample_losses
 sample_table tabulate samples why
 spaces answers answering marks jobs asking waiting flow
 catalogue sweep integrity output commands inspection __main__

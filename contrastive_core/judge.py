@@ -1,0 +1,66 @@
+"""Scores of vectors that come in a file: of one process, or of many with a part of the rows each.
+
+Without a file of training rows a fixed fifth of each class is scored, and the rest trains. Nothing
+is chosen on the scored rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import distributed, metrics, readers
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.evaluate import Tell, evaluate_sets
+from contrastive_core.metrics.linear_probe import held_out
+from contrastive_core.neighbours import Graphs
+from contrastive_core.sharded import HERE, SPREAD, Rows
+
+__all__ = ["evaluate_file"]
+
+
+def evaluate_file(
+    path: Path,
+    train: Path | None = None,
+    chosen: Sequence[str] | None = None,
+    device: str = "auto",
+    tell: Tell = lambda what: None,
+) -> dict[str, Any]:
+    """Score the vectors of a file; every process calls, and gets the same record.
+
+    Args: train: a file of training rows; chosen: names of metrics, default all.
+    Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
+    """
+    names = list(chosen) if chosen else metrics.names()
+    for name in names:
+        metrics.get(name)
+    world = distributed.here()
+    rows = HERE if distributed.alone() else SPREAD
+    part = (world.rank, world.size)
+    tell("reading")
+    test = readers.read(path, part)
+    known, test = (readers.read(train, part), test) if train else _halves(test, rows)
+    tell("scoring")
+    graphs = Graphs(device, rows=rows)
+    return {
+        "file": path.name,
+        "train": train.name if train else None,
+        "processes": world.size,
+        "n_test": rows.number(len(test)),
+        "n_train": rows.number(len(known)) if known else 0,
+        "rows_per_process": rows.each(len(test) + (len(known) if known else 0)),
+        "scores": evaluate_sets(names, known, test, graphs),
+    }
+
+
+def _halves(found: EmbeddingSet, rows: Rows) -> tuple[EmbeddingSet | None, EmbeddingSet]:
+    """Training rows and rows to score: a fixed fifth of each class; all rows without labels."""
+    if not all(rows.each(found.labels is not None)):
+        return None, found
+    assert found.labels is not None
+    first = rows.start(len(found))
+    mask = held_out(rows.whole(found.labels))[first : first + len(found)]
+    return found.take(np.flatnonzero(~mask)), found.take(np.flatnonzero(mask))
