@@ -9,7 +9,7 @@ const MODES = { lasso: "lasso", box: "box", pan: "pan" };
 export default function (component) {
   const { parentElement, setStateValue } = component, data = unpack(component.data);
   const map = parentElement._map || (parentElement._map = build(parentElement));
-  map.send = (rows) => setStateValue("selection", packRows(rows, map.n));
+  map.send = (rows) => setStateValue("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
   load(map, data);
   schedule(map, true);
   return () => { cancelAnimationFrame(map.frame); map.observer.disconnect(); map.root.remove(); parentElement._map = null; };
@@ -26,7 +26,7 @@ function packRows(rows, n) {
 }
 
 function build(parent) {
-  const map = { view: null, mode: "lasso", picked: [], lit: new Uint8Array(0), hover: -1, timings: [], path: null, hidden: new Set() };
+  const map = { view: null, mode: "lasso", picked: [], lit: new Uint8Array(0), hover: -1, timings: [], path: null, hidden: new Set(), turn: 0 };
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
   map.over = el("canvas", { "aria-hidden": "true", class: "over" });
   map.tip = el("div", { class: "tip", hidden: "" });
@@ -35,12 +35,13 @@ function build(parent) {
   map.search.onchange = () => find(map, map.search.value.trim());
   map.count = el("span", { role: "status" });
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+  map.morph = morphSlider(map, () => schedule(map, true));
   map.legend = el("div", { class: "legend", role: "group", "aria-label": "categories" });
   map.gallery = el("div", {});
   map.root = el("div", { class: "map" },
     el("div", { class: "tools" }, ...choices(MODES, map.mode, (m) => { map.mode = m; }),
       button("whole map", () => { map.view = null; schedule(map, true); }), map.search,
-      button("clear", () => choose(map, [])), button("PNG", () => savePng(map)), map.count),
+      button("clear", () => choose(map, [])), button("PNG", () => savePng(map)), map.morph, map.count),
     map.stage, map.legend, map.gallery);
   parent.append(map.root);
   listen(map);
@@ -70,6 +71,8 @@ function load(map, data) {
     map.view = null;
     map.xy = new Float32Array(data.xy.slice().buffer);
     map.n = map.xy.length / 2;
+    map.rows = meta.panels ? meta.panels.rows : map.n;
+    loadMorph(map, data.target);
     map.lit = new Uint8Array(map.n);
     map.picked = [];
     map.stamp = undefined;
@@ -84,10 +87,10 @@ function load(map, data) {
   map.ids = meta.ids;
   if (map.stamp !== meta.stamp) {
     map.stamp = meta.stamp;
-    light(map, (meta.selection || []).filter((i) => i < map.n));
+    light(map, (meta.selection || []).filter((i) => i < map.rows));
   }
   drawLegend(map);
-  map.canvas.setAttribute("aria-label", `${meta.title}: ${map.n} points. Arrow keys pan, plus and minus zoom, n and p walk through the points, Enter selects, a selects all, Escape clears.`);
+  map.canvas.setAttribute("aria-label", `${meta.title}: ${map.rows} points. Arrow keys pan, plus and minus zoom, n and p walk through the points, Enter selects, a selects all, Escape clears.`);
 }
 
 function bounds(map) {
@@ -100,8 +103,8 @@ function bounds(map) {
     if (y > y1) y1 = y;
   }
   if (!map.n) x0 = x1 = y0 = y1 = 0;
-  const span = Math.max(x1 - x0, y1 - y0, 1e-9);
-  map.box = { x0: (x0 + x1 - span) / 2, y0: (y0 + y1 - span) / 2, span };
+  const span = Math.max(x1 - x0, y1 - y0, 1e-9), wide = Math.max(x1 - x0, span / 8), high = Math.max(y1 - y0, span / 8);
+  map.box = { x0: (x0 + x1 - span) / 2, y0: (y0 + y1 - span) / 2, span, wide, high };
 }
 
 function grid(map) {
@@ -116,7 +119,7 @@ function rowOf(map, y) { return clamp(Math.floor(((y - map.box.y0) / map.box.spa
 function view(map) {
   const w = map.stage.clientWidth, h = map.stage.clientHeight;
   if (!map.view) {
-    const scale = Math.max(1, Math.min(w, h) - 40) / map.box.span;
+    const scale = Math.min(Math.max(1, w - 40) / map.box.wide, Math.max(1, h - 40) / map.box.high);
     map.view = { scale, x: w / 2 - (map.box.x0 + map.box.span / 2) * scale, y: h / 2 + (map.box.y0 + map.box.span / 2) * scale };
   }
   return map.view;
@@ -172,7 +175,8 @@ function drawOver(map) {
     g.strokeRect(map.xy[2 * map.hover] * v.scale + v.x - size, v.y - map.xy[2 * map.hover + 1] * v.scale - size, 2 * size, 2 * size);
   }
   if (map.path && map.path.length > 1) { const path = outline(map); line(g, [...path, path[0]], accent, 1.5); }
-  map.count.textContent = map.picked.length ? `${map.picked.length} of ${map.n} selected` : map.meta.note || `${map.n} points`;
+  if (map.meta.panels) drawNames(map, g, v);
+  map.count.textContent = map.picked.length ? `${map.picked.length} of ${map.rows} selected` : map.meta.note || `${map.rows} points`;
 }
 
 function outline(map) {
@@ -216,8 +220,8 @@ function finish(map) {
   const { path, drag } = map, moved = path && path.length > 2 && path.some(([x, y]) => Math.hypot(x - drag.x, y - drag.y) > 4);
   const area = moved ? outline(map) : null;
   map.drag = map.path = null;
-  if (area) choose(map, inside(map, area));
-  else if (drag && !drag.pan && map.hover >= 0) choose(map, [map.hover]);
+  if (area) choose(map, rowsOf(map, inside(map, area)));
+  else if (drag && !drag.pan && map.hover >= 0) choose(map, [map.hover % map.rows]);
   schedule(map);
 }
 
@@ -239,7 +243,7 @@ function inside(map, path) {
 function light(map, rows) {
   map.picked = rows;
   map.lit.fill(0);
-  for (const i of rows) map.lit[i] = 1;
+  for (const row of rows) for (let i = row; i < map.n; i += map.rows) map.lit[i] = 1;
   drawPictures(map);
   schedule(map, true);
 }
@@ -270,7 +274,7 @@ function tip(map, i) {
   map.tip.hidden = i < 0;
   if (i < 0) return;
   const parts = map.sprite ? [picture(map, i, 72)] : [];
-  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i] ?? ""), el("div", {}, map.meta.names[map.colour[i]] ?? ""));
+  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i % map.rows] ?? ""), el("div", {}, map.meta.names[map.colour[i]] ?? ""));
 }
 
 function placeTip(map, x, y) {
@@ -278,7 +282,7 @@ function placeTip(map, x, y) {
   map.tip.style.top = `${Math.max(0, Math.min(y + 14, map.stage.clientHeight - 130))}px`;
 }
 
-function picture(map, i, size) { return pictureOf(map.sprite, map.meta, i, size, map.ids[i] ?? ""); }
+function picture(map, i, size) { return pictureOf(map.sprite, map.meta, i % map.rows, size, map.ids[i % map.rows] ?? ""); }
 
 function drawPictures(map) {
   drawGallery(map.gallery, map.sprite ? map.picked : [], {
@@ -304,7 +308,7 @@ function drawLegend(map) {
 function find(map, text) {
   if (!text) return;
   const rows = [];
-  for (let i = 0; i < map.n; i++) if (map.ids[i] === text || map.ids[i].endsWith(text)) rows.push(i);
+  for (let i = 0; i < map.rows; i++) if (map.ids[i] === text || map.ids[i].endsWith(text)) rows.push(i);
   choose(map, rows);
 }
 
@@ -316,16 +320,16 @@ function keys(map, e) {
   else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
   else if (e.key === "-") zoom(map, w, h, 0.8);
   else if (e.key === "Escape") choose(map, []);
-  else if (e.key === "a") choose(map, Array.from({ length: map.n }, (_, i) => i).filter((i) => !map.hidden.has(map.colour[i])));
+  else if (e.key === "a") choose(map, Array.from({ length: map.rows }, (_, i) => i).filter((i) => !map.hidden.has(map.colour[i])));
   else if (e.key === "n" || e.key === "p") walk(map, e.key === "n" ? 1 : -1);
-  else if (e.key === "Enter" && map.hover >= 0) choose(map, [map.hover]);
+  else if (e.key === "Enter" && map.hover >= 0) choose(map, [map.hover % map.rows]);
   else return;
   e.preventDefault();
 }
 
 /** The next point (of the selection, if there is one), shown as if it were pointed at. */
 function walk(map, step) {
-  const rows = map.picked.length > 1 ? map.picked : null, count = rows ? rows.length : map.n;
+  const rows = map.picked.length > 1 ? map.picked : null, count = rows ? rows.length : map.rows;
   if (!count) return;
   map.walked = (((map.walked ?? (step > 0 ? -1 : 0)) + step) % count + count) % count;
   const i = rows ? rows[map.walked] : map.walked, v = view(map);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,7 @@ SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#
 
 @cache
 def _mount() -> Any:
-    return mount("scatter", ("packing", "dom", "gallery_grid", "scatter"), "scatter")
+    return mount("scatter", ("packing", "dom", "gallery_grid", "panels", "scatter"), "scatter")
 
 
 def scatter(
@@ -43,6 +43,9 @@ def scatter(
     stamp: str = "",
     height: int = 520,
     key: str = "map",
+    panels: dict[str, Any] | None = None,
+    target: np.ndarray | None = None,
+    on_change: Callable[[list[int]], None] | None = None,
 ) -> list[int]:
     """Draw a map; returns the selected rows.
 
@@ -50,14 +53,17 @@ def scatter(
         xy: (n, 2); colour: (n) categories 0…, or numbers, which are cut into eight steps.
         names: of the categories. content: changes when xy or sprite change.
         selection: rows lit from elsewhere, taken over when `stamp` changes.
+        panels, target: of several maps of the same rows, see panels.py.
+        on_change: called with the rows before the page is drawn anew, when a person chose some.
     """
     groups, labels, palette = _groups(colour, names, len(xy))
     given = _given(key, stamp, [int(i) for i in selection])
     meta = {
         "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": palette,
         "title": title, "note": note, "across": across, "tile": tile, "height": height,
-        "selection": given, "stamp": stamp,
+        "selection": given, "stamp": stamp, "panels": panels,
     }  # fmt: skip
+    moved = b"" if target is None else np.ascontiguousarray(target, np.float32).tobytes()
     found = _mount()(
         key=key,
         data=pack(
@@ -65,9 +71,10 @@ def scatter(
             xy=np.ascontiguousarray(xy, np.float32).tobytes(),
             colour=groups.tobytes(),
             sprite=sprite,
+            target=moved,
         ),
         default={"selection": {"rows": given}},
-        on_selection_change=lambda: None,
+        on_selection_change=lambda: on_change(_rows(_state(key))) if on_change else None,
     )
     return _rows(found.selection)
 
@@ -83,6 +90,13 @@ def _given(key: str, stamp: str, selection: list[int]) -> list[int]:
     if key not in st.session_state or st.session_state.get(name, ("",))[0] != stamp:
         st.session_state[name] = (stamp, selection)
     return list(st.session_state[name][1])
+
+
+def _state(key: str) -> dict[str, Any] | None:
+    """What the browser chose, as it stands in the session."""
+    import streamlit as st
+
+    return st.session_state[key].get("selection")
 
 
 def _rows(selection: dict[str, Any] | None) -> list[int]:

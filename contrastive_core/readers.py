@@ -3,6 +3,7 @@
 No pickle is opened; sizes are summed before anything is unpacked; a header that promises more than
 the file holds is refused. In a table the vectors are one list column, or all numeric columns; `id`,
 `label`, `class` and `split` are known by name, what else is text or number becomes a column.
+Pictures that come along are read by attached.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = ["ENDINGS", "part_of", "read"]
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
 LIMIT = 2 << 30  # bytes that a file may hold, or unpack to
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
+TEXT = 500  # characters of a text that are kept
 KNOWN = ("id", "label", "class", "split", "embedding", "features")
 
 
@@ -191,10 +193,11 @@ def _with_columns(features: np.ndarray, columns: dict[str, Any], path: Path) -> 
             raise UnusableEmbedding(
                 f"{path.name}: {n:,} vectors but {len(column):,} values of {name!r}"
             )
+    columns = {k: _plain(v) for k, v in columns.items()}
     ids = columns.pop("id", columns.pop("ids", None))
-    columns.pop("split", None)
-    given = [columns.pop(k, None) for k in ("label", "labels", "y", "class")]
-    labels, classes = _labels(next((v for v in given if v is not None), None))
+    given = [columns.pop(k, None) for k in ("label", "labels", "y")]
+    label = next((v for v in given if v is not None), None)
+    labels, classes = _labels(label, columns.pop("class", None))
     return EmbeddingSet(
         features,
         labels,
@@ -205,14 +208,40 @@ def _with_columns(features: np.ndarray, columns: dict[str, Any], path: Path) -> 
     )
 
 
-def _labels(values: np.ndarray | None) -> tuple[np.ndarray | None, tuple[str, ...]]:
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Numbers as they are; anything else as text, "" where there is none."""
+    if values.dtype.kind in "fiubU":
+        return values
+    told = ["" if v is None or v != v else str(v)[:TEXT] for v in values.tolist()]
+    return np.array(told, dtype=np.str_)
+
+
+def _labels(
+    values: np.ndarray | None, names: np.ndarray | None
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Class numbers (n), -1 where there is none, and their names where they have some."""
+    if values is None:
+        values, names = names, None
     if values is None:
         return None, ()
-    if values.dtype.kind in "iu":
-        return values.astype(np.int64), ()
+    if values.dtype.kind == "f" and (values == np.round(values))[np.isfinite(values)].all():
+        values = np.where(np.isfinite(values), values, -1).astype(np.int64)
+    if values.dtype.kind in "iub":
+        numbers = values.astype(np.int64)
+        return numbers, () if names is None else _names(numbers, names)
     text = np.array([str(v) for v in values])
-    names, numbers = np.unique(text, return_inverse=True)
-    return numbers.astype(np.int64), tuple(names.tolist())
+    found = sorted(set(text.tolist()) - {"", "nan"})
+    at = {name: number for number, name in enumerate(found)}
+    return np.array([at.get(t, -1) for t in text.tolist()], np.int64), tuple(found)
+
+
+def _names(numbers: np.ndarray, names: np.ndarray) -> tuple[str, ...]:
+    """Names by number, where each number from 0 up to the largest has one name."""
+    pairs = {(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True)}
+    known = sorted(pair for pair in pairs if pair[0] >= 0)
+    if [n for n, _ in known] != list(range(len(known))):
+        return ()
+    return tuple(name for _, name in known)
 
 
 def _floats(array: np.ndarray, path: Path) -> np.ndarray:

@@ -1,0 +1,41 @@
+// Several maps of the same rows in one picture: point i shows row i % rows. What is selected in one
+// is lit in all, and a slider moves every map's points to where the first map has them.
+
+/** The rows, each once, of some points. */
+function rowsOf(map, points) {
+  return map.rows === map.n ? points : [...new Set(points.map((i) => i % map.rows))].sort((a, b) => a - b);
+}
+
+/** The slider from the maps as they are (0) to all as the first (1). */
+function morphSlider(map, moved) {
+  const slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, value: 0 });
+  const label = el("span", {}), box = el("label", { class: "morph", hidden: "" }, label, slider);
+  slider.oninput = () => { morph(map, Number(slider.value)); moved(); };
+  slider.onchange = () => grid(map); // where the nearest point is looked for
+  Object.assign(box, { slider, label });
+  return box;
+}
+
+function loadMorph(map, target) {
+  map.home = map.xy.slice();
+  map.target = target && target.length ? new Float32Array(target.slice().buffer) : null;
+  map.morph.hidden = !map.target;
+  map.morph.slider.value = 0;
+  if (map.target) {
+    map.morph.label.textContent = `all as ${map.meta.panels.names[0]}`;
+    map.morph.slider.setAttribute("aria-label", `from the maps as they are to all as ${map.meta.panels.names[0]}`);
+  }
+}
+
+function morph(map, share) {
+  for (let k = 0; k < map.xy.length; k++) map.xy[k] = map.home[k] + share * (map.target[k] - map.home[k]);
+}
+
+/** Each map's name above it. */
+function drawNames(map, g, v) {
+  const { names, at } = map.meta.panels;
+  g.fillStyle = theme(map.root).ink;
+  g.font = "600 13px sans-serif";
+  g.textAlign = "center";
+  names.forEach((name, k) => g.fillText(name, at[k][0] * v.scale + v.x, v.y - at[k][1] * v.scale));
+}
