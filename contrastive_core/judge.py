@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from contrastive_core import distributed, metrics, readers
+from contrastive_core.device import memory_bytes
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.evaluate import Tell, evaluate_sets
 from contrastive_core.metrics.linear_probe import held_out
-from contrastive_core.neighbours import Graphs
+from contrastive_core.neighbours import Graphs, pick_device
 from contrastive_core.sharded import HERE, SPREAD, Rows
 
 __all__ = ["evaluate_file"]
@@ -45,6 +46,7 @@ def evaluate_file(
     known, test = (readers.read(train, part), test) if train else _halves(test, rows)
     tell("scoring")
     graphs = Graphs(device, rows=rows)
+    scores = evaluate_sets(names, known, test, graphs)
     return {
         "file": path.name,
         "train": train.name if train else None,
@@ -52,7 +54,8 @@ def evaluate_file(
         "n_test": rows.number(len(test)),
         "n_train": rows.number(len(known)) if known else 0,
         "rows_per_process": rows.each(len(test) + (len(known) if known else 0)),
-        "scores": evaluate_sets(names, known, test, graphs),
+        "peak_bytes_per_process": rows.each(memory_bytes(pick_device(device))),
+        "scores": scores,
     }
 
 
