@@ -1,6 +1,6 @@
 """The command line: `python -m contrastive_core COMMAND`.
 
-What each command does is in commands.py (train, sweep, list, verify) and inspection.py (others).
+What each command does is in commands.py and, for those that only read, in inspection.py.
 
 Errors go to standard error as one clear line, and the exit status is 2 for input that cannot be
 used, 1 for what went wrong on the way, 130 for Ctrl-C. `--debug` shows the trace.
@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 __all__ = ["main", "parser"]
+
+COMMANDS = ("train", "sweep", "queue", "list", "verify")  # of commands.py
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,12 +60,18 @@ def parser() -> argparse.ArgumentParser:
     project.add_argument("--method", choices=("umap", "pca"), default="umap")
     _add_split(project)
     project.add_argument("--seed", type=int, default=0)
+    project.add_argument("--neighbours", type=int, default=15, help="UMAP: of each row (15)")
+    project.add_argument("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)")
+    project.add_argument("--metric", choices=("cosine", "euclidean"), default="cosine")
     project.add_argument("--out", required=True, help=".parquet or .csv")
+    answer = add("answer", "make what a page waits for: scores, a map, a comparison")
+    answer.add_argument("kind")
+    answer.add_argument("values", help="a JSON object")
     samples = add("samples", "list every sample with its loss and what is odd about it", device)
-    samples.add_argument("run")
+    samples.add_argument("run", help="a run, or a file of embeddings")
     samples.add_argument("--loss", help="default: the run's own")
     _add_split(samples, "train")
-    samples.add_argument("--out", required=True, help=".parquet or .csv")
+    samples.add_argument("--out", help=".parquet or .csv; default: kept for the app only")
     compare = add("compare", "compare runs on the same samples", device)
     compare.add_argument("runs", nargs="+", metavar="RUN")
     _add_split(compare)
@@ -82,6 +90,7 @@ def parser() -> argparse.ArgumentParser:
     sweep = add("sweep", "train every cell of a sweep file")
     sweep.add_argument("file")
     sweep.add_argument("--dry-run", action="store_true", help="show the cells and the time only")
+    add("queue", "start the runs that wait in the app's queue, one after the other")
     add("list", "list runs, methods, losses, metrics and data sets")
     verify = add("verify", "check every file of every run against its hash")
     verify.add_argument("runs", nargs="*", metavar="RUN")
@@ -133,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    room = "commands" if args.command in ("train", "sweep", "list", "verify") else "inspection"
+    room = "commands" if args.command in COMMANDS else "inspection"
     module = importlib.import_module(f"contrastive_core.{room}")
     command: Callable[[Any], int | None] = getattr(module, f"do_{args.command}")
     return command(args) or 0

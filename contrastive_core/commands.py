@@ -14,7 +14,7 @@ from typing import Any
 
 from contrastive_core.output import say
 
-__all__ = ["do_list", "do_sweep", "do_train", "do_verify"]
+__all__ = ["do_list", "do_queue", "do_sweep", "do_train", "do_verify"]
 
 
 def do_train(args: Namespace) -> int | None:
@@ -88,6 +88,15 @@ def do_sweep(args: Namespace) -> None:
     shown = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in rows]
     lines = [f"{r['status']:<8} {r['run']}{_score(r)}" for r in shown]
     say(args, {"sweep": found.name, "form": found.form, "cells": shown}, "\n".join(lines))
+
+
+def do_queue(args: Namespace) -> None:
+    """Start what waits until nothing does. The app leaves this behind when it is closed."""
+    from contrastive_core import waiting
+
+    waiting.work(lambda text: print(text, file=sys.stderr, flush=True))
+    left = [job.name for job in waiting.queue()]
+    say(args, {"waiting": left}, f"still waiting: {', '.join(left)}" if left else "nothing waits")
 
 
 def do_verify(args: Namespace) -> int:

@@ -13,7 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["GROUPS", "BadSetting", "TrainConfig", "from_dict", "with_settings"]
+__all__ = ["GROUPS", "BadSetting", "TrainConfig", "from_dict", "settings_of", "with_settings"]
+
+OPTIONS = (  # that the command line has a name of their own for
+    "method", "dataset", "epochs", "seed", "loss", "encoder",
+    "exclude", "relabel", "root", "device",
+)  # fmt: skip
 
 GROUPS = {
     "loss": "loss_knobs",
@@ -115,6 +120,33 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
             dotted = ", ".join(f"{g}.KNOB" for g in GROUPS)
             raise BadSetting(f"unknown setting {key!r}; known: {fields}, {dotted}")
     return dataclasses.replace(config, **changed)
+
+
+def settings_of(config: Mapping[str, Any]) -> list[str]:
+    """Arguments of `train` that give these settings again: the inverse of `with_settings`.
+
+    Settings that are None, or missing, are left to their defaults.
+    """
+    made: list[str] = []
+    for name in OPTIONS:
+        if config.get(name) is not None:
+            made += [f"--{name}", str(config[name])]
+    for group, name in GROUPS.items():
+        for knob, value in (config.get(name) or {}).items():
+            made += ["--set", f"{group}.{knob}={_written(value)}"]
+    for name in _TYPES:
+        if name not in OPTIONS and name not in GROUPS.values() and config.get(name) is not None:
+            value = config[name]
+            made += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return made
+
+
+def _written(value: Any) -> str:
+    """A knob's value so that `knob_literal` reads it again."""
+    if value is None:
+        return "none"
+    plain = isinstance(value, str) and knob_literal(value) == value
+    return str(value) if plain else json.dumps(value)
 
 
 def literal(text: str) -> Any:

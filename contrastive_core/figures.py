@@ -5,12 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from contrastive_core.embedding_set import EmbeddingSet
 
-__all__ = ["csv_of", "curves", "figure_of", "interval_of", "safe_cell", "score_table", "table_csv"]
+__all__ = [
+    "csv_of",
+    "curves",
+    "figure_of",
+    "interval_of",
+    "plain",
+    "safe_cell",
+    "score_table",
+    "table_csv",
+]
 
 NAMES = {"h": "backbone h", "z": "projection z", "raw": "raw pixels", "random": "random encoder"}
 
@@ -53,6 +63,14 @@ def score_table(record: dict[str, Any]) -> Any:
         )[:80]
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
+
+
+def plain(text: object) -> str:
+    """Text that Markdown shows as it is: what a file, a name or an error says is no markup."""
+    return MARKUP.sub(r"\\\1", str(text))
 
 
 def safe_cell(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """Training as child processes of the app, which they outlive. Torch-free.
 
 A job is a run folder whose process is the command line. The app starts it, watches its files and
-asks it to stop by SIGTERM; a page that is closed, refreshed or opened twice changes nothing.
+asks it to stop by SIGTERM; a page that is closed, refreshed or opened twice changes nothing. What
+waits for its turn is in waiting.py.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,47 +20,61 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core import runs, store
+from contrastive_core.config import settings_of
 from contrastive_core.runs import Run
 
 __all__ = [
     "arguments_of",
     "ask",
+    "command_of",
+    "dismiss",
+    "failure",
+    "failures",
     "log_of",
-    "queue",
-    "resume",
-    "start_next",
+    "present",
+    "presenting",
     "start_training",
+    "starting",
     "stop",
     "working",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 10.0  # seconds in which a process that was just stopped may end
 
 
 def start_training(name: str, arguments: Sequence[str]) -> None:
-    """Start `train` for a new run called `name` at once.
+    """Start `train` for a new run called `name` at once, whatever else is at work.
 
     Args: arguments: of the command line after `train`, without `--run`.
     Raises: BadName, FileExistsError when the name is taken.
     """
     runs.checked_name(name)
-    if (runs.runs_home() / name).exists() or name in {j["name"] for j in queue()}:
-        raise FileExistsError(f"there is a run {name!r} already; choose another name")
-    _spawn(name, ["train", "--run", name, *arguments])
+    with store.lock(folder() / "starting", wait=PATIENCE):
+        if is_taken(name):
+            raise FileExistsError(f"there is a run {name!r} already; choose another name")
+        spawn(name, ["train", "--run", name, *arguments])
 
 
-def resume(name: str) -> None:
-    """Go on with a stopped or failed run. Raises ValueError when it is at work or shipped."""
+def is_taken(name: str) -> bool:
+    """Whether a run of that name exists, or its process is about to make it."""
+    return any((home / name).exists() for home in (runs.runs_home(), runs.SHIPPED)) or bool(
+        pid_of(name)
+    )
+
+
+def check_resumable(name: str) -> None:
+    """Raises: NoSuchRun; ValueError when the run is shipped, done or at work."""
     run = runs.load(name)
     if run.shipped:
         raise ValueError(f"{name} is shipped with the project; clone it to train further")
-    for _ in range(100):  # a process that has just been stopped takes a moment to end
-        if run.is_alive() or not _starting(name):
-            break
+    end = time.monotonic() + PATIENCE  # a process that has just been stopped takes a moment to end
+    while not run.is_alive() and pid_of(name) and time.monotonic() < end:
         time.sleep(0.1)
-    if run.is_alive() or _starting(name):
+    if run.is_alive() or pid_of(name):
         raise ValueError(f"{name} is at work already")
-    _spawn(name, ["train", "--resume", "--run", name])
+    if run.status()["status"] == "done":
+        raise ValueError(f"{name} is done; clone it to train it for longer")
 
 
 def ask(*arguments: str, seconds: float = 300) -> dict[str, Any]:
@@ -79,24 +95,27 @@ def ask(*arguments: str, seconds: float = 300) -> dict[str, Any]:
 
 
 def arguments_of(run: Run) -> list[str]:
-    """Arguments of `train` that give this run's settings."""
-    config, found = run.config, []
-    for name in ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel"):
-        if config.get(name) is not None:
-            found += [f"--{name}", str(config[name])]
-    groups = {"loss_knobs": "loss", "method_knobs": "method", "encoder_knobs": "encoder"}
-    for field, group in groups.items():
-        for knob, value in (config.get(field) or {}).items():
-            found += ["--set", f"{group}.{knob}={json.dumps(value).strip(chr(34))}"]
-    for name in ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "clip"):
-        if config.get(name) is not None:
-            found += ["--set", f"{name}={config[name]}"]
-    return found
+    """Arguments of `train` that give every setting of this run, whatever the defaults become."""
+    return settings_of(run.config)
+
+
+def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
+    """The command line that trains this run anew, also with many processes or machines.
+
+    With more than one, what belongs to the first machine (device, threads, bf16) is left out.
+    """
+    if processes * machines == 1:
+        return f"python -m contrastive_core train {shlex.join(arguments_of(run))}"
+    given = {k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")}
+    start = f"torchrun --nproc-per-node {processes}"
+    if machines > 1:  # the same line on each machine, but for its rank
+        start += f" --nnodes {machines} --node-rank $RANK --master-addr $FIRST --master-port 29500"
+    return f"{start} -m contrastive_core train {shlex.join(settings_of(given))}"
 
 
 def stop(name: str) -> None:
     """Ask a run's process to save and end. A run that is not at work is left alone."""
-    holder = store.lock_holder(runs.runs_home() / name / "lock") or _starting(name)
+    holder = store.lock_holder(runs.runs_home() / name / "lock") or pid_of(name)
     if holder:
         with contextlib.suppress(ProcessLookupError):
             os.kill(holder, signal.SIGTERM)
@@ -105,14 +124,14 @@ def stop(name: str) -> None:
 def present(name: str, split: str = "test") -> None:
     """Make what the pages show of a run, in a process of its own, unless one is at it."""
     task = f"present.{name}.{split}"
-    if not _starting(task):
-        _spawn(task, ["present", runs.checked_name(name), "--split", split])
+    if not pid_of(task):
+        spawn(task, ["present", runs.checked_name(name), "--split", split])
 
 
 def presenting(name: str, split: str = "test") -> str | None:
     """The last thing that process said while it lives; None when it has ended."""
     task = f"present.{name}.{split}"
-    if not _starting(task):
+    if not pid_of(task):
         return None
     return log_of(task, 1) or "starting"
 
@@ -124,83 +143,53 @@ def working() -> list[Run]:
 
 def starting() -> list[str]:
     """Names whose process has been started and has not made its run yet."""
-    found = [p.stem for p in _jobs().glob("*.json")]
-    return [n for n in found if _starting(n) and not (runs.runs_home() / n / "run.json").exists()]
+    return [n for n in _trainings() if pid_of(n) and not _made(n)]
+
+
+def failures() -> dict[str, str]:
+    """Trainings that ended before they had made a run, and why."""
+    found = {n: failure(n) for n in _trainings()}
+    return {n: why for n, why in found.items() if why is not None}
+
+
+def dismiss(name: str) -> None:
+    """Forget a training that could not start."""
+    if failure(name) is not None:
+        for ending in ("json", "log"):
+            (folder() / f"{name}.{ending}").unlink(missing_ok=True)
 
 
 def log_of(name: str, lines: int = 200) -> str:
     """The last lines that a run's process wrote."""
-    try:
-        text = (_jobs() / f"{name}.log").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return "\n".join(text.replace("\r", "\n").splitlines()[-lines:])
+    for path in (folder() / f"{name}.log", runs.runs_home() / name / "log.txt"):
+        with contextlib.suppress(OSError):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            return "\n".join(text.replace("\r", "\n").splitlines()[-lines:])
+    return ""
 
 
 def failure(name: str) -> str | None:
     """Why a process ended before it made its run; None while it is well."""
-    if _starting(name) or (runs.runs_home() / name / "run.json").exists():
+    if pid_of(name) or _made(name):
         return None
     last = [line for line in log_of(name).splitlines() if line.strip()]
     return last[-1].removeprefix("error: ") if last else "the process ended without a word"
 
 
-# --- a queue: one at a time ---------------------------------------------------------------------
-
-
-def queue() -> list[dict[str, object]]:
-    """Runs that wait for their turn, first come first: `name`, `arguments`."""
-    with contextlib.suppress(FileNotFoundError, store.Damaged):
-        return list(store.read_json(_jobs() / "queue" / "queue.json"))
-    return []
-
-
-def enqueue(name: str, arguments: Sequence[str]) -> None:
-    """Train when what works now has ended. Raises as `start_training` does."""
-    runs.checked_name(name)
-    with store.lock(_jobs() / "queue" / "lock"):
-        waiting = queue()
-        taken = (runs.runs_home() / name).exists() or name in {j["name"] for j in waiting}
-        if taken:
-            raise FileExistsError(f"there is a run {name!r} already; choose another name")
-        waiting.append({"name": name, "arguments": list(arguments)})
-        store.write_json(_jobs() / "queue" / "queue.json", waiting)
-
-
-def remove(name: str) -> None:
-    """Take a waiting run out of the queue."""
-    with store.lock(_jobs() / "queue" / "lock"):
-        left = [j for j in queue() if j["name"] != name]
-        store.write_json(_jobs() / "queue" / "queue.json", left)
-
-
-def start_next() -> str | None:
-    """Start the first waiting run if nothing works now; returns its name."""
-    if working() or starting() or not queue():
-        return None
-    try:
-        with store.lock(_jobs() / "queue" / "lock"):
-            if not (waiting := queue()):
-                return None
-            first, *rest = waiting
-            store.write_json(_jobs() / "queue" / "queue.json", rest)
-    except store.Locked:
-        return None
-    name, arguments = str(first["name"]), first["arguments"]
-    assert isinstance(arguments, list)
-    _spawn(name, ["train", "--run", name, *map(str, arguments)])
-    return name
-
-
 # --- processes ---------------------------------------------------------------------------------
 
 
-def _spawn(name: str, arguments: Sequence[str]) -> None:
-    folder = _jobs()
-    folder.mkdir(parents=True, exist_ok=True)
+def folder() -> Path:
+    """Where processes' logs and numbers are kept."""
+    return runs.runs_home() / ".jobs"
+
+
+def spawn(name: str, arguments: Sequence[str], **about: Any) -> None:
+    """Start the command line in a session of its own, its output in a log called `name`."""
+    folder().mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-u", "-m", "contrastive_core", *arguments]
-    with (folder / f"{name}.log").open("wb") as log:
-        child = subprocess.Popen(  # in a session of its own: it outlives the app
+    with (folder() / f"{name}.log").open("wb") as log:
+        child = subprocess.Popen(
             command,
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -208,25 +197,45 @@ def _spawn(name: str, arguments: Sequence[str]) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    about = {"pid": child.pid, "started": store.process_start(child.pid), "time": time.time()}
-    store.write_json(folder / f"{name}.json", {**about, "command": command[1:]})
     _children[child.pid] = child
+    known = {"pid": child.pid, "started": store.process_start(child.pid), "time": time.time()}
+    store.write_json(folder() / f"{name}.json", {**known, "command": command[1:], **about})
 
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are reaped
 
 
-def _starting(name: str) -> int | None:
+def records() -> list[dict[str, Any]]:
+    """What is known of every process that was started: `name`, `pid`, `time`, `command`, …"""
+    found = []
+    for path in sorted(folder().glob("*.json")):
+        if record := _record(path.stem):
+            found.append({**record, "name": path.stem})
+    return found
+
+
+def pid_of(name: str) -> int | None:
     """The living process that was started for a run, if any."""
-    try:
-        about = json.loads((_jobs() / f"{name}.json").read_text())
-        pid = int(about["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+    record = _record(name)
+    if record is None:
         return None
+    pid = record["pid"]
     if pid in _children and _children[pid].poll() is not None:
         return None
-    return pid if store.is_process(pid, about.get("started")) else None
+    return pid if store.is_process(pid, record.get("started")) else None
 
 
-def _jobs() -> Path:
-    return runs.runs_home() / ".jobs"
+def _record(name: str) -> dict[str, Any] | None:
+    try:
+        record = dict(store.read_json(folder() / f"{name}.json"))
+        return {**record, "pid": int(record["pid"]), "time": float(record["time"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _trainings() -> list[str]:
+    return [r["name"] for r in records() if "train" in r.get("command", [])[2:4]]
+
+
+def _made(name: str) -> bool:
+    return (runs.runs_home() / name / "run.json").exists()

@@ -20,6 +20,7 @@ import re
 import secrets
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,7 +34,21 @@ import numpy as np
 
 from contrastive_core import store
 
-__all__ = ["BadName", "NoSuchRun", "Run", "create", "list_runs", "load", "runs_home"]
+__all__ = [
+    "BadName",
+    "NoSuchRun",
+    "Run",
+    "binned",
+    "create",
+    "damaged",
+    "delete",
+    "empty_bin",
+    "list_runs",
+    "load",
+    "rename",
+    "restore",
+    "runs_home",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "checkpoints" / "shipped"
@@ -95,17 +110,22 @@ class Run:
             return {"status": "queued", "reason": ""}
         except (store.Damaged, ValueError, TypeError) as error:
             return {"status": "failed", "reason": str(error)}
-        if found.get("status") == "running" and not self.is_alive():
+        if found.get("status") in ("running", "queued") and not self._is_worked_on(found):
             found["status"] = "failed"
             found["reason"] = "its process ended without a word; Resume goes on from its last state"
         return found
+
+    def _is_worked_on(self, found: dict[str, Any]) -> bool:
+        """Whether a process trains it, or the one that made it is about to."""
+        made = found.get("status") == "queued" and isinstance(found.get("pid"), int)
+        return self.is_alive() or (made and store.is_process(found["pid"], found.get("started")))
 
     def set_status(self, status: str, reason: str = "", **values: Any) -> None:
         """Write how the run stands. Other values of before are kept."""
         before: dict[str, Any] = {}
         with contextlib.suppress(FileNotFoundError, store.Damaged):
             before = store.read_json(self.path / "status.json")
-        now = {"status": status, "reason": reason, "pid": os.getpid(), "updated": time.time()}
+        now = {"status": status, "reason": reason, **_stamp()}
         store.write_json(self.path / "status.json", {**before, **now, **values})
 
     def is_alive(self) -> bool:
@@ -116,6 +136,8 @@ class Run:
     def lock(self) -> Iterator[None]:
         """Keep other processes from the run while inside. Raises store.Locked."""
         with store.lock(self.path / "lock"):
+            for folder in (self.path, self.path / "state", self.path / "snapshots"):
+                store.tidy(folder)
             yield
 
     # --- metrics and snapshots ---
@@ -214,9 +236,27 @@ def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **mo
         "git_commit": _git_commit(),
         **more,
     }
-    path.mkdir(parents=True)
-    store.write_json(path / "run.json", manifest)
+    _place(path, manifest)
     return Run(path, manifest)
+
+
+def _place(path: Path, manifest: dict[str, Any]) -> None:
+    """Make the folder aside and move it to its name whole: of two processes one can do so, and a
+    kill leaves no folder that blocks a name without being a run."""
+    home = path.parent
+    home.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+    try:
+        store.write_json(aside / "run.json", manifest, seal=True)
+        store.write_json(aside / "status.json", {"status": "queued", "reason": "", **_stamp()})
+        aside.chmod(0o755)
+        os.rename(aside, path)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        if path.exists():
+            raise FileExistsError(f"there is a run {path.name!r} already") from error
+        raise
+    store.sync_folder(home)
 
 
 def load(name: str) -> Run:
@@ -247,6 +287,20 @@ def list_runs() -> list[Run]:
     return found
 
 
+def damaged() -> dict[str, str]:
+    """Runs whose manifest cannot be read, and why: `list_runs` leaves them out."""
+    found = {}
+    for path in sorted(p for h in (runs_home(), SHIPPED) for p in h.glob("*/run.json")):
+        if not NAME.fullmatch(path.parent.name):
+            continue
+        try:
+            if not isinstance(store.read_json(path), dict):
+                found[path.parent.name] = f"{path} is damaged: not an object"
+        except (store.Damaged, OSError) as error:
+            found[path.parent.name] = str(error)
+    return found
+
+
 def delete(name: str) -> Path:
     """Move a user's run to the bin; returns where it lies. Raises ValueError for a shipped run,
     or one at work."""
@@ -255,17 +309,24 @@ def delete(name: str) -> Path:
         raise ValueError(f"{name} is shipped with the project and stays")
     if run.is_alive():
         raise ValueError(f"{name} is at work; stop it first")
+    _keep_log(run)
     bin_ = runs_home() / ".bin" / f"{name}-{secrets.token_hex(4)}"
     bin_.parent.mkdir(exist_ok=True)
     os.replace(run.path, bin_)
     return bin_
 
 
+def binned() -> list[Path]:
+    """Deleted runs, the last deleted first."""
+    found = [p for p in (runs_home() / ".bin").glob("*") if (p / "run.json").exists()]
+    return sorted(found, key=lambda p: p.stat().st_ctime, reverse=True)
+
+
 def restore(binned: Path) -> Run:
     """Bring a deleted run back under its name. Raises FileExistsError when that is taken."""
     name = binned.name.rsplit("-", 1)[0]
     if (runs_home() / name).exists():
-        raise FileExistsError(f"there is a run {name!r} already")
+        raise FileExistsError(f"there is a run {name!r} already; rename it first")
     os.replace(binned, runs_home() / name)
     return load(name)
 
@@ -278,14 +339,29 @@ def rename(name: str, new: str) -> Run:
         raise ValueError(f"{name} is {'shipped' if run.shipped else 'at work'} and keeps its name")
     if (runs_home() / new).exists() or (SHIPPED / new).exists():
         raise FileExistsError(f"there is a run {new!r} already")
-    os.replace(run.path, runs_home() / new)
-    store.write_json(runs_home() / new / "run.json", {**run.manifest, "name": new})
+    _keep_log(run)
+    os.rename(run.path, runs_home() / new)
+    store.write_json(runs_home() / new / "run.json", {**run.manifest, "name": new}, seal=True)
     return load(new)
+
+
+def _keep_log(run: Run) -> None:
+    """Move what its process wrote into the run's folder, which is about to change its name."""
+    log = runs_home() / ".jobs" / f"{run.name}.log"
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(log, run.path / "log.txt")
+    log.with_suffix(".json").unlink(missing_ok=True)
 
 
 def empty_bin() -> None:
     """Remove what was deleted for good."""
     shutil.rmtree(runs_home() / ".bin", ignore_errors=True)
+
+
+def _stamp() -> dict[str, Any]:
+    """Which process writes, and when."""
+    pid = os.getpid()
+    return {"pid": pid, "started": store.process_start(pid), "updated": time.time()}
 
 
 def _free_name(home: Path, config: dict[str, Any]) -> str:

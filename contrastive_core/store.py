@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -32,12 +32,15 @@ __all__ = [
     "read_lines",
     "read_npz",
     "sha256_file",
+    "tidy",
     "write_bytes",
     "write_json",
     "write_npz",
+    "writing",
 ]
 
 MAX_NPZ = 4 << 30  # bytes an archive may unpack to
+SEAL = "seal"  # key of a JSON object's own hash
 
 
 class Damaged(ValueError):
@@ -50,12 +53,19 @@ class Locked(RuntimeError):
 
 def write_bytes(path: str | Path, data: bytes | memoryview) -> None:
     """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk."""
+    with writing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write in parts, that takes the place of the old one when all of it is written."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
@@ -65,6 +75,13 @@ def write_bytes(path: str | Path, data: bytes | memoryview) -> None:
             os.unlink(name)
         raise
     sync_folder(path.parent)
+
+
+def tidy(folder: str | Path, start: str = ".") -> None:
+    """Remove what killed writers left half-written. Nobody else may be writing there."""
+    for path in Path(folder).glob(f"{start}*.part"):
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def sync_folder(path: str | Path) -> None:
@@ -78,9 +95,13 @@ def sync_folder(path: str | Path) -> None:
         os.close(handle)
 
 
-def write_json(path: str | Path, value: Any) -> None:
-    """Write JSON, whole or not at all. NaN becomes null."""
-    text = json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
+def write_json(path: str | Path, value: Any, seal: bool = False) -> None:
+    """Write JSON, whole or not at all. NaN becomes null. With `seal` an object gets a hash of its
+    content, by which `read_json` tells a flipped bit."""
+    plain = _plain(value)
+    if seal:
+        plain[SEAL] = _seal(plain)
+    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
     write_bytes(path, text.encode() + b"\n")
 
 
@@ -88,9 +109,17 @@ def read_json(path: str | Path) -> Any:
     """What `write_json` wrote. Raises Damaged naming the file; FileNotFoundError."""
     data = Path(path).read_bytes()
     try:
-        return json.loads(data)
-    except ValueError as error:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise Damaged(f"{path} is damaged: {error}") from None
+    if isinstance(value, dict) and SEAL in value and value.pop(SEAL) != _seal(value):
+        raise Damaged(f"{path} is damaged: its content is not what was written")
+    return value
+
+
+def _seal(value: dict[str, Any]) -> str:
+    rest = {k: v for k, v in value.items() if k != SEAL}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def append_lines(path: str | Path, values: Iterable[Any]) -> None:
@@ -183,14 +212,19 @@ def process_start(pid: int) -> float | None:
 
 
 @contextmanager
-def lock(path: str | Path) -> Iterator[None]:
+def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
     """Hold a lock file while inside. A dead process's lock is taken over.
 
+    Args: wait: seconds to wait while another holds it.
     Raises: Locked, naming the process that holds it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _take(path)
+    end = time.monotonic() + wait
+    while (holder := _take(path)) is not None:
+        if time.monotonic() > end:
+            raise Locked(f"process {holder} is already working in {path.parent}")
+        time.sleep(0.02)
     try:
         yield
     finally:
@@ -198,26 +232,31 @@ def lock(path: str | Path) -> Iterator[None]:
             path.unlink()
 
 
-def _take(path: Path) -> None:
+def _take(path: Path) -> int | None:
+    """Make the lock file our own; None, or the process that holds it."""
     own = {"pid": os.getpid(), "host": socket.gethostname(), "started": process_start(os.getpid())}
-    for _ in range(20):
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w") as file:
-            json.dump(own, file)
-        try:
-            os.link(name, path)  # whole from the first moment, and only if there is none
-            return
-        except FileExistsError:
-            holder = lock_holder(path)
-            if holder is not None:
-                raise Locked(f"process {holder} is already working in {path.parent}") from None
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(path, name)  # a dead process's lock: whoever renames it removes it
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-        time.sleep(0.01)
-    raise Locked(f"the lock {path} cannot be taken")
+    with _alone(path.parent):
+        if (holder := lock_holder(path)) is not None:
+            return holder
+        tidy(path.parent, f".{path.name}.")
+        write_bytes(path, json.dumps(own).encode())  # in place of a dead process's
+    return None
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time is inside; the system lets go of it however the process ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def lock_holder(path: str | Path) -> int | None:

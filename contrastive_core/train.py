@@ -66,7 +66,8 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
 
 def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
     config, method, optimizer = p.config, p.method, p.optimizer
-    place, note = _resume(p, run) if resume else (Place(), "")
+    go_on = resume and checkpoints.has_begun(run)  # not if it was killed before its first state
+    place, note = _resume(p, run) if go_on else (Place(), "")
     log.start(place, config.epochs, note)
     forward = torch.compile(method.pairs) if config.compile else method.pairs
     parameters = [q for q in method.parameters() if q.requires_grad]
@@ -171,12 +172,14 @@ def _resume(p: Prepared, run: Run) -> tuple[Place, str]:
     if p.world.rank >= plain["world"]:
         tensors["random.views"] = p.generator.get_state()  # a new process: its own views
     place = restore(tensors, plain, p.method, p.optimizer, p.generator)
-    reasons = []
+    reasons, damaged = [], ", ".join(plain["damaged"])
     if plain["world"] != p.world.size:
         reasons.append(f"it had {plain['world']} processes and goes on with {p.world.size}")
     if plain["versions"] != _versions(p):
         reasons.append(f"it ran on {plain['versions']} and goes on with {_versions(p)}")
-    return place, f"not bit-equal to a run in one go: {'; '.join(reasons)}" if reasons else ""
+    notes = [f"{damaged} is damaged; went on from the state before it"] if damaged else []
+    notes += [f"not bit-equal to a run in one go: {'; '.join(reasons)}"] if reasons else []
+    return place, ". ".join(notes)
 
 
 def _versions(p: Prepared) -> str:

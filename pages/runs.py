@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 import session
-from contrastive_core import figures, jobs, runs, store
+from contrastive_core import figures, jobs, runs, store, waiting
 from contrastive_core.runs import Run
 
 
@@ -112,7 +112,7 @@ def act(run: Run, state: str) -> None:
     resumable = state in ("stopped", "failed") and not run.shipped
     if resumable and b.button("Resume", icon=":material/play_arrow:", type="primary"):
         try:
-            jobs.resume(run.name)
+            waiting.resume(run.name)
         except ValueError as error:
             st.error(str(error))
     if c.button("Clone", icon=":material/content_copy:", help="Train it again under another name"):
@@ -126,7 +126,7 @@ def act(run: Run, state: str) -> None:
 def clone(run: Run) -> None:
     taken = {r.name for r in session.all_runs()}
     name = next(n for i in range(2, 999) if (n := f"{run.name[:58]}-{i}") not in taken)
-    jobs.start_training(name, jobs.arguments_of(run))
+    waiting.enqueue(name, jobs.arguments_of(run))
     st.session_state["watched"] = name
     st.switch_page("pages/train.py")
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 import session
 from components import scatter
-from contrastive_core import figures, jobs, runs, store
+from contrastive_core import figures, jobs, runs, store, waiting
 from contrastive_core.runs import Run
 
 OWN = "folder of images…"
@@ -43,7 +43,7 @@ def form() -> None:
             loss = st.selectbox("Loss", ["the method's own", *catalogue["losses"]])
             encoder = st.selectbox("Encoder", catalogue["encoders"])
             download = st.checkbox("Fetch the data set if it is missing", help=SIZES)
-            queue = st.checkbox("Wait until running trainings have ended")
+            beside = st.checkbox("Start at once, beside what is training")
             extra = st.text_area(
                 "Further settings, one a line",
                 placeholder="loss.temperature=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
@@ -57,7 +57,7 @@ def form() -> None:
             arguments += ["--download"] if download else []
             for line in extra.splitlines():
                 arguments += ["--set", line.strip()] if line.strip() else []
-            start(name.strip() or free_name(method, data, int(seed)), arguments, queue)
+            start(name.strip() or free_name(method, data, int(seed)), arguments, beside)
 
 
 DOWNLOADS = ("cifar10", "cifar100", "stl10", "mnist", "fashion_mnist")
@@ -67,17 +67,18 @@ SIZES = "cifar10 170 MB, cifar100 169 MB, stl10 2.6 GB, mnist 12 MB, fashion_mni
 def free_name(method: str, data: str, seed: int) -> str:
     stem = f"{method}-{'folder' if data.startswith('folder:') else data}-s{seed}"
     taken = {run.name for run in session.all_runs()} | set(jobs.starting())
+    taken |= {job.name for job in waiting.queue()}
     number = 1
     while (name := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
     return name
 
 
-def start(name: str, arguments: list[str], queue: bool) -> None:
+def start(name: str, arguments: list[str], beside: bool) -> None:
     try:
-        (jobs.enqueue if queue else jobs.start_training)(name, arguments)
+        (jobs.start_training if beside else waiting.enqueue)(name, arguments)
     except (ValueError, FileExistsError, store.Locked) as error:
-        st.error(str(error))
+        st.error(figures.plain(error))
         return
     st.session_state["watched"] = name
     st.query_params["watch"] = name
@@ -86,7 +87,7 @@ def start(name: str, arguments: list[str], queue: bool) -> None:
 def watch() -> None:
     """The run that was started last, or any that is at work."""
     busy = [run.name for run in jobs.working()]
-    waiting = [str(j["name"]) for j in jobs.queue()]
+    queued = [job.name for job in waiting.queue()]
     name = st.session_state.get("watched") or st.query_params.get("watch")
     if name is None:
         name = busy[0] if busy else None
@@ -94,7 +95,7 @@ def watch() -> None:
         st.info("Nothing is training. Choose a method and data on the left and press Start.")
         st.caption("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes.")
         return
-    options = list(dict.fromkeys([name, *busy, *waiting]))
+    options = list(dict.fromkeys([name, *busy, *queued]))
     if len(options) > 1:
         name = st.segmented_control("Watch", options, default=name) or name
     st.query_params["watch"] = name
@@ -103,16 +104,14 @@ def watch() -> None:
 
 @st.fragment(run_every=1.0)
 def live(name: str) -> None:
-    jobs.start_next()
+    waiting.go_on()
     try:
         run = runs.load(name)
     except (ValueError, OSError) as error:
-        if problem := jobs.failure(name):
-            st.error(problem)
-        elif name in {j["name"] for j in jobs.queue()}:
-            st.info(f"{name} waits for its turn.")
-            if st.button("Take it out of the queue"):
-                jobs.remove(name)
+        if name in [job.name for job in waiting.queue()]:
+            in_line(name)
+        elif problem := jobs.failure(name):
+            st.error(figures.plain(problem))
         else:
             st.progress(0.0, f"{name}: starting" if name in jobs.starting() else str(error))
         return
@@ -124,6 +123,17 @@ def live(name: str) -> None:
         st.code(jobs.log_of(name, 30) or "nothing yet", language=None)
 
 
+def in_line(name: str) -> None:
+    """A run that waits: behind which others, and a way out."""
+    before = [job.name for job in waiting.queue()]
+    ahead = before[: before.index(name)] if name in before else []
+    at_work = ", ".join(run.name for run in jobs.working()) or "the run before it"
+    st.info(f"{name} waits for {at_work}" + (f", then {', '.join(ahead)}." if ahead else "."))
+    if st.button("Take it out of the queue", key=f"leave-{name}"):
+        waiting.remove(name)
+        st.rerun()
+
+
 def progress(run: Run) -> None:
     status = run.status()
     state, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
@@ -133,13 +143,15 @@ def progress(run: Run) -> None:
     a, b, c = st.columns(3)
     if state == "running" and a.button("Stop", icon=":material/stop:", key="stop"):
         jobs.stop(run.name)
-    if state in ("stopped", "failed") and not run.shipped:
-        (st.error if state == "failed" else st.info)(status.get("reason") or state)
+    if run.name in [job.name for job in waiting.queue()]:
+        in_line(run.name)
+    elif state in ("stopped", "failed") and not run.shipped:
+        (st.error if state == "failed" else st.info)(figures.plain(status.get("reason") or state))
         if b.button("Resume", icon=":material/play_arrow:", type="primary", key="resume"):
             try:
-                jobs.resume(run.name)
-            except ValueError as error:
-                st.error(str(error))
+                waiting.resume(run.name)
+            except (ValueError, store.Locked) as error:
+                st.error(figures.plain(error))
     if state == "done" and c.button("Explore it", icon=":material/scatter_plot:", key="explore"):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
@@ -180,7 +192,7 @@ def forming(run: Run) -> None:
     try:
         found = run.snapshot(epoch)
     except (store.Damaged, OSError) as error:
-        st.warning(str(error))
+        st.warning(figures.plain(error))
         return
     xy = session.plane(found["z"])
     classes = run.manifest.get("classes") or []

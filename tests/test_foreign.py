@@ -144,8 +144,9 @@ def photos(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_features_of_its_own_network(
-    name: str, tmp_path: Path, photos: str
+    name: str, tmp_path: Path, photos: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(foreign, "_open", _child.main)  # a child imports torch anew: seconds each
     make, kind, method, small, head = FORMATS[name]
     path = tmp_path / f"{name}.pth.tar"
     torch.save(make(), path)

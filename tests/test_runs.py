@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import checkpoints, jobs, runs, store
+from contrastive_core import checkpoints, jobs, runs, store, waiting
 from contrastive_core.runs import Run
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
@@ -97,13 +97,18 @@ def test_a_damaged_state_gives_way_to_the_one_before() -> None:
         state(run, step)
     files = sorted((run.path / "state").glob("*.safetensors"))
     assert len(files) == 2
-    assert checkpoints.load_state(run)[1] == {"step": 3}
+    assert checkpoints.load_state(run)[1] == {"step": 3, "damaged": []}
     data = bytearray(files[-1].read_bytes())
     data[-1] ^= 1
     files[-1].write_bytes(data)
     tensors, plain = checkpoints.load_state(run)
-    assert plain == {"step": 2}
+    assert plain == {"step": 2, "damaged": ["state/000003.safetensors"]}
     assert torch.equal(tensors["x"], torch.full((4, 3), 2.0))
+    manifest = files[1].with_suffix(".json")
+    manifest.write_text(
+        manifest.read_text().replace('"step": 3', '"step": 2')
+    )  # valid, but not ours
+    assert checkpoints.load_state(run)[1]["damaged"] == ["state/000003.json"]
     files[0].write_bytes(b"")
     with pytest.raises(ValueError, match="damaged"):
         checkpoints.load_state(run)
@@ -119,6 +124,11 @@ def test_weights_keep_their_values() -> None:
     assert torch.equal(found["a"], w["a"])
     checkpoints.save_weights(run, w, half=True)
     assert checkpoints.load_weights(run)["a"].dtype == torch.float32
+    data = bytearray(run.weights.read_bytes())
+    data[-3] ^= 4  # a flipped bit that the format does not notice
+    run.weights.write_bytes(data)
+    with pytest.raises(store.Damaged, match="not what was written"):
+        checkpoints.load_weights(run)
     run.weights.write_bytes(b"no")
     with pytest.raises(store.Damaged, match=r"weights\.safetensors"):
         checkpoints.load_weights(run)
@@ -141,12 +151,12 @@ def test_a_job_trains_stops_and_goes_on() -> None:
     wait(lambda: len(run.metrics()) > 3)
     assert [r.name for r in jobs.working()] == ["job"]
     with pytest.raises(ValueError, match="at work"):
-        jobs.resume("job")
+        waiting.resume("job")
     jobs.stop("job")
     wait(lambda: run.status()["status"] == "stopped")
     wait(lambda: not run.is_alive())
     before = run.status()["step"]
-    jobs.resume("job")
+    waiting.resume("job")
     wait(lambda: run.status().get("step", 0) > before and run.status()["status"] == "running")
     os.kill(store.lock_holder(run.path / "lock") or 0, 9)
     wait(lambda: run.status()["status"] == "failed")
@@ -157,13 +167,3 @@ def test_a_job_that_cannot_start_says_why(tmp_path: Path) -> None:
     jobs.start_training("bad", ["--method", "byol"])
     wait(lambda: jobs.failure("bad") is not None)
     assert "unknown method 'byol'" in (jobs.failure("bad") or "")
-
-
-def test_the_queue_keeps_its_order() -> None:
-    jobs.enqueue("one", ["--method", "simclr"])
-    jobs.enqueue("two", ["--method", "simclr"])
-    with pytest.raises(FileExistsError):
-        jobs.enqueue("one", [])
-    assert [j["name"] for j in jobs.queue()] == ["one", "two"]
-    jobs.remove("one")
-    assert [j["name"] for j in jobs.queue()] == ["two"]
