@@ -1,6 +1,7 @@
-"""What the benchmarks share: alternating medians after a warm-up, extra memory, one line of JSON.
+"""What the benchmarks share: alternating runs after a warm-up, extra memory, one line of JSON.
 
-Ratios are taken between runs that alternate, so that a busy machine slows both sides alike.
+Both sides take turns in each round, so that a busy machine slows them alike, and a ratio is taken
+within a round. A goal is met only if the ratio of every round meets it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,26 @@ import multiprocessing
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["alternate", "extra_memory", "last_line"]
+__all__ = ["Seconds", "alternate", "extra_memory", "figure", "last_line", "limit", "summary"]
 
 
-def alternate(repeats: int = 7, **work: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each function over `repeats` rounds, all of them in turn in each round."""
+class Seconds(float):
+    """A median of seconds that remembers its rounds."""
+
+    rounds: tuple[float, ...]
+
+    def __new__(cls, rounds: Sequence[float]) -> Seconds:
+        made = super().__new__(cls, statistics.median(rounds))
+        made.rounds = tuple(rounds)
+        return made
+
+
+def alternate(repeats: int = 7, **work: Callable[[], Any]) -> dict[str, Seconds]:
+    """Seconds of each function over `repeats` rounds, all of them in turn in each round."""
     for one in work.values():
         one()
     taken: dict[str, list[float]] = {name: [] for name in work}
@@ -27,7 +39,68 @@ def alternate(repeats: int = 7, **work: Callable[[], Any]) -> dict[str, float]:
             start = time.perf_counter()
             one()
             taken[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in taken.items()}
+    return {name: Seconds(times) for name, times in taken.items()}
+
+
+def figure(
+    name: str, ours: Seconds, peer: str, theirs: Seconds, goal: float, unit: str = "ms"
+) -> dict[str, Any]:
+    """A line of the table: `ratio` is how many times as long the peer takes, per round.
+
+    Args: goal: what the ratio of every round must reach. unit: "ms" or "s".
+    """
+    ratios = [b / a for a, b in zip(ours.rounds, theirs.rounds, strict=True)]
+    scale = {"ms": 1e3, "s": 1.0}[unit]
+    return {
+        "name": name,
+        "value": scale * ours,
+        "unit": unit,
+        "peer": peer,
+        "peer_value": scale * theirs,
+        "ratio": statistics.median(ratios),
+        "range": [min(ratios), max(ratios)],
+        "goal": goal,
+        "met": min(ratios) >= goal,
+    }
+
+
+def limit(
+    name: str, value: float, unit: str, most: float, worst: float | None = None
+) -> dict[str, Any]:
+    """A line for what has a limit and no peer: `ratio` is the limit over the value.
+
+    Args: worst: the largest value that was seen; it decides.
+    """
+    worst = value if worst is None else worst
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "peer": "limit",
+        "peer_value": most,
+        "ratio": most / max(value, 1e-12),
+        "goal": 1.0,
+        "met": worst <= most,
+    }
+
+
+def summary(name: str, lines: Sequence[dict[str, Any]]) -> None:
+    """Print the one JSON object of a benchmark of several lines: the first stands for all."""
+    met = all(line["met"] for line in lines)
+    print(json.dumps({**lines[0], "name": name, "met": met, "lines": list(lines)}))
+
+
+def last_line(
+    name: str, value: float, unit: str, peer: str, peer_value: float, goal: float
+) -> None:
+    """Print the one JSON object of a benchmark with one figure; `ratio` is peer over value."""
+    ratio = peer_value / value
+    found = {"name": name, "value": value, "unit": unit, "peer": peer, "peer_value": peer_value}
+    if isinstance(value, Seconds) and isinstance(peer_value, Seconds):
+        found = figure(name, value, peer, peer_value, goal, unit)
+    else:
+        found |= {"ratio": ratio, "goal": goal, "met": ratio >= goal}
+    print(json.dumps(found))
 
 
 def extra_memory(make: Callable[..., Callable[[], Any]], *args: Any) -> float:
@@ -66,21 +139,3 @@ def _resident() -> float:
     """Megabytes of this process in memory now (Linux)."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6
-
-
-def last_line(
-    name: str, value: float, unit: str, peer: str, peer_value: float, goal: float
-) -> None:
-    """Print the benchmark's one JSON object: `ratio` is how many times better than the peer."""
-    ratio = peer_value / value
-    found = {
-        "name": name,
-        "value": value,
-        "unit": unit,
-        "peer": peer,
-        "peer_value": peer_value,
-        "ratio": ratio,
-        "goal": goal,
-        "met": ratio >= goal,
-    }
-    print(json.dumps(found))

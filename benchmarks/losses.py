@@ -1,6 +1,6 @@
 """NT-Xent, forward and backward, beside lightly, pytorch-metric-learning and the bare products.
 
-    python -m benchmarks.losses [--images 256 1024 4096 8192] [--threads 4] [--memory]
+    python -m benchmarks.losses [--images 256 1024 4096 8192] [--threads 4] [--no-memory]
 
 Two views, d = 128, float32. The bare products are the four matrix products that forward and
 backward consist of, without symmetry: a floor for what does not use it. Extra memory is the peak
@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
 
-from benchmarks._timing import alternate, extra_memory, last_line
+from benchmarks._timing import Seconds, alternate, extra_memory, figure, limit, summary
 from contrastive_core import losses, pairs
 
 D = 128
-GOALS = {256: 4.0, 1024: 3.0, 4096: 10.0, 8192: 10.0}
+GOALS = {
+    "lightly": {256: 4.0, 1024: 3.0, 4096: 10.0, 8192: 10.0},
+    "pytorch_metric_learning": {4096: 15.0},
+    "products": dict.fromkeys((256, 1024, 4096, 8192), 1 / 1.5),
+}
+EXTRA = 64.0  # megabytes
 MOST = {"pytorch_metric_learning": 4096, "lightly": 8192}  # beyond: minutes, or no memory
 
 
@@ -63,7 +67,13 @@ def products(images: int | None) -> Callable[[], Any]:
 SIDES = (ours, lightly, pytorch_metric_learning, products)
 
 
-def measure(images: int, repeats: int, memory: bool) -> tuple[dict[str, float], dict[str, float]]:
+def agree(images: int) -> None:
+    """Values and gradients equal those of the peers that compute the same."""
+    mine, theirs = ours(images)()[0], lightly(images)()[0]
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-7)
+
+
+def measure(images: int, repeats: int, memory: bool) -> tuple[dict[str, Seconds], dict[str, float]]:
     """Seconds, and extra megabytes, of each side."""
     sides = [s for s in SIDES if images <= MOST.get(s.__name__, images)]
     seconds = alternate(repeats, **{s.__name__: s(images) for s in sides})
@@ -71,28 +81,37 @@ def measure(images: int, repeats: int, memory: bool) -> tuple[dict[str, float], 
     return seconds, extra
 
 
+def lines(images: int, seconds: dict[str, Seconds], extra: dict[str, float]) -> list[dict]:
+    """What the goals say of one size."""
+    name = f"NT-Xent, {images:,} images"
+    found = [
+        figure(name, seconds["ours"], peer, seconds[peer], goals[images])
+        for peer, goals in GOALS.items()
+        if images in goals and peer in seconds
+    ]
+    return found + ([limit(f"{name}, extra memory", extra["ours"], "MB", EXTRA)] if extra else [])
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--images", type=int, nargs="+", default=[256, 1024, 4096, 8192])
     options.add_argument("--threads", type=int, default=4)
     options.add_argument("--repeats", type=int, default=7)
-    options.add_argument("--memory", action="store_true")
+    options.add_argument("--no-memory", action="store_true")
     args = options.parse_args()
     torch.set_num_threads(args.threads)
-    report: Callable[[], None] | None = None
+    agree(256)
+    found = []
     print(f"{args.threads} threads; milliseconds (times as long as ours), extra megabytes")
     for images in args.images:
-        seconds, extra = measure(images, args.repeats, args.memory)
+        seconds, extra = measure(images, args.repeats, not args.no_memory)
         mine, line = seconds["ours"], [f"{images:>6}"]
         for name, taken in seconds.items():
             more = f", {extra[name]:,.0f} MB" if extra else ""
             line.append(f"{name} {taken * 1e3:,.1f} ({taken / mine:.1f}×{more})")
         print("  ".join(line), flush=True)
-        goal, theirs = GOALS.get(images, 0.0), seconds.get("lightly", 0.0)
-        name = f"nt_xent_{images}"
-        report = partial(last_line, name, mine * 1e3, "ms", "lightly", theirs * 1e3, goal)
-    if report:
-        report()
+        found += lines(images, seconds, extra)
+    summary("losses", found)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Training steps per second, beside the same step built from peers' parts.
 
-    python -m benchmarks.train_step [--threads 1] [--device cpu] [--json]
+    python -m benchmarks.train_step [--threads 4] [--device cpu] [--repeats 7]
 
 One SimCLR step on 256 colour images of 32×32 with the small encoder: two views, forward, NT-Xent,
 backward, AdamW. The peer has the same encoder, head and optimiser, torchvision's transforms image
@@ -11,8 +11,9 @@ defaults for channels-last and bf16 were chosen, and apart, to see where the tim
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -20,30 +21,20 @@ import torch
 from lightly.loss import NTXentLoss
 from torch import Tensor
 
+from benchmarks._timing import Seconds, alternate, figure, limit, summary
 from benchmarks.augment import peer
-from contrastive_core import losses, methods
-from contrastive_core.device import autocast, channels_last, synchronise
+from contrastive_core import losses, methods, runs
+from contrastive_core.config import TrainConfig
+from contrastive_core.device import autocast, channels_last, synchronise, wants_bf16
 from contrastive_core.encoders import create_encoder
 from contrastive_core.optim import create_optimizer
+from contrastive_core.prepare import prepare
+from contrastive_core.train import train
 from contrastive_core.types import Batch
 from contrastive_core.views import Recipe
 
-PARTS = ("step", "forward", "views", "channels first", "bf16", "peer")  # in milliseconds
 BATCH, SIZE, TAU = 256, 32, 0.2
 RECIPE = Recipe(crop_low=0.2, hue=0.1, blur=0.5)  # the peer's, see benchmarks/augment.py
-
-
-def seconds(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Median seconds of one call, after one to warm up."""
-    work()
-    taken = []
-    for _ in range(repeats):
-        synchronise(device)
-        start = time.perf_counter()
-        work()
-        synchronise(device)
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
 
 
 def model(device: torch.device, last: bool = True) -> methods.Method:
@@ -55,10 +46,14 @@ def model(device: torch.device, last: bool = True) -> methods.Method:
     return channels_last(made) if last else made  # type: ignore[return-value]
 
 
-def ours(images: Tensor, last: bool = True, bf16: bool = False) -> dict[str, Callable[[], object]]:
+def ours(
+    images: Tensor, last: bool = True, bf16: bool = False, compiled: bool = False
+) -> dict[str, Callable[[], object]]:
     """The whole step, and its parts one after the other."""
     device, n = images.device, torch.arange(len(images), device=images.device)
     batch, method = Batch(images, n, n), model(images.device, last)
+    if compiled:
+        method.encoder.compile()
     loss = losses.create("nt_xent", temperature=TAU)
     optimizer = create_optimizer("adamw", method.parameters(), 1e-3, 1e-4)
     generator = torch.Generator().manual_seed(0)
@@ -97,40 +92,76 @@ def theirs(images: Tensor) -> Callable[[], object]:
     return step
 
 
-def measure(device: torch.device, repeats: int) -> dict[str, float]:
-    """Milliseconds of a step: ours, its parts and variants, and the peer's; and ratios."""
+def measure(device: torch.device, repeats: int) -> dict[str, Seconds]:
+    """Seconds of a step: ours, its parts and variants, and the peers'."""
     images = torch.randint(0, 256, (BATCH, 3, SIZE, SIZE), dtype=torch.uint8, device=device)
-    parts = ours(images)
-    found = {name: 1e3 * seconds(work, device, repeats) for name, work in parts.items()}
-    found["channels first"] = 1e3 * seconds(ours(images, last=False)["step"], device, repeats)
-    found["bf16"] = 1e3 * seconds(ours(images, bf16=True)["step"], device, repeats)
-    found["peer"] = 1e3 * seconds(theirs(images), device, max(3, repeats // 2))
-    return {
-        **found,
-        "images per second": 1e3 * BATCH / found["step"],
-        "ratio to peer": found["peer"] / found["step"],
-        "gain of channels last": found["channels first"] / found["step"],
-        "gain of bf16": found["step"] / found["bf16"],
-        "share of views": found["views"] / found["step"],
+    bf16 = wants_bf16(device)
+    work = {
+        **ours(images, bf16=bf16),
+        "compiled": ours(images, bf16=bf16, compiled=True)["step"],
+        "the other precision": ours(images, bf16=not bf16)["step"],
+        "eager": ours(images, last=False)["step"],
+        "peers": theirs(images),
     }
+
+    def waited(one: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            one()
+            synchronise(device)
+
+        return run
+
+    return alternate(repeats, **{name: waited(one) for name, one in work.items()})
+
+
+def share_of_loop(threads: int) -> float:
+    """How much of a training's time its bare steps are: forward, backward, optimiser, memory."""
+    config = TrainConfig("simclr", "shapes", epochs=3, device="cpu", threads=threads)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["CONTRASTIVE_LAB_RUNS"] = folder
+        p = prepare(config)
+        run = runs.create("loop", p.config.to_dict())
+        start = time.perf_counter()
+        train(p, run)
+        whole = time.perf_counter() - start
+    p = prepare(config)
+    batch, taken = p.batch(p.plan(0)[0]), []
+    p.method.train()
+    for _ in range(11):
+        start = time.perf_counter()
+        with autocast(p.device, bool(p.config.amp)):
+            pairs = p.method.pairs(batch, p.generator)
+        p.optimizer.zero_grad(set_to_none=True)
+        p.loss(pairs).value.backward()
+        p.optimizer.step()
+        p.method.after_step(pairs)
+        taken.append(time.perf_counter() - start)
+    return len(p.plan(0)) * config.epochs * statistics.median(taken) / whole
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--threads", type=int, default=4)
     options.add_argument("--device", default="cpu")
     options.add_argument("--repeats", type=int, default=7)
-    options.add_argument("--json", action="store_true")
     args = options.parse_args()
     torch.set_num_threads(args.threads)
     found = measure(torch.device(args.device), args.repeats)
-    if args.json:
-        print(json.dumps(found))
-        return
-    print(f"a step of {BATCH} images, {args.threads} threads, {args.device}:")
-    for name, value in found.items():
-        unit = " ms" if name in PARTS else ""
-        print(f"  {name:<22}{value:>10.2f}{unit}")
+    print(f"a step of {BATCH} images, two views, {args.threads} threads, {args.device}:")
+    for name, seconds in found.items():
+        rate = 2 * BATCH / seconds
+        print(f"  {name:<16}{1e3 * seconds:>9.1f} ms {rate:>9,.0f} views/s")
+    share = share_of_loop(args.threads)
+    print(f"  bare steps are {100 * share:.0f} % of a training of three epochs")
+    step, eager = found["step"], found["eager"]
+    name, plain = "training step, small encoder", "eager, float32, channels first"
+    lines = [
+        figure(name, step, plain, eager, 1.7),
+        figure(f"{name}, compiled", found["compiled"], plain, eager, 2.5),
+        figure(name, step, "torchvision + lightly", found["peers"], 1.7),
+        limit("training without its bare steps", 100 * (1 - share), "%", 10.0),
+    ]
+    summary("train_step", lines)
 
 
 if __name__ == "__main__":

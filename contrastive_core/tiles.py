@@ -15,7 +15,7 @@ from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["Plan"]
 
-ONE_TILE = 1 << 22  # scores kept for the backward pass in one buffer: 16 MB in float32
+ONE_TILE = 1 << 20  # scores kept for the backward pass in one buffer: 4 MB in float32
 TILE = 512  # rows of a tile: 1 MB in float32, about a second-level cache
 CUDA_TILE = 8192
 
