@@ -15,28 +15,28 @@ export default function (component) {
 }
 
 function build(parent) {
-  const ring = { running: false, step: 0, timings: [], value: 1 };
+  const ring = { running: false, step: 0, scatter: 0, timings: [], value: 1 };
   ring.canvas = el("canvas", { class: "ring", tabindex: 0, role: "img" });
   ring.curves = el("canvas", { class: "ringcurves", role: "img" });
   ring.run = el("button", { type: "button", onclick: () => { ring.running = !ring.running; tick(ring); } }, "Run");
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   ring.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
-  ring.readout = el("output", {});
+  ring.readout = knobField(() => ring.meta.knob, (v) => { ring.slider.value = toSlider(ring.meta.knob, v); setKnob(ring, v); ring.history.length = 0; tick(ring); report(ring); });
   ring.knobName = el("span", {});
   ring.speed = el("input", { type: "range", min: 0, max: 1000, step: 1, value: 600, "aria-label": "step size" });
   ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": "groups" });
   ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": "points" });
-  ring.groups.onchange = ring.points.onchange = () => restart(ring);
+  ring.groups.onchange = ring.points.onchange = () => { restart(ring); report(ring); };
   ring.note = el("p", { class: "hint" });
   ring.root = el("div", { class: "lab" },
     el("div", { class: "bar" }, ring.run, button("Step", () => { ring.running = false; advance(ring); tick(ring); }),
-      button("Scatter again", () => { ring.seed = (ring.seed || 0) + 1; restart(ring); }),
+      button("Scatter again", () => { ring.scatter++; restart(ring); report(ring); }),
       el("label", {}, "points ", ring.points), el("label", {}, "groups ", ring.groups), el("label", {}, "step size ", ring.speed)),
-    el("div", { class: "bar" }, el("label", { class: "knob" }, ring.knobName, ring.slider, ring.readout)),
+    el("div", { class: "bar" }, el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout)),
     el("div", { class: "body" }, ring.canvas, el("div", {}, ring.note, ring.curves)));
   parent.append(ring.root);
   ring.slider.oninput = () => { setKnob(ring, fromSlider(ring.meta.knob, ring.slider.value)); ring.history.length = 0; tick(ring); };
-  ring.slider.onchange = () => ring.send("value", ring.value);
+  ring.slider.onchange = () => report(ring);
   ring.canvas.onpointerdown = (e) => { ring.held = pointAt(ring, e); ring.canvas.setPointerCapture(e.pointerId); };
   ring.canvas.onpointermove = (e) => { if (ring.held >= 0) { ring.angles[ring.held] = angleOf(ring, e); tick(ring); } };
   ring.canvas.onpointerup = ring.canvas.onpointercancel = () => { ring.held = -1; tick(ring); };
@@ -47,33 +47,43 @@ function build(parent) {
   return ring;
 }
 
+/** The server hears of what was let go. */
+function report(ring) {
+  ring.send("chosen", { value: ring.meta.knob ? ring.value : null, groups: ring.count, points: ring.n, scatter: ring.scatter });
+}
+
 function applyMeta(ring, meta) {
-  const name = JSON.stringify([meta.content, meta.groups, meta.points]);
+  const name = meta.content, first = ring.name === undefined;
   ring.meta = meta;
   ring.kernel = { ...meta.kernel };
   const { knob } = meta;
   ring.slider.disabled = !knob;
   ring.knobName.textContent = knob ? knob.label : "no knob to drag";
   ring.slider.setAttribute("aria-label", ring.knobName.textContent);
+  ring.readout.setAttribute("aria-label", `${ring.knobName.textContent}, as a number`);
+  ring.readout.disabled = !knob;
   if (knob) { ring.slider.value = toSlider(knob, knob.value); setKnob(ring, knob.value); }
   if (ring.name === name) return;
   ring.name = name;
-  ring.points.value = meta.points;
-  ring.groups.value = meta.groups;
+  if (first) {
+    ring.points.value = meta.points;
+    ring.groups.value = meta.groups;
+    ring.scatter = meta.scatter;
+  }
   restart(ring);
 }
 
 /** Points at angles that a small generator draws from the seed, and their groups. */
 function restart(ring) {
   const n = Math.min(400, Math.max(2, Number(ring.points.value) || 24)), g = Math.min(n, Math.max(1, Number(ring.groups.value) || 2));
-  let state = 12345 + 977 * (ring.seed || 0);
+  let state = 12345 + 977 * ring.scatter;
   const random = () => (state = (state * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff;
   ring.angles = Float64Array.from({ length: n }, () => 2 * Math.PI * random());
   ring.group = Array.from({ length: n }, (_, i) => i % g);
   ring.S = new Float32Array(n * n);
   ring.M = new Uint8Array(n * n);
   for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) ring.M[i * n + j] = i === j ? 3 : ring.group[i] === ring.group[j] ? 1 : 2;
-  Object.assign(ring, { n, step: 0, history: [], out: null, most: 0 });
+  Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0 });
   tick(ring);
 }
 

@@ -30,7 +30,7 @@ function sizeCanvas(c) {
   const g = c.getContext("2d");
   g.setTransform(dpr, 0, 0, dpr, 0, 0);
   g.clearRect(0, 0, width, height);
-  g.font = "11px sans-serif";
+  g.font = "12px 'Source Sans', 'Source Sans Pro', sans-serif";
   return [g, width, height];
 }
 

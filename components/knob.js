@@ -1,4 +1,4 @@
-// The knob of a loss on a slider of 1,000 positions, linear or logarithmic.
+// The knob of a loss on a slider of 1,000 positions, linear or logarithmic, and as a field to type in.
 
 function toSlider(knob, v) {
   const t = knob.log ? Math.log(v / knob.low) / Math.log(knob.high / knob.low) : (v - knob.low) / (knob.high - knob.low);
@@ -11,10 +11,23 @@ function fromSlider(knob, position) {
   return Number(v.toPrecision(4));
 }
 
+/** The knob's value as a field to type in; `then(value)` hears of what was typed. */
+function knobField(knobOf, then) {
+  const field = el("input", { type: "number", step: "any" });
+  field.onchange = () => {
+    const knob = knobOf(), v = field.valueAsNumber;
+    if (knob && Number.isFinite(v)) then(Math.min(knob.high, Math.max(knob.low, v)));
+  };
+  return field;
+}
+
+/** As precise as the slider's steps, without zeros that say nothing. */
+function knobText(v) { return String(Number(v.toPrecision(3))); }
+
 /** A part's value, its kernel and what is read beside its slider. */
 function setKnob(part, v) {
   part.value = v;
   if (part.kernel && part.kernel.knob) part.kernel[part.kernel.knob] = v;
-  part.readout.textContent = v < 0.1 ? v.toFixed(4) : v.toFixed(3);
-  part.slider.setAttribute("aria-valuetext", part.readout.textContent);
+  part.readout.value = knobText(v);
+  part.slider.setAttribute("aria-valuetext", part.readout.value);
 }

@@ -10,9 +10,10 @@ import numpy as np
 
 from components.packing import mount, pack
 
-__all__ = ["live_view"]
+__all__ = ["live_view", "second_setting"]
 
-SCRIPTS = ("packing", "dom", "knob", "kernels", "live_draw", "live_panels", "live_view")
+PANELS = ("live_panels", "live_curves", "live_two", "live_formula")
+SCRIPTS = ("packing", "dom", "knob", "kernels", "live_draw", *PANELS, "live_view")
 
 
 @cache
@@ -39,9 +40,14 @@ def live_view(
     anchor: int = 0,
     loss: float | None = None,
     reason: str = "",
+    name: str = "",
+    start: dict[str, Any] | None = None,
+    others: dict[str, list[tuple[str, str]]] | None = None,
+    second: dict[str, Any] | None = None,
     key: str = "live",
 ) -> dict[str, Any]:
-    """Draw the view; returns `value` and `anchor` as they were last let go.
+    """Draw the view; returns what was last let go: `value`, `anchor`, `view`, `panel`, `order`,
+    `masks`, `second`, `second_value`, and `of`, the `name` that it was chosen for.
 
     Args:
         scores: (n, w) float32, what the loss compares; mask: (n, w) uint8, 0 not comparable,
@@ -51,6 +57,9 @@ def live_view(
         knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
         sprite: a PNG of thumbnails; row_thumbs, column_thumbs: which thumbnail each row has.
         reason: a sentence shown where the batch cannot be compared.
+        start: what to begin with, of what is returned.
+        others: second settings that the caller can compute: `losses` and `rows`, each a list of
+            (choice, text); second: the chosen one as `second_setting` gives it, or None.
     """
     n, w = scores.shape
     names = [str(v) for v in names]
@@ -59,7 +68,8 @@ def live_view(
         "key": content, "n": n, "w": w, "kernel": kernel, "knob": knob, "names": names,
         "columnNames": columns, "scoreName": score_name, "across": across, "tile": tile,
         "rowThumb": list(row_thumbs), "columnThumb": list(column_thumbs), "anchor": anchor,
-        "loss": loss, "reason": reason,
+        "loss": loss, "reason": reason, "name": name, "start": start or {}, "others": others or {},
+        "second": None if second is None else second["meta"],
     }  # fmt: skip
     found = _mount()(
         key=key,
@@ -69,11 +79,34 @@ def live_view(
             mask=np.ascontiguousarray(mask, np.uint8).tobytes(),
             sprite=sprite,
             **({} if kernel or fixed is None else {k: _bytes(v) for k, v in fixed.items()}),
+            **({} if second is None else second["arrays"]),
         ),
         default={"chosen": {}},
         on_chosen_change=lambda: None,
     )
     return dict(found.chosen or {})
+
+
+def second_setting(
+    choice: str,
+    content: str,
+    *,
+    scores: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+    kernel: dict[str, Any] | None = None,
+    fixed: dict[str, np.ndarray] | None = None,
+    **meta: Any,
+) -> dict[str, Any]:
+    """A second setting for `live_view`, its arrays as there; without scores `reason` says why."""
+    arrays = {}
+    if scores is not None and mask is not None:
+        arrays = {
+            "scores2": _bytes(scores),
+            "mask2": np.ascontiguousarray(mask, np.uint8).tobytes(),
+        }
+        if kernel is None and fixed is not None:
+            arrays |= {f"{k}2": _bytes(v) for k, v in fixed.items()}
+    return {"meta": {"choice": choice, "key": content, "kernel": kernel, **meta}, "arrays": arrays}
 
 
 def _bytes(array: np.ndarray) -> bytes:

@@ -11,22 +11,47 @@ function isFar(lab) { return lab.meta.scoreName.includes("distance"); }
 
 function few(x) { return x < 9.95 ? x.toFixed(1) : x.toFixed(0); }
 
+/** The mean over anchors of effective negatives, and of all negatives; null without any. */
+function meanNegatives(o, n) {
+  let sum = 0, all = 0, count = 0;
+  for (let i = 0; i < n; i++) if (o.negatives[i] > 0) { sum += o.effective[i]; all += o.negatives[i]; count++; }
+  return count ? [sum / count, all / count] : null;
+}
+
+/** How hard an anchor's positives are pulled: Σ_p |∂L_i/∂s_ip|. */
+function pullOf(o, M, i, w) {
+  let pull = 0;
+  for (let k = i * w; k < (i + 1) * w; k++) if (M[k] === 1) pull += Math.abs(o.grad[k]);
+  return pull;
+}
+
 function drawFigures(lab) {
-  const o = lab.out, i = lab.anchor, hinge = isHinge(lab);
-  lab.ownTitle.textContent = `Anchor ${lab.meta.names[i] ?? i}: loss`;
-  lab.effectiveTitle.textContent = hinge ? "Negatives that still push (mean)" : "Effective negatives (mean)";
+  const o = lab.out, i = lab.anchor, hinge = isHinge(lab), name = lab.meta.names[i] ?? i;
+  lab.pullTitle.textContent = "Gradient on its positives";
+  const told = hinge ? "Negatives still pushed" : "Effective negatives";
+  lab.effectiveTitle.textContent = `${told}, mean`;
+  lab.ownTitle.textContent = `Anchor ${name}: loss`;
+  lab.ownEffectiveTitle.textContent = `Its ${told.toLowerCase()}`;
   if (!o) {
     lab.loss.textContent = lab.meta.loss == null ? "–" : number(lab.meta.loss);
-    lab.effective.textContent = lab.own.textContent = lab.pull.textContent = "–";
+    lab.effective.textContent = lab.own.textContent = lab.ownEffective.textContent = lab.pull.textContent = "–";
     return;
   }
-  let sum = 0, all = 0, count = 0, pull = 0;
-  for (let r = 0; r < lab.n; r++) if (o.negatives[r] > 0) { sum += o.effective[r]; all += o.negatives[r]; count++; }
-  for (let k = i * lab.w; k < (i + 1) * lab.w; k++) if (lab.M[k] === 1) pull += Math.abs(o.grad[k]);
+  const mean = meanNegatives(o, lab.n), defined = o.weight[i] > 0;
   lab.loss.textContent = o.valid ? number(o.value) : "undefined";
-  lab.effective.textContent = count ? `${few(sum / count)} of ${(all / count).toFixed(0)}` : "none";
-  lab.own.textContent = o.weight[i] > 0 ? `${number(o.loss[i])} · ${hinge ? o.effective[i] : few(o.effective[i])} of ${o.negatives[i]}` : "undefined: it lacks a partner";
-  lab.pull.textContent = o.weight[i] > 0 ? number(pull) : "–";
+  lab.effective.textContent = mean ? `${few(mean[0])} of ${mean[1].toFixed(0)}` : "none";
+  lab.own.textContent = defined ? number(o.loss[i]) : "undefined: it lacks a partner";
+  lab.ownEffective.textContent = o.negatives[i] ? `${hinge ? o.effective[i] : few(o.effective[i])} of ${o.negatives[i]}` : "none";
+  lab.pull.textContent = defined ? number(pullOf(o, lab.M, i, lab.w)) : "–";
+  const many = positivesOf(lab).length, bounded = lab.kernel && lab.kernel.family === "softmax" && lab.kernel.scale === "none" && (many === 1 || lab.kernel.denominator === "own_positive" || lab.kernel.aggregate !== "out");
+  lab.pullTitle.textContent = many === 1 ? "Gradient on its positive" : "Gradient on its positives, sum";
+  if (bounded && defined) lab.pull.append(el("small", {}, ` at most ${number(1 / lab.kernel.temperature)}${lab.kernel.knob ? " (1/τ)" : ""}`));
+}
+
+/** The chosen anchor's positives; like its ranking, they don't change with the knob. */
+function positivesOf(lab) {
+  const at = lab.anchor * lab.w;
+  return ranked(lab).filter((j) => lab.M[at + j] === 1);
 }
 
 // A float's sign, exponent and four digits of its mantissa choose one of 8,192 colours: a scale over
@@ -45,8 +70,16 @@ function shades(colourOf) {
 const weightShade = (colour) => shades((p) => packed(colour, p > 0 ? Math.pow(Math.min(1, p), 0.35) : 0));
 const TABLES = { positive: weightShade(BLUE), negative: weightShade(ORANGE) };
 
-function divergingShades(top) {
-  return shades((v) => packed(v < 0 ? BLUE : ORANGE, Math.pow(Math.min(1, Math.abs(v) / top), 0.4)));
+const DIVERGING = new Map();
+
+/** Shades of both signs up to `top`, in half octaves, so that a drag seldom makes a new table. */
+function divergingShades(top, turned) {
+  const half = Math.ceil(2 * Math.log2(top)), name = 2 * half + Number(turned);
+  if (!DIVERGING.has(name)) {
+    const most = Math.pow(2, half / 2);
+    DIVERGING.set(name, shades((v) => packed(v < 0 !== turned ? BLUE : ORANGE, Math.pow(Math.min(1, Math.abs(v) / most), 0.4))));
+  }
+  return DIVERGING.get(name);
 }
 
 function largest(values) {
@@ -81,7 +114,7 @@ function paintMatrix(lab) {
   const { n, w, S, M, pixels, out, view, rows, columns } = lab;
   const self = packed(GREY, 0.35), values = view === "grad" ? out && out.grad : out && out.pair;
   const bits = values && new Uint32Array(values.buffer), tables = [null, TABLES.positive, TABLES.negative, null];
-  if (view === "grad" && values) tables[1] = tables[2] = divergingShades(largest(values));
+  if (view === "grad" && values) tables[1] = tables[2] = divergingShades(largest(values), isFar(lab)); // a distance that grows the loss is pulled
   const [low, high] = lab.range, span = 255 / (high - low || 1), far = isFar(lab);
   const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN];
   const ramps = flat.map((c) => c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, far ? 1 - k / 255 : k / 255)));
@@ -135,8 +168,9 @@ function tell(lab) {
   };
   const positive = [item(BLUE, "positive"), item(ORANGE, "negative")], itself = item(GREY, "itself");
   if (lab.view === "score") lab.legend.replaceChildren(...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? "dark: near" : "dark: similar")]), itself);
-  else if (lab.view === "grad") lab.legend.replaceChildren(item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), itself);
-  else lab.legend.replaceChildren(...positive, itself);
+  else if (lab.view === "grad") lab.legend.replaceChildren(item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), itself, el("span", {}, "blank: not moved"));
+  else if (lab.view === "weight" && isHinge(lab)) lab.legend.replaceChildren(item(BLUE, "positive, pulled"), item(ORANGE, "negative, still pushed"), itself, el("span", {}, "blank: no longer moved"));
+  else lab.legend.replaceChildren(...positive, itself, ...(lab.view === "weight" ? [el("span", {}, "the stronger, the more weight")] : []));
 }
 
 function axes(lab, g, strip, side) {
@@ -144,7 +178,7 @@ function axes(lab, g, strip, side) {
     const fit = Math.min(Math.max(1, Math.floor(side / strip)), order.length);
     for (let k = 0; k < fit; k++) {
       const row = Math.floor(((k + 0.5) * order.length) / fit);
-      at(thumbs[order[row]], strip + (row / order.length) * side);
+      at(thumbs[order[row]], Math.min(strip + (row / order.length) * side, side));
     }
   };
   place(lab.rows, lab.meta.rowThumb, (t, y) => thumb(lab, g, t, 0, y, strip - 2));
@@ -194,8 +228,8 @@ function drawBars(lab) {
   const shown = rows.slice(0, Math.max(4, Math.floor(height / BAR)));
   lab.barRows = shown;
   lab.barFit = Math.max(1, height / BAR);
-  const what = hinge ? "distance; pale: the loss no longer moves it" : "softmax";
-  lab.barTitle.textContent = `${lab.meta.names[lab.anchor] ?? ""}: its ${shown.length} nearest of ${rows.length} candidates (${what})`;
+  const what = hinge ? `${lab.meta.scoreName}; pale: no longer moved` : lab.out ? "weight; +: positive" : lab.meta.scoreName;
+  lab.barTitle.textContent = `Anchor ${lab.meta.names[lab.anchor] ?? ""}: the nearest ${shown.length} of ${rows.length} (${what})`;
   const value = (j) => (hinge || !lab.out ? lab.S[at + j] : lab.out.pair[at + j]);
   const top = Math.max(1e-12, ...shown.map((j) => Math.abs(value(j)))), left = lab.sprite ? BAR + 6 : 4;
   g.textBaseline = "middle";
@@ -212,15 +246,19 @@ function drawBars(lab) {
 }
 
 function savePng(lab) {
-  const panel = lab.panelBox.querySelector("canvas");
+  const panel = lab.panelBox.querySelector("canvas:not([hidden])");
   offerPicture([lab.matrix, lab.bars, ...(panel && lab.panel !== "none" ? [panel] : [])], lab.paper, "loss-lab.png");
 }
 
 function saveCsv(lab) {
   const rows = [["anchor", "candidate", "relation", "score", "weight", "gradient", "anchor_loss"]], o = lab.out;
+  const second = lab.panel === "two" && lab.two && lab.two.out;
+  if (second) rows[0].push("second_weight", "second_gradient", "second_anchor_loss");
   for (let i = 0; i < lab.n; i++) for (let j = 0; j < lab.w; j++) {
     const k = i * lab.w + j, what = ["", "positive", "negative", "self"][lab.M[k]];
-    if (what) rows.push([lab.meta.names[i], lab.meta.columnNames[j], what, lab.S[k], o ? o.pair[k] : "", o ? o.grad[k] : "", o ? o.loss[i] : ""]);
+    if (!what) continue;
+    rows.push([lab.meta.names[i], lab.meta.columnNames[j], what, lab.S[k], o ? o.pair[k] : "", o ? o.grad[k] : "", o ? o.loss[i] : ""]);
+    if (second) rows[rows.length - 1].push(second.pair[k], second.grad[k], second.loss[i]);
   }
   offerCsv(rows, "loss-lab.csv");
 }

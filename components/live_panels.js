@@ -1,47 +1,46 @@
-// Panels of the Loss Lab that open on demand, one at a time: margin, gradients, curves over the
-// knob, and two settings side by side.
+// Panels of the Loss Lab that open on demand, one at a time. Here: the margin and the gradients.
 
-const BINS = 60, STEPS = 80;
-const SAME = 1e-6; // differences below this are rounding
-
-/** The forms that a second setting may take on the same scores. */
-const FORMS = {
-  softmax: {
-    same: ["the same loss", {}],
-    out: ["all in one denominator (NT-Xent, SupCon out)", { denominator: "all", aggregate: "out" }],
-    in: ["mean inside the log (SupCon in)", { denominator: "all", aggregate: "in" }],
-    own: ["each positive on its own (InfoNCE)", { denominator: "own_positive", aggregate: "out" }],
-  },
-  pair: { same: ["the same loss", {}], plain: ["hinge on the distance", { squared: false }], squared: ["hinge on the squared distance", { squared: true }] },
-  triplet: { same: ["the same loss", {}], all: ["all triplets", { mining: "all" }], semi_hard: ["semi-hard triplets", { mining: "semi_hard" }], hard: ["the hardest triplet", { mining: "hard" }] },
-};
+const BINS = 60;
 
 function openPanel(lab, key) {
   lab.panel = key;
   lab.panelBox.hidden = key === "none";
   lab.extra = el("canvas", { role: "img", class: key });
   lab.note = el("p", { class: "hint", "aria-live": "off" });
-  lab.two = null;
-  if (key === "two" && lab.kernel) lab.panelBox.replaceChildren(second(lab), el("div", { class: "body" }, lab.extra, lab.note));
+  if (key === "two") openTwo(lab);
+  else if (key === "formula") lab.panelBox.replaceChildren(lab.note, (lab.worked = el("div", { class: "worked" })), lab.extra);
   else lab.panelBox.replaceChildren(lab.note, lab.extra);
   if (key === "scores") lab.extra.onpointerdown = (e) => dragMargin(lab, e);
-  if (key === "grads") {
-    lab.extra.onclick = (e) => { const i = anchorAt(lab, e); if (i !== undefined) choose(lab, i, true); };
-    lab.extra.onpointermove = (e) => { const i = anchorAt(lab, e); light(lab, i === undefined ? null : [i, null]); };
-    lab.extra.onpointerleave = () => light(lab, null);
-  }
+  if (key === "grads") listenGradients(lab);
+}
+
+function listenGradients(lab) {
+  const canvas = lab.extra;
+  canvas.tabIndex = 0;
+  canvas.onclick = (e) => { const i = anchorAt(lab, e); if (i !== undefined) choose(lab, i, true); };
+  canvas.onpointermove = canvas.onpointerdown = (e) => { const i = anchorAt(lab, e); light(lab, i === undefined ? null : [i, null]); };
+  canvas.onpointerleave = () => light(lab, null);
+  canvas.onkeydown = (e) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key], order = lab.sorted ? lab.sorted.order : [];
+    if (!step || !order.length) return;
+    e.preventDefault();
+    choose(lab, order[Math.min(order.length - 1, Math.max(0, order.indexOf(lab.anchor) + step))], false);
+    lab.movedByKey = true;
+  };
+  canvas.onkeyup = lab.matrix.onkeyup;
 }
 
 function drawPanel(lab) {
   if (lab.panel === "none") return;
+  if (lab.panel === "formula") { drawFormula(lab); return; }
   const [g, width, height] = sizeCanvas(lab.extra);
   g.fillStyle = lab.ink;
   if (lab.panel === "scores") drawScores(lab, g, width, height);
-  else if (!lab.kernel && lab.panel !== "grads") lab.note.textContent = "The server computes this loss when the knob is let go; this panel needs one that the browser computes.";
   else if (lab.panel === "two") drawTwo(lab, g, width, height);
+  else if (!lab.kernel && lab.panel !== "grads") lab.note.textContent = "The server computes this loss when the knob is let go; this panel needs one that the browser computes.";
   else if (lab.panel === "curves") drawCurves(lab, g, width, height);
   else if (lab.out) drawGradients(lab, g, width, height);
-  lab.extra.setAttribute("aria-label", `${PANELS[lab.panel]}. ${lab.note.textContent}`);
+  lab.extra.setAttribute("aria-label", `${PANELS[lab.panel]}. ${lab.note.textContent}${lab.panel === "grads" ? " Left and right walk through the anchors." : ""}`);
 }
 
 // --- margin ------------------------------------------------------------------------------------
@@ -71,14 +70,14 @@ function drawScores(lab, g, width, height) {
     counts.forEach((c, b) => g.fillRect(10 + b * wide, base - (c / top) * (base - 10), wide - 1, (c / top) * (base - 10)));
   }
   g.fillStyle = lab.ink;
-  g.fillText(low.toFixed(2), 10, height - 5);
-  g.fillText(high.toFixed(2), width - 40, height - 5);
+  for (const t of [0, 0.25, 0.5, 0.75, 1]) tick(g, (low + t * (high - low)).toFixed(2), 10 + t * (width - 20), height - 5, width);
   lab.marginAt = null;
   if (isHinge(lab) && bins.nP + bins.nN > 0) {
     lab.marginFrom = triplet ? bins.far : 0;
     lab.marginAt = lab.kernel.squared && !triplet ? Math.sqrt(lab.kernel.margin) : lab.marginFrom + lab.kernel.margin;
     const at = Math.min(width - 8, x(lab.marginAt));
     line(g, [[at, 6], [at, base]], lab.accent, 3);
+    tick(g, triplet ? "farthest positive + ε" : "ε", at + (at > width / 2 ? -8 : 8), 14, width, at > width / 2 ? "right" : "left");
   }
   lab.note.textContent = marginWords(lab, triplet, bins);
 }
@@ -87,15 +86,14 @@ function marginWords(lab, triplet, bins) {
   const pairs = `${lab.meta.scoreName}: ${bins.nP} positive pairs (blue) and ${bins.nN} negative pairs (orange)`;
   if (!isHinge(lab) || !lab.out) return `${pairs}, each with a scale of its own.`;
   const sum = (a) => a.reduce((s, v) => s + v, 0), active = sum(lab.out.active);
-  if (!triplet) return `${pairs}. Drag the line: ${active} negatives lie inside the margin and are pushed, ${bins.nN - active} the loss no longer moves.`;
+  if (!triplet) return `${pairs}. Drag the line: ${active} negatives lie inside the margin and are pushed, ${bins.nN - active} beyond it the loss no longer moves: they are blank in the matrix and pale among the bars. Positives are pulled at every distance.`;
   const hard = sum(lab.out.hard), beyond = lab.marginAt > lab.range[1] ? " (beyond the right edge)" : "";
-  return `${pairs} of the chosen anchor; the line is its farthest positive plus the margin${beyond}. In the batch ${active} triplets are active: ${hard} hard, ${active - hard} semi-hard.`;
+  return `${pairs} of the chosen anchor; the line is its farthest positive plus the margin${beyond}. Negatives left of it are still pushed. In the batch ${active} triplets are active: ${hard} hard (the negative is nearer than the positive), ${active - hard} semi-hard (farther, but by less than the margin).`;
 }
 
 function dragMargin(lab, e) {
   if (lab.marginAt === null) return;
   const [low, high] = lab.range, knob = lab.meta.knob, canvas = lab.extra;
-  lab.dragging = true;
   const move = (m) => {
     const box = canvas.getBoundingClientRect();
     const d = low + ((m.clientX - box.left - 10) / (box.width - 20)) * (high - low);
@@ -113,6 +111,12 @@ function dragMargin(lab, e) {
   move(e);
 }
 
+/** Text centred at x, kept inside the canvas. */
+function tick(g, text, x, y, width, align = "center") {
+  const wide = g.measureText(text).width, left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
+  g.fillText(text, Math.min(width - wide - 2, Math.max(2, left)), y);
+}
+
 // --- gradients ---------------------------------------------------------------------------------
 
 /** How the push on the chosen anchor's negatives is shared, hardest first. */
@@ -125,15 +129,18 @@ function shares(lab) {
   return { total, curve: push.map((v) => (sum += v) / (total || 1)) };
 }
 
+const GRADIENTS = "“Gradient” above the matrix shows pull and push for every pair; click a bar to choose its anchor.";
+
 function drawGradients(lab, g, width, height) {
   const { total, curve } = shares(lab), half = width / 2 - 16, base = height - 18, span = base - 20;
-  g.fillText("share of the push by its k hardest negatives", 10, 12);
+  g.fillText("share of the push on its k hardest negatives", 10, 12);
   if (total > 0) line(g, [[10, base], ...curve.map((v, k) => [10 + ((k + 1) / curve.length) * (half - 10), base - v * span])], rgb(ORANGE));
-  g.fillText(`k = 0 to ${curve.length}`, 10, height - 5);
+  g.fillText("k = 0", 10, height - 5);
+  tick(g, String(curve.length), half, height - 5, width);
   const share = (k) => `${(100 * (curve[Math.min(k, curve.length) - 1] ?? 0)).toFixed(0)} %`;
   lab.note.textContent = total > 0
-    ? `The hardest negative of ${lab.meta.names[lab.anchor]} carries ${share(1)} of the push, the hardest 5 ${share(5)}, the harder half ${share(Math.ceil(curve.length / 2))}. Click a bar to choose its anchor.`
-    : `Nothing pushes ${lab.meta.names[lab.anchor]}. Click a bar to choose its anchor.`;
+    ? `Of all the push on ${lab.meta.names[lab.anchor]}'s negatives, the hardest one gets ${share(1)}, the hardest 5 get ${share(5)}, the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
+    : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`;
   const order = Array.from({ length: lab.n }, (_, i) => i).filter((i) => lab.out.weight[i] > 0);
   order.sort((a, b) => lab.out.loss[b] - lab.out.loss[a]);
   const top = Math.max(1e-12, ...order.map((i) => lab.out.loss[i])), left = half + 24, wide = (width - left - 10) / Math.max(1, order.length);
@@ -152,107 +159,3 @@ function anchorAt(lab, e) {
   return order[Math.floor((e.offsetX - left) / wide)];
 }
 
-// --- over the knob -----------------------------------------------------------------------------
-
-/** Loss, effective negatives and weight on the positives of one anchor, all along the knob. */
-function alongKnob(lab) {
-  const { knob } = lab.meta, name = JSON.stringify([lab.anchor, { ...lab.kernel, [lab.kernel.knob]: 0 }]);
-  if (lab.cache.curvesName === name) return lab.cache.curves;
-  const one = make(1, lab.w), at = lab.anchor * lab.w;
-  const S = lab.S.subarray(at, at + lab.w), M = lab.M.subarray(at, at + lab.w), points = [];
-  for (let s = 0; s <= STEPS; s++) {
-    const o = evaluate(S, M, 1, lab.w, { ...lab.kernel, [lab.kernel.knob]: fromSlider(knob, (1000 * s) / STEPS) }, one);
-    let p = 0;
-    for (let j = 0; j < lab.w; j++) if (M[j] === 1) p += o.pair[j];
-    points.push([s / STEPS, o.loss[0], o.effective[0], p]);
-  }
-  lab.cache.curvesName = name;
-  return (lab.cache.curves = points);
-}
-
-function drawCurves(lab, g, width, height) {
-  const knob = lab.meta.knob;
-  if (!knob || !lab.kernel.knob) { lab.note.textContent = "This loss has no temperature or margin to go along."; return; }
-  const points = alongKnob(lab), soft = !isHinge(lab);
-  const curves = [[1, "loss", ORANGE, []], [2, soft ? "effective negatives (exp of the entropy)" : "negatives that push", BLUE, [7, 4]]];
-  if (soft) curves.push([3, "weight on the positives", GREEN, [2, 3]]);
-  let text = 10;
-  for (const [field, name, colour, dash] of curves) {
-    const top = Math.max(1e-12, ...points.map((q) => q[field])), label = `${name}, up to ${number(top)}`;
-    g.setLineDash(dash);
-    line(g, points.map((q) => [10 + q[0] * (width - 20), height - 16 - (q[field] / top) * (height - 46)]), rgb(colour));
-    g.setLineDash([]);
-    g.fillStyle = rgb(colour);
-    g.fillRect(text, 5, 9, 9);
-    g.fillStyle = lab.ink;
-    g.fillText(label, text + 13, 13);
-    text += g.measureText(label).width + 32;
-  }
-  g.fillText(`${knob.label} ${knob.low}`, 10, height - 3);
-  g.fillText(String(knob.high), width - 34, height - 3);
-  const x = 10 + (toSlider(knob, lab.value) / 1000) * (width - 20);
-  line(g, [[x, 20], [x, height - 14]], lab.accent);
-  lab.note.textContent = `Anchor ${lab.meta.names[lab.anchor]} all along ${knob.label}${knob.log ? " (logarithmic)" : ""}; the line is where it stands now.`;
-}
-
-// --- two settings ------------------------------------------------------------------------------
-
-function second(lab) {
-  const forms = FORMS[lab.kernel.form || "softmax"], knob = lab.kernel.knob ? lab.meta.knob : null;
-  const two = (lab.two = { changes: {}, value: lab.value, stale: true });
-  const select = el("select", { "aria-label": "form of the second setting", onchange: () => { two.changes = forms[select.value][1]; again(); } },
-    ...Object.entries(forms).map(([key, [text]]) => el("option", { value: key }, text)));
-  const readout = el("output", {}, knob ? number(two.value) : "");
-  const slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "knob of the second setting" });
-  const again = () => { two.stale = true; schedule(lab, true); };
-  const children = [el("span", {}, "second setting"), select];
-  if (knob) {
-    slider.value = toSlider(knob, two.value);
-    slider.oninput = (e) => { lab.pending ||= e.timeStamp; two.value = fromSlider(knob, slider.value); readout.textContent = number(two.value); again(); };
-    children.push(slider, readout);
-  }
-  return el("div", { class: "bar knob" }, ...children);
-}
-
-function drawTwo(lab, g, width, height) {
-  const two = lab.two;
-  if (!two) { openPanel(lab, "two"); schedule(lab, true); return; }
-  if (two.stale) {
-    const kernel = { ...lab.kernel, ...two.changes };
-    if (kernel.knob) kernel[kernel.knob] = two.value;
-    two.out = evaluate(lab.S, lab.M, lab.n, lab.w, kernel, two.out);
-    two.stale = false;
-  }
-  const a = lab.out, b = two.out, count = lab.n * lab.w;
-  if (lab.stale || !two.buffer) {
-    two.difference ||= new Float32Array(count);
-    // SupCon's two forms, for one, weigh every pair alike and still pull differently.
-    for (two.of of ["pair", "grad"]) {
-      for (let k = 0; k < count; k++) two.difference[k] = a[two.of][k] - b[two.of][k];
-      two.top = largest(two.difference);
-      if (two.top > SAME) break;
-    }
-    paintDifference(lab, two);
-  }
-  g.imageSmoothingEnabled = false;
-  g.drawImage(two.buffer, 0, 0, width, height);
-  const mean = (o) => { let s = 0, m = 0; for (let i = 0; i < lab.n; i++) if (o.negatives[i]) { s += o.effective[i]; m++; } return m ? few(s / m) : "none"; };
-  lab.note.textContent = `Loss here ${number(a.value)}, in the second setting ${number(b.value)}, difference ${number(a.value - b.value)}. ` +
-    `${isHinge(lab) ? "Negatives that push" : "Effective negatives"} (mean) ${mean(a)} and ${mean(b)}. ` +
-    `Anchor ${lab.meta.names[lab.anchor]}: ${number(a.loss[lab.anchor])} and ${number(b.loss[lab.anchor])}. ` +
-    differenceWords(two);
-}
-
-function differenceWords({ top, of }) {
-  if (!(top > SAME)) return "Both put the same weight and the same gradient on every pair.";
-  if (of === "pair") return `Orange: pairs that weigh more here, blue: more in the second setting; the largest difference is ${number(top)}.`;
-  return `Both put the same weight on every pair, but not the same gradient. Blue: pairs that are pulled harder here, orange: harder in the second setting; the largest difference is ${number(top)}.`;
-}
-
-function paintDifference(lab, two) {
-  two.image ||= new ImageData(Math.max(1, lab.w), Math.max(1, lab.n));
-  two.buffer ||= new OffscreenCanvas(Math.max(1, lab.w), Math.max(1, lab.n));
-  const pixels = new Uint32Array(two.image.data.buffer), bits = new Uint32Array(two.difference.buffer), table = divergingShades(Math.max(two.top, SAME));
-  for (let r = 0, p = 0; r < lab.n; r++) for (let c = 0; c < lab.w; c++, p++) pixels[p] = table[bits[lab.rows[r] * lab.w + lab.columns[c]] >>> BITS];
-  two.buffer.getContext("2d").putImageData(two.image, 0, 0);
-}

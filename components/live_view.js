@@ -3,54 +3,62 @@
 
 const VIEWS = { weight: "Weight on each pair", score: "Similarity", grad: "Gradient", mask: "Who is what" };
 const ORDERS = { group: "by group", near: "by similarity" };
-const PANELS = { none: "Nothing more", scores: "Margin", grads: "Gradients", curves: "Over the knob", two: "Two settings" };
+const PANELS = { none: "Nothing more", scores: "Margin", grads: "Gradients", curves: "Over the knob", formula: "Formula", two: "Two settings" };
 
 export default function (component) {
   const { parentElement, setStateValue } = component, data = unpack(component.data);
-  const lab = parentElement._lab || (parentElement._lab = build(parentElement));
+  const lab = parentElement._lab || (parentElement._lab = build(parentElement, data.meta.start || {}));
   lab.send = setStateValue;
   if (lab.key !== data.meta.key) load(lab, data);
   else applyKernel(lab, data.meta);
-  readFixed(lab, data);
+  lab.fixed = lab.kernel ? null : library(lab.M, lab.n, lab.w, data, data.meta);
+  readSecond(lab, data);
   schedule(lab, true);
   return () => { cancelAnimationFrame(lab.frame); lab.resize.disconnect(); lab.root.remove(); lab.empty.remove(); parentElement._lab = null; };
 }
 
-function build(parent) {
-  const lab = { view: "weight", panel: "none", order: "group", anchor: 0, hover: null, timings: [], stale: true };
+/** `start`: what an address asks for; what it doesn't name is as at first. */
+function build(parent, start) {
+  const known = (names, name, otherwise) => (name in names ? name : otherwise);
+  const lab = {
+    view: known(VIEWS, start.view, "weight"), panel: known(PANELS, start.panel, "none"), order: known(ORDERS, start.order, "group"),
+    overlay: Boolean(start.masks), second: { choice: start.second || "same", value: start.second_value ?? null },
+    anchor: 0, hover: null, timings: [], stale: true,
+  };
   lab.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
-  lab.readout = el("output", {});
+  lab.readout = knobField(() => lab.meta.knob, (v) => { lab.slider.value = toSlider(lab.meta.knob, v); drag(lab, v, 0); report(lab); });
   lab.knobName = el("span", {});
-  for (const name of ["loss", "effective", "own", "pull"]) lab[name] = el("dd", { class: name });
-  lab.effectiveTitle = el("dt", {});
-  lab.ownTitle = el("dt", {});
+  for (const name of ["loss", "effective", "own", "ownEffective", "pull"]) lab[name] = el("dd", { class: name });
+  for (const name of ["effective", "own", "ownEffective", "pull"]) lab[`${name}Title`] = el("dt", {});
   lab.matrix = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
   lab.bars = el("canvas", { class: "bars", tabindex: 0, role: "img" });
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.barTitle = el("h4", {});
   lab.legend = el("div", { class: "legend" });
   lab.panelBox = el("div", { class: "panel", hidden: "" });
-  const pick = (field) => (key) => { lab[field] = key; schedule(lab, true); };
+  const pick = (field) => (key) => { lab[field] = key; schedule(lab, true); report(lab); };
   lab.orderBar = el("span", { class: "group" }, ...choices(ORDERS, lab.order, pick("order")));
-  lab.over = el("button", { type: "button", "aria-pressed": "false", onclick: () => {
+  lab.viewBar = el("span", { class: "group" }, ...choices(VIEWS, lab.view, pick("view")));
+  lab.over = el("button", { type: "button", "aria-pressed": String(lab.overlay), onclick: () => {
     lab.overlay = !lab.overlay;
     lab.over.setAttribute("aria-pressed", String(lab.overlay));
     schedule(lab, true);
+    report(lab);
   } }, "masks over it");
   const figure = (title, value) => el("div", {}, title, value);
   lab.root = el("div", { class: "lab" },
-    el("div", { class: "bar" }, el("label", { class: "knob" }, lab.knobName, lab.slider, lab.readout)),
+    el("div", { class: "bar" }, el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout)),
     el("dl", { class: "figures" },
-      figure(el("dt", {}, "Loss"), lab.loss), figure(lab.effectiveTitle, lab.effective),
-      figure(lab.ownTitle, lab.own), figure(el("dt", {}, "Pull on its positives"), lab.pull)),
-    el("div", { class: "bar" }, ...choices(VIEWS, lab.view, pick("view")), lab.over, lab.orderBar,
+      figure(el("dt", {}, "Loss of the batch"), lab.loss), ...["effective", "own", "ownEffective", "pull"].map((name) => figure(lab[`${name}Title`], lab[name]))),
+    el("div", { class: "bar" }, lab.viewBar, lab.over, lab.orderBar,
       el("span", { class: "space" }),
-      el("button", { type: "button", onclick: () => savePng(lab) }, "PNG"),
-      el("button", { type: "button", onclick: () => saveCsv(lab) }, "CSV")),
+      el("span", { class: "group" },
+        el("button", { type: "button", title: "the matrix, the bars and the open panel as a picture", onclick: () => savePng(lab) }, "PNG"),
+        el("button", { type: "button", title: "every pair with its score, weight and gradient", onclick: () => saveCsv(lab) }, "CSV"))),
     el("div", { class: "body" },
       el("div", {}, lab.matrix, lab.legend, lab.hint), el("div", {}, lab.barTitle, lab.bars)),
     el("div", { class: "bar panels", role: "group", "aria-label": "More" },
-      ...choices(PANELS, lab.panel, (key) => { openPanel(lab, key); schedule(lab, true); })),
+      ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => { openPanel(lab, key); schedule(lab, true); report(lab); }))),
     lab.panelBox);
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
   parent.append(lab.empty, lab.root);
@@ -63,18 +71,17 @@ function build(parent) {
 function listen(lab) {
   const { slider, matrix, bars } = lab;
   slider.oninput = (e) => drag(lab, fromSlider(lab.meta.knob, slider.value), e.timeStamp);
-  slider.onpointerdown = () => { lab.dragging = true; };
   // A held arrow key changes the slider again and again: it counts as one drag until it is let go.
   slider.onkeydown = (e) => { if (e.key !== "Tab") lab.dragging = lab.byKey = true; };
   slider.onkeyup = slider.onblur = () => { if (lab.byKey) { lab.byKey = false; report(lab); } };
   slider.onchange = () => { if (!lab.byKey) report(lab); };
   const leave = () => light(lab, null);
-  matrix.onpointermove = (e) => light(lab, cellAt(lab, e));
+  matrix.onpointermove = matrix.onpointerdown = (e) => light(lab, cellAt(lab, e));
   matrix.onpointerleave = bars.onpointerleave = leave;
   matrix.onclick = (e) => { const c = cellAt(lab, e); if (c && c[0] !== null) choose(lab, c[0], true); };
   matrix.onkeydown = (e) => matrixKeys(lab, e);
   matrix.onkeyup = () => { if (lab.movedByKey) { lab.movedByKey = false; report(lab); } };
-  bars.onpointermove = (e) => {
+  bars.onpointermove = bars.onpointerdown = (e) => {
     const j = lab.barRows[Math.floor((e.offsetY / bars.clientHeight) * lab.barFit)];
     light(lab, j === undefined ? null : [lab.anchor, j]);
   };
@@ -103,7 +110,7 @@ function load(lab, data) {
   Object.assign(lab, { key: meta.key, n: meta.n, w: meta.w, anchor: Math.min(meta.anchor || 0, Math.max(0, meta.n - 1)) });
   lab.S = new Float32Array(data.scores.slice().buffer);
   lab.M = data.mask.slice();
-  Object.assign(lab, { out: null, sprite: null, cache: {}, hover: null, two: null });
+  Object.assign(lab, { out: null, sprite: null, cache: {}, hover: null });
   if (data.sprite && data.sprite.length) {
     createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => { lab.sprite = b; schedule(lab, true); });
   }
@@ -127,47 +134,55 @@ function applyKernel(lab, meta) {
   const { knob, kernel, reason } = meta;
   lab.empty.hidden = !reason;
   lab.empty.textContent = reason || "";
+  const symbol = knob ? knob.label.split(",")[0] : "the knob", hinge = kernel && kernel.family === "hinge";
+  const words = { scores: hinge ? "Margin" : isFar(lab) ? "Distances" : "Similarities", curves: `Over ${symbol}` };
+  for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || PANELS[b.dataset.key];
   if (lab.dragging) return; // an older answer may not move what is in the hand
   lab.kernel = kernel ? { ...kernel } : null;
   lab.slider.disabled = !knob;
   lab.knobName.textContent = knob ? knob.label : "no knob to drag";
   lab.slider.setAttribute("aria-label", lab.knobName.textContent);
-  if (!knob) { lab.readout.textContent = ""; return; }
+  lab.readout.setAttribute("aria-label", `${lab.knobName.textContent}, as a number`);
+  lab.readout.disabled = !knob;
+  if (!knob) { lab.readout.value = ""; return; }
   lab.slider.value = toSlider(knob, knob.value);
   setKnob(lab, knob.value);
 }
 
-/** What the library computed for a loss that has no kernel here. */
-function readFixed(lab, data) {
-  lab.fixed = null;
-  if (lab.kernel || !data.pair || !data.pair.length) return;
+/** What the library computed for a loss that has no kernel here: `pair`, `grad`, `loss` as bytes. */
+function library(M, n, w, data, meta) {
+  if (!data.pair || !data.pair.length) return null;
   const floats = (bytes) => new Float32Array(bytes.slice().buffer);
-  const out = make(lab.n, lab.w);
-  Object.assign(out, { pair: floats(data.pair), grad: floats(data.grad), loss: floats(data.loss), value: data.meta.loss, valid: data.meta.reason ? 0 : 1 });
-  for (let i = 0; i < lab.n; i++) {
-    const at = i * lab.w;
+  const out = make(n, w);
+  Object.assign(out, { pair: floats(data.pair), grad: floats(data.grad), loss: floats(data.loss), value: meta.loss, valid: meta.reason ? 0 : 1 });
+  for (let i = 0; i < n; i++) {
+    const at = i * w;
     let sum = 0, entropy = 0;
-    out.weight[i] = Number(lab.M.subarray(at, at + lab.w).includes(1));
-    for (let k = at; k < at + lab.w; k++) if (lab.M[k] === 2) { out.negatives[i]++; sum += out.pair[k]; }
-    for (let k = at; k < at + lab.w; k++) {
-      const p = lab.M[k] === 2 ? out.pair[k] / (sum || 1) : 0;
+    out.weight[i] = Number(M.subarray(at, at + w).includes(1));
+    for (let k = at; k < at + w; k++) if (M[k] === 2) { out.negatives[i]++; sum += out.pair[k]; }
+    for (let k = at; k < at + w; k++) {
+      const p = M[k] === 2 ? out.pair[k] / (sum || 1) : 0;
       if (p > 0) entropy -= p * Math.log(p);
     }
     out.effective[i] = sum > 0 ? Math.exp(entropy) : 0;
   }
-  lab.fixed = out;
+  return out;
 }
 
 /** The knob moves in the browser alone; `report` is what tells the server. */
 function drag(lab, v, stamp) {
   lab.pending ||= stamp;
+  lab.dragging = true;
   setKnob(lab, v);
   schedule(lab, true);
 }
 
 function report(lab) {
   lab.dragging = false;
-  lab.send("chosen", { value: lab.value ?? null, anchor: lab.anchor });
+  lab.send("chosen", {
+    of: lab.meta.name, value: lab.meta.knob ? lab.value : null, anchor: lab.anchor, view: lab.view, panel: lab.panel, order: lab.order,
+    masks: Boolean(lab.overlay), second: lab.second.choice, second_value: lab.second.value,
+  });
 }
 
 function choose(lab, row, tell) {

@@ -24,15 +24,18 @@ def circle(
     knob: dict[str, Any] | None = None,
     groups: int = 2,
     points: int = 24,
+    scatter: int = 0,
     key: str = "circle",
-) -> float | None:
-    """Draw the circle; returns the knob's value as it was last let go.
+) -> dict[str, Any]:
+    """Draw the circle; returns what was last let go: `value` of the knob, `groups`, `points` and
+    `scatter`.
 
     Args:
         kernel: the loss's `kernel()`; None: a sentence says that the browser cannot compute it.
         score: what the loss compares: dot, distance or squared_distance.
         knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
         groups, points: to begin with; both can be changed on the page.
+        scatter: another number, other places to begin at.
     """
     import streamlit as st
 
@@ -40,13 +43,14 @@ def circle(
         raise ValueError(f"a score is one of {', '.join(SCORES)}; got {score!r}")
     if kernel is None:
         st.info("The browser has no kernel for this loss; choose one of the softmax or hinge kind.")
-        return None
+        return {}
     fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
     meta = {
         "kernel": kernel, "score": score, "knob": knob, "groups": groups, "points": points,
+        "scatter": scatter,
         "content": repr(sorted(fixed.items(), key=str)),
     }  # fmt: skip
     found = _mount()(
-        key=key, data=pack(meta), default={"value": None}, on_value_change=lambda: None
+        key=key, data=pack(meta), default={"chosen": {}}, on_chosen_change=lambda: None
     )
-    return None if found.value is None else float(found.value)
+    return dict(found.chosen or {})

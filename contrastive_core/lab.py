@@ -10,21 +10,40 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core import vectors
+from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 
-__all__ = ["PAIRINGS", "SOURCES", "LabBatch", "LabView", "batch_of", "view_of"]
+__all__ = [
+    "DERIVATIVES",
+    "PAIRINGS",
+    "SOURCES",
+    "LabBatch",
+    "LabView",
+    "batch_of",
+    "view_of",
+]
 
 SOURCES = {
-    "z": "the run's projection z",
-    "h": "the run's backbone h",
-    "random": "an untrained encoder",
-    "pixels": "raw pixels",
+    "z": "Projection z",
+    "h": "Backbone h",
+    "random": "Untrained encoder",
+    "pixels": "Raw pixels",
+    "file": "A file of vectors",
 }
 PAIRINGS = {
-    "views": "two views of each image (self-supervised)",
-    "classes": "all views of a class (supervised)",
-    "queue": "query against key and queue (MoCo)",
-    "bank": "image against a memory bank (Inst Disc)",
+    "views": "Views of one image",
+    "classes": "Images of one class",
+    "queue": "Key and queue (MoCo)",
+    "bank": "Memory bank (Inst Disc)",
+}
+
+DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
+    "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}
+        x_1-x_2 & \text{positive}\\
+        -\frac{\varepsilon-D}{D}\,(x_1-x_2) & \text{negative, } 0<D<\varepsilon\\
+        0 & \text{negative, } D\ge\varepsilon \text{ or } D=0
+        \end{cases}\qquad D=\lVert x_1-x_2\rVert""",
 }
 
 
@@ -34,7 +53,7 @@ class LabBatch:
 
     rows: np.ndarray
     labels: np.ndarray  # (b)
-    thumbs: np.ndarray  # (b · v, c, h, w) uint8, image-major
+    thumbs: np.ndarray | None  # (b · v, c, h, w) uint8, image-major; vectors have none
     classes: tuple[str, ...]
     ids: list[str]
 
@@ -61,7 +80,10 @@ class LabView:
 
 
 def batch_of(run: Run, source: str, images: int, views: int, seed: int, split: str) -> LabBatch:
-    """Augmented views of `images` images of a run's data set, by class, through an encoder."""
+    """Augmented views of `images` images of a run's data set, by class, through an encoder; for the
+    source "file:KEY" as many rows of loaded vectors. Raises ValueError when there are none."""
+    if source.startswith("file:"):
+        return _batch_of_vectors(vectors.loaded(source[5:]), images * views, seed)
     import torch
 
     from contrastive_core.embed import data_of, load_model, random_encoder_of
@@ -92,6 +114,27 @@ def batch_of(run: Run, source: str, images: int, views: int, seed: int, split: s
         dataset.classes,
         [dataset.ids[i] for i in chosen],
     )
+
+
+def _batch_of_vectors(found: EmbeddingSet, rows: int, seed: int) -> LabBatch:
+    """Some rows of loaded vectors, by class. Rows that share an id, each id as often as any other,
+    are views of one image; every other row is an image of one view."""
+    ids, place = np.unique(np.array(found.ids), return_inverse=True)
+    v = len(found) // len(ids)
+    if v > 1 and (np.bincount(place) == v).all():
+        features = found.features[np.argsort(place, kind="stable")].reshape(len(ids), v, -1)
+        first = np.argsort(place, kind="stable")[::v]
+    else:
+        v, first, features = 1, np.arange(len(found)), found.features[:, None]
+    labels = np.full(len(found), -1) if found.labels is None else found.labels
+    chosen = np.random.default_rng(seed).permutation(len(first))[: max(1, rows // v)]
+    chosen = chosen[np.argsort(labels[first[chosen]], kind="stable")]
+    known = labels[first[chosen]]
+    classes = found.classes or tuple(map(str, range(int(known.max(initial=-1)) + 1)))
+    return LabBatch(
+        np.ascontiguousarray(features[chosen], np.float32),
+        known, None, classes, [found.ids[i] for i in first[chosen]],
+    )  # fmt: skip
 
 
 def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
@@ -125,7 +168,7 @@ def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> 
         anatomy.weight.numpy(),
         anatomy.grad_scores.numpy(),
         extras,
-        "" if anatomy.output.n_valid else _why(anatomy),
+        "" if anatomy.output.n_valid else _why(anatomy, batch, pairing),
     )
 
 
@@ -145,26 +188,36 @@ def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int]]:
     if v < 2:
         raise ValueError("a query and a key need two views of each image")
     q, k = z[:, 0], z[:, 1]
-    if pairing == "bank":
-        return pairs.from_bank(q, torch.arange(b), k), every[::v], every[1::v]
-    if pairing != "queue":
+    if pairing not in PAIRINGS:
         raise ValueError(f"a pairing is one of {', '.join(PAIRINGS)}; got {pairing!r}")
-    half = max(1, b // 4)  # a quarter of the images are queries, the other keys stand in the queue
-    keys = every[1::v]
-    made = pairs.from_queue(q[:half], k[:half], k[half:])
-    return made, every[::v][:half], keys[:half] + keys[half:]
+    asked = torch.arange(0, b, 4)  # every fourth image is a query, so that each class has some
+    rows, keys = [i * v for i in asked.tolist()], every[1::v]
+    if pairing == "bank":
+        return pairs.from_bank(q[asked], asked, k), rows, keys
+    rest = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
+    made = pairs.from_queue(q[asked], k[asked], k[rest])
+    return made, rows, [keys[i] for i in [*asked.tolist(), *rest]]
 
 
 def _name(batch: LabBatch, thumb: int) -> str:
     b, v = divmod(thumb, batch.rows.shape[1])
     label = int(batch.labels[b])
     what = batch.classes[label] if 0 <= label < len(batch.classes) else "no label"
-    return f"{what} #{b}{'abcdefgh'[v] if batch.rows.shape[1] > 1 else ''}"
+    return f"{what} #{b}{_view(v) if batch.rows.shape[1] > 1 else ''}"
 
 
-def _why(anatomy: Any) -> str:
+def _view(v: int) -> str:
+    return "abcdefgh"[v] if v < 8 else f".{v}"
+
+
+def _why(anatomy: Any, batch: LabBatch, pairing: str) -> str:
     if not bool(anatomy.positive.any()):
-        return "No anchor has a positive in this batch, so the loss is undefined for all of them."
+        told = "No anchor has a positive in this batch, so the loss is undefined for all of them. "
+        if pairing == "views" and batch.rows.shape[1] == 1:
+            return told + "There is one view of each image; compare images of one class instead."
+        if pairing == "classes" and (batch.labels < 0).all():
+            return told + "These rows have no labels."
+        return told + "Take a larger batch."
     if not bool(anatomy.negative.any()):
         return "No anchor has a negative in this batch: all its images belong together."
     return "The loss is undefined for every anchor of this batch."

@@ -8,13 +8,16 @@ from typing import Any
 import streamlit as st
 
 import session
-from components import circle, live_view
-from contrastive_core.lab import PAIRINGS, SOURCES
+from components import Address, circle, live_view, second_setting
+from components.knobs import knob_form, knob_of, live_of
+from contrastive_core import vectors
+from contrastive_core.lab import DERIVATIVES, PAIRINGS, SOURCES
+from contrastive_core.readers import ENDINGS
 from contrastive_core.runs import Run
 
-SIZES = (16, 32, 64, 128, 256, 512)
-LIVE = ("temperature", "margin")
-MODES = ("A batch of real images", "Points on a circle")
+SIZES = (16, 32, 64, 128, 256, 512, 1024)
+MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
+SHOWN = ("view", "panel", "order", "second")  # texts that the view reports, besides its numbers
 
 
 def page() -> None:
@@ -24,83 +27,82 @@ def page() -> None:
         st.info("The Loss Lab needs a run with weights. Choose one in the sidebar, or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
-    losses = session.catalogue()["losses"]
+    losses, address = session.catalogue()["losses"], Address("loss_lab", "on")
     mode = st.segmented_control(
-        "On", MODES, default=MODES[st.query_params.get("on") == "circle"],
-        label_visibility="collapsed",
+        "On", list(MODES), default=address.text("on", "batch", MODES), format_func=MODES.get,
+        label_visibility="collapsed", key="lab-mode",
     )  # fmt: skip
-    st.query_params["on"] = "circle" if mode == MODES[1] else "batch"
-    if mode == MODES[1]:
-        on_circle(losses)
-        return
-    loss, pairing, source, size = choices(run, losses)
-    knobs = knob_form(losses[loss]["knobs"])
-    key = (run.name, run.weights_hash(), source, size // 2, 2, seed(), "test")
-    live = next((k for k in LIVE if k in losses[loss]["knobs"]), None)
-    if live:
-        knobs[live] = st.session_state.get(f"lab-{loss}-{live}", start(run, loss, losses, live))
-    view = compute(key, pairing, loss, knobs)
-    if view is not None:
-        draw(key, pairing, loss, losses[loss], knobs, live, view)
-        formula(losses[loss], knobs, view)
+    if mode == "circle":
+        on_circle(losses, address)
+    else:
+        on_batch(run, losses, address)
 
 
-def on_circle(losses: dict[str, Any]) -> None:
-    """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
-    known = [n for n, about in losses.items() if about["kernel"]]
-    wanted = st.query_params.get("loss", "nt_xent")
-    loss = st.selectbox(
-        "Loss", known, known.index(wanted) if wanted in known else 0,
-        format_func=lambda n: losses[n]["title"], key="lab-loss-circle",
-    )  # fmt: skip
-    st.query_params["loss"] = loss
-    about = losses[loss]
-    live = about["kernel"].get("knob")
-    knob = knob_of(about, live, about["knobs"][live]["default"]) if live else None
-    circle(about["kernel"], about["score"], knob=knob, key=f"circle-{loss}")
-    st.latex(about["formula"])
-    st.markdown(about["summary"])
+# --- a batch -----------------------------------------------------------------------------------
 
 
-def knob_of(about: dict, live: str, value: float) -> dict[str, Any]:
-    """What is dragged: its label, range and value."""
-    k = about["knobs"][live]
-    low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
-    label = "τ, temperature" if live == "temperature" else "ε, margin"
-    value = min(high, max(low, float(value)))
-    return {"label": label, "low": low, "high": high, "log": k["log"], "value": value}
-
-
-def choices(run: Run, losses: dict[str, Any]) -> tuple[str, str, str, int]:
-    """Loss, pairing, source of the rows and their number, kept in the address."""
-    names = list(losses)
-    default = run.config.get("loss") if run.config.get("loss") in names else "nt_xent"
-    a, b, c, d, e = st.columns([3, 4, 3, 2, 2])
-    loss = a.selectbox(
-        "Loss", names, names.index(st.query_params.get("loss", default))
-        if st.query_params.get("loss", default) in names else 0,
-        format_func=lambda n: losses[n]["title"], key="lab-loss",
-    )  # fmt: skip
-    pairing = b.selectbox(
-        "Who is compared", list(PAIRINGS), index(PAIRINGS, "pairing", default_pairing(run)),
-        format_func=PAIRINGS.get, key="lab-pairing",
-    )  # fmt: skip
-    source = c.selectbox(
-        "Rows from", list(SOURCES), index(SOURCES, "rows", "z"), format_func=SOURCES.get,
-        key="lab-source",
-    )  # fmt: skip
-    size = d.selectbox("Rows", SIZES, SIZES.index(int(st.query_params.get("size", 64))))
-    e.number_input("Batch", 0, 9999, int(st.query_params.get("batch", 0)), key="lab-seed",
-                   help="Another number draws other images and other augmentations.")  # fmt: skip
-    st.query_params.update(
-        {"loss": loss, "pairing": pairing, "rows": source, "size": str(size), "batch": str(seed())}
+def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
+    st.caption(
+        "Drag the knob and every pair answers. The encoder is frozen: what moves is the loss's "
+        "view of these rows, not the training."
     )
-    return loss, pairing, source, size
+    loss, pairing, source, size, seed = choices(run, losses, address)
+    same = loss == address.text("loss", loss)
+    knobs = knob_form(loss, losses[loss]["knobs"], address)
+    shown = reported(address)
+    live = live_of(losses[loss])
+    if live:
+        knobs[live] = start(run, loss, losses[loss], live, address if same else None)
+    file = uploaded(address) if source == "file" else None
+    address.keep(
+        on="batch", loss=loss, pairing=pairing, rows=source, size=size, batch=seed, file=file,
+        **knobs, **shown,
+    )  # fmt: skip
+    if source == "file" and file is None:
+        return
+    images = size if pairing in ("queue", "bank") else size // 2
+    rows = f"file:{file}" if file else source
+    key = (run.name, run.weights_hash(), rows, images, 2, seed, "test")
+    view = compute(key, pairing, loss, knobs)
+    if view is None:
+        return
+    draw(key, pairing, loss, losses, knobs, shown, view)
+    if shown["panel"] == "formula":
+        formula(loss, losses[loss])
 
 
-def index(known: dict[str, str], name: str, default: str) -> int:
-    wanted = st.query_params.get(name, default)
-    return list(known).index(wanted if wanted in known else default)
+def choices(run: Run, losses: dict[str, Any], address: Address) -> tuple[str, str, str, int, int]:
+    """Loss, pairing, source of the rows, their number and the batch's seed."""
+    default = run.config.get("loss") if run.config.get("loss") in losses else "nt_xent"
+    a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
+
+    def pick(
+        column: Any, label: str, known: dict[str, str], name: str, first: str, **more: Any
+    ) -> str:
+        at = list(known).index(address.text(name, first, known))
+        return str(column.selectbox(
+            label, list(known), at, format_func=lambda n: known[n], key=f"lab-{name}", **more
+        ))  # fmt: skip
+
+    titles = {n: about["title"] for n, about in losses.items()}
+    loss = pick(a, "Loss", titles, "loss", str(default))
+    source = pick(c, "Rows from", SOURCES, "rows", "z", help=(
+        "Projection z is what the run's loss saw in training, backbone h what is used afterwards. "
+        "An untrained encoder shows the start of training."
+    ))  # fmt: skip
+    paired = "classes" if source == "file" else default_pairing(run)
+    pairing = pick(b, "Positives are", PAIRINGS, "pairing", paired, help=(
+        "Views: two augmentations of each image, self-supervised. Classes: every view of a class, "
+        "supervised. Queue and bank: a quarter of the images ask, against the key of each and a "
+        "queue, or against a slot for each image."
+    ))  # fmt: skip
+    sizes = {str(n): str(n) for n in SIZES}
+    size = int(pick(d, "Rows", sizes, "size", "64", help="Candidates: columns of the matrix."))
+    seed = e.number_input(
+        "Batch", 0, 9999, int(address.number("batch", 0, 0, 9999)), key="lab-seed",
+        help="Another number draws other images and other augmentations.",
+    )  # fmt: skip
+    return loss, pairing, source, size, int(seed or 0)
 
 
 def default_pairing(run: Run) -> str:
@@ -111,46 +113,48 @@ def default_pairing(run: Run) -> str:
     }.get(str(method), "views")  # fmt: skip
 
 
-def seed() -> int:
-    return int(st.session_state.get("lab-seed", 0))
+def uploaded(address: Address) -> str | None:
+    """The key of the vectors that are loaded now, or that the address names."""
+    given = st.file_uploader(
+        "Vectors", [e.removeprefix(".") for e in ENDINGS], key="lab-file",
+        help="One row per sample; a column or array named label makes classes. Rows that share an "
+        "id are views of one image. The file stays on this computer.",
+    )  # fmt: skip
+    try:
+        return (
+            vectors.keep(given.name, given.getvalue())
+            if given
+            else address.text("file", "") or None
+        )
+    except ValueError as error:
+        st.warning(f"{error}")
+        return None
 
 
-def start(run: Run, loss: str, losses: dict[str, Any], live: str) -> float:
-    """The value of the address, of the run's own loss, or the loss's default."""
-    if (given := st.query_params.get(live)) is not None:
-        try:
-            k = losses[loss]["knobs"][live]
-            return min(k["high"], max(k["low"], float(given)))
-        except ValueError:
-            pass
+def start(run: Run, loss: str, about: dict, live: str, address: Address | None) -> float:
+    """The value last let go, that of the address, of the run's own loss, or the default."""
+    k, values = about["knobs"][live], st.session_state.setdefault("lab-values", {})
+    said = told()
+    if said.get("of") == loss and said.get("value") is not None:
+        values[loss] = said["value"]
+    elif address and (given := address.number(live, None, k["low"], k["high"])) is not None:
+        values[loss] = given
     own = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
-    return float(own.get(live, losses[loss]["knobs"][live]["default"]))
+    return float(values.get(loss, own.get(live, k["default"])))
 
 
-def knob_form(knobs: dict[str, Any]) -> dict[str, Any]:
-    """Controls for the knobs that are not dragged."""
-    found: dict[str, Any] = {}
-    rest = [k for k in knobs if k not in LIVE]
-    if not rest:
-        return found
-    for column, name in zip(st.columns(max(4, len(rest))), rest, strict=False):
-        k = knobs[name]
-        label = name.replace("_", " ")
-        if k["choices"]:
-            found[name] = (
-                column.segmented_control(
-                    label, k["choices"], default=k["default"], help=k["help"], key=f"lab-k-{name}"
-                )
-                or k["default"]
-            )
-        elif isinstance(k["default"], bool):
-            found[name] = column.toggle(label, k["default"], help=k["help"], key=f"lab-k-{name}")
-        else:
-            value = column.number_input(
-                label, k["low"], k["high"], k["default"], help=k["help"], key=f"lab-k-{name}"
-            )
-            if value is not None:
-                found[name] = value
+def told() -> dict[str, Any]:
+    """What the view reported last."""
+    return dict((st.session_state.get("lab") or {}).get("chosen") or {})
+
+
+def reported(address: Address) -> dict[str, Any]:
+    """What the view shows: as it said itself, or as the address asks."""
+    said = told()
+    found: dict[str, Any] = {name: said.get(name, address.text(name, "")) for name in SHOWN}
+    found["masks"] = said.get("masks", address.text("masks", "") == "yes") or None
+    found["anchor"] = int(said.get("anchor", address.number("anchor", 0)) or 0)
+    found["second_value"] = said.get("second_value", address.number("second_value"))
     return found
 
 
@@ -163,71 +167,125 @@ def compute(key: tuple, pairing: str, loss: str, knobs: dict[str, Any]) -> Any:
 
 
 def draw(
-    key: tuple, pairing: str, loss: str, about: dict, knobs: dict, live: str | None, view: Any
+    key: tuple, pairing: str, loss: str, losses: dict, knobs: dict, shown: dict, view: Any
 ) -> None:
-    sprite, across = session.lab_sprite(key)
-    knob = knob_of(about, live, knobs[live]) if live else None
-    others = {k: v for k, v in knobs.items() if k != live}
-    chosen = live_view(
+    loaded = key[2].startswith("file:")
+    sprite, across = (b"", 1) if loaded else session.lab_sprite(key)
+    live = live_of(losses[loss])
+    held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
+    rows = [] if loaded else [s for s in SOURCES if s not in (key[2], "file")]
+    live_view(
         view.scores,
         view.mask,
         view.kernel,
         fixed={"pair": view.weight, "grad": view.grad, "loss": view.per_anchor},
-        content=session.digest(key, pairing, loss, sorted(others.items())),
+        content=session.digest(key, pairing, loss, sorted(held.items())),
         names=view.names,
         column_names=view.column_names,
-        knob=knob,
+        knob=knob_of(losses[loss], live, knobs[live]) if live else None,
         score_name=view.score_name,
         sprite=sprite,
         across=across,
-        row_thumbs=view.row_thumbs,
-        column_thumbs=view.column_thumbs,
+        row_thumbs=[] if loaded else view.row_thumbs,
+        column_thumbs=[] if loaded else view.column_thumbs,
+        anchor=min(shown["anchor"], len(view.names) - 1),
         loss=view.value,
         reason=view.reason,
+        name=loss,
+        start=shown,
+        others={
+            "losses": [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != loss],
+            "rows": [(f"rows:{s}", SOURCES[s]) for s in rows],
+        },
+        second=second(key, pairing, loss, losses, knobs, shown, view),
         key="lab",
     )
-    st.session_state["lab-anchor"] = int(chosen.get("anchor") or 0)
-    value = chosen.get("value")
-    if live and value is not None and abs(value - knobs[live]) > 1e-9:
-        st.session_state[f"lab-{loss}-{live}"] = value
-        st.query_params[live] = f"{value:g}"
-        st.rerun()
-    st.caption(
-        "The encoder is frozen: what moves is the loss's view of it, not the training. "
-        + (
-            (view.kernel is None and "This loss is computed by the server when the knob is let go.")
-            or "Everything above is computed in the browser while you drag."
+    if view.kernel is None:
+        st.caption("This loss is computed by the server, when the knob is let go.")
+
+
+def second(
+    key: tuple, pairing: str, loss: str, losses: dict, knobs: dict, shown: dict, view: Any
+) -> dict[str, Any] | None:
+    """Another loss, or other rows, for the panel of two settings."""
+    kind, _, name = shown["second"].partition(":")
+    if shown["panel"] != "two" or name not in {"loss": losses, "rows": SOURCES}.get(kind, {}):
+        return None
+    other = name if kind == "loss" else loss
+    rows = key if kind == "loss" else (*key[:2], name, *key[3:])
+    live, setting = live_of(losses[other]), {} if kind == "loss" else dict(knobs)
+    if live:
+        value = setting.get(live, losses[other]["knobs"][live]["default"])
+        setting[live] = value if shown["second_value"] is None else shown["second_value"]
+    try:
+        found = session.lab_view(rows, pairing, other, json.dumps(setting, sort_keys=True))
+    except ValueError as error:
+        return second_setting(shown["second"], session.digest(error), reason=f"{error}")
+    if found.scores.shape != view.scores.shape:
+        text = "The second setting compares other pairs, so there is no difference to show."
+        return second_setting(shown["second"], session.digest(text, rows, other), reason=text)
+    held = {k: v for k, v in setting.items() if k != live or found.kernel is None}
+    return second_setting(
+        shown["second"],
+        session.digest(rows, pairing, other, sorted(held.items())),
+        scores=found.scores,
+        mask=found.mask,
+        kernel=found.kernel,
+        fixed={"pair": found.weight, "grad": found.grad, "loss": found.per_anchor},
+        knob=knob_of(losses[other], live, setting[live]) if live else None,
+        loss=found.value,
+        reason=found.reason,
+        scoreName=found.score_name,
+    )
+
+
+# --- what the loss is --------------------------------------------------------------------------
+
+
+def formula(loss: str, about: dict) -> None:
+    """The loss in letters, its paper, and what each knob does."""
+    st.subheader(f"{about['title']} ({about['year']})")
+    st.latex(about["formula"])
+    if loss in DERIVATIVES:
+        st.latex(DERIVATIVES[loss])
+    st.markdown(f"{about['summary']} [Paper]({about['paper']})")
+    st.markdown(
+        "\n".join(
+            f"- **{name.replace('_', ' ')}** (default {k['default']}): {k['help']}"
+            for name, k in about["knobs"].items()
         )
     )
 
 
-def formula(about: dict, knobs: dict, view: Any) -> None:
-    """The loss, typeset, with the chosen anchor's numbers."""
-    with st.expander(f"Formula: {about['title']} ({about['year']})", expanded=False):
-        st.latex(about["formula"])
-        st.markdown(f"{about['summary']} [Paper]({about['paper']})")
-        i = min(st.session_state.get("lab-anchor", 0), len(view.names) - 1)
-        positives = (view.mask[i] == 1).nonzero()[0]
-        told = [
-            f"anchor **{view.names[i]}**: |P| = {len(positives)}, "
-            f"|N| = {int((view.mask[i] == 2).sum())}, L = {view.per_anchor[i]:.4f}"
-        ]
-        for j in positives[:3]:
-            told.append(
-                f"positive {view.column_names[j]}: {view.score_name} {view.scores[i, j]:.4f}, "
-                f"weight {view.weight[i, j]:.4f}, ∂L/∂s = {view.grad[i, j]:.4f}"
-            )
-        for name in ("effective_negatives", "negative_entropy", "active", "semi_hard", "hard"):
-            if name in view.extras:
-                told.append(f"{name.replace('_', ' ')}: {float(view.extras[name][i]):.2f}")
-        if "mutual_information_bound" in view.extras:
-            told.append(
-                f"bound on mutual information: {view.extras['mutual_information_bound']:.3f} nats"
-            )
-        st.markdown("\n".join(f"- {t}" for t in told))
-        st.caption(", ".join(f"{k} = {v}" for k, v in knobs.items()))
-        for name, k in about["knobs"].items():
-            st.caption(f"**{name}**: {k['help']}")
+# --- the circle --------------------------------------------------------------------------------
+
+
+def on_circle(losses: dict[str, Any], address: Address) -> None:
+    """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
+    st.caption(
+        "Each point is a row of length one. Run, and the points follow the loss's own gradient: "
+        "arrows show the force on each. Drag a point and watch the forces change."
+    )
+    known = [n for n, about in losses.items() if about["kernel"]]
+    loss = st.selectbox(
+        "Loss", known, known.index(address.text("loss", "nt_xent", known)),
+        format_func=lambda n: losses[n]["title"], key="lab-loss-circle",
+    )  # fmt: skip
+    about = losses[loss]
+    said = dict((st.session_state.get(f"circle-{loss}") or {}).get("chosen") or {})
+    live = about["kernel"].get("knob")
+    given = address.number(live) if live and loss == address.text("loss", loss) else None
+    value = said.get("value") or given or (about["knobs"][live]["default"] if live else None)
+    placed = {
+        name: int(said.get(name) or address.number(name, first, low, high))
+        for name, first, low, high in (
+            ("groups", 2, 1, 20), ("points", 24, 2, 400), ("scatter", 0, 0, 9999)
+        )
+    }  # fmt: skip
+    address.keep(on="circle", loss=loss, **({live: value} if live else {}), **placed)
+    knob = knob_of(about, live, value) if live else None
+    circle(about["kernel"], about["score"], knob=knob, key=f"circle-{loss}", **placed)
+    formula(loss, about)
 
 
 session.run(page)

@@ -10,8 +10,8 @@ loss = losses.create(asked.get("loss", "nt_xent"))
 kernel = loss.kernel()
 name = kernel["knob"] if kernel else "none"
 knob = {"label": name, "low": 0.01, "high": 3.0, "log": True, "value": kernel[name]}
-value = circle(
+chosen = circle(
     kernel, loss.score, knob=knob, groups=int(asked.get("groups", 3)),
     points=int(asked.get("n", 24)), key="ring",
 )  # fmt: skip
-st.text(f"value {value}")
+st.text(f"chosen {chosen}")

@@ -1,9 +1,10 @@
-"""A page with one live view on made-up rows; the address chooses size, loss and what is wrong."""
+"""A page with one live view on made-up rows; the address chooses size, loss, what is wrong, and
+what the view begins with."""
 
 import numpy as np
 import streamlit as st
 
-from components import live_view, sprite
+from components import live_view, second_setting, sprite
 
 asked = st.query_params
 n, kind = int(asked.get("n", 64)), asked.get("kind", "softmax")
@@ -39,11 +40,27 @@ view = {
 st.session_state.runs = st.session_state.get("runs", 0) + 1
 chosen = st.session_state.get("lab", {}).get("chosen") or {}
 value = chosen.get("value") or 0.5
+start = {k: asked[k] for k in ("view", "panel", "order", "second", "masks") if k in asked}
+fixed = {"pair": dots, "grad": dots, "loss": dots.sum(1)}
+second = {
+    "loss:pair": second_setting(
+        "loss:pair", f"pair {n}", scores=np.sqrt(far), mask=mask, loss=0.0, scoreName="distance",
+        kernel=hinge | {"form": "pair", "squared": False}, knob=margin | {"value": 0.5},
+    ),
+    "loss:server": second_setting(
+        "loss:server", f"server {n}", scores=dots, mask=mask, fixed=fixed, loss=1.5,
+        scoreName="similarity",
+    ),
+    "loss:refused": second_setting("loss:refused", "refused", reason="It needs labels."),
+}.get(chosen.get("second", start.get("second", "")))  # fmt: skip
 thumbs, across = sprite(rng.integers(0, 255, (n, 3, 8, 8)).astype(np.uint8))
 found = live_view(
     view[0], mask, None if view[1] is None else view[1] | {view[1]["knob"]: value},
     content=f"{n} {kind}", names=names, knob=view[2] | {"value": value}, score_name=view[3],
-    fixed={"pair": dots, "grad": dots, "loss": dots.sum(1)}, loss=1.5,
+    fixed=fixed, loss=1.5, second=second,
+    start=start | {"second_value": chosen.get("second_value")},
+    others={"losses": [(f"loss:{k}", k) for k in ("pair", "server", "refused")]},
+    anchor=int(asked.get("anchor", 0)),
     sprite=thumbs, across=across, row_thumbs=range(n), column_thumbs=range(n),
     reason="No anchor has a positive in this batch." if kind == "lonely" else "", key="lab",
 )  # fmt: skip

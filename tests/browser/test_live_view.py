@@ -26,11 +26,11 @@ def address(serve: Callable[..., str]) -> str:
     return serve(SCRIPT)
 
 
-def visit(page: Any, address: str, kind: str = "softmax", n: int = 64) -> list[str]:
+def visit(page: Any, address: str, kind: str = "softmax", n: int = 64, more: str = "") -> list[str]:
     """Open the page; the list that is returned collects what the browser sends afterwards."""
     sent: list[str] = []
     page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append("sent")))
-    page.goto(f"{address}/?n={n}&kind={kind}")
+    page.goto(f"{address}/?n={n}&kind={kind}{more}")
     page.wait_for_function(f"() => {{ const lab = ({FIND})(); return lab?.rows?.length }}")
     page.locator(".matrix").wait_for()
     page.wait_for_timeout(300)
@@ -102,6 +102,18 @@ def test_touch_moves_the_knob(browser: Any, address: str) -> None:
     context.close()
 
 
+def test_a_value_can_be_typed(page: Any, address: str) -> None:
+    visit(page, address)
+    field = page.locator(".knob input[type=number]")
+    field.fill("0.05")
+    field.press("Enter")
+    page.get_by_text("runs 2 value 0.05").wait_for()
+    assert ask(page, "lab.kernel.temperature") == 0.05
+    field.fill("99")
+    field.press("Enter")
+    page.get_by_text("value 10 ").wait_for()
+
+
 def test_effective_negatives_in_words(page: Any, address: str) -> None:
     visit(page, address)
     set_slider(page, 1000)  # τ = 10: all negatives weigh alike
@@ -138,13 +150,14 @@ def test_hover_and_keys_light_the_same_pair(page: Any, address: str) -> None:
 @pytest.mark.parametrize("kind", ["softmax", "pair", "triplet"])
 def test_every_panel_draws_and_follows_the_knob(page: Any, address: str, kind: str) -> None:
     visit(page, address, kind)
-    for panel in ("scores", "grads", "curves", "two"):
+    for panel in ("scores", "grads", "curves", "two", "formula"):
         page.locator(f"button[data-key={panel}]").click()
-        set_slider(page, 400)
-        first = page.locator(".panel canvas").evaluate("c => c.toDataURL()")
-        set_slider(page, 700)
-        second = page.locator(".panel canvas").evaluate("c => c.toDataURL()")
-        assert first != second or (kind == "softmax" and panel == "scores"), panel
+        seen = []
+        for position in (400, 700):
+            set_slider(page, position)
+            drawn = page.locator(".panel canvas").evaluate("c => c.toDataURL()")
+            seen.append(drawn + page.locator(".panel").inner_text())
+        assert seen[0] != seen[1] or (kind == "softmax" and panel == "scores"), panel
         assert page.locator(".panel .hint").inner_text()
     page.locator("button[data-key=none]").click()
     for view in ("score", "grad", "mask", "weight"):
@@ -157,7 +170,8 @@ def test_every_panel_draws_and_follows_the_knob(page: Any, address: str, kind: s
 def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
     sent = visit(page, address, "pair")
     page.locator("button[data-key=scores]").click()
-    page.wait_for_timeout(80)
+    page.get_by_text("runs 2").wait_for()
+    sent.clear()
     box = page.locator("canvas.scores").bounding_box()
     page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 50)
     page.mouse.down()
@@ -170,23 +184,88 @@ def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
     wanted = "lab.S.filter((d, k) => lab.M[k] === 2 && d < Math.fround(lab.value)).length"
     assert abs(inside - ask(page, wanted)) <= 2
     page.mouse.up()
-    page.get_by_text("runs 2").wait_for()
+    page.get_by_text("runs 3").wait_for()
 
 
 def test_two_settings_differ_as_the_formula_says(page: Any, address: str) -> None:
     visit(page, address)
     page.locator("button[data-key=two]").click()
     page.wait_for_timeout(80)
+    assert ask(page, "lab.two.value") == ask(page, "lab.value") / 4  # a difference at once
+    page.locator(".panel select").select_option("out")  # what it is already
+    page.wait_for_timeout(80)
     assert "the same gradient" in page.locator(".panel .hint").inner_text()
     page.locator(".panel select").select_option("in")
     page.wait_for_timeout(80)
     assert ask(page, "lab.two.out.value <= lab.out.value + 1e-9")  # Jensen
     assert "but not the same gradient" in page.locator(".panel .hint").inner_text()
-    page.locator(".panel input").evaluate(
+    page.locator(".panel input").first.evaluate(
         "e => { e.value = 200; e.dispatchEvent(new Event('input')); }"
     )
     page.wait_for_timeout(80)
-    assert "weigh more here" in page.locator(".panel .hint").inner_text()
+    assert "weigh more in the first" in page.locator(".panel .hint").inner_text()
+
+
+def test_a_second_loss_comes_from_the_server_and_is_then_live(page: Any, address: str) -> None:
+    visit(page, address, more="&panel=two")
+    select = page.locator(".panel select")
+    select.select_option("loss:pair")
+    page.wait_for_function(f"() => ({FIND})().two.out")
+    rows = [row.split() for row in page.locator(".panel tr").all_inner_texts()]
+    assert rows[0] == "first, τ 0.500 second, ε 0.500 difference".split()
+    before = ask(page, "lab.two.out.value")
+    page.locator(".panel input").first.evaluate(
+        "e => { e.value = 900; e.dispatchEvent(new Event('input')); }"
+    )
+    page.wait_for_timeout(80)
+    assert ask(page, "lab.two.out.value") > before
+    select.select_option("loss:server")
+    page.wait_for_function(f"() => ({FIND})().two.out?.value === 1.5")
+    select.select_option("loss:refused")
+    page.get_by_text("It needs labels.").wait_for()
+
+
+def test_an_address_restores_the_view(page: Any, address: str) -> None:
+    more = "&view=grad&panel=two&order=near&masks=yes&second=loss:pair&anchor=5"
+    visit(page, address, more=more)
+    page.wait_for_function(f"() => ({FIND})().two?.out")
+    for key in ("grad", "near", "two"):
+        assert page.locator(f"button[data-key={key}]").get_attribute("aria-pressed") == "true"
+    assert ask(page, "[lab.anchor, lab.overlay, lab.second.choice]") == [5, True, "loss:pair"]
+    visit(page, address, more="&view=nonsense&panel=<b>&second=loss:nothing")
+    assert ask(page, "[lab.view, lab.panel]") == ["weight", "none"]
+
+
+def test_the_formula_adds_up(page: Any, address: str) -> None:
+    """The numbers put into the formula give the loss, at a τ where e^(s/τ) is large too."""
+    visit(page, address, more="&panel=formula")
+    for position in (0, 500):
+        set_slider(page, position)
+        lines = page.locator(".worked > div").all_inner_texts()
+        loss = ask(page, "lab.out.loss[lab.anchor]")
+        told = [float(t.split()[-1].split("=")[-1]) for t in lines[:-1]]
+        assert math.isclose(told[-1], loss, rel_tol=0.01)
+        assert math.isclose(sum(told[1:-1]) / 3, loss, rel_tol=0.01)
+        assert "NaN" not in "".join(lines)
+
+
+def test_pull_is_blue_for_similarities_and_for_distances(page: Any, address: str) -> None:
+    for kind in ("softmax", "pair"):
+        visit(page, address, kind, more="&view=grad")
+        red, _, blue, _ = ask(page, "Array.from(lab.image.data.slice(4, 8))")  # rows 0 and 1
+        assert blue > red, kind
+
+
+def test_a_low_temperature_is_explained(page: Any, address: str) -> None:
+    visit(page, address)
+    set_slider(page, 0)
+    least = ask(page, "lab.out.effective.indexOf(Math.min(...lab.out.effective))")
+    visit(page, address, more=f"&panel=curves&anchor={least}")
+    words = page.locator(".panel .hint").inner_text()
+    tau = float(re.search(r"Below τ = ([\d.]+)", words).group(1))
+    assert "no longer changes which negatives matter" in words
+    set_slider(page, round(1000 * math.log(tau / 0.01) / math.log(1000)))
+    assert 1 <= ask(page, "lab.out.effective[lab.anchor]") < 1.15
 
 
 def test_degenerate_batches_say_why(page: Any, address: str) -> None:
