@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.device import autocast
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.methods import Method
 from contrastive_core.metrics import CannotScore, create
@@ -46,27 +47,32 @@ def fixed_sample(images: np.ndarray, labels: np.ndarray, size: int, device: torc
 
 
 @torch.no_grad()
-def embed(method: Method, images: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """h (s, d) and z (s, e) of uint8 images, in evaluation mode; the mode is put back."""
+def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """h (s, d) and z (s, e) of uint8 images, in evaluation mode; the mode is put back.
+
+    Args: amp: bf16 autocast, as the training has it; h and z come back in float32.
+    """
     was_training = method.training
     method.eval()
     h, z = [], []
     for part in images.split(CHUNK):
-        features = method.features(to_float(part))
+        with autocast(images.device, amp):
+            features = method.features(to_float(part))
+            projected = method.project(features)
         h.append(features.float())
-        z.append(method.project(features).float())
+        z.append(projected.float())
     method.train(was_training)
     return torch.cat(h).cpu().numpy(), torch.cat(z).cpu().numpy()
 
 
 def scores(
-    method: Method, sample: Sample, recipe: Recipe, h: np.ndarray, z: np.ndarray
+    method: Method, sample: Sample, recipe: Recipe, h: np.ndarray, z: np.ndarray, amp: bool = False
 ) -> dict[str, float]:
     """kNN and RankMe of h, alignment and uniformity of z; a score that has no value is left out."""
     generator = torch.Generator().manual_seed(SEED)
     views = make_views(sample.images[:ALIGNED], recipe, 2, generator)  # (m, 2, c, h, w)
     m = len(views)
-    _, twice = embed(method, (views.flatten(0, 1) * 255).round().to(torch.uint8))
+    _, twice = embed(method, (views.flatten(0, 1) * 255).round().to(torch.uint8), amp)
     rows_h = _rows(h, sample)
     rows_z = _rows(z, sample, twice.reshape(m, 2, -1))
     values = {

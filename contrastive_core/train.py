@@ -128,8 +128,9 @@ def _after_epoch(
     """Score and snapshot the fixed sample. Returns for how many epochs all has been alike."""
     if not p.world.first:
         return 0
-    h, z = monitor.embed(p.method, p.sample.images)
-    found = monitor.scores(p.method, p.sample, p.method.recipe, h, z)
+    amp = bool(p.config.amp)
+    h, z = monitor.embed(p.method, p.sample.images, amp)
+    found = monitor.scores(p.method, p.sample, p.method.recipe, h, z, amp)
     log.epoch(place, {**found, **monitor.pair_similarity(pairs), **_told(p.method)})
     every, last = p.config.snapshot_every, place.epoch + 1 == p.config.epochs
     if last or (every and (place.epoch + 1) % every == 0):
