@@ -19,10 +19,12 @@ import numpy as np
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from contrastive_core import data, evaluate, jobs, present, runs
+from contrastive_core import data, evaluate, jobs, present, runs, spaces
 from contrastive_core.embed import cached
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
+from contrastive_core.sample_table import SampleTable, read_arrays
+from contrastive_core.subjects import Subject
 
 DEFAULT_RUN = "simclr-shapes"
 
@@ -66,7 +68,6 @@ def pick_run() -> None:
     )
     if picked != wanted:
         st.session_state["run"] = picked
-        st.session_state["selection"] = []
     st.query_params["run"] = picked
 
 
@@ -75,13 +76,35 @@ def _label(run: Run) -> str:
     return f"{title or run.name}{' · shipped' if run.shipped else ''}"
 
 
-def selection() -> list[int]:
-    """Rows of the test split that all pages have lit."""
-    return list(st.session_state.get("selection", []))
+def selection(data: str | None = None) -> list[int]:
+    """Rows that all pages have lit, of some data's test split (default: the chosen run's)."""
+    kept = st.session_state.get("selection", {})
+    return list(kept.get(data or _own_data(), []))
 
 
-def select(rows: list[int]) -> None:
-    st.session_state["selection"] = [int(r) for r in rows]
+def select(rows: list[int], data: str | None = None, by: str = "") -> None:
+    """Light rows on all pages. `by` is the key of the map they were chosen on, if any."""
+    kept = st.session_state.setdefault("selection", {})
+    kept[data or _own_data()] = [int(r) for r in rows]
+    st.session_state["selected"] = (st.session_state.get("selected", (0, ""))[0] + 1, by)
+
+
+def stamp(key: str) -> str:
+    """Changes when a selection was made elsewhere than on the map `key`."""
+    count, by = st.session_state.get("selected", (0, ""))
+    if by != key:
+        st.session_state[f"{key}:stamp"] = count
+    return str(st.session_state.get(f"{key}:stamp", 0))
+
+
+def _own_data() -> str:
+    run = chosen_run()
+    return data_key(run) if run else ""
+
+
+def data_key(run: Run) -> str:
+    """What runs on the same samples have in common."""
+    return f"{run.config.get('dataset')} {run.config.get('root') or ''}"
 
 
 # --- what was computed -------------------------------------------------------------------------
@@ -185,7 +208,15 @@ def dataset_of(run: Run, split: str) -> data.Dataset:
 def sprite_of(name: str, split: str, fingerprint: str, root: str | None) -> tuple[bytes, int]:
     from components.sprites import sprite
 
-    return sprite(dataset(name, split, root).images)
+    images = dataset(name, split, root).images
+    return sprite(images, tile_of(len(images)))
+
+
+def tile_of(n: int) -> int:
+    """Side in pixels of the thumbnails of n pictures: smaller where there are many."""
+    from components.sprites import TILE
+
+    return TILE if n <= 10_000 else TILE // 2
 
 
 def sprite(run: Run, split: str) -> tuple[bytes, int]:
@@ -284,19 +315,48 @@ def digest(*parts: Any) -> str:
 # --- comparing and listing ---------------------------------------------------------------------
 
 
-@st.cache_resource(max_entries=8, show_spinner="Comparing…")
-def compared(names: tuple[str, ...], weights: tuple[str, ...], which: str) -> Any:
-    """The comparison of some runs' test samples. Raises ValueError with the reason."""
-    from contrastive_core.compare import compare
-    from contrastive_core.embed import embed_run
-
-    found = [runs.load(n) for n in names]
-    train, test = ([embed_run(r, s, which) for r in found] for s in ("train", "test"))
-    return compare(names, train, test)
+@st.cache_resource(max_entries=16, show_spinner=False)
+def sample_table(subject: Subject, path: str) -> SampleTable:
+    """The table of a subject. Raises LookupError while it has not been made."""
+    found = subject.table()
+    if found is None:
+        raise LookupError(path)
+    return found
 
 
-@st.cache_resource(max_entries=8, show_spinner="The loss of every sample, and what is odd…")
-def sample_table(name: str, weights: str, loss: str, split: str) -> Any:
-    from contrastive_core.samples import samples_of_run
+@st.cache_resource(max_entries=64, show_spinner="Taking its loss apart…")
+def sample_why(subject: Subject, path: str, sample: str) -> Any:
+    """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
+    from contrastive_core.samples import why_of
 
-    return samples_of_run(runs.load(name), loss, split)
+    return why_of(subject, sample)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
+    """Images of a run's data set, or of loaded vectors (None where none came along), and where
+    each sample stands."""
+    if not name.startswith(spaces.PREFIX):
+        found = dataset_of(runs.load(name), split)
+        return found.images, {sample: i for i, sample in enumerate(found.ids)}
+    space = spaces.of_vectors(name.removeprefix(spaces.PREFIX), split)
+    rows = space.rows()
+    ids = () if rows is None else rows.ids
+    return spaces.pictures(space), {sample: i for i, sample in enumerate(ids)}
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def sample_rows(subject: Subject, path: str) -> EmbeddingSet | None:
+    """What neighbours are looked for in: h of a run, or the loaded vectors."""
+    if (run := subject.run) is not None:
+        return cached(run, subject.split, "h")
+    return spaces.of_vectors(subject.name.removeprefix(spaces.PREFIX), subject.split).rows()
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def snapshot_losses(path: str) -> dict[str, np.ndarray]:
+    """The loss of a run's fixed sample over its snapshots. Raises LookupError without one."""
+    found = read_arrays(Path(path))
+    if found is None:
+        raise LookupError(path)
+    return found

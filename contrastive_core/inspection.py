@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from argparse import Namespace
@@ -112,35 +113,48 @@ def do_project(args: Namespace) -> None:
 
 def do_samples(args: Namespace) -> None:
     """Write every sample of a split, or of a file of vectors, with what is odd about it."""
-    from contrastive_core import sample_table
+    from contrastive_core import distributed, sample_table
 
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
-    name, table = _samples(args)
+    with distributed.together(args.device) as world:
+        name, table = _samples(args, _Stages(world.first))
+    if not world.first:
+        return
     if out:
         sample_table.write_table(table, out)
     record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
     say(args, record, f"{out or name}: {len(table):,} samples by {table.loss}")
 
 
-def _samples(args: Namespace) -> tuple[str, Any]:
-    from contrastive_core import readers, runs, samples, tabulate
+def _samples(args: Namespace, tell: _Stages) -> tuple[str, Any]:
+    from contrastive_core import readers, runs, samples, spaces, tabulate
+    from contrastive_core.subjects import Subject
 
+    if args.run.startswith(spaces.PREFIX):
+        space = spaces.of_vectors(args.run.removeprefix(spaces.PREFIX), args.split)
+        subject = Subject(args.run, args.split, args.loss or "sup_con")
+        if (rows := space.rows()) is None:
+            raise ValueError(f"there are no vectors {args.run}")
+        made = samples.samples_of_vectors(subject, rows, spaces.pictures(space), tell)
+        return args.run, made
     if Path(args.run).suffix in readers.ENDINGS:
         rows = readers.read(Path(args.run))
-        return args.run, tabulate.table_of(rows, args.loss or "sup_con", tell=_percent)
+        told = functools.partial(tell, "loss of every sample")
+        return args.run, tabulate.table_of(rows, args.loss or "sup_con", tell=told)
     run = runs.load(args.run)
-    return run.name, samples.samples_of_run(run, args.loss, args.split, _Stages(), args.device)
+    return run.name, samples.samples_of_run(run, args.loss, args.split, tell, args.device)
 
 
 class _Stages:
-    """What is at work, on one line of a terminal; in a log, a line now and then."""
+    """What is at work, on one line of a terminal; in a log, a line now and then. Of many processes
+    only the first speaks."""
 
-    def __init__(self) -> None:
-        self.last = ""
+    def __init__(self, speaks: bool) -> None:
+        self.last, self.speaks = "", speaks
 
     def __call__(self, what: str, share: float) -> None:
         line = f"{what} {5 * int(20 * share)} %"
-        if line != self.last:
+        if self.speaks and line != self.last:
             sys.stderr.write(f"\r\033[K{line}" if sys.stderr.isatty() else f"{line}\n")
             sys.stderr.flush()
         self.last = line

@@ -23,8 +23,8 @@ __all__ = ["CHOICES", "Changes", "add", "cleaned", "export", "marks", "undo"]
 CHOICES = ("keep", "relabel", "drop")
 
 
-def marks(run: Run) -> dict[str, dict[str, Any]]:
-    """The decision on each sample: `what`, and `label` for a relabel."""
+def marks(run: Run | Path) -> dict[str, dict[str, Any]]:
+    """The decision on each sample of a run, or in a folder: `what`, `label` for a relabel."""
     found: dict[str, dict[str, Any]] = {}
     for line in store.read_lines(_path(run)):
         if isinstance(line, dict) and line.get("what") in (*CHOICES, None):
@@ -35,7 +35,7 @@ def marks(run: Run) -> dict[str, dict[str, Any]]:
     return found
 
 
-def add(run: Run, sample: str, what: str | None, label: str | None = None) -> None:
+def add(run: Run | Path, sample: str, what: str | None, label: str | None = None) -> None:
     """Decide on a sample; None takes its decision away. Raises ValueError for another word."""
     if what not in (*CHOICES, None):
         raise ValueError(f"a mark is one of {', '.join(CHOICES)}; got {what!r}")
@@ -46,7 +46,7 @@ def add(run: Run, sample: str, what: str | None, label: str | None = None) -> No
     store.append_lines(path, [{"id": sample, "what": what, "label": label}])
 
 
-def undo(run: Run) -> str | None:
+def undo(run: Run | Path) -> str | None:
     """Take the last decision back; returns the sample it was on."""
     lines = store.read_lines(_path(run))
     if not lines:
@@ -72,12 +72,12 @@ class Changes:
         return [part for name, file in files.items() if file for part in (name, str(file))]
 
 
-def export(run: Run) -> Changes:
+def export(run: Run | Path) -> Changes:
     """Write what the run left out and relabelled itself together with the marks."""
     found, folder = marks(run), _path(run).parent
     drop = [i for i, m in found.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in found.items() if m["what"] == "relabel"}
-    before = run.config
+    before = run.config if isinstance(run, Run) else {}
     gone = [*curation.read_ids(before["exclude"])] if before.get("exclude") else []
     known = curation.read_labels(before["relabel"]) if before.get("relabel") else {}
     gone = list(dict.fromkeys([*gone, *drop]))
@@ -122,7 +122,10 @@ def _csv(head: list[str], rows: list[list[Any]]) -> bytes:
     return out.getvalue().encode()
 
 
-def _path(run: Run) -> Path:
-    """Shipped runs are read-only: marks on them lie with the data."""
+def _path(run: Run | Path) -> Path:
+    """Marks on vectors lie in a folder of their own; those on shipped runs, which are read-only,
+    with the data."""
+    if isinstance(run, Path):
+        return run / "marks.jsonl"
     home = data.data_home() / "marks" / run.name if run.shipped else run.path
     return home / "marks.jsonl"

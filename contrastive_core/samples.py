@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core import data
+from contrastive_core import data, spaces
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 from contrastive_core.sample_losses import Tell, per_sample
@@ -27,10 +27,21 @@ from contrastive_core.sample_table import (
     read_arrays,
     read_table,
 )
+from contrastive_core.subjects import Subject
 from contrastive_core.tabulate import table_of
+from contrastive_core.why import Why, why
 
-__all__ = ["Stage", "compared", "knobs_of", "loss_over_snapshots", "rows_of", "samples_of_run"]
+__all__ = [
+    "Stage",
+    "compared",
+    "knobs_of",
+    "loss_over_snapshots",
+    "rows_of",
+    "samples_of_run",
+    "samples_of_vectors",
+]
 
+CHUNK = 256  # images whose views are made at a time
 DRAWS = 2  # of two views each: the least that shows what augmentation does
 WIDEST = 4096  # numbers of an image that are looked at for outliers
 Stage = Callable[[str, float], None]
@@ -49,29 +60,54 @@ def samples_of_run(
     Labels are those that the run was trained with (`--relabel`); what it left out stays out.
     Args: tell: hears what is at work and the share of it that is done; what it raises stops it.
     """
+    from contrastive_core import distributed
+
     loss = loss or str(run.config.get("loss"))
     known = read_table(path_of(run, "samples", loss, split), loss)
-    if known is not None:
+    if not distributed.anyone(known is None) and known is not None:
         return known
-    say = tell or _silent
+    say, first = tell or _silent, distributed.here().first
     say("embedding", 0.0)
     dataset, h, z = rows_of(run, split, device)
     views = None
     if not _by_class(run, h):
         views = _views(run, dataset, device, lambda share: say("augmented views", share))
-        keep_arrays(path_of(run, "views", "z", split), views=views[0])
+        if first:
+            keep_arrays(path_of(run, "views", "z", split), views=views[0])
     made = table_of(
         z, loss, knobs_of(run, loss), views,
         lambda share: say("loss of every sample", share),
         features=h,
         other=_other(run, split, device),
-        pixels=_pixels(dataset),
+        pixels=_thinned(dataset.images),
         batch=int(run.config.get("batch_size") or 0),
     )  # fmt: skip
     if split == "train" and run.snapshots():
         say("loss over snapshots", 0.0)
-        keep_arrays(path_of(run, "snapshots", loss, split), **loss_over_snapshots(run, loss))
-    keep_table(made, path_of(run, "samples", loss, split))
+        over = loss_over_snapshots(run, loss)
+        if first:
+            keep_arrays(path_of(run, "snapshots", loss, split), **over)
+    if first:
+        keep_table(made, path_of(run, "samples", loss, split))
+    return made
+
+
+def samples_of_vectors(
+    subject: Subject, rows: EmbeddingSet, pixels: np.ndarray | None, tell: Stage | None = None
+) -> SampleTable:
+    """The table of loaded vectors, paired by class where they have labels; cached by content.
+
+    Args: pixels: (n, c, h, w) uint8 images that came along.
+    """
+    if (known := subject.table()) is not None:
+        return known
+    say = tell or _silent
+    made = table_of(
+        rows, subject.loss, None, None,
+        lambda share: say("loss of every sample", share),
+        pixels=None if pixels is None else _thinned(pixels),
+    )  # fmt: skip
+    keep_table(made, subject.path())
     return made
 
 
@@ -100,6 +136,20 @@ def compared(run: Run, split: str) -> tuple[EmbeddingSet, np.ndarray | None]:
     if found is None:
         raise ValueError(f"the augmented views of {run.name} have not been made")
     return z, found["views"]
+
+
+def why_of(subject: Subject, sample: str) -> Why:
+    """Why a sample has the loss it has. Raises ValueError for one that is not there."""
+    run, views, knobs = subject.run, None, None
+    if run is None:
+        rows = spaces.of_vectors(subject.name.removeprefix(spaces.PREFIX), subject.split).rows()
+        assert rows is not None
+    else:
+        rows, views = compared(run, subject.split)
+        knobs = knobs_of(run, subject.loss)
+    if sample not in rows.ids:
+        raise ValueError(f"there is no sample {sample!r}; ids look like {rows.ids[0]!r}")
+    return why(rows, rows.ids.index(sample), subject.loss, knobs, views)
 
 
 def loss_over_snapshots(run: Run, loss: str | None = None) -> dict[str, np.ndarray]:
@@ -158,10 +208,9 @@ def _other(run: Run, split: str, device: str) -> EmbeddingSet | None:
         return None
 
 
-def _pixels(dataset: data.Dataset) -> np.ndarray:
-    """Images as rows (n, p) float32, thinned where they are large."""
-    images = np.asarray(dataset.images)  # (n, c, h, w)
-    step = 1
+def _thinned(images: np.ndarray) -> np.ndarray:
+    """Images (n, c, h, w) uint8 as rows (n, p) float32, thinned where they are large."""
+    images, step = np.asarray(images), 1
     while images[0, :, ::step, ::step].size > WIDEST:
         step += 1
     thin = images[:, :, ::step, ::step]
@@ -171,21 +220,27 @@ def _pixels(dataset: data.Dataset) -> np.ndarray:
 def _views(
     run: Run, dataset: data.Dataset, device: str, tell: Tell, seed: int = 0
 ) -> list[np.ndarray]:
-    """Draws of z (n, 2, d): two augmented views of each image, in evaluation mode."""
+    """Draws of z (n, 2, d): two augmented views of each image, in evaluation mode. Every chunk
+    draws from a seed of its own, so that many processes draw what one would."""
     import torch
 
+    from contrastive_core import distributed, readers
     from contrastive_core.embed import load_model
+    from contrastive_core.sharded import SPREAD
     from contrastive_core.views import make_views
 
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
-    generator, found = torch.Generator().manual_seed(seed), []
+    starts, world = range(0, len(dataset), CHUNK), distributed.here()
+    mine = starts[readers.part_of(len(starts), (world.rank, world.size))]
+    found = [torch.empty(0, 2 * DRAWS, method.head.out_dim)]
     with torch.no_grad():
-        for start in range(0, len(dataset), 256):
-            images = torch.from_numpy(np.array(dataset.images[start : start + 256])).to(where)
+        for start in mine:
+            generator = torch.Generator().manual_seed(seed + start)
+            images = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(where)
             x = make_views(images, method.recipe, 2 * DRAWS, generator)
             z = method.project(method.features(x.flatten(0, 1)))
             found.append(z.unflatten(0, x.shape[:2]).float().cpu())
-            tell(min(1.0, (start + 256) / len(dataset)))
-    z = torch.cat(found).numpy()  # (n, 2 · draws, d)
+            tell(len(found) / (len(mine) + 1))
+    z = SPREAD.whole(torch.cat(found).numpy())  # (n, 2 · draws, d)
     return [np.ascontiguousarray(z[:, 2 * d : 2 * d + 2]) for d in range(DRAWS)]

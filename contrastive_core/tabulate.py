@@ -21,7 +21,7 @@ from contrastive_core.sample_table import COLUMNS, SampleTable
 __all__ = ["table_of"]
 
 REPEATS = 4  # of random batches, for what training saw
-GRID = 9  # values of the knob at which all losses are known
+GRID = 7  # values of the knob at which all losses are known
 GRID_UP_TO = 20_000  # samples; above, only of losses of the softmax family
 RANGES = {"temperature": np.geomspace(0.02, 2, GRID), "margin": np.linspace(0.05, 2, GRID)}
 
@@ -55,7 +55,7 @@ def table_of(
     draws: list[np.ndarray | None] = [*views] if views else [None]
     paired = bool(views) or rows.labels is not None
     knob, grid = _grid(loss, knobs, len(rows)) if paired else ("", np.zeros(0))
-    parts = (len(draws) if paired else 0) + 2 * bool(len(grid)) + 1
+    parts = len(draws) * (paired + 2 * bool(len(grid))) + 1
     by_draw, weight = [np.full(len(rows), np.nan)], np.zeros(len(rows))
     if paired:
         by_draw = []
@@ -71,8 +71,13 @@ def table_of(
     if len(draws) > 1:
         facts |= {f"variance_{k}": v for k, v in split_variance(extra["loss_by_draw"]).items()}
     if len(grid):
-        told = _part(tell, len(draws), 2, parts)
-        extra["loss_over_knob"] = over_knob(rows, loss, knob, grid.tolist(), knobs, draws[0], told)
+        extra["loss_over_knob"] = np.mean(
+            [
+                over_knob(rows, loss, knob, grid.tolist(), knobs, one, _part(tell, at, 2, parts))
+                for at, one in zip(range(len(draws), parts, 2), draws, strict=False)
+            ],
+            0,
+        )
     if batch and paired:
         extra["loss_in_batches"], extra["loss_in_batches_spread"] = training_estimate(
             rows, loss, knobs, batch, REPEATS, views=draws[0]

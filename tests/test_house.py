@@ -14,21 +14,21 @@ CORE = ROOT / "contrastive_core"
 
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
-registry config store types distributed sharded sampling embedding_set readers similarity lanes
+registry config store types distributed sharded sampling embedding_set readers attached similarity lanes
 tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection alike paired runs checkpoints
 state journal monitor prepare foreign reasons train
 embed evaluate judge present vectors lab compare figures findings sample_losses
-sample_table tabulate samples why
-spaces answers answering marks jobs asking waiting flow
+sample_table tabulate why
+spaces answers answering marks jobs asking waiting export subjects samples flow
 catalogue sweep integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
 registry config sampling sweep embedding_set store runs jobs waiting
 figures present vectors lab flow spaces answers asking alike paired
-sample_table marks catalogue
+sample_table marks subjects catalogue
 """.split()
 
 

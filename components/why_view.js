@@ -1,0 +1,142 @@
+// One sample: the share of its loss's gradient that each pair has, and its rank among all samples,
+// both drawn again in the browser while the knob is dragged.
+
+export default function (component) {
+  const { parentElement } = component, data = unpack(component.data);
+  const view = parentElement._why || (parentElement._why = build(parentElement));
+  if (view.key !== data.meta.key) load(view, data);
+  return () => { view.resize.disconnect(); view.root.remove(); parentElement._why = null; };
+}
+
+function build(parent) {
+  const view = {};
+  view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "knob of the loss" });
+  view.readout = el("output", {});
+  view.name = el("span", {});
+  view.back = el("button", { type: "button", onclick: () => { turn(view, view.meta.knob.value); } }, "as trained");
+  view.knobBar = el("div", { class: "bar" }, el("label", { class: "knob" }, view.name, view.slider, view.readout), view.back);
+  for (const name of ["loss", "rank", "effective", "pull"]) view[name] = el("dd", { class: name });
+  const figure = (title, value) => el("div", {}, el("dt", {}, title), value);
+  view.rankFigure = figure("Rank by loss", view.rank);
+  view.pairs = el("div", { class: "pairs", role: "list" });
+  view.curve = el("canvas", { class: "ringcurves", role: "img" });
+  view.curveTitle = el("h4", {}, "Rank over the knob, 1 the highest loss");
+  view.curveBox = el("div", {}, view.curveTitle, view.curve);
+  view.root = el("div", { class: "lab" }, view.knobBar,
+    el("dl", { class: "figures" }, figure("Loss of this view", view.loss), view.rankFigure,
+      figure("Effective negatives", view.effective), figure("Pull of its positives", view.pull)),
+    el("div", { class: "body" }, el("div", {}, el("h4", {}, "Share of each pair in the gradient"), view.pairs), view.curveBox));
+  parent.append(view.root);
+  view.slider.oninput = () => turn(view, fromSlider(view.meta.knob, view.slider.value));
+  view.resize = new ResizeObserver(() => drawCurve(view));
+  view.resize.observe(view.root);
+  return view;
+}
+
+function load(view, data) {
+  const meta = data.meta;
+  Object.assign(view, { key: meta.key, meta, kernel: { ...meta.kernel }, out: null });
+  view.S = new Float32Array(data.scores.slice().buffer);
+  view.M = data.mask.slice();
+  view.losses = new Float32Array(data.losses.slice().buffer);
+  view.knobBar.style.display = meta.knob ? "" : "none";
+  view.curveBox.style.display = view.rankFigure.style.display = meta.grid.length ? "" : "none";
+  view.bars = meta.pairs.map((p) => {
+    const bar = el("span", { style: "display:block;height:10px;border-radius:3px;" });
+    bar.style.background = p.positive ? rgb(GREEN) : rgb(ORANGE);
+    const share = el("span", { style: "min-width:4em;text-align:right;font-variant-numeric:tabular-nums" });
+    const picture = el("canvas", { width: 32, height: 32, style: "width:32px;flex:none", "aria-hidden": "true" });
+    const line = el("div", { role: "listitem", style: "display:flex;gap:8px;align-items:center;margin:2px 0" }, picture,
+      el("span", { style: "flex:0 0 45%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap", title: p.name }, p.name),
+      el("span", { style: "flex:1" }, bar), share);
+    return { bar, share, line, picture };
+  });
+  view.pairs.replaceChildren(...view.bars.map((b) => b.line));
+  if (data.sprite.length) {
+    createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((sheet) => view.bars.forEach((b, k) => {
+      const g = b.picture.getContext("2d"), t = meta.tile;
+      g.imageSmoothingEnabled = false;
+      g.drawImage(sheet, (k % meta.across) * t, Math.floor(k / meta.across) * t, t, t, 0, 0, 32, 32);
+    }));
+  }
+  view.ranks = meta.grid.map((v) => rankAt(view, v));
+  if (meta.knob) {
+    view.name.textContent = meta.knob.label;
+    turn(view, meta.knob.value);
+  } else redraw(view);
+}
+
+/** The knob at a value: the slider follows, and all is drawn again. */
+function turn(view, value) {
+  view.slider.value = toSlider(view.meta.knob, value);
+  setKnob(view, value);
+  redraw(view);
+}
+
+function redraw(view) {
+  const { meta } = view;
+  view.out = evaluate(view.S, view.M, 1, meta.m, view.kernel, view.out);
+  const { grad } = view.out, defined = view.out.weight[0] > 0;
+  let all = 0, pull = 0;
+  for (let j = 0; j < meta.m; j++) {
+    const size = Math.abs(grad[j]);
+    all += size;
+    if (view.M[j] === 1) pull += size;
+  }
+  view.loss.textContent = defined ? number(view.out.loss[0]) : "none";
+  view.effective.textContent = `${number(view.out.effective[0])} of ${view.out.negatives[0]}`;
+  view.pull.textContent = all ? `${((100 * pull) / all).toFixed(1)} %` : "0 %";
+  meta.pairs.forEach((p, k) => {
+    const share = all ? Math.abs(grad[p.column]) / all : 0;
+    view.bars[k].bar.style.width = `${Math.max(100 * share, share > 0 ? 0.5 : 0)}%`;
+    view.bars[k].share.textContent = `${(100 * share).toFixed(1)} %`;
+  });
+  if (meta.grid.length) {
+    const rank = rankAt(view, view.value);
+    view.rank.textContent = rank ? `${rank} of ${meta.n}` : "none";
+    drawCurve(view);
+  }
+}
+
+/** Place of a value on the knob's own scale, linear or logarithmic. */
+function onScale(knob, v) { return knob && knob.log ? Math.log(v) : v; }
+
+/** Rank of this sample among all at a value of the knob; losses between two known values are
+ *  interpolated. 0: it has no loss. */
+function rankAt(view, v) {
+  const { grid, n, row, knob } = view.meta, g = grid.length;
+  let k = 0;
+  while (k < g - 2 && grid[k + 1] < v) k++;
+  const a = onScale(knob, grid[k]), b = onScale(knob, grid[k + 1]);
+  const t = Math.min(1, Math.max(0, (onScale(knob, v) - a) / (b - a)));
+  const at = (i) => (1 - t) * view.losses[i * g + k] + t * view.losses[i * g + k + 1];
+  const own = at(row);
+  if (Number.isNaN(own)) return 0;
+  let above = 0;
+  for (let i = 0; i < n; i++) if (at(i) > own) above++;
+  return above + 1;
+}
+
+function drawCurve(view) {
+  const { meta } = view;
+  if (!meta || !meta.grid.length || !view.curve.clientWidth) return;
+  const [g, width, height] = sizeCanvas(view.curve), colours = theme(view.root), pad = 34;
+  const low = onScale(meta.knob, meta.grid[0]), high = onScale(meta.knob, meta.grid[meta.grid.length - 1]);
+  const x = (v) => pad + ((width - pad - 10) * (onScale(meta.knob, v) - low)) / (high - low);
+  const y = (rank) => 10 + ((height - 34) * (rank - 1)) / Math.max(1, meta.n - 1);
+  g.fillStyle = colours.ink;
+  g.fillText("1", 4, y(1) + 4);
+  g.fillText(String(meta.n), 4, y(meta.n));
+  for (const v of [meta.grid[0], meta.grid[meta.grid.length - 1]]) {
+    const text = number(v);
+    g.fillText(text, Math.min(width - g.measureText(text).width - 2, x(v)), height - 6);
+  }
+  line(g, [[pad, y(1)], [pad, y(meta.n)], [width - 10, y(meta.n)]], rgb(GREY, 0.6), 1);
+  line(g, meta.grid.map((v, k) => [x(v), y(view.ranks[k])]), colours.accent);
+  const rank = rankAt(view, view.value), at = Math.min(width - 10, Math.max(pad, x(view.value)));
+  g.fillStyle = rgb(ORANGE);
+  g.beginPath();
+  g.arc(at, y(rank), 5, 0, 2 * Math.PI);
+  g.fill();
+  view.curve.setAttribute("aria-label", `Rank ${rank} of ${meta.n} at ${view.readout.textContent}`);
+}

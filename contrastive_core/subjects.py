@@ -1,0 +1,82 @@
+"""What the Samples page looks at: a split of a run, or vectors that were loaded, by one loss.
+
+Named by plain values, so that an address can hold it and another process can make its table
+(`python -m contrastive_core samples NAME --split SPLIT --loss LOSS`). Torch-free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from contrastive_core import data, jobs, runs, spaces
+from contrastive_core.runs import Run
+from contrastive_core.sample_table import VERSION, SampleTable, path_of, read_table
+
+__all__ = ["Subject"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """`name` is a run's, or `vectors:KEY` (then `split` is "" where rows have none)."""
+
+    name: str
+    split: str
+    loss: str
+
+    @property
+    def run(self) -> Run | None:
+        """The run; None for loaded vectors. Raises ValueError when it does not exist."""
+        return None if self.is_loaded else runs.load(self.name)
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.name.startswith(spaces.PREFIX)
+
+    def path(self, what: str = "samples") -> Path:
+        """Where the table is kept, or `views` or `snapshots` beside it."""
+        if run := self.run:
+            return path_of(run, what, "z" if what == "views" else self.loss, self.split)
+        key = spaces.of_vectors(self.name.removeprefix(spaces.PREFIX)).key
+        name = f"{what}-{self.split or 'all'}-{self.loss}-v{VERSION}.npz"
+        return data.data_home() / "embeddings" / f"vectors-{key}" / name
+
+    def table(self) -> SampleTable | None:
+        """The table, if it has been made."""
+        return read_table(self.path(), self.loss)
+
+    @property
+    def marked(self) -> Run | Path:
+        """Whose marks these are: the run's, or a folder."""
+        folder = data.data_home() / "marks"
+        return self.run or folder / self.name.replace(spaces.PREFIX, "vectors-")
+
+    # --- the process that makes the table ---
+
+    @property
+    def task(self) -> str:
+        return f"samples.{self.name.replace(':', '-')}.{self.split or 'all'}.{self.loss}"
+
+    def start(self) -> None:
+        """Have the table made by a process of its own, unless one is at it."""
+        if jobs.pid_of(self.task) is None:
+            split = ["--split", self.split] if self.split else []
+            jobs.spawn(self.task, ["samples", self.name, "--loss", self.loss, *split])
+
+    def progress(self) -> str | None:
+        """What that process is doing; None when there is none."""
+        if jobs.pid_of(self.task) is None:
+            return None
+        return jobs.log_of(self.task, 1) or "starting"
+
+    def failed(self) -> str | None:
+        """Why there is no table although its process has ended; None where none was started."""
+        log = jobs.log_of(self.task).strip()
+        if jobs.pid_of(self.task) is not None or not log or self.path().exists():
+            return None
+        last = log.rsplit("\n", 1)[-1]
+        return last.removeprefix("error: ") if last.startswith("error: ") else "It was stopped."
+
+    def stop(self) -> None:
+        """End that process; nothing half-made is left."""
+        jobs.stop(self.task)
