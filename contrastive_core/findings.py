@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.neighbours import Neighbours, nearest
+from contrastive_core.neighbours import Neighbours, nearest_together
 
 __all__ = ["Findings", "find", "out_of_fold"]
 
@@ -53,7 +53,7 @@ def find(
     pixels: np.ndarray | None = None,
     supervised: bool = False,
 ) -> Findings:
-    """Scores of all rows.
+    """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
     Args:
         other: the other split, in the same space: where leaks are looked for.
@@ -62,7 +62,7 @@ def find(
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
     """
     k = max(1, min(k, len(rows) - 1))
-    graph = nearest(rows.features, None, k)
+    graph = nearest_together(rows.features, None, k)
     twin, leaked, apart = _twins(rows, other, graph)
     none = np.full(len(rows), np.nan)
     counts = np.bincount(graph.index.ravel(), minlength=len(rows))
@@ -93,18 +93,22 @@ def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarra
     """
     import torch
 
+    from contrastive_core import distributed
     from contrastive_core.metrics.linear_probe import fit_logistic
     from contrastive_core.neighbours import unit_rows
+    from contrastive_core.sharded import SPREAD
 
     assert rows.labels is not None
     known = np.flatnonzero(rows.labels >= 0)
     classes, y = np.unique(rows.labels[known], return_inverse=True)
     x, target = unit_rows(rows.features[known]).double(), torch.from_numpy(y)
     fold, p = _folds(y, seed), np.zeros((len(known), len(classes)))
-    for f in np.unique(fold):
+    world = distributed.here()
+    for f in np.unique(fold)[world.rank :: world.size]:
         train, test = (torch.from_numpy(np.flatnonzero(m)) for m in (fold != f, fold == f))
         w = fit_logistic(x[train], target[train], len(classes), c, tolerance=1e-5)
         p[test] = (x[test] @ w[:-1] + w[-1]).softmax(1).numpy()
+    p = SPREAD.total(torch.from_numpy(p)).numpy()  # every fold is some process's
     full = np.zeros((len(rows), int(rows.labels.max()) + 1))
     full[:, classes] = p.mean(0)
     full[np.ix_(known, classes)] = p
@@ -129,7 +133,7 @@ def _twins(
     twin, score = graph.index[:, 0].copy(), graph.score[:, 0].copy()
     leaked = np.zeros(len(rows), bool)
     if other is not None:
-        across = nearest(rows.features, other.features, 1)
+        across = nearest_together(rows.features, other.features, 1)
         leaked = across.score[:, 0] > score
         twin[leaked], score[leaked] = across.index[leaked, 0], across.score[leaked, 0]
     d_1, d_k = _distance(score), _distance(graph.score[:, -1])
@@ -150,7 +154,7 @@ def _outlyingness(graph: Neighbours, pixels: np.ndarray | None, k: int) -> np.nd
     found = _standard(1 - graph.score.mean(1, dtype=np.float64))
     if pixels is None:
         return found
-    near = nearest(pixels, None, k, "euclidean").score.mean(1, dtype=np.float64)
+    near = nearest_together(pixels, None, k, "euclidean").score.mean(1, dtype=np.float64)
     return np.maximum(found, _standard(near))
 
 

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core import store
+from contrastive_core import distributed, store
 from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
-from contrastive_core.sharded import HERE, Rows
+from contrastive_core.readers import part_of
+from contrastive_core.sharded import HERE, SPREAD, Rows
 
-__all__ = ["Graphs", "Neighbours", "nearest", "pick_device", "unit_rows"]
+__all__ = ["Graphs", "Neighbours", "nearest", "nearest_together", "pick_device", "unit_rows"]
 
 QUERIES = 1024  # rows per block: with 8,192 columns 32 MiB of float32 at a time
 BASE = 8192
@@ -68,6 +69,7 @@ def nearest(
     device: str = "auto",
     progress: Callable[[float], None] | None = None,
     rows: Rows = HERE,
+    of: slice = slice(None),
 ) -> Neighbours:
     """The exact k nearest rows of `base` for each query.
 
@@ -78,6 +80,7 @@ def nearest(
         progress: called with the share done, 0 to 1.
         rows: how both lie; if spread (cosine only), the result is of this part's queries, with
             the numbers that base rows have in the whole.
+        of: only of these queries.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite.
     """
@@ -103,15 +106,27 @@ def nearest(
         wanted, offset = min(k + SLACK, len(b) - own), b.square().sum(1) / 2
     index = np.empty((len(q), k), np.int64)
     score = np.empty((len(q), k), np.float32)
-    for start in range(0, len(q), QUERIES):
-        block = slice(start, min(start + QUERIES, len(q)))
+    first, last, _ = of.indices(len(q))
+    for start in range(first, last, QUERIES):
+        block = slice(start, min(start + QUERIES, last))
         best, found = _block(q[block], b, wanted, start if own else None, offset)
         if metric == "euclidean":
             best, found = _exact_distances(q[block], b, found, k)
         score[block], index[block] = best.cpu().numpy(), found.cpu().numpy()
         if progress:
-            progress(block.stop / len(q))
-    return Neighbours(index, score, metric)
+            progress((block.stop - first) / (last - first))
+    return Neighbours(index[of], score[of], metric)
+
+
+def nearest_together(
+    queries: np.ndarray, base: np.ndarray | None, k: int, metric: str = "cosine"
+) -> Neighbours:
+    """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
+    each, the whole result on every one."""
+    world = distributed.here()
+    share = part_of(len(queries), (world.rank, world.size))
+    found = nearest(queries, base, k, metric, of=share)
+    return Neighbours(SPREAD.whole(found.index), SPREAD.whole(found.score), metric)
 
 
 def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbours:

@@ -30,7 +30,8 @@ def per_sample(
     views: np.ndarray | None = None,
     tell: Tell | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Loss and weight (n) of each sample against all others.
+    """Loss and weight (n) of each sample against all others. Of many processes (torchrun) each
+    has a share of the anchors, and meets all candidates.
 
     Args:
         views: (n, v, d) embeddings of augmented views, for self-supervised pairs; without them
@@ -38,12 +39,33 @@ def per_sample(
         tell: called with the share done; what it raises stops the work.
     Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
     """
-    import torch
-
-    from contrastive_core import losses
-    from contrastive_core.lanes import watched
+    from contrastive_core import distributed, losses, readers
+    from contrastive_core.losses._base import slice_rows
+    from contrastive_core.sharded import SPREAD
 
     made, whole = losses.create(loss, **(knobs or {})), pairs_of(rows, views)
+    world = distributed.here()
+    if world.size > 1:
+        whole = slice_rows(whole, readers.part_of(len(whole), (world.rank, world.size)))
+    value, weight = (SPREAD.whole(x) for x in _of_anchors(made, whole, tell))
+    if tell:
+        tell(1.0)
+    return _of_samples(value, weight, len(rows))
+
+
+def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted mean over each sample's anchors, and their weights' sum: (n) each."""
+    value, weight = (x.astype(np.float64).reshape(n, -1) for x in (value, weight))
+    total = weight.sum(1)
+    return (value * weight).sum(1) / np.maximum(total, 1e-30), total
+
+
+def _of_anchors(made: Any, whole: Any, tell: Tell | None) -> tuple[np.ndarray, np.ndarray]:
+    """Loss and weight of every anchor."""
+    import torch
+
+    from contrastive_core.lanes import watched
+
     in_rounds = made.family == "softmax" and whole.by_id  # the engine sees all anchors at once
     with torch.no_grad():
         if tell and not in_rounds and len(whole) > CHUNK:
@@ -52,12 +74,7 @@ def per_sample(
             with watched(tell or _silent):
                 out = made(whole)
             value, weight = out.per_anchor, out.weight
-    if tell:
-        tell(1.0)
-    value, weight = (x.double().view(len(rows), -1) for x in (value, weight))
-    total = weight.sum(1)
-    mean = (value * weight).sum(1) / total.clamp_min(1e-30)
-    return mean.cpu().numpy(), total.cpu().numpy()
+    return value.cpu().numpy(), weight.cpu().numpy()
 
 
 def _silent(share: float) -> None:
@@ -119,16 +136,25 @@ def training_estimate(
     seed: int = 0,
     views: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and spread (n) of each sample's loss over random batches of the run's size."""
-    rng, n = np.random.default_rng(seed), len(rows)
-    seen = np.full((repeats, n), np.nan)
+    """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many
+    processes each takes its share of the batches."""
+    import torch
+
+    from contrastive_core import distributed, losses
+    from contrastive_core.sharded import SPREAD
+
+    rng, n, world = np.random.default_rng(seed), len(rows), distributed.here()
+    made, seen = losses.create(loss, **(knobs or {})), np.zeros((repeats, n))
     for r in range(repeats):
         order = rng.permutation(n)
-        for part in np.array_split(order, max(1, round(n / max(2, batch)))):
+        batches = np.array_split(order, max(1, round(n / max(2, batch))))
+        for part in batches[world.rank :: world.size]:
             own = None if views is None else views[part]
             labels = None if rows.labels is None else rows.labels[part]
-            value, weight = per_sample(EmbeddingSet(rows.features[part], labels), loss, knobs, own)
+            whole = pairs_of(EmbeddingSet(rows.features[part], labels), own)
+            value, weight = _of_samples(*_of_anchors(made, whole, None), len(part))
             seen[r, part] = np.where(weight > 0, value, np.nan)
+    seen = SPREAD.total(torch.from_numpy(seen)).numpy()
     known = np.isfinite(seen)
     count = np.maximum(known.sum(0), 1)
     mean = np.where(known, seen, 0).sum(0) / count
