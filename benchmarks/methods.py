@@ -1,6 +1,6 @@
 """Does every method learn? Its gain over the random encoder, paired on the same test images.
 
-    python -m benchmarks.methods [--dataset shapes] [--seeds 0 1 2] [--epochs 20] [--jobs 2]
+    python -m benchmarks.methods [--dataset shapes] [--seeds 0 1 2] [--epochs 24] [--jobs 2]
                                  [--only simclr ...] [--runs FOLDER] [--out FILE]
 
 Trains each registered method with its defaults for the data set, by the command line, one thread
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -24,34 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core import methods, runs
+from benchmarks._training import trained
+from contrastive_core import methods
 from contrastive_core.compare import correctness, difference
 from contrastive_core.embed import data_of, embed_run, random_encoder
 from contrastive_core.runs import Run
-
-
-def trained(job: tuple[str, int], args: argparse.Namespace) -> Run:
-    """The run of a method and a seed, by the command line, unless it is there already."""
-    method, seed = job
-    name = f"{method}-{args.dataset}-{seed}"
-    try:
-        run = runs.load(name)
-        if run.status().get("status") == "done":
-            return run
-    except ValueError:
-        pass
-    argv = ["--method", method, "--dataset", args.dataset, "--epochs", str(args.epochs)]
-    argv += ["--seed", str(seed), "--run", name, "--device", "cpu", "--set", "threads=1"]
-    argv += ["--set", "snapshot_every=0"]
-    done = subprocess.run(
-        [sys.executable, "-m", "contrastive_core", "train", *argv],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    if done.returncode:
-        raise RuntimeError(f"{name}: {done.stderr.strip().splitlines()[-1]}")
-    return runs.load(name)
 
 
 def gain(run: Run) -> dict[str, float]:
@@ -65,9 +41,12 @@ def gain(run: Run) -> dict[str, float]:
 
 
 def one(job: tuple[str, int], args: argparse.Namespace) -> dict[str, Any]:
-    run = trained(job, args)
+    method, seed = job
+    name = f"{method}-{args.dataset}-{seed}"
+    argv = ["--method", method, "--dataset", args.dataset, "--epochs", str(args.epochs)]
+    run = trained(name, *argv, "--seed", str(seed), "--set", "snapshot_every=0")
     epochs = [line for line in run.metrics() if "knn" in line]
-    row = {"method": job[0], "seed": job[1], **gain(run), "seconds": epochs[-1]["seconds"]}
+    row = {"method": method, "seed": seed, **gain(run), "seconds": epochs[-1]["seconds"]}
     print(
         f"{run.name}: {row['knn']:.1f} %, gain {row['low']:+.1f} to {row['high']:+.1f}", flush=True
     )
@@ -91,7 +70,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--dataset", default="shapes")
     options.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options.add_argument("--epochs", type=int, default=20)
+    options.add_argument("--epochs", type=int, default=24)
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--only", nargs="*", default=methods.names())
     options.add_argument("--runs", type=Path, help="folder to keep the runs in")
