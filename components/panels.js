@@ -37,5 +37,5 @@ function drawNames(map, g, v) {
   g.fillStyle = theme(map.root).ink;
   g.font = "600 13px sans-serif";
   g.textAlign = "center";
-  names.forEach((name, k) => g.fillText(name, at[k][0] * v.scale + v.x, v.y - at[k][1] * v.scale));
+  names.forEach((name, k) => g.fillText(name, at[k][0] * v.scale + v.x, Math.max(14, v.y - at[k][1] * v.scale)));
 }

@@ -12,23 +12,27 @@ __all__ = ["TILE", "sprite"]
 TILE = 32  # pixels along the side of a thumbnail
 
 
-def sprite(images: np.ndarray) -> tuple[bytes, int]:
-    """A PNG of all images (n, c, h, w) uint8 as square tiles, and how many stand in a row."""
+def sprite(images: np.ndarray, tile: int = TILE) -> tuple[bytes, int]:
+    """All images (n, c, h, w) uint8 as square tiles in one picture, and how many stand in a row.
+
+    A PNG; a JPEG where tiles are smaller than usual, since there are many of them.
+    """
     from PIL import Image
 
     n, c, h, w = images.shape
     across = max(1, math.ceil(math.sqrt(n)))
-    rows, columns = _nearest(h), _nearest(w)
+    rows, columns = _nearest(h, tile), _nearest(w, tile)
     small = np.asarray(images)[:, :, rows][:, :, :, columns].transpose(0, 2, 3, 1)  # (n, t, t, c)
     down = math.ceil(n / across)
-    sheet = np.zeros((down * across, TILE, TILE, 3), np.uint8)
+    sheet = np.zeros((down * across, tile, tile, 3), np.uint8)
     sheet[:n] = small if c == 3 else small[..., :1]
-    sheet = sheet.reshape(down, across, TILE, TILE, 3).transpose(0, 2, 1, 3, 4)
+    sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
     buffer = io.BytesIO()
-    Image.fromarray(sheet.reshape(down * TILE, across * TILE, 3)).save(buffer, "PNG")
+    kind = "PNG" if tile == TILE else "JPEG"
+    Image.fromarray(sheet.reshape(down * tile, across * tile, 3)).save(buffer, kind)
     return buffer.getvalue(), across
 
 
-def _nearest(size: int) -> np.ndarray:
+def _nearest(size: int, tile: int) -> np.ndarray:
     """Rows of an image of `size` pixels that its thumbnail shows."""
-    return np.minimum((np.arange(TILE) + 0.5) * size / TILE, size - 1).astype(np.int64)
+    return np.minimum((np.arange(tile) + 0.5) * size / tile, size - 1).astype(np.int64)

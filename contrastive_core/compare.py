@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,7 @@ class Comparison:
     k: int
     graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
     tests: list[dict[str, Any]]  # paired tests of every score, corrected together
+    scores: list[dict[str, Any]]  # every score of each run, if they were asked for
     seeds: str = ""  # what the seeds say of two methods
 
     @property
@@ -104,11 +105,12 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """The rest, as plain values."""
-        own = {k: getattr(self, k) for k in ("names", "ids", "accuracy", "k", "tests", "seeds")}
+        plain = ("names", "ids", "accuracy", "k", "tests", "scores", "seeds")
+        own = {k: getattr(self, k) for k in plain}
         return {**own, "differences": [dataclasses.asdict(d) for d in self.differences]}
 
     @classmethod
-    def of(cls, plain: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
+    def of(cls, plain: dict[str, Any], arrays: Mapping[str, Any]) -> Comparison:
         """The comparison that gave `plain()` and `arrays()`."""
         found = [
             Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]
@@ -161,33 +163,31 @@ def compare(
     near = min(k or 20, len(sets[0]) - 1)
     features = [s.features for s in sets]
     graphs = graphs_of(sets, near)
+    records, samples = _scores(train, sets) if scored else ([], [])
     return Comparison(
         list(names), sets[0].ids, labels, right, accuracy, differences,
         ckas(features), overlaps(graphs), matrix(features, procrustes), near, np.stack(graphs),
-        paired_tests(names, _scores(train, sets)) if scored else [],
+        paired_tests(names, samples), records,
         "" if right is None else seeds_verdict(groups, right),
     )  # fmt: skip
 
 
 def _scores(
     train: Sequence[EmbeddingSet | None], test: Sequence[EmbeddingSet]
-) -> list[dict[str, tuple[float, np.ndarray]]]:
-    """For each run the value of every tested score that it has, and its values per sample."""
+) -> tuple[list[dict[str, Any]], list[dict[str, tuple[float, np.ndarray]]]]:
+    """For each run every score as a record, and value and values per sample of tested ones."""
     from contrastive_core import metrics
+    from contrastive_core.evaluate import evaluate_sets
     from contrastive_core.neighbours import Graphs
 
-    found, graphs = [], Graphs()
+    records, samples, graphs = [], [], Graphs()
     for t, s in zip(train, test, strict=True):
-        own: dict[str, tuple[float, np.ndarray]] = {}
-        for name in TESTED:
-            try:
-                result = metrics.create(name)(t, s, graphs)
-            except metrics.CannotScore:
-                continue
-            if result.per_sample is not None:
-                own[name] = (result.value, result.per_sample)
-        found.append(own)
-    return found
+        kept: dict[str, dict[str, np.ndarray]] = {}
+        record = evaluate_sets(metrics.names(), t, s, graphs, kept)
+        records.append(record)
+        own = {k: kept[k]["per_sample"] for k in TESTED if "per_sample" in kept.get(k, {})}
+        samples.append({k: (float(record[k]["value"]), v) for k, v in own.items()})
+    return records, samples
 
 
 def correctness(train: EmbeddingSet, test: EmbeddingSet, k: int | None = None) -> np.ndarray:

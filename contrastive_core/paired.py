@@ -58,7 +58,7 @@ def paired_tests(
     """
     found = []
     for name in TESTED:
-        if not all(name in s for s in scores):
+        if not scores or not all(name in s for s in scores):
             continue
         for i, j in itertools.combinations(range(len(names)), 2):
             one = _test(name, scores[i][name], scores[j][name])

@@ -2,69 +2,117 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import streamlit as st
 
 import session
-from components import scatter
-from contrastive_core import figures
+from contrastive_core import spaces
+from contrastive_core.compare import Comparison
 from contrastive_core.runs import Run
+from layout import against, axis, disagree
+from layout.sources import Source, of_run, of_vectors
+from layout.waiting import answer_or_wait
+
+VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A knob as an axis")
+MOST = 8
 
 
 def page() -> None:
     st.title("Compare")
     ready = [r for r in session.all_runs() if r.weights.exists()]
-    if len(ready) < 2:
+    known = offered(ready)
+    if len(known) < 2:
         st.info("Two runs with weights are needed. Train another one, and compare.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
-    names = [r.name for r in ready]
-    chosen = st.multiselect("Runs", names, default=start(ready), max_selections=8)
-    which = st.segmented_control("Features", ["h", "z"], default="h") or "h"
+    a, b = st.columns([6, 1])
+    chosen = a.multiselect("Runs and loaded vectors", list(known), default=start(ready, known),
+                           max_selections=MOST, format_func=lambda n: known[n].name)  # fmt: skip
+    which = b.segmented_control("Features", ["h", "z"], default="h", required=True,
+                                help="h: backbone, z: projection", key="compare-which")  # fmt: skip
     st.query_params["runs"] = ",".join(chosen)
     if len(chosen) < 2:
-        st.info("Choose at least two runs.")
+        st.info("Choose at least two.")
         return
-    runs_ = [r for name in chosen for r in ready if r.name == name]
-    data = {str(r.config.get("dataset")) for r in runs_}
+    sources = [known[n] for n in chosen]
+    made = verdict(sources, which)
+    view = st.segmented_control("Show", VIEWS, default=VIEWS[0], required=True, key="compare-view")
+    if view == "A knob as an axis":
+        axis.axis(ready, which)
+    elif made is not None:
+        show(view, sources, made, which)
+
+
+def offered(ready: list[Run]) -> dict[str, Source]:
+    """Runs with weights, and vectors that were loaded on Explore."""
+    found = {r.name: of_run(r) for r in ready}
+    return found | {
+        spaces.PREFIX + key: of_vectors(key, about) for key, about in spaces.loaded().items()
+    }
+
+
+def start(ready: list[Run], known: dict[str, Source]) -> list[str]:
+    """The address's runs, or the sidebar's with another of its data set."""
+    given = [n for n in st.query_params.get("runs", "").split(",") if n in known]
+    if len(given) > 1 or not ready:
+        return given[:MOST]
+    own = session.chosen_run() or ready[0]
+    same = [r.name for r in ready if session.data_key(r) == session.data_key(own)]
+    return [own.name, *[n for n in same if n != own.name]][:2]
+
+
+def verdict(sources: list[Source], which: str) -> Comparison | None:
+    """The first thing on the page: who is better, by how much; None while it is not known."""
+    data = {s.data for s in sources if s.run}
     if len(data) > 1:
-        st.warning(f"These runs have no samples in common: they are of {', '.join(sorted(data))}.")
-        return
-    missing = [r for r in runs_ if session.ensure(r)]
+        named = ", ".join(sorted(d.strip() for d in data))
+        st.warning(f"These runs have no samples in common: they are of {named}.")
+        return None
+    missing = [s.run for s in sources if s.run and session.ensure(s.run)]
     if missing:
         wait(missing)
-        return
-    try:
-        made = session.compared(tuple(chosen), tuple(r.weights_hash() for r in runs_), which)
-    except ValueError as error:
-        st.warning(str(error))
-        return
+        return None
+    values = {
+        "names": [s.name for s in sources],
+        "spaces": [s.space("test", which if s.run else "loaded").values for s in sources],
+        "groups": [[method_of(s), seed_of(s)] for s in sources],
+    }
+    found = answer_or_wait("comparison", values, "Comparing")
+    if found is None:
+        return None
+    made = Comparison.of(found.meta, found.arrays)
     st.subheader(made.verdict)
-    table(runs_, made)
-    view = st.segmented_control(
-        "Show", ["Maps", "How alike", "Where they disagree", "A knob as an axis"], default="Maps"
+    if made.seeds:
+        st.markdown(f"**{made.seeds}**")
+    st.caption(about(made, sources, which))
+    against.table(sources, made)
+    return made
+
+
+def about(made: Comparison, sources: list[Source], which: str) -> str:
+    """What the verdict rests on."""
+    n, whole = len(made.ids), max(len(rows) for s in sources if (rows := rows_of(s, which)))
+    text = f"{n:,} samples that all have in common" + (f" of {whole:,}. " if n < whole else ". ")
+    text += f"Features {which}. " if any(s.run for s in sources) else ""
+    return text + (
+        "A difference is claimed if its 95 % interval excludes zero and its p, corrected for the "
+        "number of pairs, is below 0.05."
     )
-    if view == "Maps":
-        maps(runs_, which)
-    elif view == "How alike":
-        alike(made)
-    elif view == "Where they disagree":
-        disagree(runs_, made)
-    elif view == "A knob as an axis":
-        axis(ready)
 
 
-def start(ready: list[Run]) -> list[str]:
-    """The address's runs, or the sidebar's with another of its data set."""
-    names = [r.name for r in ready]
-    given = [n for n in st.query_params.get("runs", "").split(",") if n in names]
-    if len(given) > 1:
-        return given[:8]
-    own = session.chosen_run() or ready[0]
-    same = [r.name for r in ready if r.config.get("dataset") == own.config.get("dataset")]
-    return [own.name, *[n for n in same if n != own.name]][:2]
+def rows_of(source: Source, which: str):
+    return source.rows("test" if source.splits else "", which)
+
+
+def method_of(source: Source) -> str:
+    """What runs that differ in their seed alone have in common."""
+    if source.run is None:
+        return source.name
+    config = {k: v for k, v in source.run.config.items() if k not in ("seed", "device", "threads")}
+    return f"{config.get('method')} {session.digest(sorted(config.items(), key=str))[:4]}"
+
+
+def seed_of(source: Source) -> int:
+    return int(source.run.config.get("seed") or 0) if source.run else 0
 
 
 @st.fragment(run_every=1.0)
@@ -72,145 +120,23 @@ def wait(missing: list[Run]) -> None:
     left = {r.name: what for r in missing if (what := session.ensure(r))}
     if not left:
         st.rerun()
-    for name, what in left.items():
-        st.progress(0.3, text=f"Preparing {name} (once): {what}")
+    for run in missing:
+        if why := session.unprepared(run, "test"):
+            st.text(f"{run.name} could not be prepared. {why}")
+        elif run.name in left:
+            st.progress(0.3, text=f"Preparing {run.name} (once): {left[run.name]}")
 
 
-def table(runs_: list[Run], made: Any) -> None:
-    rows = []
-    for i, run in enumerate(runs_):
-        record = session.scores(run)
-        scores = record["scores"]["h"] if record else {}
-        epochs = [x for x in run.metrics() if "seconds" in x]
-        rows.append(
-            {
-                "run": run.name,
-                "kNN %": 100 * made.accuracy[i] if made.accuracy else None,
-                **{s["title"]: figures.figure_of(s) for n, s in scores.items() if n != "knn"},
-                "training, s": epochs[-1]["seconds"] if epochs else None,
-                "weights, kB": run.weights.stat().st_size // 1024,
-            }
-        )
-    st.dataframe(rows, hide_index=True, column_config={
-        "kNN %": st.column_config.NumberColumn(format="%.1f"),
-        "training, s": st.column_config.NumberColumn(format="%.0f"),
-    })  # fmt: skip
-    pairs = [
-        {
-            "A": d.a, "B": d.b, "A − B, points": 100 * d.value,
-            "95 %": f"{100 * d.interval[0]:+.1f} to {100 * d.interval[1]:+.1f}",
-            "p, corrected": d.p_corrected, "only A right": d.only_a, "only B right": d.only_b,
-            "shown by the data": d.claimed,
-        }
-        for d in made.differences
-    ]  # fmt: skip
-    if pairs:
-        st.dataframe(pairs, hide_index=True, column_config={
-            "A − B, points": st.column_config.NumberColumn(format="%+.1f"),
-            "p, corrected": st.column_config.NumberColumn(format="%.3g"),
-        })  # fmt: skip
-        st.caption(
-            "Paired on the same test samples: McNemar's exact test, corrected by Holm for the "
-            "number of pairs; intervals by paired bootstrap. One seed each: for a claim about "
-            "methods train three."
-        )
-    st.download_button("Table as CSV", figures.table_csv(rows), "compare.csv", "text/csv")
-
-
-def maps(runs_: list[Run], which: str) -> None:
-    """Two maps side by side, the second turned onto the first; one selection in both."""
-    from contrastive_core.compare import aligned
-
-    names = [r.name for r in runs_]
-    pair = names[:2]
-    if len(names) > 2:
-        pair = st.multiselect("Two of them side by side", names, default=pair, max_selections=2)
-    if len(pair) < 2:
-        return
-    a, b = (next(r for r in runs_ if r.name == n) for n in pair)
-    share = st.slider("From the one map to the other", 0.0, 1.0, 0.0, 0.05)
-    rows = session.embedding(a, "test", which)
-    first, second = (session.read_map(r, "test", which, "pca") for r in (a, b))
-    if rows is None or first is None or second is None:
-        st.info("A map is still being made.")
-        return
-    turned = aligned(second["xy"], first["xy"])
-    sprite, across = session.sprite(a, "test")
-    for column, run, xy in zip(
-        st.columns(2), (a, b), (first["xy"] + share * (turned - first["xy"]), turned), strict=True
-    ):
-        with column:
-            st.markdown(f"**{run.name}**")
-            picked = scatter(
-                xy, rows.labels, rows.classes, content=session.digest(run.name, which, share),
-                ids=rows.ids, title=run.name, sprite=sprite, across=across,
-                selection=session.selection(), stamp=session.digest(tuple(session.selection())),
-                height=400, key=f"compare-{run.name}",
-            )  # fmt: skip
-            if picked and picked != session.selection():
-                session.select(picked)
-                st.rerun()
-
-
-def alike(made: Any) -> None:
-    for title, matrix, reading in (
-        ("Linear CKA", made.cka, "1: the same up to turning and scaling (debiased)"),
-        (f"Shared neighbours at k = {made.k}", made.overlap, "share of neighbours in common"),
-        ("Procrustes distance", made.procrustes, "0: one can be turned into the other"),
-    ):
-        st.markdown(f"**{title}**: {reading}.")
-        rows = [
-            {"run": n, **{m: round(float(v), 3) for m, v in zip(made.names, row, strict=True)}}
-            for n, row in zip(made.names, matrix, strict=True)
-        ]
-        st.dataframe(rows, hide_index=True)
-
-
-def disagree(runs_: list[Run], made: Any) -> None:
-    if made.right is None:
-        st.info("Without labels there is no right or wrong to disagree on.")
-        return
-    a, b = st.columns(2)
-    names = made.names
-    first = a.selectbox("Right in", names, 0)
-    second = b.selectbox("wrong in", [n for n in names if n != first])
-    i, j = names.index(first), names.index(second)
-    rows = np.flatnonzero(made.right[i] & ~made.right[j])
-    st.markdown(f"**{len(rows)} samples** that {first} has right and {second} wrong.")
-    dataset = session.dataset_of(runs_[0], "test")
-    at = {name: q for q, name in enumerate(dataset.ids)}
-    columns = st.columns(10)
-    for q, row in enumerate(rows[:40]):
-        name = made.ids[row]
-        label = dataset.classes[int(dataset.labels[at[name]])]
-        columns[q % 10].image(
-            session.picture(dataset.images, at[name]), f"{label} {name}", width="stretch"
-        )
-    listed = [{"id": made.ids[r]} for r in rows]
-    st.download_button("These ids as CSV", figures.table_csv(listed), "disagree.csv", "text/csv")
-
-
-def axis(ready: list[Run]) -> None:
-    """Runs of one method over one knob: accuracy and uniformity."""
-    methods = sorted({str(r.config.get("method")) for r in ready})
-    a, b = st.columns(2)
-    method = a.selectbox("Method", methods)
-    knob = b.selectbox("Knob", ["temperature", "margin", "momentum", "queue", "dim", "epochs"])
-    points = []
-    for run in ready:
-        config, record = run.config, session.scores(run)
-        known = {**config, **config.get("method_knobs", {}), **config.get("loss_knobs", {})}
-        if config.get("method") == method and record and known.get(knob) is not None:
-            h, z = record["scores"]["h"], record["scores"]["z"]
-            points.append((float(known[knob]), h.get("knn", {}).get("value"),
-                           z.get("uniformity", {}).get("value")))  # fmt: skip
-    points.sort()
-    if len({p[0] for p in points}) < 2:
-        st.info(f"At least two scored {method} runs with different {knob} are needed: see Sweeps.")
-        return
-    xs = [p[0] for p in points]
-    st.plotly_chart(figures.curves({"kNN": (xs, [p[1] for p in points])}, knob, "kNN accuracy"))
-    st.plotly_chart(figures.curves({"z": (xs, [p[2] for p in points])}, knob, "uniformity, nats"))
+def show(view: str, sources: list[Source], made: Comparison, which: str) -> None:
+    place = sources[0].place("test")
+    if view == "Maps":
+        against.maps(sources, "test", which, place)
+    elif view == "Every test":
+        against.tests(made)
+    elif view == "How alike":
+        against.alike(sources, made, which)
+    else:
+        disagree.disagree(sources, made, "test", place)
 
 
 session.run(page)

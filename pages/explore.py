@@ -2,47 +2,101 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
 import session
-from components import scatter
-from contrastive_core import figures
+from contrastive_core import spaces
+from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
-
-SPLITS = ("test", "train")
+from layout import chosen, maps, scores, sources, vectors
+from layout.colours import DETAILS, LOSS, names_of
+from layout.sources import Source
+from layout.waiting import answer_or_wait
 
 
 def page() -> None:
+    key = vectors.chosen()
     run = session.chosen_run()
-    if run is None:
-        st.title("Explore")
+    if key:
+        of_vectors(key)
+    elif run is None:
+        title("Explore")
         st.info("There is no run to look at yet. Train one: a minute is enough for digits.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
-        return
-    st.title(run.meta().get("title") or run.name)
-    status = run.status()
+    else:
+        of_run(run)
+
+
+def title(text: str) -> None:
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    left.title(text)
+    with right:
+        vectors.opener()
+
+
+def of_vectors(key: str) -> None:
+    about = spaces.loaded()[key]
+    source = sources.of_vectors(key, about)
+    title(source.name)
+    known = "with labels" if about["labels"] else "no labels"
+    st.caption(f"Loaded vectors · {about['rows']:,} rows × {about['width']:,} · {known}")
+    if left_out := vectors.about_left_out(key):
+        st.warning(left_out)
+    split = split_of(source)
+    found = answer_or_wait("scores", {"space": source.space(split, "loaded").values}, "Scores")
+    if found is not None:
+        scores.headline(found.meta["scores"], found.meta["how"])
+    show(source, split, "loaded")
+
+
+def of_run(run: Run) -> None:
+    title(run.meta().get("title") or run.name)
     st.caption(
         f"{run.config.get('method')} · loss {run.config.get('loss')} · {run.config.get('dataset')}"
         f" · {run.config.get('epochs')} epochs · seed {run.config.get('seed')}"
     )
+    status = run.status()
     if not run.weights.exists():
         waiting(run, status)
         return
     if session.ensure(run):
         making_of(run, "test")
         return
-    headline(run)
-    split = st.query_params.get("split", "test")
-    split = st.session_state.get("split") or (split if split in SPLITS else "test")
-    st.query_params["split"] = split
+    source = sources.of_run(run)
+    which = st.session_state.get("which") or "h"
+    headline(run, which)
+    split = split_of(source)
     if session.ensure(run, split):
         making_of(run, split)
     else:
-        show(run, split)
+        show(source, split, which)
 
 
-def waiting(run: Run, status: dict) -> None:
+def split_of(source: Source) -> str:
+    if not source.splits:
+        return ""
+    asked = st.session_state.get("split") or st.query_params.get("split")
+    split = asked if asked in source.splits else source.splits[0]
+    st.query_params["split"] = split
+    return split
+
+
+def headline(run: Run, which: str) -> None:
+    """The test split's scores, beside raw pixels, a random encoder and the other features."""
+    record = session.scores(run)
+    if record is None:
+        return
+    found = record["scores"]
+    other = "z" if which == "h" else "h"
+    named = {"own": found.get(which, {}), "other": found.get(other, {}), "other_name": other}
+    named |= {k: found[k] for k in ("raw", "random") if k in found}
+    scores.headline(named, "")
+
+
+def waiting(run: Run, status: dict[str, Any]) -> None:
     if status["status"] == "running":
         st.info("This run is still training; its map forms on the Train page.")
         st.page_link("pages/train.py", label="Watch it train", icon=":material/play_circle:")
@@ -64,135 +118,93 @@ def making_of(run: Run, split: str) -> None:
     st.progress(0.3, text=f"Preparing {run.name} (once): {what}")
 
 
-def show(run: Run, split: str) -> None:
-    images = pictures_of(run, split)
+def show(source: Source, split: str, which: str) -> None:
+    """Map, selection, and what is asked for below."""
+    rows = source.rows(split, which)
+    if rows is None:
+        st.info(f"{source.name} has no {which} of its {split} images yet.")
+        return
     left, right = st.columns([5, 2], gap="medium")
     with right:
-        st.segmented_control("Images", SPLITS, default=split, key="split")
-        which = st.segmented_control(
-            "Features", ["h", "z"], default="h", key="which", help="h: backbone, z: projection"
-        )
-        kinds = [k for k in ("umap", "pca") if session.read_map(run, split, which or "h", k)]
-        kind = st.segmented_control(
-            "Map", kinds, default=next(iter(kinds), None), format_func=str.upper
-        )
-        rows = session.embedding(run, split, which or "h")
-        if rows is None or kind is None:
-            st.stop()
-        names = ["class", *rows.columns]
-        colour_by = st.selectbox("Colour by", names) if len(names) > 1 else "class"
-        found = session.read_map(run, split, which or "h", kind)
-        quality(found)
+        colour_by, extra = controls(source, split, which, rows)
+        found = st.session_state["explored-map"]
     with left:
-        colour = rows.labels if colour_by == "class" else rows.columns[colour_by]
-        sprite, across = session.sprite(run, split) if images else (b"", 1)
-        picked = scatter(
-            found["xy"],
-            colour,
-            rows.classes if colour_by == "class" else (),
-            content=session.digest(run.name, run.weights_hash(), which, kind, images, split),
-            ids=rows.ids,
-            title=f"{kind.upper()} map of {run.name}, {which}, {split}",
-            sprite=sprite,
-            across=across,
-            selection=session.selection() if split == "test" else (),
-            stamp=f"{run.name} {split}",
-            key=f"explore-map-{split}",
-        )
-        if split == "test":
-            session.select(picked)
-    if picked and images:
-        selected(run, rows, session.dataset_of(run, split), picked)
-    more(run, rows)
+        picked = maps.draw(source, split, which, rows, found, colour_by, extra)
+    if picked:
+        chosen.selected(source, rows, split, which, [i for i in picked if i < len(rows)])
+    more(source, split, which, rows, found, picked)
 
 
-def pictures_of(run: Run, split: str) -> bool:
-    """Whether the images behind the points can be shown; until then the page says so."""
-    try:
-        if session.images_ready(run, split):
-            return True
-    except ValueError as error:
-        st.warning(f"The images behind the points cannot be shown: {error}")
-        return False
-    decoding_of(run, split)
-    return False
+def controls(
+    source: Source, split: str, which: str, rows: EmbeddingSet
+) -> tuple[tuple[str, dict[str, np.ndarray]], tuple[np.ndarray, str] | None]:
+    """Choices beside the map; returns what colours the points, and other samples placed on it."""
+    if source.splits:
+        st.segmented_control("Images" if source.run else "Rows", source.splits, default=split,
+                             key="split", required=True)  # fmt: skip
+    if source.run:
+        st.segmented_control("Features", ["h", "z"], default=which, key="which", required=True,
+                             help="h: backbone, z: projection")  # fmt: skip
+    kind = st.segmented_control("Map", ["umap", "pca"], default="umap", required=True,
+                                format_func=str.upper, key="map-kind")  # fmt: skip
+    wanted = maps.settings(kind)
+    names = names_of(rows, split != "train", source.run is not None)
+    name = st.selectbox("Colour by", names, key=f"colour-{source.data}")
+    found = maps.map_of(source, split, which, kind, wanted, rows)
+    st.session_state["explored-map"] = found
+    maps.told(found)
+    extra = None
+    if found["settings"]["kind"] == "umap":
+        maps.agreement(source.space(split, which), wanted)
+        extra = placed(source, split, which, wanted)
+    return (name, details(source, split, which, name)), extra
 
 
-@st.fragment(run_every=1.0)
-def decoding_of(run: Run, split: str) -> None:
-    try:
-        if session.images_ready(run, split):
-            st.rerun()
-    except ValueError:
-        st.rerun()
-    st.caption("The images behind the points are being made (once)…")
+def details(source: Source, split: str, which: str, name: str) -> dict[str, np.ndarray]:
+    """What is known of each sample for this colour; computed when it is first asked for."""
+    space = {"space": source.space(split, which).values}
+    if name in DETAILS:
+        found = answer_or_wait("scores", space, "What is known of each sample")
+        return {} if found is None else found.arrays
+    if name == LOSS:
+        found = answer_or_wait("loss", space, "The loss of every sample")
+        return {} if found is None else found.arrays
+    return {}
 
 
-def headline(run: Run) -> None:
-    """The scores, beside raw pixels and a random encoder."""
-    record = session.scores(run)
-    if record is None:
-        return
-    shown = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
-    h, raw, random = (record["scores"].get(k, {}) for k in ("h", "raw", "random"))
-    for column, name in zip(st.columns(len(shown)), shown, strict=True):
-        if name not in h:
-            continue
-        with column.container(border=True):
-            score = h[name]
-            st.metric(score["title"], figures.figure_of(score), help=score["reading"])
-            st.caption(
-                f"{figures.interval_of(score)}raw pixels {figures.figure_of(raw.get(name))}, "
-                f"random encoder {figures.figure_of(random.get(name))}"
-            )
-
-
-def quality(found: dict) -> None:
-    q, s = found["quality"], found["settings"]
-    told = [f"{k} {v}" for k, v in s.items() if k != "kind"]
-    st.caption(
-        f"{s['kind'].upper()}{': ' + ', '.join(told) if told else ''}. "
-        f"Trustworthiness {q.get('trustworthiness', float('nan')):.3f}, "
-        f"continuity {q.get('continuity', float('nan')):.3f} (k = {q.get('k', '–')}). "
-        "Scores are computed in the embedding, never on the map."
+def placed(
+    source: Source, split: str, which: str, wanted: dict[str, Any]
+) -> tuple[np.ndarray, str] | None:
+    """Other samples on this map: the other split, or loaded vectors of the same width."""
+    own = source.space(split, which)
+    others = {s: own.with_split(s) for s in source.splits if s != split}
+    for key, about in spaces.loaded().items():
+        if key != source.key:
+            others[str(about["name"])] = spaces.of_vectors(key)
+    if not others:
+        return None
+    name = st.selectbox("Place on this map", ["nothing else", *others], key=f"place-{own.name}")
+    if name == "nothing else" or name not in others:
+        return None
+    question = maps.question(own, "umap", wanted)
+    found = answer_or_wait(
+        "placed", {"map": question, "new": others[name].values}, f"Placing {name} on the map"
     )
-    st.caption("Lasso or box to select, wheel to zoom, shift-drag to pan, double-click for all.")
+    return None if found is None else (found.arrays["xy"], name)
 
 
-def selected(run: Run, rows, dataset, picked: list[int]) -> None:
-    i = picked[0]
-    st.subheader(f"{len(picked)} selected" if len(picked) > 1 else rows.ids[i])
-    if len(picked) > 1:
-        counts = (
-            np.bincount(rows.labels[picked], minlength=len(rows.classes))
-            if rows.labels is not None
-            else []
-        )
-        told = [f"{rows.class_name(c)} {n}" for c, n in enumerate(counts) if n]
-        st.caption(" · ".join(told))
-        st.download_button(
-            "Selection as CSV", lambda: figures.csv_of(rows, picked), "selection.csv", "text/csv"
-        )
-    near, similarity = session.neighbours(rows, i)
-    st.caption(f"Nearest to {rows.ids[i]} in the embedding, with cosine similarity:")
-    columns = st.columns(13)
-    columns[0].image(session.picture(dataset.images, i), caption="itself", width="stretch")
-    for column, j, s in zip(columns[1:], near, similarity, strict=False):
-        label = "" if rows.labels is None else rows.class_name(int(rows.labels[j]))
-        column.image(session.picture(dataset.images, int(j)), f"{label} {s:.2f}", width="stretch")
-
-
-def more(run: Run, rows) -> None:
-    record = session.scores(run)
-    a, b = st.columns([3, 1])
-    if a.toggle("More scores, and how to read them") and record:
-        with st.container(border=True):
-            st.dataframe(figures.score_table(record), hide_index=True, width="stretch")
-            for score in record["scores"]["h"].values():
-                st.markdown(f"**{score['title']}**: {score['reading']}")
-    b.download_button(
-        "Embedding as CSV", lambda: figures.csv_of(rows, range(len(rows))), f"{run.name}.csv"
-    )
+def more(
+    source: Source, split: str, which: str, rows: EmbeddingSet, found: Any, picked: list[int]
+) -> None:
+    a, b = st.columns([5, 1], vertical_alignment="bottom")
+    view = a.segmented_control("More", scores.VIEWS, key="more")
+    with b:
+        chosen.out(source, rows, found, picked)
+    if view:
+        asked = {"space": source.space(split, which).values}
+        answer = answer_or_wait("scores", asked, "All scores and what they say of each sample")
+        if answer is not None:
+            scores.more(source, view, answer, rows, split)
 
 
 session.run(page)

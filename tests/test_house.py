@@ -14,20 +14,20 @@ CORE = ROOT / "contrastive_core"
 
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
-registry config store types distributed sharded sampling embedding_set readers attached similarity lanes
-tiles tiled pairs losses
+registry config store types distributed sharded sampling embedding_set readers attached
+similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection alike paired runs checkpoints
 state journal monitor prepare foreign reasons train
 embed evaluate judge present vectors lab compare figures findings sample_losses
 sample_table tabulate why
-spaces answers answering marks jobs asking waiting export subjects samples flow
+spaces answers atlas costs marks jobs asking waiting export subjects samples answering flow
 catalogue sweep integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
 registry config sampling sweep embedding_set store runs jobs waiting
-figures present vectors lab flow spaces answers asking alike paired
+figures present vectors lab flow spaces answers asking alike paired costs atlas attached
 sample_table marks subjects catalogue
 """.split()
 
@@ -83,7 +83,7 @@ def test_torch_free_rooms(room: str) -> None:
 
 
 def test_pages_see_neither_torch_nor_the_core() -> None:
-    for path in (ROOT / "pages").glob("*.py"):
+    for path in [*(ROOT / "pages").glob("*.py"), *(ROOT / "layout").glob("*.py")]:
         assert not starts(imports(path), "torch", "sklearn", "umap"), path.name
     for path in (ROOT / "components").rglob("*.py"):
         assert not starts(imports(path), "torch", "contrastive_core"), path.name

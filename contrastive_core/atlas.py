@@ -1,0 +1,83 @@
+"""Tables for other tools: CSV, and Parquet with `x`, `y` and `neighbors` as Embedding Atlas reads
+them. Torch-free; pandas and pyarrow are imported late."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import answers, store
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.figures import safe_cell
+
+__all__ = ["nearest_of", "table"]
+
+K = 15  # neighbours that are written
+BLOCK = 1024
+
+
+def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, ending: str) -> bytes:
+    """A row per sample: id, label, class, columns, x, y and neighbors; "parquet" or "csv".
+
+    Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids`, rows
+        of this table from 0, and `distances`, 1 − cosine; of a selection, within it.
+    """
+    at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
+    part = rows if chosen is None else rows.take(at)
+    columns: dict[str, Any] = {"id": list(part.ids)}
+    if part.labels is not None:
+        columns["label"] = part.labels.tolist()
+        columns["class"] = [part.class_name(int(c)) for c in part.labels]
+    columns |= {k: v.tolist() for k, v in part.columns.items() if k not in columns}
+    columns |= {"x": xy[at, 0].tolist(), "y": xy[at, 1].tolist()}
+    if len(part) > 1:
+        index, away = nearest_of(part)
+        columns["neighbors"] = [
+            {"ids": i.tolist(), "distances": d.tolist()} for i, d in zip(index, away, strict=True)
+        ]
+    return _parquet(columns) if ending == "parquet" else _csv(columns)
+
+
+def nearest_of(rows: EmbeddingSet, k: int = K) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest other rows (n, k) and 1 − cosine: from the kept graph if there is one."""
+    k = min(k, len(rows) - 1)
+    try:
+        kept = store.read_npz(answers.graph_path(rows.content_hash, "cosine"))
+        if kept["index"].shape[1] >= k:
+            return kept["index"][:, :k], np.maximum(0, 1 - kept["score"][:, :k])
+    except (OSError, ValueError, KeyError):
+        pass
+    x = rows.features.astype(np.float32)
+    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-30)
+    index, away = np.empty((len(x), k), np.int64), np.empty((len(x), k), np.float32)
+    for start in range(0, len(x), BLOCK):
+        s = x[start : start + BLOCK] @ x.T  # (r, n)
+        s[np.arange(len(s)), start + np.arange(len(s))] = -np.inf
+        top = np.argsort(-s, axis=1, kind="stable")[:, :k]
+        index[start : start + BLOCK] = top
+        away[start : start + BLOCK] = 1 - np.take_along_axis(s, top, 1)
+    return index, np.maximum(0, away)
+
+
+def _parquet(columns: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def _csv(columns: dict[str, Any]) -> bytes:
+    import csv
+
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(columns)
+    for values in zip(*columns.values(), strict=True):
+        writer.writerow([json.dumps(v) if isinstance(v, dict) else safe_cell(v) for v in values])
+    return out.getvalue().encode()

@@ -1,0 +1,243 @@
+"""The scores of one space: the first ones at once, the rest on demand, each with how to read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+import session
+from contrastive_core import figures
+from contrastive_core.answers import Answer
+from contrastive_core.embedding_set import EmbeddingSet
+from layout.sources import Source
+
+__all__ = ["VIEWS", "headline", "more"]
+
+FIRST = ("knn", "linear_probe", "uniformity", "alignment", "rankme")
+UNLABELLED = ("uniformity", "rankme", "hubness", "neighbour_stability")
+NAMES = {"own": "this space", "raw": "raw pixels", "random": "random encoder"}
+VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
+
+
+def headline(scores: dict[str, dict[str, Any]], how: str) -> None:
+    """Scores by source ("own", "raw", "random", "other"), the first in boxes."""
+    own = scores["own"]
+    labelled = own.get("knn", {}).get("value") is not None
+    shown = [n for n in (FIRST if labelled else UNLABELLED) if n in own]
+    for column, name in zip(st.columns(len(shown)), shown, strict=True):
+        score = own[name]
+        with column.container(border=True, height="stretch"):
+            st.metric(score["title"], figures.figure_of(score), help=score["reading"])
+            st.caption(_beside(name, scores))
+    if not labelled and (why := own.get("knn", {}).get("missing")):
+        st.caption(f"{why}; so the scores that need none are shown.")
+    if how:
+        st.caption(how)
+
+
+def _beside(name: str, scores: dict[str, dict[str, Any]]) -> str:
+    """Interval, settings, and what the references have."""
+    score = scores["own"][name]
+    if score.get("value") is None:
+        return str(score.get("missing", ""))
+    parts = [figures.interval_of(score).removesuffix("; ")]
+    extras = score.get("extras", {})
+    if name == "knn":
+        parts.append(f"k {extras.get('k')}, τ {extras.get('temperature')}")
+    if name == "rankme":
+        parts.append(f"of {extras.get('width')}")
+    parts += [
+        f"{text} {figures.figure_of(scores[source].get(name))}"
+        for source, text in (("other", scores.get("other_name", "")), *list(NAMES.items())[1:])
+        if source in scores and name in scores[source]
+    ]
+    return "; ".join(p for p in parts if p)
+
+
+def more(source: Source, view: str, answer: Answer, rows: EmbeddingSet, split: str) -> None:
+    """One of the views under "More"."""
+    scores = answer.meta["scores"]
+    if view == "All scores":
+        _table(scores, session.scores(source.run) if source.run else None)
+    elif view == "kNN over k":
+        _over_k(scores)
+    elif view == "Classes":
+        _classes(source, scores["own"], answer, rows, split)
+    elif view == "Spectrum":
+        _spectrum(scores)
+    elif view == "Hubs":
+        _hubs(source, scores["own"]["hubness"], answer, rows, split)
+    elif view == "Factors":
+        _factors(scores)
+
+
+def _table(scores: dict[str, Any], record: dict[str, Any] | None) -> None:
+    rows = []
+    for name, score in scores["own"].items():
+        row = {"score": score["title"], "value": figures.figure_of(score)}
+        row["95 %"] = figures.interval_of(score).removesuffix("; ").removeprefix("95 %: ")
+        for source in ("raw", "random"):
+            known = (record or {}).get("scores", {}).get(source, {}).get(name)
+            row[NAMES[source]] = figures.figure_of(scores.get(source, {}).get(name, known))
+        row["how to read it"] = score.get("missing") or score["reading"]
+        rows.append(row)
+    st.dataframe(rows, hide_index=True, width="stretch", row_height=64)
+    st.caption("An interval is given where the score estimates something from a sample.")
+
+
+def _over_k(scores: dict[str, Any]) -> None:
+    series = {}
+    for source, text in NAMES.items():
+        curve = scores.get(source, {}).get("knn", {}).get("extras", {}).get("curve")
+        if curve:
+            series[text] = ([int(k) for k in curve], [100 * v for v in curve.values()])
+    if not series:
+        st.info(_missing(scores["own"], "knn"))
+        return
+    figure = figures.curves(series, "k, neighbours that vote", "kNN accuracy, %")
+    figure.update_xaxes(type="log")
+    st.plotly_chart(figure)
+    own = scores["own"]["knn"]
+    st.caption(
+        f"The score is the one at k = {own['extras']['k']}, which follows from the number of "
+        "training rows; the curve is for reading only, and nothing is selected by it."
+    )
+
+
+def _classes(
+    source: Source, own: dict[str, Any], answer: Answer, rows: EmbeddingSet, split: str
+) -> None:
+    """Per class: share right, its interval, what it is taken for. A click selects the samples."""
+    import pandas as pd
+
+    per_class = own.get("knn", {}).get("extras", {}).get("per_class")
+    if not per_class:
+        st.info(_missing(own, "knn"))
+        return
+    names = [str(c["class"]) for c in per_class]
+    table = pd.DataFrame(
+        [
+            {
+                "class": str(c["class"]), "n": c["n"], "right, %": 100 * c.get("value", np.nan),
+                "95 %": figures.interval_of({"interval": c.get("interval"), "unit": "share"})
+                .removesuffix("; ").removeprefix("95 %: "),
+                **{f"→ {n}": t for n, t in zip(names, c["taken_for"], strict=True)},
+            }
+            for c in per_class
+        ]
+    )  # fmt: skip
+    labels = answer.arrays["knn:confusion_labels"]
+    key = f"confusion-{source.data}-{split}"
+
+    def clicked() -> None:
+        cells = st.session_state[key].selection.cells
+        if cells:
+            at, column = cells[0]
+            chosen = _of_cell(rows, answer, labels, int(at), str(column), names)
+            session.select(chosen, source.place(split))
+
+    st.dataframe(
+        table.style.apply(_shade, subset=[f"→ {n}" for n in names], axis=None).format(
+            {"right, %": "{:.1f}"}
+        ),
+        hide_index=True, on_select=clicked, selection_mode="single-cell", key=key,
+        alt="Confusion matrix of the kNN vote: a row for each class, a column for what it is "
+        "taken for",
+    )  # fmt: skip
+    st.caption(
+        "By the kNN vote. Click a cell: those samples are selected on the map and in the gallery; "
+        "in the first columns, the samples of the class that are wrong."
+    )
+
+
+def _of_cell(
+    rows: EmbeddingSet, answer: Answer, labels: np.ndarray, at: int, column: str, names: list[str]
+) -> list[int]:
+    predicted, right = answer.arrays["knn:predicted"], answer.arrays["knn:per_sample"]
+    assert rows.labels is not None
+    own = rows.labels == labels[at]
+    if column.startswith("→ "):
+        return np.flatnonzero(own & (predicted == labels[names.index(column[2:])])).tolist()
+    return np.flatnonzero(own & (right == 0)).tolist()
+
+
+def _shade(table: Any) -> Any:
+    """Cells tinted by their share of the row: blue on the diagonal, orange off it."""
+    share = table.to_numpy() / np.maximum(1, table.to_numpy().sum(1, keepdims=True))
+    tint = np.empty(share.shape, object)
+    for (i, j), v in np.ndenumerate(share):
+        colour = "59, 125, 216" if i == j else "232, 131, 58"
+        tint[i, j] = f"background-color: rgba({colour}, {min(0.8, v * (0.7 if i == j else 3)):.2f})"
+    return tint
+
+
+def _spectrum(scores: dict[str, Any]) -> None:
+    series = {}
+    for source, text in NAMES.items():
+        values = scores.get(source, {}).get("rankme", {}).get("extras", {}).get("spectrum")
+        if values:
+            series[text] = (list(range(1, len(values) + 1)), values)
+    if not series:
+        st.info(_missing(scores["own"], "rankme"))
+        return
+    figure = figures.curves(series, "direction, by its size", "singular value, largest = 1")
+    figure.update_yaxes(type="log")
+    st.plotly_chart(figure)
+    own = scores["own"]["rankme"]
+    st.caption(
+        f"RankMe {own['value']:.1f} of {own['extras']['width']} dimensions. {own['reading']} "
+        "A curve that falls steeply uses few directions."
+    )
+
+
+def _hubs(
+    source: Source, own: dict[str, Any], answer: Answer, rows: EmbeddingSet, split: str
+) -> None:
+    counts = answer.arrays.get("hubness:per_sample")
+    if counts is None:
+        st.info(str(own.get("missing")))
+        return
+    numbers = np.bincount(counts.astype(np.int64))
+    figure = figures.curves(
+        {"samples": (np.arange(len(numbers)), numbers)},
+        f"how often a sample is among the {own['extras']['k']} nearest of others", "samples",
+    )  # fmt: skip
+    st.plotly_chart(figure)
+    st.caption(
+        f"{own['reading']} Here the skewness is {own['value']:.2f}; "
+        f"{100 * own['extras']['never']:.1f} % are nobody's neighbour."
+    )
+    a, b = st.columns(2)
+    if a.button("Select the 50 largest hubs"):
+        session.select(np.argsort(-counts)[:50].tolist(), source.place(split))
+        st.rerun()
+    if b.button("Select those that are nobody's neighbour"):
+        session.select(np.flatnonzero(counts == 0).tolist(), source.place(split))
+        st.rerun()
+
+
+def _factors(scores: dict[str, Any]) -> None:
+    own = scores["own"].get("factors", {})
+    if own.get("value") is None:
+        st.info(_missing(scores["own"], "factors"))
+        return
+    names = [k for k in own["extras"] if k != "n"]
+    table = []
+    for name in names:
+        row: dict[str, Any] = {"factor": name.replace("_", " ")}
+        for source, text in NAMES.items():
+            value = scores.get(source, {}).get("factors", {}).get("extras", {}).get(name)
+            row[text] = None if value is None else max(0.0, float(value))
+        table.append(row)
+    bars = {
+        text: st.column_config.ProgressColumn(text, min_value=0, max_value=1, format="%.2f")
+        for text in NAMES.values()
+    }
+    st.dataframe(table, hide_index=True, column_config=bars, width="stretch")
+    st.caption(own["reading"])
+
+
+def _missing(own: dict[str, Any], name: str) -> str:
+    return str(own.get(name, {}).get("missing", "This needs labels and training rows."))

@@ -1,0 +1,100 @@
+"""Opening vectors from elsewhere: by upload or by path, with a sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import streamlit as st
+
+from contrastive_core import attached, readers, spaces
+
+__all__ = ["about_left_out", "chosen", "opener"]
+
+
+def chosen() -> str | None:
+    """The key of the vectors that are looked at, kept in the address; None: a run is."""
+    key = st.session_state.get("vectors", st.query_params.get("vectors"))
+    if not key or key not in spaces.loaded():
+        st.query_params.pop("vectors", None)
+        return None
+    st.query_params["vectors"] = key
+    return str(key)
+
+
+def look_at(key: str | None) -> None:
+    st.session_state["vectors"] = key or ""
+    if not key:
+        st.query_params.pop("vectors", None)
+
+
+def opener() -> None:
+    """The popover that opens a file, or comes back to one, or to the run."""
+    with st.popover("Open vectors", icon=":material/folder_open:"):
+        st.caption(
+            "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
+            "split are known by name; a column image holds pictures or their file names."
+        )
+        given = st.file_uploader("A file", [e[1:] for e in readers.ENDINGS], key="vectors-file")
+        path = st.text_input("or its path on this computer", key="vectors-path")
+        if st.button("Open", type="primary", disabled=not (given or path.strip())):
+            _open(given, path.strip())
+        _known()
+
+
+def _open(given: object, path: str) -> None:
+    try:
+        if given is None:
+            key = _read(Path(path).expanduser(), Path(path).name, None)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                name = Path(given.name).name  # type: ignore[attr-defined]
+                copy = Path(folder) / f"vectors{Path(name).suffix.lower()}"
+                copy.write_bytes(given.getbuffer())  # type: ignore[attr-defined]
+                key = _read(copy, name, Path("/"))
+    except FileNotFoundError:
+        st.error(f"There is no file {path}.")
+    except IsADirectoryError:
+        st.error(f"{path} is a folder; give the path of a file in it.")
+    except (ValueError, OSError) as error:
+        st.error(str(error).replace("vectors.", f"{_name(given, path)}: vectors.", 1))
+    else:
+        look_at(key)
+        st.rerun()
+
+
+def _name(given: object, path: str) -> str:
+    return getattr(given, "name", path)
+
+
+def _read(path: Path, name: str, folder: Path | None) -> str:
+    with st.spinner(f"Reading {name}…"):
+        rows = readers.read(path)
+        return spaces.adopt(rows, name, attached.pictures_of(path, rows, folder))
+
+
+def _known() -> None:
+    """Files that were opened before, and the way back to the run."""
+    now = chosen()
+    if now and st.button("Back to the run", icon=":material/arrow_back:"):
+        look_at(None)
+        st.rerun()
+    for key, about in list(spaces.loaded().items())[:8]:
+        a, b = st.columns([5, 1])
+        text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"
+        if a.button(text, key=f"open-{key}", disabled=key == now, width="stretch"):
+            look_at(key)
+            st.rerun()
+        if b.button("", icon=":material/close:", key=f"forget-{key}", help="Forget"):
+            spaces.forget(key)
+            if key == now:
+                look_at(None)
+            st.rerun()
+
+
+def about_left_out(key: str) -> str:
+    """What was not taken over from the file, as a sentence; "" if all was."""
+    left = spaces.loaded()[key].get("left_out", {})
+    named = {"not_finite": "with values that are not finite", "zero": "of zeros only"}
+    parts = [f"{n} {named[k]}" for k, n in left.items()]
+    return f"Rows left out: {', '.join(parts)}." if parts else ""
