@@ -1,6 +1,6 @@
 """SupCon on digits by the command line: accuracy and time, beside raw pixels and a random encoder.
 
-    python -m benchmarks.digits [--seeds 0 1 2] [--threads 4] [--json]
+    python -m benchmarks.digits [--seeds 0 1 2] [--threads 4]
 
 Runs `train --method sup_con --dataset digits --epochs 40` and `evaluate` as a user would, start of
 Python included, in a folder of its own. kNN has k = 20; nothing is selected on the test set.
@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 from typing import Any
+
+from benchmarks._timing import limit, summary
 
 
 def command(*argv: str) -> dict[str, Any]:
@@ -44,20 +46,21 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     options.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    options.add_argument("--json", action="store_true")
     args = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CONTRASTIVE_LAB_RUNS"] = folder
         rows = [one(seed, args.threads) for seed in args.seeds]
     mean = {k: statistics.fmean(r[k] for r in rows) for k in rows[0]}
-    error = (100 - mean["raw"]) / max(100 - mean["h"], 1e-9)
-    if args.json:
-        print(json.dumps({"threads": args.threads, "rows": rows, "mean": mean, "ratio": error}))
-        return
     for seed, row in zip(args.seeds, rows, strict=True):
         print(f"seed {seed}: h {row['h']:.1f} %, z {row['z']:.1f} %, in {row['seconds']:.0f} s")
     print(f"raw pixels {mean['raw']:.1f} %, random encoder {mean['random']:.1f} %")
-    print(f"raw pixels make {error:.1f} times as many errors")
+    seconds, wrong = [r["seconds"] for r in rows], [100 - r["h"] for r in rows]
+    name = f"SupCon on digits, 40 epochs, {args.threads} threads"
+    lines = [
+        limit(name, statistics.median(seconds), "s", 30.0, max(seconds)),
+        limit("its kNN errors", statistics.median(wrong), "%", 1.5, max(wrong)),
+    ]
+    summary("digits", lines)
 
 
 if __name__ == "__main__":

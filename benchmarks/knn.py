@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._timing import alternate, extra_memory, last_line
+from benchmarks._timing import alternate, extra_memory, figure, limit, summary
 from contrastive_core.metrics.knn import vote
 from contrastive_core.neighbours import nearest
 
@@ -85,7 +85,13 @@ def main() -> None:
     for name, seconds in found.items():
         print(f"{name:<14}{seconds:8.2f} s  {seconds / found['bare product']:5.1f}× the product")
     print(f"neighbours in common with faiss {same:.5f}; ours needs {memory:.0f} MB")
-    last_line("knn", found["neighbours"], "s", "faiss", found["faiss"], 1 / 1.1)
+    mine, name = found["neighbours"], f"{K} neighbours, {args.queries:,} × {args.rows:,}"
+    lines = [
+        figure(name, mine, "faiss", found["faiss"], 1 / 1.1, "s"),
+        figure(f"{name}, with vote", found["with vote"], "lightly", found["lightly"], 1.0, "s"),
+        limit(f"{name}, extra memory", memory, "MB", 150.0),
+    ]
+    summary("knn", lines)
 
 
 if __name__ == "__main__":

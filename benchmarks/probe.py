@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._timing import alternate, last_line
+from benchmarks._timing import Seconds, alternate, figure, summary
 from contrastive_core.metrics._logistic import fit_logistic, objective
 
 CLASSES, C, CLOSE = 10, 1.0, 1e-5
@@ -62,7 +62,7 @@ def loosest(
     raise SystemExit("no tolerance reaches the same objective")
 
 
-def measure(n: int, d: int, learned: bool, repeats: int) -> dict[str, float]:
+def measure(n: int, d: int, learned: bool, repeats: int) -> dict[str, Seconds]:
     """Median seconds of both sides to the same objective."""
     x, y = some(n, d, learned)
     sides, exact = fits(x, y), torch.from_numpy(x).double()
@@ -84,14 +84,14 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=7)
     args = options.parse_args()
     torch.set_num_threads(args.threads)
-    worst: tuple[float, float, float] = (np.inf, 0, 0)
+    lines = []
     for learned in (False, True):
         found = measure(args.rows, args.width, learned, args.repeats)
         a, b = found["ours"], found["scikit-learn"]
         kind = "columns that go together" if learned else "independent columns"
         print(f"{kind}: {a:.2f} s, scikit-learn {b:.2f} s: {b / a:.1f}×")
-        worst = min(worst, (b / a, a, b))
-    last_line("probe", worst[1], "s", "scikit-learn", worst[2], 6.0)
+        lines.append(figure(f"linear probe, {kind}", a, "scikit-learn", b, 6.0, "s"))
+    summary("probe", lines)
 
 
 if __name__ == "__main__":

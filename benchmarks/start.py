@@ -10,7 +10,6 @@ torchvision, scikit-learn, umap-learn, plotly) before it shows a title, in the s
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import ROOT, chromium, free_port, wait_for
 
 EAGER = """
@@ -80,13 +80,13 @@ def main() -> None:
     seconds, megabytes = found["app"]
     print(f"app   {seconds:.2f} s ({spread[0]:.2f} to {spread[1]:.2f}), {megabytes:.0f} MB")
     print(f"eager {found['eager'][0]:.2f} s, {found['eager'][1]:.0f} MB")
-    record = {
-        "name": "start", "value": round(seconds, 2), "unit": "s", "peer": "eager imports",
-        "peer_value": round(found["eager"][0], 2), "ratio": round(found["eager"][0] / seconds, 2),
-        "megabytes": round(megabytes), "goal": GOALS,
-        "met": max(spread) <= GOALS["seconds"] and megabytes <= GOALS["megabytes"],
-    }  # fmt: skip
-    print(json.dumps(record))
+    lines = [
+        limit("first page, from the server's start", seconds, "s", GOALS["seconds"], max(spread)),
+        limit("its memory", megabytes, "MB", GOALS["megabytes"]),
+    ]
+    name = "first page beside eager imports"
+    rounds = [Seconds([s for s, _ in seen[side][1:]]) for side in ("app", "eager")]
+    summary("start", [*lines, figure(name, rounds[0], "eager imports", rounds[1], 1.0, "s")])
 
 
 if __name__ == "__main__":
