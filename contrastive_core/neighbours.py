@@ -7,6 +7,7 @@ distances lose their digits for near rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +23,8 @@ from contrastive_core.sharded import HERE, SPREAD, Rows
 
 __all__ = ["Graphs", "Neighbours", "nearest", "nearest_together", "pick_device", "unit_rows"]
 
-QUERIES = 1024  # rows per block: with 8,192 columns 32 MiB of float32 at a time
-BASE = 8192
+QUERIES = 128  # rows per block: with 65,536 columns 32 MiB of float32 at a time
+BASE = 65_536
 KEPT = 30  # neighbours that are looked for at least, so that one search serves maps and scores
 SLACK = 8  # Gram distances may swap near-equal rows; this many more are ranked exactly
 
@@ -177,12 +178,30 @@ def _meet(
         own = torch.arange(own_from, own_from + len(q), device=q.device) - start
         inside = (own >= 0) & (own < len(part))
         s[inside.nonzero()[:, 0], own[inside]] = -torch.inf
-    top, at = s.topk(min(k, len(part)), dim=1)
+    top, at = _best(s, min(k, len(part)))
     values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
     if values.shape[1] > k:
         values, keep = values.topk(k, dim=1)
         columns = columns.gather(1, keep)
     return values, columns
+
+
+def _best(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`s.topk(k)`, unsorted, (r, k) each, by the largest of each group of columns: whatever is among
+    the best k lies in one of the k groups whose largest are best, so few columns are ranked."""
+    rows, columns = s.shape
+    size = math.isqrt(columns // k)  # columns in a group
+    if size < 2:
+        return s.topk(k, dim=1, sorted=False)
+    number = columns // size
+    grouped = s[:, : size * number].unflatten(1, (size, number))  # (r, size, number)
+    groups = grouped.amax(1).topk(k, dim=1, sorted=False).indices[:, None].expand(-1, size, -1)
+    rest = s[:, size * number :]  # (r, < size)
+    values = torch.cat([grouped.gather(2, groups).flatten(1), rest], 1)
+    at = torch.arange(size, device=s.device)[:, None] * number + groups  # (r, size, k)
+    tail = torch.arange(size * number, columns, device=s.device).expand(rows, -1)
+    values, chosen = values.topk(k, dim=1, sorted=False)
+    return values, torch.cat([at.flatten(1), tail], 1).gather(1, chosen)
 
 
 def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
