@@ -90,6 +90,11 @@ def parser() -> argparse.ArgumentParser:
     sweep = add("sweep", "train every cell of a sweep file")
     sweep.add_argument("file")
     sweep.add_argument("--dry-run", action="store_true", help="show the cells and the time only")
+    sweep.add_argument("--most", type=int, metavar="N", help="train at most N cells now")
+    sweep.add_argument("--score", action="store_true", help="score the done cells' test images")
+    sweep.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="changed in every cell"
+    )
     add("queue", "start the runs that wait in the app's queue, one after the other")
     add("list", "list runs, methods, losses, metrics and data sets")
     verify = add("verify", "check every file of every run against its hash")

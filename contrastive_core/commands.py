@@ -10,6 +10,7 @@ import shlex
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from typing import Any
 
 from contrastive_core.output import say
@@ -18,37 +19,26 @@ __all__ = ["do_list", "do_queue", "do_sweep", "do_train", "do_verify"]
 
 
 def do_train(args: Namespace) -> int | None:
-    """Train a new run, or go on with an old one."""
-    import torch
+    """Train a new run, or go on with an old one.
 
-    from contrastive_core import data, distributed, runs
-    from contrastive_core.prepare import prepare
+    The run's folder is the first process's: other machines need the data, not the folder.
+    """
+    from contrastive_core import distributed
     from contrastive_core.train import train
 
-    cuda = torch.cuda.is_available() and args.device.split(":")[0] in ("auto", "cuda")
-    world = distributed.join(cuda)
     try:
-        config, run = _config_and_run(args)
-        if world.first:  # the others wait until the data are there
-            data.load(config.dataset, "train", config.root, args.download)
-        distributed.everyone(None)
-        prepared = prepare(config, world)
-        if run is None and world.first:
-            fingerprint = prepared.dataset.fingerprint
-            run = runs.create(args.run, prepared.config.to_dict(), fingerprint, **_more(prepared))
-        name = distributed.everyone(None if run is None else run.name)[0]
-        run = run or runs.load(name)
-        progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
-        status = train(prepared, run, args.resume, progress)
-        progress.close()
-        distributed.everyone(None)  # nobody leaves while another still works
-        if world.first:
-            if note := run.status().get("note"):
-                sys.stderr.write(f"{note}\n")
-            say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
-        return None
-    finally:
-        distributed.leave()
+        with distributed.together(args.device) as world:
+            prepared, run = _prepared(args, world)
+            progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
+            status = train(prepared, run, args.resume, progress)
+            progress.close()
+    except distributed.Elsewhere:
+        return 2
+    if world.first:
+        if note := run.status().get("note"):
+            sys.stderr.write(f"{note}\n")
+        say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
+    return None
 
 
 def do_list(args: Namespace) -> None:
@@ -74,20 +64,36 @@ def do_list(args: Namespace) -> None:
 
 def do_sweep(args: Namespace) -> None:
     """Train the cells of a sweep file that are not done yet."""
-    from contrastive_core import sweep
+    from contrastive_core import sweep, sweeping
 
-    found = sweep.load(args.file)
-    seconds = sweep.estimate(found)
-    about = "" if seconds is None else f", about {seconds / 60:.0f} min"
-    left = sum(row["status"] != "done" for row in sweep.status(found))
-    sys.stderr.write(f"{found.title}: {left} of {len(found.cells())} cells to train{about}\n")
-    if args.dry_run:
-        rows = sweep.status(found)
-    else:
-        rows = sweep.run_sweep(found, lambda text: print(text, file=sys.stderr, flush=True))
+    def tell(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    found = sweep.changed(sweep.load(args.file), args.set)
+    if args.score:
+        return _score_cells(found, tell)
+    if sweeping.estimate(found) is None:
+        sweeping.measure(found, tell)
+    left = sum(row["status"] != "done" for row in sweeping.status(found))
+    about = (sweeping.estimate(found) or 0) / 60
+    tell(f"{found.title}: {left} of {len(found.cells())} cells to train, about {about:.0f} min")
+    if not args.dry_run:
+        sweeping.run_sweep(found, tell, args.most)
+    rows = sweeping.status(found)
     shown = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in rows]
     lines = [f"{r['status']:<8} {r['run']}{_score(r)}" for r in shown]
     say(args, {"sweep": found.name, "form": found.form, "cells": shown}, "\n".join(lines))
+
+
+def _score_cells(sweep: Any, tell: Callable[[str], None]) -> None:
+    """Score the done cells' test images, for the figure."""
+    from contrastive_core import runs, sweeping
+    from contrastive_core.evaluate import evaluate
+
+    names = sweeping.unscored(sweep)
+    for number, name in enumerate(names, 1):
+        tell(f"scoring {name}, {number} of {len(names)}")
+        evaluate(runs.load(name), list(sweeping.SCORED))
 
 
 def do_queue(args: Namespace) -> None:
@@ -112,6 +118,32 @@ def do_verify(args: Namespace) -> int:
 
 
 # --- train's parts -----------------------------------------------------------------------------
+
+
+def _prepared(args: Namespace, world: Any) -> tuple[Any, Any]:
+    """All that training needs, and its run, agreed upon by all processes."""
+    from contrastive_core import data, distributed, runs
+    from contrastive_core.prepare import prepare
+
+    first = distributed.as_one(lambda: _config_and_run(args) if world.first else None)
+    config, run = distributed.from_first(first)
+
+    def fetch() -> None:  # one process of each machine; the others wait until the data are there
+        if world.local_rank == 0:
+            data.load(config.dataset, "train", config.root, args.download)
+
+    distributed.as_one(fetch)
+    prepared = distributed.as_one(lambda: prepare(config, world))
+    if len(set(distributed.everyone(prepared.dataset.fingerprint))) > 1:
+        raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
+
+    def create() -> Any:
+        fingerprint = prepared.dataset.fingerprint
+        return runs.create(args.run, prepared.config.to_dict(), fingerprint, **_more(prepared))
+
+    if run is None:
+        run = distributed.from_first(distributed.as_one(lambda: create() if world.first else None))
+    return prepared, run
 
 
 def _config_and_run(args: Namespace) -> tuple[Any, Any]:
@@ -145,6 +177,7 @@ def _more(p: Any) -> dict[str, Any]:
         "reasons": p.reasons,
         "n_train": len(p.dataset.labels),
         "classes": list(p.dataset.classes),
+        "image_shape": list(p.dataset.images.shape[1:]),
         "command": command,
     }
 

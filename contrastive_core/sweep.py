@@ -1,8 +1,8 @@
-"""Sweeps: a small TOML file says which settings vary; each cell is an ordinary run. Torch-free.
+"""Sweep files: a little TOML says which settings vary; each cell is an ordinary run. Torch-free.
 
     name = "temperature"               # "": runs are called by their labels alone
     seeds = [0, 1, 2]                  # default: [0]
-    form = "line"                      # how a page draws it: "table", "line" or "matrix"
+    form = "line"                      # how it is drawn: "table", "line" or "matrix"
     budget_hours = 6                   # no new cell is started later than this
 
     [base]                             # options and settings that every cell shares
@@ -18,11 +18,18 @@
     name = "head"                      # ... or named groups of settings
     values = [
       { label = "none", set = { "method.head" = "none" } },
-      { label = "wide", set = { "method.head" = "nonlinear", "method.hidden" = 512 } },
+      { label = "wide", set = { "method.head" = "nonlinear", "method.hidden" = 512 },
+        at = { width = 512 } },        # where it stands on what is drawn, if not its label
     ]
 
+    [draw]                             # optional: which of these names is what
+    x = "loss.temperature"             # line: x, series; matrix: rows, columns
+    series = "head"
+    measures = ["accuracy", "uniformity"]
+
 Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed,
-so a sweep that was cut off goes on where it was: done runs are kept, stopped ones are resumed.
+so a sweep that was cut off goes on where it was: done runs are kept, stopped ones are resumed
+(sweeping.py).
 """
 
 from __future__ import annotations
@@ -30,23 +37,21 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import subprocess
-import sys
-import time
 import tomllib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from contrastive_core import runs
 from contrastive_core.config import BadSetting, TrainConfig, with_settings
 
-__all__ = ["Axis", "Cell", "Sweep", "estimate", "load", "run_sweep", "status"]
+__all__ = ["MEASURES", "Axis", "Cell", "Draw", "Sweep", "changed", "config_of", "load", "read"]
 
 FORMS = ("table", "line", "matrix")
 OPTIONS = ("method", "dataset", "epochs", "loss", "encoder", "exclude", "relabel", "root")
-KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes"}
+KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"}
+MEASURES = ("accuracy", "uniformity", "alignment", "rankme", "memory_mb", "seconds", "loss")
+MOST = 1000  # cells
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,18 @@ class Axis:
     """One thing that varies: a label and the settings behind it, for each value."""
 
     name: str
-    values: tuple[tuple[str, dict[str, Any]], ...]
+    values: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]  # label, settings, at
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn along what: names of axes, or of an axis value's `at`."""
+
+    x: str = ""
+    series: str = ""
+    rows: str = ""
+    columns: str = ""
+    measures: tuple[str, ...] = ("accuracy",)
 
 
 @dataclass(frozen=True)
@@ -62,13 +78,17 @@ class Cell:
     """One run of a sweep: where it stands on each axis, its settings, its seed."""
 
     run: str
-    at: dict[str, str]
+    at: dict[str, Any]
     settings: dict[str, Any]
     seed: int
 
     def argv(self) -> list[str]:
         """Arguments of `python -m contrastive_core` that train this cell."""
-        made = ["train", "--run", self.run, "--seed", str(self.seed)]
+        return ["train", "--run", self.run, *self.arguments()]
+
+    def arguments(self) -> list[str]:
+        """Arguments of `train` without the run's name."""
+        made = ["--seed", str(self.seed)]
         for key, value in self.settings.items():
             if key in OPTIONS:
                 made += [f"--{key}", str(value)]
@@ -88,17 +108,20 @@ class Sweep:
     seeds: tuple[int, ...]
     form: str
     budget_hours: float | None
+    draw: Draw = field(default_factory=Draw)
 
     def cells(self) -> list[Cell]:
         """Every cell and seed, in the order in which they are trained: one seed after the other."""
         made = []
         for seed in self.seeds:
             for combination in itertools.product(*(axis.values for axis in self.axes)):
-                at = {a.name: v[0] for a, v in zip(self.axes, combination, strict=True)}
+                labels = [v[0] for v in combination]
+                at: dict[str, Any] = {a.name: b for a, b in zip(self.axes, labels, strict=True)}
                 settings = dict(self.base)
-                for _, changed in combination:
-                    settings |= changed
-                made.append(Cell(self._run(list(at.values()), seed), at, settings, seed))
+                for _, values, where in combination:
+                    settings |= values
+                    at |= where
+                made.append(Cell(self._run(labels, seed), at, settings, seed))
         return made
 
     def _run(self, labels: Sequence[str], seed: int) -> str:
@@ -112,105 +135,122 @@ def load(path: str | Path) -> Sweep:
     """Read and check a sweep file. Raises BadSetting with the sentence to show."""
     path = Path(path)
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return read(path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError) as error:
         raise BadSetting(f"cannot read {path}: {error}") from None
+
+
+def read(text: str, file: str) -> Sweep:
+    """A sweep from the text of its file, called `file`. Raises BadSetting."""
+    try:
+        raw = tomllib.loads(text)
+        return _read(raw, file)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadSetting(f"cannot read {file}: {error}") from None
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        if isinstance(error, BadSetting):
+            raise
+        raise BadSetting(f"{file}: {error}") from None
+
+
+def _read(raw: dict[str, Any], file: str) -> Sweep:
     if unknown := sorted(set(raw) - KEYS):
-        raise BadSetting(f"{path.name}: unknown key {unknown[0]!r}; known: {', '.join(KEYS)}")
-    axes = tuple(_axis(path.name, axis) for axis in raw.get("axes", []))
+        raise BadSetting(f"{file}: unknown key {unknown[0]!r}; known: {', '.join(sorted(KEYS))}")
+    name = str(raw.get("name", Path(file).stem))
+    axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
+    hours = raw.get("budget_hours")
     found = Sweep(
-        str(raw.get("name", path.stem)),
-        str(raw.get("title", raw.get("name", path.stem))),
+        name,
+        str(raw.get("title", name)),
         dict(raw.get("base", {})),
         axes,
-        tuple(raw.get("seeds", [0])),
+        tuple(int(seed) for seed in raw.get("seeds", [0])),
         raw.get("form", "table"),
-        raw.get("budget_hours"),
+        None if hours is None else float(hours),
+        _draw(file, raw.get("draw", {}), axes),
     )
     if found.form not in FORMS:
-        raise BadSetting(f"{path.name}: form must be one of {', '.join(FORMS)}")
-    _check(path.name, found)
+        raise BadSetting(f"{file}: form must be one of {', '.join(FORMS)}")
+    _check(file, found)
     return found
 
 
+def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
+    """The sweep with some `key=value` for every cell: another sweep, with runs of its own.
+
+    Raises: BadSetting.
+    """
+    if not settings:
+        return sweep
+    pairs = [s.partition("=")[::2] for s in settings]
+    new = {k.strip(): v.strip() for k, v in pairs}
+    axes = []
+    for axis in sweep.axes:  # also where an axis sets it itself
+        values = [(b, s | {k: new[k] for k in s if k in new}, at) for b, s, at in axis.values]
+        axes.append(replace(axis, values=tuple(values)))
+    ending = "-".join(f"{k.rpartition('.')[2]}{v}" for k, v in new.items())
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{sweep.name}-{ending}".strip("-"))
+    made = replace(sweep, name=name, base={**sweep.base, **new}, axes=tuple(axes))
+    _check(sweep.name, made)
+    return made
+
+
+def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
+    """What is drawn along what; by default the last axis is x, or the matrix's columns."""
+    if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
+        raise BadSetting(f"{file}: [draw] has no key {unknown[0]!r}")
+    known = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
+    given: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
+    for name in given.values():
+        if name not in known:
+            raise BadSetting(f"{file}: [draw] names {name!r}; there are {', '.join(sorted(known))}")
+    measures = tuple(raw.get("measures", ["accuracy"]))
+    if not measures or not set(measures) <= set(MEASURES):
+        raise BadSetting(f"{file}: measures are some of {', '.join(MEASURES)}")
+    names = [a.name for a in axes]
+    last, first = (names[-1], names[0]) if names else ("", "")
+    other = first if len(names) > 1 else ""
+    usual = {"x": last, "series": other, "rows": first, "columns": last}
+    where = {**usual, **given}
+    return Draw(where["x"], where["series"], where["rows"], where["columns"], measures)
+
+
 def _axis(file: str, raw: dict[str, Any]) -> Axis:
+    if unknown := sorted(set(raw) - {"name", "key", "values"}):
+        raise BadSetting(f"{file}: an axis has no key {unknown[0]!r}")
     values, key = raw.get("values"), raw.get("key")
     if not isinstance(values, list) or not values:
         raise BadSetting(f"{file}: every axis needs a list of values")
     name = str(raw.get("name", key))
     if key is not None:
-        return Axis(name, tuple((_plain(v), {str(key): v}) for v in values))
-    if not all(isinstance(v, dict) and {"label", "set"} == set(v) for v in values):
+        return Axis(name, tuple((_plain(v), {str(key): v}, {}) for v in values))
+    if not all(isinstance(v, dict) and {"label", "set"} == set(v) - {"at"} for v in values):
         raise BadSetting(f"{file}: axis {name!r} needs a key, or values of label and set")
-    return Axis(name, tuple((str(v["label"]), dict(v["set"])) for v in values))
+    made = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
+    return Axis(name, tuple(made))
 
 
 def _check(file: str, sweep: Sweep) -> None:
     """Every cell's settings are understood, and no two cells share a run."""
+    count = len(sweep.seeds)
+    for axis in sweep.axes:
+        count *= len(axis.values)
+    if not 1 <= count <= MOST:
+        raise BadSetting(f"{file}: {count:,} cells; a sweep has 1 to {MOST}")
     cells = sweep.cells()
     for cell in cells:
-        options = {k: v for k, v in cell.settings.items() if k in OPTIONS}
-        others = [f"{k}={_plain(v)}" for k, v in cell.settings.items() if k not in OPTIONS]
         try:
-            with_settings(TrainConfig(**options, seed=cell.seed), others)
+            config_of(cell)
         except (TypeError, BadSetting) as error:
             raise BadSetting(f"{file}: {error}") from None
     if len({cell.run for cell in cells}) < len(cells):
         raise BadSetting(f"{file}: two cells would have the same run name; use shorter labels")
 
 
-def status(sweep: Sweep) -> list[dict[str, Any]]:
-    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores."""
-    known = {run.name: run for run in runs.list_runs()}
-    rows = []
-    for cell in sweep.cells():
-        run = known.get(cell.run)
-        row: dict[str, Any] = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
-        if run is not None:
-            row["status"] = run.status().get("status", "")
-            lines = [line for line in run.metrics() if "images_per_s" not in line]
-            row |= {k: v for k, v in (lines[-1] if lines else {}).items() if k not in row}
-        rows.append(row)
-    return rows
-
-
-def estimate(sweep: Sweep) -> float | None:
-    """Seconds that the cells still to be trained will take, going by the cells that are done."""
-    rows = status(sweep)
-    took = [r["seconds"] for r in rows if r["status"] == "done" and "seconds" in r]
-    left = sum(r["status"] != "done" for r in rows)
-    return left * sum(took) / len(took) if took else None
-
-
-def run_sweep(sweep: Sweep, report: Callable[[str], None] = print) -> list[dict[str, Any]]:
-    """Train what is not done yet, one cell at a time. Returns `status` at the end.
-
-    A cell that fails is reported and left; the next one starts. A stop stops the sweep too.
-    """
-    started, cells = time.monotonic(), sweep.cells()
-    for i, cell in enumerate(cells):
-        found = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
-        if found == "done":
-            continue
-        if sweep.budget_hours and time.monotonic() - started > 3600 * sweep.budget_hours:
-            report(f"the budget of {sweep.budget_hours:g} hours is used up; run it again to go on")
-            break
-        left = estimate(sweep)
-        about = "" if left is None else f", about {left / 60:.0f} min left"
-        report(f"[{i + 1}/{len(cells)}] {cell.run}{about}")
-        resume = [] if found == "waiting" else ["--resume"]
-        argv = cell.argv() if not resume else ["train", "--run", cell.run, "--resume"]
-        code = _train(argv)
-        if code:
-            report(f"{cell.run} ended with exit status {code}; going on with the next cell")
-        elif {r["run"]: r["status"] for r in status(sweep)}[cell.run] == "stopped":
-            report("stopped; run the sweep again to go on")
-            break
-    return status(sweep)
-
-
-def _train(argv: list[str]) -> int:
-    return subprocess.run([sys.executable, "-m", "contrastive_core", *argv]).returncode
+def config_of(cell: Cell) -> TrainConfig:
+    """A cell's settings. Raises BadSetting."""
+    settings = [f"{k}={_plain(v)}" for k, v in cell.settings.items()]
+    return with_settings(TrainConfig(seed=cell.seed), settings)
 
 
 def _plain(value: Any) -> str:

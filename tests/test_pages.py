@@ -99,7 +99,7 @@ def test_a_file_that_is_no_checkpoint_is_refused_with_a_sentence(tmp_path: Path)
 
 def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("runs", monkeypatch)
-    app.toggle[0].set_value(True).run()
+    app.button_group(key="runs-view").set_value("import").run()
     assert not app.exception
     assert any(s.label == "To be judged on" for s in app.selectbox)
 

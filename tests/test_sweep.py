@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core import losses, methods, runs, sweep, views
+from contrastive_core import losses, methods, runs, sweep, sweeping, views
 from contrastive_core.config import BadSetting
 from contrastive_core.registry import knobs_of
 from contrastive_core.views import Recipe
@@ -73,28 +73,28 @@ def test_it_goes_on_where_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) ->
         run.set_status("done")
         return 0
 
-    monkeypatch.setattr(sweep, "_train", fake)
+    monkeypatch.setattr(sweeping, "_train", fake)
     found, told = sweep.load(file), []
-    assert sweep.estimate(found) is None
-    rows = sweep.run_sweep(found, told.append)
+    assert sweeping.estimate(found) is None
+    rows = sweeping.run_sweep(found, told.append)
     assert [r["status"] for r in rows] == ["done", "failed", "done", "stopped"] + ["waiting"] * 4
     assert rows[0]["knn"] == 0.5
-    assert sweep.estimate(found) == pytest.approx(3.0 * 6)
+    assert sweeping.estimate(found) == pytest.approx((3.0 + sweeping.STARTING) * 6)
     assert "stopped" in told[-1]
-    rows = sweep.run_sweep(found, told.append)
+    rows = sweeping.run_sweep(found, told.append)
     assert [r["status"] for r in rows] == ["done"] * 8
     assert calls[4] == ("tau-0.1-deep_wide-s0", True)
     assert calls[5] == (calls[3][0], True)
     assert len(calls) == 4 + 6
-    sweep.run_sweep(found, told.append)
+    sweeping.run_sweep(found, told.append)
     assert len(calls) == 10
 
 
 def test_a_budget_ends_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text("budget_hours = 1e-9\n" + TEXT)
-    monkeypatch.setattr(sweep, "_train", lambda argv: pytest.fail("started a cell"))
+    monkeypatch.setattr(sweeping, "_train", lambda argv: pytest.fail("started a cell"))
     told: list[str] = []
-    sweep.run_sweep(sweep.load(file), told.append)
+    sweeping.run_sweep(sweep.load(file), told.append)
     assert "used up" in told[0]
 
 

@@ -1,0 +1,1 @@
+"""Parts of the Runs page, a file each: the list, one run, the queue, sweeps, the import."""

@@ -1,0 +1,62 @@
+"""What trains now, what waits behind it, and what could not start."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_core import figures, jobs, store, waiting
+
+__all__ = ["line"]
+
+
+@st.fragment(run_every=2.0)
+def line() -> None:
+    """At work, in line, failed at the start; redrawn every two seconds."""
+    waiting.go_on()
+    queued, broken, failed = waiting.queue(), waiting.broken(), jobs.failures()
+    working = jobs.working()
+    names = [r.name for r in working] + jobs.starting()
+    queued = [job for job in queued if job.name not in names]
+    for why in broken:
+        st.warning(figures.plain(f"{why}. It is left alone; the others wait on."))
+    for name, why in list(failed.items())[:5]:
+        a, b = st.columns([5, 1])
+        a.error(figures.plain(f"{name} could not start: {why}"))
+        if b.button("Dismiss", key=f"dismiss-{name}"):
+            jobs.dismiss(name)
+            st.rerun()
+    if not names and not queued:
+        return
+    with st.container(border=True):
+        for run in working:
+            status = run.status()
+            epochs = status.get("epochs") or run.config.get("epochs") or 1
+            share = min(1.0, (status.get("epoch") or 0) / epochs)
+            a, b = st.columns([5, 1], vertical_alignment="center")
+            a.progress(share, f"{run.name}: epoch {status.get('epoch') or 0} of {epochs}")
+            if b.button("Stop", key=f"stop-{run.name}"):
+                jobs.stop(run.name)
+        for name in jobs.starting():
+            st.progress(0.0, f"{name}: starting")
+        for place, job in enumerate(queued[:30], 1):
+            a, b = st.columns([5, 1], vertical_alignment="center")
+            why = job.held() or f"waits for {job.device}"
+            a.text(f"{place}. {job.name}: {why}")
+            if b.button("Remove", key=f"remove-{job.name}"):
+                leave(job.name)
+        if len(queued) > 30:
+            st.caption(f"… and {len(queued) - 30} more")
+        if len(queued) > 1 and st.button(f"Remove all {len(queued)} that wait"):
+            for job in queued:
+                leave(job.name, again=False)
+            st.rerun()
+
+
+def leave(name: str, again: bool = True) -> None:
+    try:
+        waiting.remove(name)
+    except store.Locked as error:
+        st.error(figures.plain(error))
+        return
+    if again:
+        st.rerun()

@@ -1,0 +1,171 @@
+"""Sweeps: choose or write one, see how long it takes, let its cells wait, watch its figure fill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core import figures, jobs, runs, store, sweep_figures, sweeping, waiting
+from contrastive_core.config import BadSetting
+from contrastive_core.sweep import Sweep, load, read
+from run_parts.sweep_form import new_sweep
+
+__all__ = ["sweeps"]
+
+READY = runs.ROOT / "sweeps"
+NEW = "a new one…"
+
+
+def sweeps() -> None:
+    """The sweep that is chosen: its plan, its time, its cells, its figure."""
+    files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
+    names = [*files, NEW]
+    asked = st.query_params.get("sweep")
+    name = st.selectbox(
+        "Sweep", names, names.index(asked) if asked in names else 0, format_func=_titles(files)
+    )
+    st.query_params["sweep"] = name
+    if name == NEW:
+        new_sweep(own_folder())
+        return
+    try:
+        found = load(files[name])
+    except BadSetting as error:
+        st.error(figures.plain(error))
+        text(files[name])
+        return
+    plan(found, files[name])
+    text(files[name])
+
+
+def own_folder() -> Path:
+    """Where a user's own sweep files lie."""
+    return runs.runs_home() / ".sweeps"
+
+
+def _titles(files: dict[str, Path]) -> Any:
+    def title(name: str) -> str:
+        try:
+            return load(files[name]).title if name in files else name
+        except BadSetting:
+            return f"{name} (cannot be read)"
+
+    return title
+
+
+@st.fragment(run_every=5.0)
+def plan(sweep: Sweep, path: Path) -> None:
+    """How it stands; redrawn every five seconds."""
+    rows = sweeping.status(sweep)
+    queued = {job.name: job for job in waiting.queue()}
+    for row in rows:
+        if row["run"] in queued and row["status"] != "running":
+            row["status"] = "queued"
+    counts = {s: sum(r["status"] == s for r in rows) for s in ("done", "running", "queued")}
+    bad = sum(r["status"] in ("failed", "stopped") for r in rows)
+    a, b, c, d = st.columns(4)
+    a.metric("Cells done", f"{counts['done']} of {len(rows)}")
+    b.metric("At work, waiting", f"{counts['running']}, {counts['queued']}")
+    c.metric("Stopped or failed", bad, help="Start goes on with them.")
+    d.metric("Still to train", duration(sweeping.estimate(sweep)), help="On this computer, alone.")
+    if held := next((j.held() for j in queued.values() if j.group == sweep.name and j.held()), ""):
+        st.warning(held)
+    start(sweep, path, len(rows) - counts["done"])
+    figure(sweep, path, rows)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in words."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min" if seconds >= 60 or not seconds else f"{seconds:.0f} s"
+    return f"{seconds / 3600:.1f} h"
+
+
+def start(sweep: Sweep, path: Path, left: int) -> None:
+    """How long it will take, then all cells or a few."""
+    task = f"time.{sweep.name}"
+    if sweeping.estimate(sweep) is None:
+        if jobs.pid_of(task):
+            st.info(figures.plain(jobs.log_of(task, 1) or "Timing a few steps…"))
+        elif st.button("How long will it take?", icon=":material/timer:"):
+            jobs.spawn(task, ["sweep", str(path), "--dry-run"])
+            st.rerun(scope="fragment")
+        elif said := [x for x in jobs.log_of(task).splitlines() if x.startswith("error: ")]:
+            st.error(figures.plain(said[-1]))
+    if not left:
+        return
+    a, b = st.columns([1, 3], vertical_alignment="bottom")
+    most = int(a.number_input("Cells to train now", 1, left, left, key=f"most-{sweep.name}"))
+    budget = f", no new one after {sweep.budget_hours:g} h" if sweep.budget_hours else ""
+    pressed = b.button(
+        "Start", type="primary", icon=":material/play_arrow:", key=f"start-{sweep.name}",
+        help=f"One cell at a time{budget}; the app may be closed meanwhile.",
+    )  # fmt: skip
+    if pressed:
+        try:
+            added = sweeping.enqueue(sweep, most)
+            st.toast(f"{len(added)} cells wait for their turn.")
+        except (ValueError, OSError, store.Locked) as error:
+            st.error(figures.plain(error))
+            return
+        st.rerun()
+
+
+def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
+    """The figure or table so far, by the accuracy that is chosen."""
+    if not any(r["status"] == "done" for r in rows):
+        st.caption("The figure appears with the first cell that is done.")
+        return
+    known = sweep_figures.ACCURACIES
+    there = [k for k in known if any(k in r for r in rows)] or ["knn"]
+    accuracy = st.segmented_control(
+        "Accuracy", there, default=there[0], format_func=lambda k: known[k],
+        key=f"accuracy-{sweep.name}",
+    ) or there[0]  # fmt: skip
+    drawn = sweep_figures.draw(sweep, rows, accuracy)
+    for column, one in zip(st.columns(max(1, min(3, len(drawn)))), drawn, strict=False):
+        column.plotly_chart(one)
+    shown = sweep_figures.table(sweep, rows, accuracy)
+    if sweep.form == "table":
+        st.dataframe(shown, hide_index=True)
+    else:
+        with st.expander("As a table"):
+            st.dataframe(shown, hide_index=True)
+    a, b = st.columns(2)
+    a.download_button("Table as CSV", figures.table_csv(shown), f"{sweep.name}.csv", "text/csv")
+    unscored(sweep, path, b)
+
+
+def unscored(sweep: Sweep, path: Path, place: Any) -> None:
+    """Cells whose test images have no scores yet: another process makes them."""
+    task, left = f"score.{sweep.name}", sweeping.unscored(sweep)
+    if jobs.pid_of(task):
+        st.info(figures.plain(jobs.log_of(task, 1) or "Scoring…"))
+    elif left and place.button(f"Score {len(left)} cells on the test images"):
+        jobs.spawn(task, ["sweep", str(path), "--score"])
+        st.rerun(scope="fragment")
+
+
+def text(path: Path) -> None:
+    """The file itself, and how to run it without the app; an own one can be changed."""
+    st.code(f"python -m contrastive_core sweep {path}", language="bash", wrap_lines=True)
+    with st.expander("The file"):
+        content = path.read_text(encoding="utf-8", errors="replace")
+        if path.parent == READY:
+            st.code(content, language="toml")
+            st.caption("To change it, choose “a new one…” and give it another name.")
+            return
+        with st.form(f"toml-{path.stem}"):
+            written = st.text_area("TOML", content, height=360)
+            if st.form_submit_button("Save"):
+                try:
+                    read(written, path.name)
+                except BadSetting as error:
+                    st.error(figures.plain(error))
+                    return
+                store.write_bytes(path, written.encode())
+                st.rerun()
