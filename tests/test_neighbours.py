@@ -28,13 +28,14 @@ def brute(q: np.ndarray, b: np.ndarray, metric: str, own: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("own", [True, False])
-def test_equals_a_full_sort(metric: str, own: bool, monkeypatch) -> None:
+@pytest.mark.parametrize(("block", "k"), [(11, 13), (199, 3)])  # all ranked; few of each group
+def test_equals_a_full_sort(metric: str, own: bool, block: int, k: int, monkeypatch) -> None:
     monkeypatch.setattr(neighbours, "QUERIES", 7)
-    monkeypatch.setattr(neighbours, "BASE", 11)
-    q, b = rows(40), rows(53, seed=1)
+    monkeypatch.setattr(neighbours, "BASE", block)
+    q, b = rows(240), rows(253, seed=1)
     far = brute(q, q if own else b, metric, own)
-    found = nearest(q, None if own else b, 13, metric)
-    assert np.array_equal(found.index, np.argsort(far, axis=1, kind="stable")[:, :13])
+    found = nearest(q, None if own else b, k, metric)
+    assert np.array_equal(found.index, np.argsort(far, axis=1, kind="stable")[:, :k])
     sign = -1 if metric == "cosine" else 1
     wanted = sign * np.take_along_axis(far, found.index, 1)
     assert np.allclose(found.score, wanted, rtol=1e-5, atol=1e-6)
