@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -25,12 +25,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from contrastive_core.types import NO_GROUP, NO_ROW, LossOutput, Pairs
 
 __all__ = [
+    "Elsewhere",
     "SyncBatchNorm",
     "World",
     "alone",
     "anyone",
+    "as_one",
     "differing",
     "everyone",
+    "from_first",
     "gather",
     "global_pairs",
     "here",
@@ -43,6 +46,8 @@ __all__ = [
     "together",
     "total",
 ]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,36 @@ def everyone(value: Any) -> list[Any]:
     found: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(found, value)
     return found
+
+
+def from_first(value: Any) -> Any:
+    """What the first process has; the others' own values are of no account."""
+    if alone():
+        return value
+    found = [value]
+    dist.broadcast_object_list(found, 0)
+    return found[0]
+
+
+class Elsewhere(Exception):
+    """Another process failed, and says why."""
+
+
+def as_one(work: Callable[[], T]) -> T:
+    """Do `work` on every process. If it fails on some, the first of them raises its error, and
+    every other process raises `Elsewhere`: nobody goes on alone, or waits for who is gone."""
+    found: T | None = None
+    error: Exception | None = None
+    try:
+        found = work()
+    except Exception as caught:
+        error = caught
+    failed = everyone(error is not None)
+    if error is not None and failed.index(True) == here().rank:
+        raise error
+    if any(failed):
+        raise Elsewhere
+    return found  # type: ignore[return-value]
 
 
 def anyone(flag: bool) -> bool:

@@ -167,7 +167,7 @@ def _save(p: Prepared, run: Run, place: Place) -> None:
 
 def _resume(p: Prepared, run: Run) -> tuple[Place, str]:
     """Put the last state back; the place it is of, and why equality is void, if it is."""
-    tensors, plain = checkpoints.load_state(run)
+    tensors, plain = distributed.from_first(checkpoints.load_state(run) if p.world.first else None)
     for name in RANDOM:
         tensors[name] = tensors.get(f"rank{p.world.rank}.{name}", tensors[name])
     if p.world.rank >= plain["world"]:
