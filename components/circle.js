@@ -33,7 +33,7 @@ function build(parent) {
       button("Scatter again", () => { ring.scatter++; restart(ring); report(ring); }),
       el("label", {}, "points ", ring.points), el("label", {}, "groups ", ring.groups), el("label", {}, "step size ", ring.speed)),
     el("div", { class: "bar" }, el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout)),
-    el("div", { class: "body" }, ring.canvas, el("div", {}, ring.note, ring.curves)));
+    el("div", { class: "body" }, ring.canvas, el("div", {}, ring.note, ring.curves, el("p", { class: "hint" }, "Keys on the circle: n and p choose a point, ← and → turn it, space runs and pauses, s steps."))));
   parent.append(ring.root);
   ring.slider.oninput = () => { setKnob(ring, fromSlider(ring.meta.knob, ring.slider.value)); ring.history.length = 0; tick(ring); };
   ring.slider.onchange = () => report(ring);
@@ -80,7 +80,7 @@ function restart(ring) {
   const random = () => (state = (state * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff;
   ring.angles = Float64Array.from({ length: n }, () => 2 * Math.PI * random());
   ring.group = Array.from({ length: n }, (_, i) => i % g);
-  ring.S = new Float32Array(n * n);
+  ring.S = new Float64Array(n * n); // at τ = 0.01 float32 scores would show in the forces
   ring.M = new Uint8Array(n * n);
   for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) ring.M[i * n + j] = i === j ? 3 : ring.group[i] === ring.group[j] ? 1 : 2;
   Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0 });
@@ -167,7 +167,7 @@ function tick(ring) {
 
 function place(ring) {
   const w = ring.canvas.clientWidth, h = ring.canvas.clientHeight;
-  return { x: w / 2, y: h / 2, r: Math.min(w, h) * 0.36 };
+  return { x: w / 2, y: h / 2, r: Math.min(w, h) * 0.43 };
 }
 
 function drawRing(ring) {
@@ -217,7 +217,7 @@ function drawHistory(ring) {
   ["loss", "alignment", "uniformity"].forEach((name, k) => {
     const values = ring.history.map((q) => q[k]).filter(Number.isFinite), top = Math.max(...values), low = Math.min(...values);
     g.fillStyle = ink;
-    const range = values.length ? `: ${number(low)} to ${number(top)}` : ": press Run";
+    const range = values.length ? `: ${number(low)} to ${number(top)}` : ": press Run or Step";
     g.fillText(name + range, 4, k * third + 12);
     const y = (v) => (k + 1) * third - 6 - ((v - low) / (top - low || 1)) * (third - 26);
     if (values.length > 1) line(g, values.map((v, s) => [4 + (s / (values.length - 1)) * (width - 8), y(v)]), rgb([ORANGE, BLUE, GREEN][k]));

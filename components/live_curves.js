@@ -26,11 +26,11 @@ function drawCurves(lab, g, width, height) {
   const { points, nearest } = alongKnob(lab), soft = !isHinge(lab), half = soft ? width / 2 - 14 : width;
   if (soft) drawSoftmax(lab, g, points, nearest, half, height);
   const curves = soft
-    ? [["effective", "effective negatives", BLUE, []], ["entropy", "their entropy, nats", GREEN, [2, 3]], ["loss", "loss", ORANGE, [7, 4]]]
+    ? [["effective", "effective negatives", BLUE, []], ["entropy", "their entropy", GREEN, [2, 3]], ["loss", "loss", ORANGE, [7, 4]]]
     : [["effective", "negatives still pushed", BLUE, []], ["loss", "loss", ORANGE, [7, 4]]];
   plot(lab, g, curves.map(([field, name, colour, dash]) => {
     const top = Math.max(1e-12, ...points.map((q) => q[field]));
-    return { name: `${name}, to ${number(top)}`, colour, dash, values: points.map((q) => [q.t, q[field] / top]) };
+    return { name: `${name} ≤ ${few(top)}`, colour, dash, values: points.map((q) => [q.t, q[field] / top]) };
   }), width - half, half, height);
   lab.note.textContent = curveWords(lab, points, soft);
 }

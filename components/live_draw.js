@@ -9,7 +9,7 @@ function isHinge(lab) { return Boolean(lab.kernel) && lab.kernel.family === "hin
 /** Near is small: distances, and similarities that a loss takes with a minus. */
 function isFar(lab) { return lab.meta.scoreName.includes("distance"); }
 
-function few(x) { return x < 9.95 ? x.toFixed(1) : x.toFixed(0); }
+function few(x) { return x > 0 && x < 0.05 ? "< 0.1" : x < 9.95 ? x.toFixed(1) : x.toFixed(0); }
 
 /** The mean over anchors of effective negatives, and of all negatives; null without any. */
 function meanNegatives(o, n) {
@@ -225,13 +225,14 @@ function ranked(lab) {
 
 function drawBars(lab) {
   const [g, width, height] = sizeCanvas(lab.bars), at = lab.anchor * lab.w, hinge = isHinge(lab), rows = ranked(lab);
-  const shown = rows.slice(0, Math.max(4, Math.floor(height / BAR)));
+  const fit = Math.max(4, Math.floor(height / BAR));
+  const from = (lab.barFrom = Math.max(0, Math.min(lab.barFrom || 0, rows.length - fit))), shown = rows.slice(from, from + fit);
   lab.barRows = shown;
   lab.barFit = Math.max(1, height / BAR);
   const what = hinge ? `${lab.meta.scoreName}; pale: no longer moved` : lab.out ? "weight; +: positive" : lab.meta.scoreName;
-  lab.barTitle.textContent = `Anchor ${lab.meta.names[lab.anchor] ?? ""}: the nearest ${shown.length} of ${rows.length} (${what})`;
+  lab.barTitle.textContent = `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${from ? `its nearest ${from + 1} to ${from + shown.length}` : `the nearest ${shown.length}`} of ${rows.length} (${what})`;
   const value = (j) => (hinge || !lab.out ? lab.S[at + j] : lab.out.pair[at + j]);
-  const top = Math.max(1e-12, ...shown.map((j) => Math.abs(value(j)))), left = lab.sprite ? BAR + 6 : 4;
+  const top = Math.max(1e-12, ...(from ? rows : shown).map((j) => Math.abs(value(j)))), left = lab.sprite ? BAR + 6 : 4;
   g.textBaseline = "middle";
   shown.forEach((j, k) => {
     const y = k * BAR, positive = lab.M[at + j] === 1, v = value(j), length = Math.max(1, (Math.abs(v) / top) * (width - left - 120));
@@ -239,10 +240,10 @@ function drawBars(lab) {
     g.fillStyle = rgb(positive ? BLUE : ORANGE, hinge && lab.out && lab.out.pair[at + j] === 0 ? 0.3 : 1);
     g.fillRect(left, y + 3, length, BAR - 6);
     g.fillStyle = lab.ink;
-    g.fillText(`${positive ? "+ " : ""}${v.toPrecision(3)}  ${lab.meta.columnNames[j]}`, left + length + 5, y + BAR / 2);
+    g.fillText(`${positive ? "+ " : ""}${v > 0 && v < 1e-4 ? "< 0.0001" : number(v)}  ${lab.meta.columnNames[j]}`, left + length + 5, y + BAR / 2);
     if (lab.hover && lab.hover[1] === j) { g.strokeStyle = lab.accent; g.lineWidth = 2; g.strokeRect(1, y, width - 2, BAR); }
   });
-  if (lab.stale || !lab.bars.hasAttribute("aria-label")) lab.bars.setAttribute("aria-label", `${lab.barTitle.textContent}. Up and down walk through them.`);
+  if (lab.stale || !lab.bars.hasAttribute("aria-label")) lab.bars.setAttribute("aria-label", `${lab.barTitle.textContent}. Up, down, page up and page down walk through them.`);
 }
 
 function savePng(lab) {

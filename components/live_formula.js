@@ -154,6 +154,7 @@ function drawDerivative(lab, g, width, height) {
       g.fillStyle = rgb(kind === 1 ? BLUE : ORANGE, 0.8);
       g.fillRect(x(d) - 2, y(kind === 1 ? f.p(d) : f.n(d)) - 2, 5, 5);
     }
+    g.fillStyle = lab.ink;
     tick(g, "D = 0", x(0), height - 4, left + half);
     tick(g, `${squared ? "√ε" : "ε"} = ${number(edge)}`, x(edge), height - 4, left + half);
   };

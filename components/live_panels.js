@@ -121,25 +121,27 @@ function tick(g, text, x, y, width, align = "center") {
 
 /** How the push on the chosen anchor's negatives is shared, hardest first. */
 function shares(lab) {
-  const at = lab.anchor * lab.w, push = [];
-  for (let j = 0; j < lab.w; j++) if (lab.M[at + j] === 2) push.push(Math.abs(lab.out.grad[at + j]));
-  push.sort((a, b) => b - a);
+  const at = lab.anchor * lab.w;
+  let push = [];
+  for (let j = 0; j < lab.w; j++) if (lab.M[at + j] === 2) push.push([Math.abs(lab.out.grad[at + j]), j]);
+  const most = Math.max(...push.map(([v]) => v), 0), hardest = (push.find(([v]) => v === most) || [])[1];
+  push = push.map(([v]) => v).sort((a, b) => b - a);
   let sum = 0;
   const total = push.reduce((s, v) => s + v, 0);
-  return { total, curve: push.map((v) => (sum += v) / (total || 1)) };
+  return { total, hardest, curve: push.map((v) => (sum += v) / (total || 1)) };
 }
 
 const GRADIENTS = "“Gradient” above the matrix shows pull and push for every pair; click a bar to choose its anchor.";
 
 function drawGradients(lab, g, width, height) {
-  const { total, curve } = shares(lab), half = width / 2 - 16, base = height - 18, span = base - 20;
+  const { total, hardest, curve } = shares(lab), half = width / 2 - 16, base = height - 18, span = base - 20;
   g.fillText("share of the push on its k hardest negatives", 10, 12);
   if (total > 0) line(g, [[10, base], ...curve.map((v, k) => [10 + ((k + 1) / curve.length) * (half - 10), base - v * span])], rgb(ORANGE));
   g.fillText("k = 0", 10, height - 5);
   tick(g, String(curve.length), half, height - 5, width);
   const share = (k) => `${(100 * (curve[Math.min(k, curve.length) - 1] ?? 0)).toFixed(0)} %`;
   lab.note.textContent = total > 0
-    ? `Of all the push on ${lab.meta.names[lab.anchor]}'s negatives, the hardest one gets ${share(1)}, the hardest 5 get ${share(5)}, the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
+    ? `Of all the push on ${lab.meta.names[lab.anchor]}'s negatives, the hardest one (${lab.meta.columnNames[hardest]}) gets ${share(1)}, the hardest 5 get ${share(5)}, the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
     : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`;
   const order = Array.from({ length: lab.n }, (_, i) => i).filter((i) => lab.out.weight[i] > 0);
   order.sort((a, b) => lab.out.loss[b] - lab.out.loss[a]);

@@ -86,11 +86,19 @@ function listen(lab) {
     light(lab, j === undefined ? null : [lab.anchor, j]);
   };
   bars.onkeydown = (e) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
-    if (!step) return;
+    const all = ranked(lab), fit = lab.barRows.length, step = { ArrowDown: 1, ArrowUp: -1, PageDown: fit, PageUp: -fit }[e.key];
+    if (!step || !fit) return;
     e.preventDefault();
-    const at = lab.hover ? lab.barRows.indexOf(lab.hover[1]) : -1;
-    light(lab, [lab.anchor, lab.barRows[Math.min(lab.barRows.length - 1, Math.max(0, at + step))]]);
+    const to = Math.min(all.length - 1, Math.max(0, (lab.hover ? all.indexOf(lab.hover[1]) : -1) + step));
+    lab.barFrom = Math.min(to, Math.max(lab.barFrom, to - fit + 1));
+    light(lab, [lab.anchor, all[to]]);
+  };
+  bars.onwheel = (e) => { // only while there is more to see, so that the page still scrolls
+    const before = lab.barFrom, to = Math.max(0, Math.min(ranked(lab).length - lab.barRows.length, before + Math.sign(e.deltaY) * 3));
+    if (to === before) return;
+    e.preventDefault();
+    lab.barFrom = to;
+    schedule(lab);
   };
 }
 
@@ -110,7 +118,7 @@ function load(lab, data) {
   Object.assign(lab, { key: meta.key, n: meta.n, w: meta.w, anchor: Math.min(meta.anchor || 0, Math.max(0, meta.n - 1)) });
   lab.S = new Float32Array(data.scores.slice().buffer);
   lab.M = data.mask.slice();
-  Object.assign(lab, { out: null, sprite: null, cache: {}, hover: null });
+  Object.assign(lab, { out: null, sprite: null, cache: {}, hover: null, barFrom: 0 });
   if (data.sprite && data.sprite.length) {
     createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => { lab.sprite = b; schedule(lab, true); });
   }
@@ -135,7 +143,7 @@ function applyKernel(lab, meta) {
   lab.empty.hidden = !reason;
   lab.empty.textContent = reason || "";
   const symbol = knob ? knob.label.split(",")[0] : "the knob", hinge = kernel && kernel.family === "hinge";
-  const words = { scores: hinge ? "Margin" : isFar(lab) ? "Distances" : "Similarities", curves: `Over ${symbol}` };
+  const words = { scores: hinge ? "Margin" : "Histogram", curves: `Over ${symbol}` };
   for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || PANELS[b.dataset.key];
   if (lab.dragging) return; // an older answer may not move what is in the hand
   lab.kernel = kernel ? { ...kernel } : null;
@@ -187,7 +195,7 @@ function report(lab) {
 
 function choose(lab, row, tell) {
   if (row === lab.anchor) return;
-  lab.anchor = row;
+  Object.assign(lab, { anchor: row, barFrom: 0 });
   if (tell) report(lab);
   schedule(lab);
 }

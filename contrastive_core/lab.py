@@ -203,6 +203,7 @@ def _name(batch: LabBatch, thumb: int) -> str:
     b, v = divmod(thumb, batch.rows.shape[1])
     label = int(batch.labels[b])
     what = batch.classes[label] if 0 <= label < len(batch.classes) else "no label"
+    what = f"class {what}" if what.isdigit() else what
     return f"{what} #{b}{_view(v) if batch.rows.shape[1] > 1 else ''}"
 
 

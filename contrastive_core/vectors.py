@@ -34,9 +34,9 @@ def keep(name: str, content: bytes) -> str:
         store.write_bytes(path, content)
         try:
             readers.read(path)
-        except ValueError:
+        except ValueError as error:
             path.unlink()
-            raise
+            raise type(error)(f"{error}".replace(key, name)) from None
     return key
 
 

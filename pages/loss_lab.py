@@ -120,6 +120,8 @@ def uploaded(address: Address) -> str | None:
         help="One row per sample; a column or array named label makes classes. Rows that share an "
         "id are views of one image. The file stays on this computer.",
     )  # fmt: skip
+    if given is None and address.text("file", ""):
+        st.caption("These are the vectors that were loaded last; another file takes their place.")
     try:
         return (
             vectors.keep(given.name, given.getvalue())

@@ -1,0 +1,89 @@
+"""The Loss Lab in the app: whatever is chosen stands in the address and comes back from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+APP = Path(__file__).parents[2] / "app.py"
+LAB = "/loss_lab?run=simclr-digits&on=batch&size=32"
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[..., str]) -> str:
+    return serve(APP)
+
+
+def visit(page: Any, url: str) -> None:
+    page.goto(url)
+    page.locator(".matrix:visible").wait_for(timeout=90_000)
+    page.wait_for_timeout(300)
+
+
+def pressed(page: Any) -> list[str]:
+    return page.locator(".lab button[aria-pressed=true]").evaluate_all(
+        "all => all.map(b => b.dataset.key ?? b.textContent)"
+    )
+
+
+def test_a_view_can_be_bookmarked(page: Any, address: str) -> None:
+    visit(page, f"{address}{LAB}&loss=sup_con&pairing=classes&form=in&temperature=0.3")
+    for name in ("Gradient", "masks over it", "Two settings"):
+        page.get_by_role("button", name=name, exact=True).click()
+    page.locator(".panel select").select_option("loss:triplet")
+    page.wait_for_url(re.compile(r"second=loss%3Atriplet|second=loss:triplet"))
+    page.locator(".matrix").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_url(re.compile(r"anchor=1"))
+    figures, url = page.locator(".figures").inner_text(), page.url
+    for part in ("form=in", "temperature=0.3", "view=grad", "masks=yes", "panel=two"):
+        assert part in url
+    visit(page, url)
+    page.locator(".panel table").wait_for()
+    assert page.locator(".figures").inner_text() == figures
+    assert pressed(page) == ["grad", "masks over it", "group", "two"]
+    assert page.locator(".panel select").input_value() == "loss:triplet"
+    assert "ε 0.2" in page.locator(".panel table").inner_text()
+    page.get_by_role("link", name="Methods").click()
+    page.get_by_role("heading", name="Methods").wait_for()
+    page.get_by_role("link", name="Loss Lab").click()
+    page.locator(".matrix:visible").wait_for()
+    page.wait_for_url(re.compile(r"temperature=0.3.*panel=two"))
+    assert pressed(page) == ["grad", "masks over it", "group", "two"]
+
+
+def test_an_address_of_nonsense_opens_the_page_as_at_first(page: Any, address: str) -> None:
+    bad = "&loss=x&pairing=1&rows=2&batch=z&temperature=nan&anchor=9e9&denominator=5&view=a&panel=b"
+    visit(page, f"{address}{LAB.replace('32', '65')}{bad}")
+    assert page.locator("[data-testid=stException]").count() == 0
+    assert "NaN" not in page.locator(".lab").inner_text()
+    assert "loss=nt_xent" in page.url
+    assert "size=64" in page.url
+
+
+def test_vectors_of_a_file_can_be_bookmarked(page: Any, address: str, tmp_path: Path) -> None:
+    rng, labels = np.random.default_rng(0), np.arange(60) % 3
+    rows = rng.standard_normal((3, 8))[labels] + 0.5 * rng.standard_normal((60, 8))
+    np.savez(tmp_path / "mine.npz", features=rows.astype(np.float32), labels=labels)
+    page.goto(f"{address}{LAB}&loss=sup_con&pairing=classes&rows=file")
+    page.locator("input[type=file]").set_input_files(tmp_path / "mine.npz")
+    page.wait_for_url(re.compile(r"file=[0-9a-f]{32}\.npz"), timeout=60_000)
+    page.locator(".matrix:visible").wait_for()
+    figures = page.locator(".figures").inner_text()
+    visit(page, page.url)
+    assert page.locator(".figures").inner_text() == figures
+    assert "class 0 #" in figures
+
+
+def test_the_circle_comes_back_from_the_address(page: Any, address: str) -> None:
+    page.goto(f"{address}/loss_lab?on=circle&loss=triplet&margin=0.7&points=30&groups=3&scatter=2")
+    page.get_by_role("button", name="Scatter again").click()
+    page.wait_for_url(re.compile(r"scatter=3"))
+    for part in ("loss=triplet", "margin=0.7", "points=30", "groups=3", "on=circle"):
+        assert part in page.url
+    assert page.locator(".knob input[type=number]").input_value() == "0.7"
