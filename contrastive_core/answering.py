@@ -25,6 +25,7 @@ Tell = Callable[[str], None]
 SEEDS = 3  # maps that are compared
 REFERENCES = ("knn", "factors", "rankme")  # whose details are shown for raw pixels and random too
 SNAPSHOTS = 12  # of a run that are compared at most
+SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 
 
 def make(kind: str, values: Values, tell: Tell = lambda what: None) -> Answer:
@@ -198,6 +199,31 @@ def _snapshots(values: Values, tell: Tell) -> Answer:
     return Answer({"epochs": epochs, "k": k, "n": len(features[0])}, found)
 
 
+# --- before a training -------------------------------------------------------------------------
+
+
+def _views(values: Values, tell: Tell) -> Answer:
+    """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
+    these settings would make of them; uint8."""
+    import torch
+
+    from contrastive_core import data
+    from contrastive_core.config import TrainConfig, with_settings
+    from contrastive_core.prepare import resolve
+    from contrastive_core.views import Recipe, make_views
+
+    config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
+    tell("the images")
+    dataset = data.load(config.dataset, "train", config.root)
+    config, _ = resolve(config, dataset, torch.device("cpu"))
+    rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
+    images = torch.from_numpy(np.asarray(dataset.images[rows]))
+    generator = torch.Generator().manual_seed(config.seed)
+    views = make_views(images, Recipe(**config.recipe), VIEWS, generator)
+    made = (255 * views).round().to(torch.uint8).numpy()
+    return Answer({"recipe": config.recipe}, {"images": images.numpy(), "views": made})
+
+
 KINDS: dict[str, Callable[[Values, Tell], Answer]] = {
     "scores": _scores,
     "loss": _loss,
@@ -206,6 +232,7 @@ KINDS: dict[str, Callable[[Values, Tell], Answer]] = {
     "placed": _placed,
     "comparison": _comparison,
     "snapshots": _snapshots,
+    "views": _views,
 }
 
 

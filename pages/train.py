@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import session
 from components import scatter
 from contrastive_core import figures, jobs, runs, store, waiting
 from contrastive_core.runs import Run
+from layout.preview import preview
 
 OWN = "folder of images…"
 
@@ -21,6 +23,8 @@ def page() -> None:
     with left:
         form()
     with right:
+        if asked := st.session_state.get("preview"):
+            preview(asked)
         watch()
 
 
@@ -49,8 +53,12 @@ def form() -> None:
                 placeholder="loss.temperature=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
                 help="Any setting of the command line's --set.",
             )
-        if st.form_submit_button("Start", type="primary", icon=":material/play_arrow:"):
-            data = f"folder:{folder.strip()}" if dataset == OWN else dataset
+        go, see = st.columns(2)
+        data = f"folder:{folder.strip()}" if dataset == OWN else dataset
+        if see.form_submit_button("See its views", icon=":material/visibility:"):
+            st.session_state["preview"] = asked_views(method, data, extra)
+        if go.form_submit_button("Start", type="primary", icon=":material/play_arrow:"):
+            st.session_state.pop("preview", None)
             arguments = ["--method", method, "--dataset", data, "--epochs", str(int(epochs))]
             arguments += ["--seed", str(int(seed)), "--encoder", encoder]
             arguments += ["--loss", loss] if loss != "the method's own" else []
@@ -58,6 +66,16 @@ def form() -> None:
             for line in extra.splitlines():
                 arguments += ["--set", line.strip()] if line.strip() else []
             start(name.strip() or free_name(method, data, int(seed)), arguments, beside)
+
+
+def asked_views(method: str, data: str, extra: str) -> dict[str, Any]:
+    """The question for views; a folder that changed is another question."""
+    settings = [line.strip() for line in extra.splitlines() if line.strip()]
+    values: dict[str, Any] = {"method": method, "dataset": data, "set": settings}
+    folder = Path(data.removeprefix("folder:"))
+    if data.startswith("folder:") and folder.is_dir():
+        values["changed"] = folder.stat().st_mtime_ns
+    return values
 
 
 DOWNLOADS = ("cifar10", "cifar100", "stl10", "mnist", "fashion_mnist")
