@@ -43,9 +43,14 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
     `report` is called with every line of metrics. Raises: CannotGoOn after it has set the status
     to failed; ValueError when there is nothing to resume.
     """
-    log = Journal(run, p.world.first, report)
+    with _stop_signals() as stop:  # until the last word is written
+        return _train(p, run, Journal(run, p.world.first, report), stop, resume)
+
+
+def _train(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
+    """Train, and write down how it ended."""
     try:
-        with run.lock() if p.world.first else nullcontext(), _stop_signals() as stop:
+        with run.lock() if p.world.first else nullcontext():
             status = _loop(p, run, log, stop, resume)
     except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
         reason = reason_of(error, p)
@@ -66,7 +71,8 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
 
 def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
     config, method, optimizer = p.config, p.method, p.optimizer
-    go_on = resume and checkpoints.has_begun(run)  # not if it was killed before its first state
+    # not if it was killed before its first state; the first process's machine has the files
+    go_on = resume and distributed.from_first(checkpoints.has_begun(run))
     place, note = _resume(p, run) if go_on else (Place(), "")
     log.start(place, config.epochs, note)
     forward = torch.compile(method.pairs) if config.compile else method.pairs
