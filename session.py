@@ -236,12 +236,16 @@ def picture(images: np.ndarray, i: int) -> np.ndarray:
 
 def neighbours(rows: EmbeddingSet, i: int, k: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """The k most similar other rows of row i: numbers and cosine similarities."""
-    x = rows.features.astype(np.float32)
-    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    s = x @ x[i]
+    lengths = _lengths(rows.content_hash, rows.features)
+    s = rows.features @ (rows.features[i] / lengths[i]) / lengths
     s[i] = -np.inf
-    order = np.argsort(-s)[:k]
+    order = np.argsort(-s, kind="stable")[:k]
     return order, s[order]
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _lengths(content: str, _features: np.ndarray) -> np.ndarray:
+    return np.maximum(np.linalg.norm(_features, axis=1), 1e-12)
 
 
 def plane(features: np.ndarray) -> np.ndarray:

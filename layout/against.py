@@ -30,6 +30,7 @@ COST = {
     "seconds": "training, s", "images_per_s": "images/s", "memory_mb": "memory, MB",
     "parameters": "parameters",
 }  # fmt: skip
+P_VALUES = {k: st.column_config.NumberColumn(format="%.2g") for k in ("p", "p, corrected")}
 SHARES = ("knn", "linear_probe", "purity")
 
 
@@ -68,12 +69,12 @@ def tests(made: Comparison) -> None:
                 {
                     "A": d.a, "B": d.b, "A − B, points": round(100 * d.value, 2),
                     "95 %": f"{100 * d.interval[0]:+.1f} to {100 * d.interval[1]:+.1f}",
-                    "p, corrected": float(f"{d.p_corrected:.3g}"), "only A right": d.only_a,
+                    "p, corrected": d.p_corrected, "only A right": d.only_a,
                     "only B right": d.only_b, "shown by the data": d.claimed,
                 }
                 for d in made.differences
             ],
-            hide_index=True,
+            hide_index=True, column_config=P_VALUES,
         )  # fmt: skip
     rows = []
     for t in made.tests:
@@ -84,13 +85,13 @@ def tests(made: Comparison) -> None:
                 "score": TITLES[t["score"]] + (", points" if unit == 100 else ""),
                 "A": t["a"], "B": t["b"], "A − B": round(unit * t["value"], 3),
                 "95 %": f"{unit * t['low']:+.3g} to {unit * t['high']:+.3g}",
-                "p": float(f"{t['p']:.3g}"), "p, corrected": float(f"{t['p_corrected']:.3g}"),
+                "p": t["p"], "p, corrected": t["p_corrected"],
                 "shown by the data": shown,
             }
         )  # fmt: skip
     if rows:
         st.markdown(f"**All scores**: {len(rows)} paired tests on the same samples.")
-        st.dataframe(rows, hide_index=True)
+        st.dataframe(rows, hide_index=True, column_config=P_VALUES)
         st.caption(
             "Right or wrong by McNemar's exact test, means by a paired t test; all p values of "
             "this table are corrected together by Holm. One seed each: for a claim about methods "

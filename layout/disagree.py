@@ -19,13 +19,13 @@ SHOWN = 60
 
 def disagree(sources: list[Source], made: Comparison, split: str, place: str) -> None:
     """Choose A, B and what they disagree on."""
-    a, b, c = st.columns([2, 2, 3], vertical_alignment="bottom")
+    a, b = st.columns(2)
     names = made.names
     first = a.selectbox("A", names, 0)
     second = b.selectbox("B", [n for n in names if n != first])
     i, j = names.index(first), names.index(second)
     ways = ["A right, B wrong", "B right, A wrong", "Both wrong"] if made.right is not None else []
-    way = c.segmented_control("Show", [*ways, "Neighbours"], required=True,
+    way = st.segmented_control("They disagree on", [*ways, "Neighbours"], required=True,
                               default=(ways or ["Neighbours"])[0], key="disagree-on")  # fmt: skip
     if way == "Neighbours":
         _neighbours(sources, made, i, j, split, place)

@@ -36,9 +36,9 @@ def opener() -> None:
             "split are known by name; a column image holds pictures or their file names."
         )
         given = st.file_uploader("A file", [e[1:] for e in readers.ENDINGS], key="vectors-file")
-        path = st.text_input("or its path on this computer", key="vectors-path")
-        if st.button("Open", type="primary", disabled=not (given or path.strip())):
-            _open(given, path.strip())
+        path = st.text_input("or, instead, its path on this computer", key="vectors-path")
+        if st.button("Look at it", type="primary", disabled=not (given or path.strip())):
+            _open(None if path.strip() else given, path.strip())
         _known()
 
 

@@ -1,0 +1,199 @@
+"""Explore and Compare with planted data: equal runs, a better one, its samples, 50,000 points."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contrastive_core import answers, data, embed, evaluate, present, runs, spaces, store
+from contrastive_core.embedding_set import EmbeddingSet
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = 60_000  # milliseconds that a server on two busy cores may take
+WRONG = 36  # of 360 test images, in the run that is planted as the worse: 10 points
+POINTS = 50_000
+
+
+@dataclass(frozen=True)
+class Planted:
+    address: str
+    wrong: tuple[str, ...]  # ids of the images that the worse run gets wrong
+    big: str  # key of the 50,000 vectors
+
+
+@pytest.fixture(scope="module")
+def planted(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    home = tmp_path_factory.mktemp("planted")
+    homes = {"CONTRASTIVE_LAB_HOME": f"{home}/home", "CONTRASTIVE_LAB_RUNS": f"{home}/runs"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in homes.items():
+            patch.setenv(name, value)
+        wrong = plant_runs()
+        big = plant_points()
+    return Planted(serve(ROOT / "app.py", environment=homes), wrong, big)
+
+
+def plant_runs() -> tuple[str, ...]:
+    """Runs good, same and worse on digits: `worse` has WRONG test images among another class."""
+    sets = {split: data.load("digits", split) for split in ("train", "test")}
+    moved = np.random.default_rng(1).permutation(len(sets["test"].labels))[:WRONG]
+    for name in ("good", "same", "worse"):
+        run = runs.create(name, runs.load("simclr-digits").config)
+        run.set_status("done")
+        store.write_bytes(run.weights, name.encode())
+        for split, found in sets.items():
+            labels = np.asarray(found.labels, np.int64)
+            where = labels.copy()
+            if name == "worse" and split == "test":
+                where[moved] = (where[moved] + 1) % 10
+            x = np.eye(10, 12)[where] + 0.05 * np.random.default_rng(0).normal(
+                size=(len(labels), 12)
+            )
+            for which in "hz":
+                rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids), split, which,
+                                    tuple(found.classes))  # fmt: skip
+                path = embed._path(run, split, which)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                store.write_npz(path, **rows.arrays())
+        plant_pages(run)
+    return tuple(sorted(str(sets["test"].ids[i]) for i in moved))
+
+
+def plant_pages(run: runs.Run) -> None:
+    """What the pages wait for: scores and maps."""
+    sets = {w: embed.cached(run, "test", w) for w in "hz"}
+    train = embed.cached(run, "train", "h")
+    assert train is not None
+    scores = evaluate.evaluate_sets(["knn", "uniformity", "rankme"], train, sets["h"])
+    record = {"weights": run.weights_hash(), "split": "test", "scores": {"h": scores, "z": scores}}
+    store.write_json(run.path / "evaluation.json", record)
+    for which, rows in sets.items():
+        for kind in ("pca", "umap"):
+            meta = {"settings": {"kind": kind}, "quality": {}}
+            path = present.map_path(run, "test", which, kind)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            store.write_npz(path, xy=rows.features[:, :2], meta=as_bytes(meta))
+
+
+def plant_points() -> str:
+    """50,000 vectors with pictures whose map and scores are there already."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(POINTS) % 5
+    xy = np.eye(5, 4)[labels] * 6 + rng.normal(size=(POINTS, 4))
+    pictures = np.broadcast_to(
+        (labels * 50).astype(np.uint8)[:, None, None, None], (POINTS, 1, 4, 4)
+    )
+    rows = EmbeddingSet(xy.astype(np.float32), labels.astype(np.int64))
+    key = spaces.adopt(rows, "many.npz", np.array(pictures))
+    space = {"space": spaces.of_vectors(key).values}
+    score = {"title": "RankMe", "reading": "planted", "value": 4.0, "unit": "", "extras": {}}
+    scores = {"scores": {"own": {"rankme": score}}, "how": "", "n": POINTS}
+    answers.write("scores", space, answers.Answer(scores))
+    umap = {"kind": "umap", "seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
+    made = answers.Answer({"settings": umap, "quality": {}}, {"xy": rows.features[:, :2]})
+    answers.write("map", {**space, **umap}, made)
+    return key
+
+
+def as_bytes(meta: dict[str, Any]) -> np.ndarray:
+    return np.frombuffer(json.dumps(meta).encode(), np.uint8)
+
+
+def test_identical_runs_give_no_difference(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/compare?runs=good,same")
+    page.get_by_role("heading", name="No difference that these data can show").wait_for(
+        timeout=SLOW
+    )
+    page.get_by_text("How alike", exact=True).click()
+    page.get_by_text("Linear CKA (debiased)").wait_for(timeout=SLOW)
+
+
+def test_the_better_run_is_named_with_an_interval_that_holds_the_truth_and_its_images(
+    planted: Planted, page: Any
+) -> None:
+    page.goto(f"{planted.address}/compare?run=good&runs=good,worse")
+    heading = page.get_by_role("heading", name="good is better than worse")
+    heading.wait_for(timeout=SLOW)
+    found = [float(v) for v in re.findall(r"-?\d+\.\d", heading.inner_text())]
+    value, low, high = found
+    assert value == 10.0 == 100 * WRONG / 360
+    assert 0 < low < 10 < high < 20
+    page.get_by_text("Where they disagree", exact=True).click()
+    page.get_by_text(f"{WRONG} samples").wait_for(timeout=SLOW)
+    listed = page.locator(".gallery button")
+    listed.nth(WRONG - 1).wait_for(timeout=SLOW)
+    ids = sorted(text.split()[-1] for text in listed.all_inner_texts())
+    assert tuple(ids) == planted.wrong
+    page.get_by_role("button", name="Select all of these on the maps").click()
+    page.get_by_text("Maps", exact=True).click()
+    page.get_by_text(f"{WRONG} of 360 selected").wait_for(timeout=SLOW)
+    page.get_by_role("link", name="Explore").click()  # and it is the selection of every page
+    page.get_by_role("heading", name=f"{WRONG} selected").wait_for(timeout=SLOW)
+
+
+def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/compare?runs=worse,good")
+    canvas = page.locator(".map .stage canvas").first
+    canvas.wait_for(timeout=SLOW)
+    page.get_by_text("360 points").wait_for(timeout=SLOW)
+    before = canvas.screenshot()
+    slider = page.get_by_label("from the maps as they are to all as worse")
+    slider.focus()
+    slider.press("End")
+    page.wait_for_timeout(300)
+    assert canvas.screenshot() != before
+
+
+def test_a_box_over_50000_points_reaches_the_gallery(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/?vectors={planted.big}")
+    page.get_by_text(f"{POINTS} points").first.wait_for(timeout=SLOW)
+    page.get_by_role("button", name="box", exact=True).click()
+    box = page.locator(".map .stage canvas").first.bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=3)
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=3)
+    page.mouse.up()
+    page.get_by_role("heading", name=f"{POINTS:,} selected").wait_for(timeout=SLOW)
+    page.locator(".map .gallery button").nth(100).wait_for(timeout=SLOW)
+
+
+def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(
+    planted: Planted, page: Any, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["id,class,note,a,b,c"]
+    for i in range(90):
+        values = np.eye(3)[i % 3] + 0.1 * rng.normal(size=3)
+        numbers = ",".join(f"{v:.4f}" for v in values) if i else "nan,1,1"
+        lines.append(f"row{i},{'xyz'[i % 3]},text {i},{numbers}")
+    (tmp_path / "mine.csv").write_text("\n".join(lines))
+    (tmp_path / "bad.csv").write_text("id,class\n1,a\n2,b\n")
+    page.goto(f"{planted.address}/?run=good")
+    page.get_by_role("button", name="Open vectors").click()
+    files = page.locator("input[type=file]")
+    files.set_input_files(tmp_path / "bad.csv")
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_text("no columns of numbers").wait_for(timeout=SLOW)
+    path = page.get_by_label("its path on this computer")
+    path.fill("/nowhere/x.npy")
+    path.press("Enter")
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_text("There is no file /nowhere/x.npy").wait_for(timeout=SLOW)
+    path.fill("")
+    path.press("Enter")
+    files.set_input_files(tmp_path / "mine.csv")
+    page.get_by_text("mine.csv").first.wait_for(timeout=SLOW)
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("heading", name="mine.csv").wait_for(timeout=SLOW)
+    page.get_by_text("1 with values that are not finite").wait_for(timeout=SLOW)
+    page.get_by_text("89 points").wait_for(timeout=SLOW)
+    page.get_by_text("kNN accuracy").first.wait_for(timeout=2 * SLOW)
+    page.get_by_text("a fixed fifth of each class is judged").wait_for(timeout=SLOW)
