@@ -42,12 +42,13 @@ class _Normalise(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
-        scale = z.detach().abs().amax(-1, keepdim=True)  # keeps tiny and huge rows in range
+        # The largest number of a row keeps tiny and huge ones in range; no copy of z is made.
+        scale = torch.linalg.vector_norm(z.detach(), torch.inf, -1, keepdim=True)
         scale = torch.where(scale > 0, scale, 1.0)
         u = z / scale
         length = u.norm(dim=-1, keepdim=True)
         inverse = torch.where(length > 0, 1 / length, 0.0)
-        u = u * inverse
+        u *= inverse
         ctx.save_for_backward(u, inverse, scale)
         return u
 
