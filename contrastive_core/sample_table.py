@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,11 @@ class SampleTable:
 
     def row(self, sample: str) -> int | None:
         """Where a sample stands, or None."""
-        found = np.flatnonzero(self.columns["id"] == sample)
-        return int(found[0]) if len(found) else None
+        return self._places.get(sample)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {str(name): row for row, name in enumerate(self.columns["id"])}
 
 
 def reason(table: SampleTable, name: str, row: int) -> str:
