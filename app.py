@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 import session
+from contrastive_core import waiting
 
 PAGES = (
     ("explore", "Explore", ":material/scatter_plot:"),
@@ -26,4 +27,5 @@ page = st.navigation(
     ]
 )
 session.pick_run()
+waiting.go_on()  # after a restart of the computer somebody has to start what waits
 page.run()

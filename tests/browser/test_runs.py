@@ -1,0 +1,256 @@
+"""Runs in a real browser: closed, refreshed, opened twice, and its server killed in between."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import Server
+
+from contrastive_core import jobs, runs, store, waiting
+
+SLOW = 90_000  # milliseconds that a server on two busy cores may take
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    found = Server(tmp_path_factory.mktemp("lab"))
+    found.start()
+    yield found
+    found.kill()
+
+
+@pytest.fixture
+def home(server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """This process sees the server's runs."""
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(server.home / "runs"))
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(server.home / "home"))
+    return server.home / "runs"
+
+
+def wait(what: Callable[[], Any], seconds: float = 120) -> Any:
+    last = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < last, "took too long"
+        time.sleep(0.1)
+    return found
+
+
+def start(page: Any, address: str, name: str, epochs: int) -> None:
+    page.goto(f"{address}/train")
+    page.get_by_label("Name").wait_for(timeout=SLOW)
+    page.get_by_label("Epochs").fill(str(epochs))
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Name").press("Tab")
+    page.get_by_role("button", name="Start", exact=True).click()
+
+
+def mine() -> dict[str, str]:
+    return {r.name: r.status()["status"] for r in runs.list_runs() if not r.shipped}
+
+
+def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser: Any) -> None:
+    one = browser.new_page()
+    start(one, server.address, "first", 400)
+    wait(lambda: mine().get("first") == "running" and len(runs.load("first").metrics()) > 20)
+    start(one, server.address, "second", 1)
+    one.get_by_text("second waits for").wait_for(timeout=SLOW)
+    two = browser.new_page()
+    start(two, server.address, "third", 1)
+    two.get_by_text("third waits for").wait_for(timeout=SLOW)
+    start(two, server.address, "second", 1)  # opened twice: the same name again
+    two.get_by_text("there is a run 'second' already").wait_for(timeout=SLOW)
+    one.reload()
+    one.get_by_text("second waits for").wait_for(timeout=SLOW)
+
+    one.close()
+    two.close()
+    server.kill()
+    pid = store.lock_holder(home / "first" / "lock")
+    before = len(runs.load("first").metrics())
+    assert [job.name for job in waiting.queue()] == ["second", "third"]
+    wait(lambda: len(runs.load("first").metrics()) > before)  # it trains on without the app
+    server.start()
+    assert store.lock_holder(home / "first" / "lock") == pid  # and is still the only one
+
+    three = browser.new_page()
+    three.goto(f"{server.address}/runs")
+    three.get_by_text(re.compile(r"first: epoch \d+ of 400")).wait_for(timeout=SLOW)
+    three.get_by_text("1. second: waits for").wait_for(timeout=SLOW)
+    three.get_by_text("2. third: waits for").wait_for(timeout=SLOW)
+    three.close()
+    os.kill(pid or os.getpid(), signal.SIGKILL)  # the training itself dies
+    wait(lambda: mine() == {"first": "failed", "second": "done", "third": "done"})  # no page open
+    assert waiting.queue() == []
+
+    four = browser.new_page()
+    four.goto(f"{server.address}/train?watch=first")
+    four.get_by_text("its process ended without a word").wait_for(timeout=SLOW)
+    step = runs.load("first").status()["step"]
+    four.get_by_role("button", name="Resume").click()
+    wait(lambda: mine()["first"] == "running" and runs.load("first").status()["step"] > step)
+    four.get_by_role("button", name="Stop").click()
+    four.get_by_text("asked to stop").wait_for(timeout=SLOW)
+    four.close()
+    wait(lambda: not jobs.working())
+    assert mine() == {"first": "stopped", "second": "done", "third": "done"}
+    for name in mine():
+        steps = [x["step"] for x in runs.load(name).metrics() if "images_per_s" in x]
+        assert steps == list(range(1, len(steps) + 1))  # no step is lost, none is there twice
+    assert [p.name for p in home.iterdir() if p.name.startswith(".new-")] == []
+    wait(lambda: not any(jobs.pid_of(record["name"]) for record in jobs.records()))
+
+
+def select(page: Any, *numbers: int) -> None:
+    """Tick rows of the table, the first is 0: they are drawn on a canvas."""
+    canvas = page.locator("[data-testid=stDataFrame] canvas").first
+    canvas.wait_for(timeout=SLOW)
+    for number in numbers:
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        page.mouse.click(box["x"] + 16, box["y"] + 35 + 35 * number + 17)
+        page.wait_for_timeout(500)
+
+
+def opened(page: Any, server: Server, search: str, count: int = 1) -> None:
+    """The page with so many runs found."""
+    page.goto(f"{server.address}/runs")
+    page.get_by_placeholder("name, title").wait_for(timeout=SLOW)
+    page.get_by_placeholder("name, title").fill(search)
+    page.get_by_placeholder("name, title").press("Enter")
+    page.get_by_text(re.compile(rf"^{count} of \d+ runs")).wait_for(timeout=SLOW)
+
+
+def made(name: str, **config: Any) -> None:
+    given = {"method": "simclr", "dataset": "digits", "epochs": 3, "seed": 0, **config}
+    runs.create(name, given).set_status("done")
+
+
+def test_rename_tag_note_delete_undo(server: Server, home: Path, page: Any) -> None:
+    made("draft")
+    opened(page, server, "draft")
+    select(page, 0)
+    page.get_by_role("heading", name="draft").wait_for(timeout=SLOW)
+    page.locator("code", has_text="contrastive_core train").first.wait_for(timeout=SLOW)
+    page.get_by_text("Rename, tag, note").click()
+    page.get_by_role("textbox", name="Name", exact=True).fill("draft-final")
+    page.get_by_role("textbox", name="Tags").fill("good, slow")
+    page.get_by_role("textbox", name="Note").fill("keep this")
+    page.get_by_role("button", name="Save").click()
+    wait(lambda: "draft-final" in mine() and "draft" not in mine())
+    assert runs.load("draft-final").meta()["tags"] == ["good", "slow"]
+    opened(page, server, "keep this")  # a note is found too
+    select(page, 0)
+    page.get_by_role("heading", name="draft-final").wait_for(timeout=SLOW)
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_text("Deleted: draft-final").wait_for(timeout=SLOW)
+    assert "draft-final" not in mine()
+    page.get_by_role("button", name="Undo").click()
+    wait(lambda: "draft-final" in mine())
+    assert runs.load("draft-final").meta()["note"] == "keep this"
+
+
+def test_two_settings_are_told_apart_and_a_clone_has_its_change(
+    server: Server, home: Path, page: Any
+) -> None:
+    made("pair-a")
+    made("pair-b", seed=7)
+    opened(page, server, "pair-", 2)
+    select(page, 0, 1)
+    page.get_by_text(re.compile(r"1 differ; \d+ are the same")).wait_for(timeout=SLOW)
+    opened(page, server, "pair-a")
+    select(page, 0)
+    page.get_by_text("Clone with changes").click()
+    page.get_by_role("textbox", name="Other changes").fill("loss.speed")
+    page.get_by_role("button", name="Train the clone").click()
+    page.get_by_text("a setting is written key=value").wait_for(timeout=SLOW)
+    page.get_by_role("textbox", name="Other changes").fill("loss.temperature=0.3")
+    page.get_by_label("Name of the clone").fill("pair-clone")
+    page.get_by_role("button", name="Train the clone").click()
+    wait(lambda: "pair-clone" in mine())
+    config = runs.load("pair-clone").config
+    assert (config["loss_knobs"]["temperature"], config["seed"], config["epochs"]) == (0.3, 0, 3)
+    wait(lambda: mine()["pair-clone"] == "done")
+
+
+EVIL = (
+    '<img src="http://evil.example/a.png" onerror="window.harm=1"> ![x](http://evil.example/b.png)'
+)
+
+
+def test_what_people_and_files_say_is_never_markup(server: Server, home: Path, page: Any) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    made("evil")
+    run = runs.load("evil")
+    run.set_meta(title=EVIL, tags=[EVIL, "=1+1"], note=EVIL)
+    run.set_status("failed", EVIL)
+    broken = runs.create("broken", {})
+    (broken.path / "run.json").write_text(EVIL)
+    opened(page, server, "evil")
+    select(page, 0)
+    page.get_by_role("heading", name="evil").wait_for(timeout=SLOW)
+    page.get_by_text("broken is left out").wait_for(timeout=SLOW)
+    assert "![x](http://evil.example/b.png)" in page.locator("body").inner_text()
+    page.goto(f"{server.address}/train?watch=evil")
+    page.get_by_text("onerror").first.wait_for(timeout=SLOW)
+    page.goto(f"{server.address}/runs?view=sweeps&sweep=<script>window.harm=1</script>")
+    page.get_by_text("Still to train").wait_for(timeout=SLOW)
+    assert page.evaluate("window.harm") is None
+    assert [url for url in asked if "evil" in url.split("?")[0]] == []
+
+
+def test_two_sessions_see_nothing_of_each_other(server: Server, home: Path, browser: Any) -> None:
+    made("shared")
+    pages = [browser.new_context(viewport={"width": 1280, "height": 1000}).new_page() for _ in "ab"]
+    for page in pages:
+        opened(page, server, "shared")
+        select(page, 0)
+        page.get_by_text("Rename, tag, note").click()
+        page.get_by_role("textbox", name="Note").wait_for(timeout=SLOW)
+    pages[0].get_by_role("textbox", name="Note").fill("not saved yet")
+    pages[0].get_by_role("textbox", name="Note").press("Control+Enter")
+    pages[0].get_by_placeholder("name, title").fill("nothing of the kind")
+    pages[0].get_by_placeholder("name, title").press("Enter")
+    pages[0].get_by_text("Clear the search").wait_for(timeout=SLOW)
+    pages[1].reload()
+    pages[1].get_by_placeholder("name, title").wait_for(timeout=SLOW)
+    assert pages[1].get_by_placeholder("name, title").input_value() == ""
+    opened(pages[1], server, "shared")
+    assert "Clear the search" not in pages[1].locator("body").inner_text()
+    for page in pages:
+        page.context.close()
+
+
+SWEEP = """
+form = "line"
+[base]
+dataset = "digits"
+epochs = 1
+[[axes]]
+key = "loss.temperature"
+values = [0.2, 0.5]
+"""
+
+
+def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page: Any) -> None:
+    store.write_bytes(home / ".sweeps" / "small.toml", SWEEP.encode())
+    page.goto(f"{server.address}/runs?view=sweeps&sweep=small")
+    page.get_by_role("button", name="How long will it take?").click(timeout=SLOW)
+    page.get_by_text(re.compile(r"^\d+ s$|^1 min$")).first.wait_for(timeout=SLOW)
+    page.get_by_role("button", name="Start", exact=True).click()
+    wait(lambda: mine().get("small-0.5-s0") == "done")
+    page.get_by_text("2 of 2").wait_for(timeout=SLOW)
+    page.locator(".js-plotly-plot").first.wait_for(timeout=SLOW)
+
+
+def test_nobody_was_called(server: Server) -> None:
+    """All that the tests above did, trainings included, spoke to this computer only."""
+    assert len(server.calls.read_text().splitlines()) > 3  # server and trainings were listened to
+    assert server.called() == []
