@@ -15,7 +15,7 @@ from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["count", "mean_of_positives", "over_groups"]
 
-ROWS = 1 << 12  # anchors at once where nothing goes back
+ROWS = 1 << 10  # anchors at once where nothing goes back
 WINDOW = 1 << 20  # scores of one group held at once: 4 MB in float32
 
 
@@ -50,12 +50,14 @@ def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
     own = c
     if not pairs.symmetric:
         own = torch.where((found & (of_candidate[at] == of_anchor))[:, None], take(c, at), 0.0)
-    size = len(pairs) if sums.requires_grad or pairs.anchors.requires_grad else ROWS
-    total = [
-        (pairs.anchors[r] * (take(sums, of_anchor[r]) - own[r])).sum(1)
-        for r in (slice(i, i + size) for i in range(0, len(pairs), max(1, size)))
-    ]
-    return torch.where(number > 0, scale * torch.cat(total) / number.clamp_min(1), 0.0)
+    if sums.requires_grad or pairs.anchors.requires_grad:
+        total = (pairs.anchors * (take(sums, of_anchor) - own)).sum(1)
+    else:
+        total = sums.new_empty(len(pairs))
+        for i in range(0, len(pairs), ROWS):
+            r = slice(i, i + ROWS)
+            total[r] = (pairs.anchors[r] * (take(sums, of_anchor[r]) - own[r])).sum(1)
+    return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
 
 
 def over_groups(
