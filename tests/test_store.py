@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,25 +38,133 @@ def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
     assert store.read_lines(path) == [{"a": 1}, {"a": 3}]
 
 
-def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
-    """200 kills of one kind of writer after another, each at a random moment."""
-    path, rng = tmp_path / "state.json", random.Random(0)
+def forever(path: Path, kind: str) -> None:
+    """Write `path` again and again, each time with a higher number in every part of it."""
+    number = whole(path, kind)
+    while True:
+        number += 1
+        WRITERS[kind](path, number)
+
+
+def write_in_parts(path: Path, number: int) -> None:
+    with store.writing(path) as file:
+        for part in range(4):
+            file.write(f"{number} part {part}\n".encode() * 2000)
+
+
+def append(path: Path, number: int) -> None:
+    store.append_lines(path, [{"number": number, "end": number}, {"number": number, "end": number}])
+
+
+def take_lock(path: Path, number: int) -> None:
+    with store.lock(path):
+        pass
+
+
+WRITERS: dict[str, Callable[[Path, int], None]] = {
+    "bytes": lambda path, n: store.write_bytes(path, f"{n}\n".encode() * 8000),
+    "parts": write_in_parts,
+    "json": lambda path, n: store.write_json(
+        path, {"n": n, "x": "x" * 20_000, "end": n}, seal=True
+    ),
+    "npz": lambda path, n: store.write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
+    "lines": append,
+    "lock": take_lock,
+}
+
+
+def whole(path: Path, kind: str) -> int:
+    """The number that every part of the file holds. Fails if the file is something in between."""
+    if not path.exists():
+        return 0
+    if kind in ("bytes", "parts"):
+        lines = path.read_text().splitlines()
+        assert len(lines) == 8000
+        found = {int(line.split()[0]) for line in lines}
+    elif kind == "json":
+        value = store.read_json(path)
+        found = {value["n"], value["end"]}
+    elif kind == "npz":
+        found = set(np.concatenate(list(store.read_npz(path).values())).tolist())
+    elif kind == "lines":
+        lines = store.read_lines(path)
+        assert all(x["number"] == x["end"] for x in lines)
+        numbers = [x["number"] for x in lines]
+        assert numbers == sorted(numbers)
+        return numbers[-1] if numbers else 0
+    else:
+        assert store.lock_holder(path) is None
+        with store.lock(path):  # a dead process's lock keeps nobody out
+            return 0
+    assert len(found) == 1
+    return int(found.pop())
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
+    """200 kills, each at a random moment, of each kind of writer."""
+    path, rng = tmp_path / "file", random.Random(kind)
+    seen = 0
     for _ in range(200):
         pid = os.fork()
         if pid == 0:  # pragma: no cover
-            number = 0
-            while True:
-                number += 1
-                store.write_json(path, {"number": number, "filling": "x" * 20_000, "end": number})
-                store.append_lines(tmp_path / "lines", [{"number": number, "end": number}])
-        time.sleep(rng.uniform(0, 0.01))
+            forever(path, kind)
+        time.sleep(rng.uniform(0, 0.006))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        if path.exists():
-            found = store.read_json(path)
-            assert found["number"] == found["end"]
-        assert all(x["number"] == x["end"] for x in store.read_lines(tmp_path / "lines"))
-    assert path.exists()
+        seen += whole(path, kind) > 0
+    assert seen > 50 or kind == "lock"
+    store.tidy(tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} <= {"file"}
+
+
+CALLS = ("fdopen", "fsync", "chmod", "replace", "open", "close", "unlink", "truncate")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_kill_at_each_failpoint_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
+    """Before and after every call to the system that a writer makes, one after the other."""
+    killed = 0
+    for point in range(100):
+        path = tmp_path / str(point) / "file"
+        path.parent.mkdir()
+        WRITERS[kind](path, 1)
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            kill_at(point)
+            WRITERS[kind](path, 2)
+            os._exit(0)
+        status = os.waitpid(pid, 0)[1]
+        assert whole(path, kind) in ((0,) if kind == "lock" else (1, 2))
+        if os.WIFEXITED(status):  # it came to its end: all points were tried
+            assert whole(path, kind) == (0 if kind == "lock" else 2)
+            break
+        killed += 1
+    assert killed >= (2 if kind == "lines" else 6)
+
+
+def kill_at(point: int) -> None:
+    """End this process, by SIGKILL, at its `point`-th failpoint from now."""
+    left = [point]
+
+    def reached() -> None:
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+
+    def with_points(call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            reached()
+            found = call(*args, **kwargs)
+            reached()
+            return found
+
+        return wrapped
+
+    for name in CALLS:
+        setattr(os, name, with_points(getattr(os, name)))
+    opened = Path.open
+    Path.open = with_points(opened)  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("point", ["write", "fsync", "replace"])
