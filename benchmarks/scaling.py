@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 import torch.multiprocessing as mp
 
-from contrastive_core import distributed, losses, methods
+from contrastive_core import distributed, losses, methods, one_batch
 from contrastive_core.encoders import create_encoder
 from contrastive_core.optim import create_optimizer
 from contrastive_core.types import Batch
@@ -47,7 +47,7 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
         n_train=batch,
         recipe=Recipe(),
     )
-    distributed.synchronise_norms(method)
+    one_batch.synchronise_norms(method)
     parameters = list(method.parameters())
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)
@@ -56,10 +56,10 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
     mine = Batch(images, torch.zeros_like(index), index)
 
     def step() -> None:
-        pairs = distributed.global_pairs(method.pairs(mine, generator), by_label=False)
+        pairs = one_batch.global_pairs(method.pairs(mine, generator), by_label=False)
         optimizer.zero_grad(set_to_none=True)
-        distributed.local_value(loss(pairs)).backward()
-        distributed.sum_gradients(parameters)
+        one_batch.local_value(loss(pairs)).backward()
+        one_batch.sum_gradients(parameters)
         optimizer.step()
 
     for _ in range(3):

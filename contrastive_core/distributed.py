@@ -1,32 +1,23 @@
-"""A thin adapter over torch.distributed: many processes compute what one big batch would.
+"""A thin adapter over torch.distributed: who is there, and plain messages between processes.
 
-Every process holds its rows of the batch; the columns are gathered *with* gradient (the backward
-pass is a sum over processes). The local Σ w·L is divided by the all-reduced Σ w and the gradients
-are summed, so loss and gradients equal those of one process on the whole batch, with unequal
-shares and undefined anchors too, and no factor of the world size hides anywhere. Without torchrun
-there is a world of one, and every function here is the identity.
+Without torchrun there is a world of one, and every function here is the identity.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-
-from contrastive_core.types import NO_GROUP, NO_ROW, LossOutput, Pairs
+from torch import Tensor
 
 __all__ = [
     "Elsewhere",
-    "SyncBatchNorm",
     "World",
     "alone",
     "anyone",
@@ -35,14 +26,10 @@ __all__ = [
     "everyone",
     "from_first",
     "gather",
-    "global_pairs",
     "here",
     "join",
     "leave",
-    "local_value",
     "share",
-    "sum_gradients",
-    "synchronise_norms",
     "together",
     "total",
 ]
@@ -208,156 +195,6 @@ def share(batch: Tensor, world: World) -> Tensor:
     more or less than another's."""
     n = len(batch)
     return batch[n * world.rank // world.size : n * (world.rank + 1) // world.size]
-
-
-# --- loss and gradients ------------------------------------------------------------------------
-
-
-def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pairs:
-    """Local anchors against the candidates of every process.
-
-    Candidates without a row id (bank, queue, momentum keys) are alike everywhere, or nobody
-    else's business, and stay. Row ids, and groups unless they are class labels, get a number
-    that is unique over the processes.
-
-    Args:
-        by_label: groups are class labels, which mean the same on every process.
-        gather_all: gather candidates although they have no row id.
-    """
-    local = (pairs.candidate_rows != NO_ROW).any() or gather_all
-    if alone() or pairs.columns is not None or not local:
-        return pairs
-    shift_row = _offset(torch.cat([pairs.anchor_rows, pairs.candidate_rows]))
-    groups = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
-    shift_group = 0 if by_label else _offset(groups)
-
-    def rows(ids: Tensor) -> Tensor:
-        return torch.where(ids == NO_ROW, ids, ids + shift_row)
-
-    def group(ids: Tensor) -> Tensor:
-        return torch.where(ids == NO_GROUP, ids, ids + shift_group)
-
-    return dataclasses.replace(
-        pairs,
-        candidates=gather(pairs.candidates),
-        anchor_groups=group(pairs.anchor_groups),
-        candidate_groups=gather(group(pairs.candidate_groups)),
-        anchor_rows=rows(pairs.anchor_rows),
-        candidate_rows=gather(rows(pairs.candidate_rows)),
-        candidate_views=gather(pairs.candidate_views),
-        as_positive=gather(pairs.as_positive),
-        as_negative=gather(pairs.as_negative),
-        **_wide_masks(pairs),
-    )
-
-
-def _wide_masks(pairs: Pairs) -> dict[str, Any]:
-    """Explicit masks over the gathered columns: other processes' columns are negatives."""
-    if pairs.positive is None or pairs.negative is None:
-        return {}
-    widths = everyone(pairs.candidates.shape[0])
-    rank, n = dist.get_rank(), len(pairs)
-    left, right = sum(widths[:rank]), sum(widths[rank + 1 :])
-    pad = torch.nn.functional.pad
-    positive = pad(pairs.positive, (left, right), value=False)
-    negative = pad(pairs.negative, (left, right), value=True)
-    assert positive.shape == (n, sum(widths))
-    return {"positive": positive, "negative": negative}
-
-
-def _offset(ids: Tensor) -> int:
-    """What to add to local ids so that no two processes share one."""
-    highest = int(ids.max()) + 1 if ids.numel() else 0
-    return sum(everyone(highest)[: dist.get_rank()])
-
-
-def local_value(out: LossOutput) -> Tensor:
-    """This process's part of the loss: local Σ w·L over everyone's Σ w. The parts sum to the
-    value of one big batch, and so do their gradients."""
-    if alone():
-        return out.value
-    weight = out.weight.sum().detach().clone()
-    dist.all_reduce(weight)
-    safe = torch.where(weight > 0, weight, torch.ones_like(weight))
-    return (out.weight * out.per_anchor).sum() / safe
-
-
-def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Add up every process's gradients, in one message for each dtype."""
-    if alone():
-        return
-    trained = [p for p in parameters if p.requires_grad]
-    for p in trained:
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-    for dtype in sorted({p.dtype for p in trained}, key=str):
-        grads = [p.grad for p in trained if p.dtype == dtype and p.grad is not None]
-        flat = torch.cat([g.reshape(-1) for g in grads])
-        dist.all_reduce(flat)
-        for g, part in zip(grads, flat.split([g.numel() for g in grads]), strict=True):
-            g.copy_(part.view_as(g))
-
-
-# --- batch statistics and equality -------------------------------------------------------------
-
-
-class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over the rows of all processes, on the CPU too (torch's own refuses it)."""
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.ndim < 2:
-            raise ValueError(f"expected (n, channels, …); got shape {tuple(input.shape)}")
-
-    def forward(self, input: Tensor) -> Tensor:
-        if not self.training or alone():
-            return super().forward(input)
-        x = input.float() if input.dtype in (torch.bfloat16, torch.float16) else input
-        axes = [0, *range(2, x.ndim)]
-        shape = [1, -1, *[1] * (x.ndim - 2)]
-        n = total(x.new_tensor([x.numel() / x.shape[1]]))
-        mean = total(x.sum(axes)) / n
-        centred = x - mean.view(shape)
-        variance = total(centred.square().sum(axes)) / n  # (c)
-        self._remember(mean.detach(), (variance * n / (n - 1).clamp_min(1)).detach())
-        y = centred * (variance + self.eps).rsqrt().view(shape)
-        if self.affine:
-            y = y * self.weight.view(shape) + self.bias.view(shape)
-        return y.to(input.dtype)
-
-    @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
-        if not self.track_running_stats or self.running_mean is None or self.running_var is None:
-            return
-        if self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-        rate = 0.1 if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), rate)
-        self.running_var.lerp_(variance.to(self.running_var.dtype), rate)
-
-
-def synchronise_norms(module: nn.Module) -> nn.Module:
-    """Replace every plain BatchNorm by one over all processes; names and state stay the same."""
-    if alone():
-        return module
-    for name, child in module.named_children():
-        if isinstance(child, _BatchNorm) and type(child) in (nn.BatchNorm1d, nn.BatchNorm2d):
-            other = SyncBatchNorm(
-                child.num_features,
-                child.eps,
-                child.momentum,
-                child.affine,
-                child.track_running_stats,
-                device=None if child.weight is None else child.weight.device,
-                dtype=None if child.weight is None else child.weight.dtype,
-            )
-            other.load_state_dict(child.state_dict())
-            if child.affine:  # keep the parameters' identity: weights may be shared or frozen
-                other.weight, other.bias = child.weight, child.bias
-            other.train(child.training)
-            setattr(module, name, other)
-        else:
-            synchronise_norms(child)
-    return module
 
 
 def differing(state: Mapping[str, Tensor]) -> list[str]:

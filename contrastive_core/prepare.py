@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core import checkpoints, data, distributed, losses, methods, runs
+from contrastive_core import checkpoints, data, distributed, losses, methods, one_batch, runs
 from contrastive_core.config import BadSetting, TrainConfig
 from contrastive_core.curation import curated
 from contrastive_core.data import Dataset
@@ -92,7 +92,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     _refuse(config, dataset)
     if config.start:
         _start_from(method, config.start)
-    distributed.synchronise_norms(method)
+    one_batch.synchronise_norms(method)
     method.gather = distributed.gather
     method.loss = losses.create(config.loss or "", **config.loss_knobs)
     _refuse_pairing(config, method, dataset, device)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 import torch
 from torch import nn
 
-from contrastive_core import checkpoints, distributed, monitor
+from contrastive_core import checkpoints, distributed, monitor, one_batch
 from contrastive_core.device import autocast, memory_bytes
 from contrastive_core.journal import Journal, Report
 from contrastive_core.optim import learning_rate, set_learning_rate
@@ -88,12 +88,12 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
             batch = p.batch(index)
             with autocast(p.device, bool(config.amp)):
                 pairs = forward(batch, p.generator)
-            pairs = distributed.global_pairs(pairs, by_label=method.needs_labels)
+            pairs = one_batch.global_pairs(pairs, by_label=method.needs_labels)
             output = p.loss(pairs)
-            value = distributed.local_value(output)
+            value = one_batch.local_value(output)
             optimizer.zero_grad(set_to_none=True)
             value.backward()
-            distributed.sum_gradients(parameters)
+            one_batch.sum_gradients(parameters)
             norm = nn.utils.clip_grad_norm_(parameters, config.clip or math.inf)
             look = p.device.type != "cuda" or place.step % CUDA_LOOK == 0
             if look:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import traceback
-from pathlib import Path
+import functools
 
+import numpy as np
 import pytest
 import torch
-import torch.multiprocessing as mp
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from worlds import spread
 
-from contrastive_core import checkpoints, distributed, losses, methods, pairs, runs
+from contrastive_core import distributed, losses, methods, one_batch, pairs, sampling
 from contrastive_core.distributed import World
 from contrastive_core.encoders import create_encoder
 from contrastive_core.types import Batch, LossOutput, Pairs
@@ -26,50 +20,23 @@ from contrastive_core.views import Recipe, to_float
 SIZES = [1, 2, 4]
 
 
-def _worker(rank: int, size: int, port: int, job: str, folder: str) -> None:
-    os.environ |= {
-        "RANK": str(rank),
-        "WORLD_SIZE": str(size),
-        "LOCAL_RANK": str(rank),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-    }
-    torch.set_num_threads(1)
-    world = distributed.join()
-    try:
-        torch.save(globals()[job](world), f"{folder}/{rank}.pt")
-    except Exception:
-        Path(folder, f"{rank}.err").write_text(traceback.format_exc())
-        sys.exit(1)
-    finally:
-        distributed.leave()
-
-
-def spread(job: str, size: int, folder: Path) -> list:
-    """Run `job(world)` in `size` processes; returns what each returned."""
-    folder.mkdir(exist_ok=True)
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    try:
-        mp.spawn(_worker, (size, port, job, str(folder)), nprocs=size)
-    except Exception:
-        pytest.fail("\n".join(p.read_text() for p in folder.glob("*.err")))
-    return [torch.load(folder / f"{r}.pt", weights_only=False) for r in range(size)]
-
-
-JOBS = ("step", "every_loss", "every_method")
+JOBS = ("step", "every_loss", "every_method", "large", "agree")
 
 
 def every_job(world: World) -> dict:
     return {job: globals()[job](world) for job in JOBS}
 
 
+@functools.cache
+def by_one(job: str) -> dict:
+    """What this process computes alone."""
+    return globals()[job](World())
+
+
 @pytest.fixture(scope="module", params=SIZES[1:])
 def worlds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What each of 2, then 4 processes computed, by job. They start once for all tests."""
-    found = spread("every_job", request.param, tmp_path_factory.mktemp("world"))
+    found = spread(every_job, request.param, tmp_path_factory.mktemp("world"))
     return {job: [one[job] for one in found] for job in JOBS}
 
 
@@ -102,7 +69,7 @@ def step(world: World) -> dict:
     found = {}
     for name in ("views", "first_view", "labelled_views", "labels"):
         net, x = problem()
-        net = distributed.synchronise_norms(net)
+        net = one_batch.synchronise_norms(net)
         if name == "labels":
             z, labels = net(x[mine]), LABELS[mine]
             made = pairs.from_labels(z, labels)
@@ -111,10 +78,10 @@ def step(world: World) -> dict:
             z = net(views.flatten(0, 1)).view(len(mine), 2, -1)
             labels = LABELS[mine] if name == "labelled_views" else None
             made = pairs.from_views(z, labels, "first_view" if name == "first_view" else "all")
-        made = distributed.global_pairs(made, by_label="label" in name)
-        value = distributed.local_value(softmax_loss(made))
+        made = one_batch.global_pairs(made, by_label="label" in name)
+        value = one_batch.local_value(softmax_loss(made))
         value.backward()
-        distributed.sum_gradients(net.parameters())
+        one_batch.sum_gradients(net.parameters())
         assert not distributed.differing({k: p.grad for k, p in net.named_parameters()})
         assert not distributed.differing(net.state_dict())
         found[name] = {
@@ -153,8 +120,8 @@ def every_loss(world: World) -> dict:
                 )
                 noise = None if noise is None else noise[mine]
                 made = pairs.from_bank(z[mine, 0], mine, bank, noise, log_z=3.0)
-            made = distributed.global_pairs(made, by_label)
-            value = distributed.local_value(loss(made))
+            made = one_batch.global_pairs(made, by_label)
+            value = one_batch.local_value(loss(made))
             value.backward()
             assert z.grad is not None
             found[name, str(dtype)] = distributed.total(value.detach()), distributed.total(z.grad)
@@ -162,7 +129,7 @@ def every_loss(world: World) -> dict:
 
 
 def test_every_loss_equals_one_process(worlds: dict[str, list]) -> None:
-    alone = every_loss(World())
+    alone = by_one("every_loss")
     for found in worlds["every_loss"]:
         for (name, dtype), (value, gradient) in alone.items():
             within = 1e-10 if dtype == "torch.float64" else 1e-5
@@ -173,7 +140,7 @@ def test_every_loss_equals_one_process(worlds: dict[str, list]) -> None:
 
 
 def test_a_step_equals_one_process(worlds: dict[str, list]) -> None:
-    alone = step(World())
+    alone = by_one("step")
     for rank, found in enumerate(worlds["step"]):
         for name in ("views", "first_view", "labelled_views", "labels"):
             got, want = found[name], alone[name]
@@ -211,7 +178,7 @@ def every_method(world: World) -> dict:
         )
         if name == "cpc":
             method.patches = lambda batch, _, m=method: m.cut(to_float(batch.images).double())
-        distributed.synchronise_norms(method)
+        one_batch.synchronise_norms(method)
         method.gather = distributed.gather
         cls = methods.get(name)
         loss = losses.create(LOSS.get(name, cls.default_loss))
@@ -222,11 +189,11 @@ def every_method(world: World) -> dict:
         for start in (0, 5):
             mine = distributed.share(torch.arange(start, start + 11), world)
             batch = Batch(images[mine].to(torch.uint8), labels[mine], mine)
-            made = distributed.global_pairs(method.pairs(batch, generator), cls.needs_labels)
-            value = distributed.local_value(loss(made))
+            made = one_batch.global_pairs(method.pairs(batch, generator), cls.needs_labels)
+            value = one_batch.local_value(loss(made))
             optimizer.zero_grad()
             value.backward()
-            distributed.sum_gradients(parameters)
+            one_batch.sum_gradients(parameters)
             optimizer.step()
             method.after_step(made)
         assert not distributed.differing(method.state_dict()), name
@@ -236,7 +203,7 @@ def every_method(world: World) -> dict:
 
 
 def test_every_method_equals_one_process(worlds: dict[str, list]) -> None:
-    alone = every_method(World())
+    alone = by_one("every_method")
     for found in worlds["every_method"]:
         for name, (value, gradients, state) in alone.items():
             got_value, got_gradients, got_state = found[name]
@@ -246,6 +213,82 @@ def test_every_method_equals_one_process(worlds: dict[str, list]) -> None:
                     scale = max(1.0, float(tensor.nan_to_num().abs().max()))
                     same = torch.allclose(got[key], tensor, 0, 1e-9 * scale, equal_nan=True)
                     assert same, (name, key)
+
+
+class Largest(TorchDispatchMode):
+    """The number of elements of the largest tensor that any operation makes."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for x in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(x, torch.Tensor):
+                self.elements = max(self.elements, x.numel())
+        return out
+
+
+def large(world: World) -> dict:
+    """So many rows that the engine works in tiles: what each makes, and the largest tensor."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # one lane: everything happens where it can be watched
+    generator = torch.Generator().manual_seed(3)
+    z = torch.randn(LARGE, 2, 8, generator=generator).requires_grad_()
+    mine = distributed.share(torch.arange(LARGE), world)
+    made = one_batch.global_pairs(pairs.from_views(z[mine]), by_label=False)
+    with Largest() as largest:
+        value = one_batch.local_value(losses.create("nt_xent")(made))
+        value.backward()
+    torch.set_num_threads(before)
+    assert z.grad is not None
+    scores = len(made) * made.width
+    found = distributed.total(value.detach()), distributed.total(z.grad)
+    return {"made": found, "largest": largest.elements, "scores": scores}
+
+
+LARGE = 2800  # images; twice as many rows, and 2 · 2,800 / 4 · 5,600 scores on each of four
+
+
+def test_no_process_holds_the_matrix_of_scores(worlds: dict[str, list]) -> None:
+    value, gradient = by_one("large")["made"]
+    for found in worlds["large"]:
+        assert found["largest"] < found["scores"] / 8
+        got, grad = found["made"]
+        assert abs(got - value) <= 1e-5 * max(1, abs(value))
+        assert (grad - gradient).abs().max() <= 1e-5 * gradient.abs().max()
+
+
+@pytest.mark.parametrize("kind", sampling.PLANS)
+def test_every_kind_of_batch_is_shared_out(kind: str) -> None:
+    labels = np.repeat(np.arange(6), 9)
+    for batch in sampling.plan(kind, labels, 16, seed=1, epoch=2):
+        parts = [distributed.share(torch.from_numpy(batch), World(r, 4)) for r in range(4)]
+        assert torch.equal(torch.cat(parts), torch.from_numpy(batch))
+        assert all(len(part) for part in parts)
+
+
+def agree(world: World) -> str:
+    """What each hears when the last process cannot go on."""
+
+    def work() -> int:
+        if world.rank == world.size - 1 and world.size > 1:
+            raise ValueError("no data here")
+        return world.rank
+
+    assert distributed.as_one(lambda: world.rank) == world.rank
+    assert distributed.from_first(world.rank) == 0
+    try:
+        distributed.as_one(work)
+    except (ValueError, distributed.Elsewhere) as error:
+        return type(error).__name__
+    return "nothing"
+
+
+def test_one_process_says_what_is_wrong_and_all_end(worlds: dict[str, list]) -> None:
+    *others, last = worlds["agree"]
+    assert last == "ValueError"
+    assert set(others) == {"Elsewhere"}
+    assert agree(World()) == "nothing"
 
 
 def test_shares_cover_the_batch_in_order() -> None:
@@ -262,52 +305,6 @@ def test_a_world_of_one_changes_nothing() -> None:
     assert distributed.total(x) is x
     assert distributed.everyone(5) == [5]
     net = nn.BatchNorm1d(2)
-    assert distributed.synchronise_norms(net) is net
+    assert one_batch.synchronise_norms(net) is net
     made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
-    assert distributed.global_pairs(made, by_label=True) is made
-
-
-def torchrun(size: int, *argv: str) -> subprocess.Popen:
-    """The command line in `size` processes, as torchrun starts it."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", str(size), "-m", "contrastive_core", "train"]
-    command += ["--method", "moco_v2", "--device", "cpu", *argv]
-    return subprocess.Popen(
-        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
-    )
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for the process in /proc")
-def test_a_process_that_dies_ends_the_run_and_it_goes_on() -> None:
-    child = torchrun(2, "--name", "two", "--epochs", "30", "--set", "save_seconds=0")
-    deadline, state = time.monotonic() + 60, runs.runs_home() / "two" / "state" / "000002.json"
-    while time.monotonic() < deadline and child.poll() is None and not state.exists():
-        time.sleep(0.05)
-    assert child.poll() is None, child.stderr.read()
-    os.kill(second_process(child.pid), signal.SIGKILL)
-    assert child.wait(60) != 0
-    two = runs.load("two")
-    assert two.status()["status"] == "failed"
-    assert "another process of the run ended" in two.status()["reason"]
-    _, plain = checkpoints.load_state(two)
-    assert plain["world"] == 2
-    assert plain["place"]["epoch"] >= 2
-    last = plain["place"]["epoch"] + 1
-    done = torchrun(1, "--resume", "--name", "two", "--set", f"epochs={last}")
-    assert done.wait(60) == 0, done.stderr.read()
-    assert two.status()["status"] == "done"
-    assert "2 processes" in two.status()["note"]
-    assert "not bit-equal" in two.status()["note"]
-    lines = [x for x in two.metrics() if "images_per_s" not in x]
-    assert [x["epoch"] for x in lines] == list(range(1, last + 1))
-
-
-def second_process(launcher: int) -> int:
-    """The process id of rank 1 among the launcher's children."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
-            rank = b"\0RANK=1\0" in (folder / "environ").read_bytes()
-            if int(parent) == launcher and rank:
-                return int(folder.name)
-    raise AssertionError("no process of rank 1")
+    assert one_batch.global_pairs(made, by_label=True) is made

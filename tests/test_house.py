@@ -14,12 +14,12 @@ CORE = ROOT / "contrastive_core"
 
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
-registry config store types distributed sharded sampling embedding_set readers attached
+registry config store types distributed one_batch sharded sampling embedding_set readers attached
 similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection alike paired runs checkpoints
 state journal monitor prepare rehearse foreign reasons train
-embed evaluate judge present vectors lab compare figures findings sample_losses
+embed evaluate published judge present vectors lab compare figures findings sample_losses
 sample_table tabulate why
 spaces answers atlas costs marks jobs asking waiting export subjects samples answering flow
 catalogue sweep sweeping sweep_figures integrity output commands inspection __main__

@@ -1,0 +1,120 @@
+"""torchrun as a user calls it: two groups stand for two machines, one process dies, runs go on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from worlds import free_port, torchrun
+
+from contrastive_core import checkpoints, runs
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+
+
+def readme_command() -> list[str]:
+    """The arguments of README's torchrun over two machines, with another port."""
+    text = README.read_text().replace("\\\n", " ")
+    line = next(x for x in text.splitlines() if x.startswith("torchrun --nnodes 2"))
+    return shlex.split(re.sub(r"--master-port \d+", f"--master-port {free_port()}", line))[1:]
+
+
+@pytest.fixture(scope="module")
+def two_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """README's command in two groups that share no folder; where each has its runs and data."""
+    home = tmp_path_factory.mktemp("machines")
+    command, children = readme_command(), []
+    at = command.index("--node-rank") + 1
+    for rank in (0, 1):
+        own = [*command[:at], str(rank), *command[at + 1 :], "--device", "cpu"]
+        place = {"CONTRASTIVE_LAB_RUNS": f"{home}/runs{rank}"}
+        place["CONTRASTIVE_LAB_HOME"] = f"{home}/data{rank}"
+        children.append(torchrun(*own, log=home / f"{rank}.log", **place))
+    for rank, child in enumerate(children):
+        assert child.wait(90) == 0, (home / f"{rank}.log").read_text()
+    return home
+
+
+def only_run(folder: Path) -> runs.Run:
+    (path,) = folder.glob("[a-z]*")
+    os.environ["CONTRASTIVE_LAB_RUNS"] = str(folder)
+    return runs.load(path.name)
+
+
+def test_readme_command_trains_on_two_machines(two_machines: Path, monkeypatch) -> None:
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(two_machines / "runs0"))
+    run = only_run(two_machines / "runs0")
+    assert run.status()["status"] == "done"
+    assert not (two_machines / "runs1").exists()  # only the first process writes
+    tensors, plain = checkpoints.load_state(run)
+    assert plain["world"] == 2
+    own = [tensors[f"rank{rank}.random.views"] for rank in (0, 1)]
+    assert not own[0].equal(own[1])
+
+
+def test_a_process_that_dies_ends_the_run_and_it_goes_on(
+    two_machines: Path, tmp_path: Path, monkeypatch
+) -> None:
+    """With the same number of processes it ends as if nothing had happened; with another one it
+    says that it is not equal."""
+    command = readme_command()
+    argv = command[command.index("train") + 1 :]
+    name, epochs = argv[argv.index("--name") + 1], int(argv[argv.index("--epochs") + 1])
+    common = ["-m", "contrastive_core", "train"]
+    settings = ["--device", "cpu", "--set", "save_seconds=0"]
+    two = ["--standalone", "--nproc-per-node", "2", *common]
+    log = tmp_path / "log"
+    child = torchrun(*two, *argv, *settings, log=log)
+    wait_for(runs.runs_home() / name / "state" / "000002.json", child, log)
+    os.kill(second_process(child.pid), signal.SIGKILL)
+    assert child.wait(60) != 0
+    run = runs.load(name)
+    assert run.status()["status"] == "failed"
+    assert "another process of the run ended" in run.status()["reason"]
+    assert checkpoints.load_state(run)[1]["place"]["epoch"] < epochs
+
+    resume = ["--resume", "--name", name, "--device", "cpu"]
+    again = torchrun(*two, *resume, log=log)
+    assert again.wait(90) == 0, log.read_text()
+    assert run.status()["status"] == "done"
+    assert not run.status()["note"]
+    whole = checkpoints.load_weights(run)
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(two_machines / "runs0"))
+    for key, tensor in checkpoints.load_weights(runs.load(name)).items():
+        assert whole[key].equal(tensor), key
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(run.path.parent))
+
+    more = ["--set", f"epochs={epochs + 1}"]
+    alone = torchrun("--standalone", *common, *resume, *more, log=log)
+    assert alone.wait(90) == 0, log.read_text()
+    assert "had 2 processes and goes on with 1" in run.status()["note"]
+    assert "not bit-equal" in run.status()["note"]
+    done = [x["epoch"] for x in run.metrics() if "images_per_s" not in x]
+    assert done == list(range(1, epochs + 2))
+
+
+def wait_for(path: Path, child: subprocess.Popen, log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and child.poll() is None and not path.exists():
+        time.sleep(0.02)
+    assert path.exists(), log.read_text()
+    assert child.poll() is None, log.read_text()
+
+
+def second_process(launcher: int) -> int:
+    """The process id of rank 1 among the launcher's children."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            rank = b"\0RANK=1\0" in (folder / "environ").read_bytes()
+            if int(parent) == launcher and rank:
+                return int(folder.name)
+    raise AssertionError("no process of rank 1")

@@ -1,0 +1,68 @@
+"""Several processes on this machine, as torchrun would start them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.multiprocessing as mp
+
+from contrastive_core import distributed
+from contrastive_core.distributed import World
+
+__all__ = ["free_port", "spread", "torchrun"]
+
+Job = Callable[[World], Any]
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def _worker(rank: int, size: int, port: int, job: Job, folder: str) -> None:
+    os.environ |= {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(rank),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
+    torch.set_num_threads(1)
+    world = distributed.join()
+    try:
+        torch.save(job(world), f"{folder}/{rank}.pt")
+    except Exception:
+        Path(folder, f"{rank}.err").write_text(traceback.format_exc())
+        os._exit(1)
+    distributed.everyone(None)
+    distributed.leave()
+
+
+def spread(job: Job, size: int, folder: Path) -> list[Any]:
+    """Run `job(world)` in `size` processes; what each returned. Fails with their traces."""
+    folder.mkdir(exist_ok=True)
+    try:
+        mp.spawn(_worker, (size, free_port(), job, str(folder)), nprocs=size)
+    except Exception as error:
+        traces = [p.read_text() for p in sorted(folder.glob("*.err"))]
+        raise AssertionError("\n".join(traces) or str(error)) from None
+    return [torch.load(folder / f"{r}.pt", weights_only=False) for r in range(size)]
+
+
+def torchrun(*argv: str, log: Path, **env: str) -> subprocess.Popen:
+    """torchrun with these arguments; what it says goes to `log`."""
+    command = [sys.executable, "-m", "torch.distributed.run", *argv]
+    with log.open("w") as out:
+        return subprocess.Popen(
+            command, env=os.environ | {"OMP_NUM_THREADS": "1", **env}, stdout=out, stderr=out
+        )
