@@ -22,7 +22,13 @@ from typing import Any
 from benchmarks.browser import ROOT, chromium, p95, serving
 
 SCRIPT = ROOT / "tests" / "browser" / "live_script.py"
-VIEWS = (("softmax", "grads"), ("softmax", "two"), ("triplet", "scores"))
+VIEWS = (
+    ("softmax", "grads"),
+    ("softmax", "two"),
+    ("softmax", "curves"),
+    ("pair", "formula"),
+    ("triplet", "scores"),
+)
 GOALS = {256: 16.0, 512: 33.0, 1024: None}
 PLOTLY = 298.0  # ms at 256 rows, a heat map redrawn by Plotly through the server
 

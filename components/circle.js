@@ -31,7 +31,11 @@ function build(parent) {
   ring.root = el("div", { class: "lab" },
     el("div", { class: "bar" }, ring.run, button("Step", () => { ring.running = false; advance(ring); tick(ring); }),
       button("Scatter again", () => { ring.scatter++; restart(ring); report(ring); }),
-      el("label", {}, "points ", ring.points), el("label", {}, "groups ", ring.groups), el("label", {}, "step size ", ring.speed)),
+      el("label", {}, "points ", ring.points), el("label", {}, "groups ", ring.groups), el("label", {}, "step size ", ring.speed),
+      el("span", { class: "space" }),
+      el("span", { class: "group" },
+        button("PNG", () => offerPicture([ring.canvas, ring.curves], theme(ring.root).paper, "circle.png")),
+        button("CSV", () => saveCircle(ring)))),
     el("div", { class: "bar" }, el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout)),
     el("div", { class: "body" }, ring.canvas, el("div", {}, ring.note, ring.curves, el("p", { class: "hint" }, "Keys on the circle: n and p choose a point, ← and → turn it, space runs and pauses, s steps."))));
   parent.append(ring.root);
@@ -223,6 +227,13 @@ function drawHistory(ring) {
     if (values.length > 1) line(g, values.map((v, s) => [4 + (s / (values.length - 1)) * (width - 8), y(v)]), rgb([ORANGE, BLUE, GREEN][k]));
   });
   ring.curves.setAttribute("aria-label", "loss, alignment and uniformity over the last steps");
+}
+
+/** Where every point is, the force on it, and the course of the loss. */
+function saveCircle(ring) {
+  const points = Array.from(ring.angles, (a, i) => [i, ring.group[i], a, -ring.force[i], ring.out.loss[i]]);
+  const past = ring.history.map((values, k) => [ring.step - ring.history.length + k, ...values]);
+  offerCsv([["point", "group", "angle", "force", "loss"], ...points, [], ["step", "loss", "alignment", "uniformity"], ...past], "circle.csv");
 }
 
 function angleOf(ring, e) {

@@ -139,7 +139,7 @@ function drawMatrix(lab) {
   const g = c.getContext("2d"), strip = lab.sprite ? Math.round(22 * dpr) : 0, side = c.width - strip;
   lab.plot = { strip, side };
   g.clearRect(0, 0, c.width, c.height);
-  g.imageSmoothingEnabled = false;
+  g.imageSmoothingEnabled = lab.w > 1.2 * side; // or single pairs of a large batch would be left out
   g.drawImage(lab.buffer, strip, strip, side, side);
   g.globalAlpha = 0.25;
   g.strokeStyle = lab.ink;

@@ -48,15 +48,24 @@ function drawFormula(lab) {
   lab.note.textContent = lines.length
     ? `The numbers of anchor ${lab.meta.names[i]}, the largest terms of each sum first.`
     : `The loss is undefined for anchor ${lab.meta.names[i]}: it lacks a partner. Choose another row of the matrix.`;
-  lab.worked.replaceChildren(...lines.map(([title, ...math]) => {
+  become(lab.worked, el("div", {}, ...lines.map(([title, ...math]) => {
     const node = m("math", m("mstyle", ...math));
     node.setAttribute("display", "block");
     return el("div", {}, el("span", {}, title), node);
-  }));
+  })));
   if (!curve) return;
   const [g, width, height] = sizeCanvas(lab.extra);
   drawDerivative(lab, g, width, height);
   lab.extra.setAttribute("aria-label", "Loss of a positive and of a negative pair, and their derivatives, over the distance.");
+}
+
+/** Change what differs: while a knob is dragged that is a few numbers, and nothing else moves. */
+function become(old, made) {
+  if (old.nodeType === Node.TEXT_NODE && made.nodeType === Node.TEXT_NODE) {
+    if (old.data !== made.data) old.data = made.data;
+  } else if (old.nodeName !== made.nodeName) old.replaceWith(made);
+  else if (old.childNodes.length !== made.childNodes.length) old.replaceChildren(...made.childNodes);
+  else [...made.childNodes].forEach((node, k) => become(old.childNodes[k], node));
 }
 
 // --- softmax -----------------------------------------------------------------------------------
@@ -64,11 +73,12 @@ function drawFormula(lab) {
 function softmaxLines(lab) {
   const { kernel, anchor: i, w, S, M, out } = lab, at = i * w, scale = (kernel.sign || 1) / kernel.temperature;
   const rank = ranked(lab), positives = rank.filter((j) => M[at + j] === 1), negatives = rank.filter((j) => M[at + j] === 2);
+  const far = kernel.sign === -1, plain = !kernel.knob && kernel.temperature === 1; // n_pair has no τ
   const own = kernel.denominator === "own_positive", summed = own ? negatives : rank;
   const l = (j) => S[at + j] * scale, lse = (all) => all.reduce((t, j) => logAddExp(t, l(j)), -Infinity);
-  const term = (j) => power(kernel.knob || kernel.temperature !== 1 ? row(mn(S[at + j] * (kernel.sign || 1)), mo("/"), mn(kernel.temperature)) : mn(S[at + j]));
+  const term = (j) => power(!plain ? row(mn(S[at + j] * (kernel.sign || 1)), mo("/"), mn(kernel.temperature)) : mn(S[at + j]));
   const shownOf = summed.slice(0, TERMS), rest = summed.slice(TERMS), whole = lse(summed), from = own ? "k∈N" : "a∈A";
-  const letters = row(m("munder", mo("∑"), mi(from)), power(row(subscript("s", own ? "ik" : "ia"), mo("/"), mi("τ"))));
+  const letters = row(m("munder", mo("∑"), mi(from)), power(row(...(far ? [mo("−")] : []), subscript(far ? "f" : "s", own ? "ik" : "ia"), ...(plain ? [] : [mo("/"), mi("τ")]))));
   const lines = [[own ? "All its negatives" : "All its candidates", letters, mo("="), sum(shownOf.map(term), rest.length), mo("="),
     sum(shownOf.map((j) => exponential(l(j))), rest.length, rest.length ? exponential(lse(rest)) : null), mo("="), exponential(whole)]];
   const below = (j) => (own ? logAddExp(l(j), whole) : whole), inside = kernel.aggregate !== "out";
@@ -98,7 +108,7 @@ function softmaxSlope({ kernel, meta }, positives, l, below, g) {
   const p = positives[0], count = positives.length, own = kernel.denominator === "own_positive";
   const lse = positives.reduce((t, j) => logAddExp(t, l(j)), -Infinity), share = Math.exp(l(p) - below(p));
   const target = own ? 1 : kernel.aggregate === "out" ? 1 / count : Math.exp(l(p) - lse);
-  const slope = over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript("s", "ip")));
+  const slope = over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript(kernel.sign === -1 ? "f" : "s", "ip")));
   const top = kernel.sign === -1 ? row(mn(target), mo("−"), mn(share)) : row(mn(share), mo("−"), mn(target));
   const bottom = own && count > 1 ? row(mn(String(count)), mo("·"), mn(kernel.temperature)) : mn(kernel.temperature);
   const factor = kernel.scale === "tau_over_base" && kernel.base ? [over(mn(kernel.temperature), mn(kernel.base)), mo("·")] : [];

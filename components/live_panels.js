@@ -131,7 +131,7 @@ function shares(lab) {
   return { total, hardest, curve: push.map((v) => (sum += v) / (total || 1)) };
 }
 
-const GRADIENTS = "“Gradient” above the matrix shows pull and push for every pair; click a bar to choose its anchor.";
+const GRADIENTS = "The matrix shows pull and push for every pair where “Gradient” is chosen above it; click a bar to choose its anchor.";
 
 function drawGradients(lab, g, width, height) {
   const { total, hardest, curve } = shares(lab), half = width / 2 - 16, base = height - 18, span = base - 20;

@@ -107,7 +107,7 @@ function drawTwo(lab, g, width, height) {
     paintDifference(lab, two);
   }
   if (moved || lab.tableOf !== lab.anchor) fillTable(lab, two, a, two.out);
-  g.imageSmoothingEnabled = false;
+  g.imageSmoothingEnabled = lab.w > 1.2 * lab.extra.width;
   g.drawImage(two.buffer, 0, 0, width, height);
   lab.note.textContent = differenceWords(two);
 }

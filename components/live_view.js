@@ -58,7 +58,12 @@ function build(parent, start) {
     el("div", { class: "body" },
       el("div", {}, lab.matrix, lab.legend, lab.hint), el("div", {}, lab.barTitle, lab.bars)),
     el("div", { class: "bar panels", role: "group", "aria-label": "More" },
-      ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => { openPanel(lab, key); schedule(lab, true); report(lab); }))),
+      ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => {
+        if (key === "grads") show(lab, "grad"); // pull and push of every pair belong to this panel
+        openPanel(lab, key);
+        schedule(lab, true);
+        report(lab);
+      }))),
     lab.panelBox);
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
   parent.append(lab.empty, lab.root);
@@ -66,6 +71,11 @@ function build(parent, start) {
   lab.resize = new ResizeObserver(() => schedule(lab));
   lab.resize.observe(lab.root);
   return lab;
+}
+
+function show(lab, view) {
+  lab.view = view;
+  for (const b of lab.viewBar.children) b.setAttribute("aria-pressed", String(b.dataset.key === view));
 }
 
 function listen(lab) {

@@ -44,7 +44,8 @@ def page() -> None:
 def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
     st.caption(
         "Drag the knob and every pair answers. The encoder is frozen: what moves is the loss's "
-        "view of these rows, not the training."
+        "view of these rows, not the training. “Effective negatives” says over how many "
+        "negatives the loss spreads its push."
     )
     loss, pairing, source, size, seed = choices(run, losses, address)
     same = loss == address.text("loss", loss)

@@ -146,6 +146,22 @@ def test_two_hundred_points_run_at_sixty_frames(page: Any, address: str) -> None
     assert np.median(taken) < 1000 / 60  # a busy machine may stretch single frames
 
 
+def test_the_circle_can_be_taken_along(page: Any, address: str) -> None:
+    visit(page, address, n=6, groups=2)
+    page.get_by_role("button", name="Step", exact=True).click()
+    page.wait_for_timeout(100)
+    with page.expect_download() as got:
+        page.get_by_role("button", name="CSV").click()
+    lines = Path(got.value.path()).read_text().splitlines()
+    assert lines[0] == "point,group,angle,force,loss"
+    assert len(lines) == 1 + 6 + 2 + 1
+    forces = [float(row.split(",")[3]) for row in lines[1:7]]
+    assert abs(sum(forces)) < 1e-6 * max(map(abs, forces))  # nothing turns the circle as a whole
+    with page.expect_download() as got:
+        page.get_by_role("button", name="PNG").click()
+    assert Path(got.value.path()).read_bytes()[:4] == b"\x89PNG"
+
+
 def test_one_group_and_groups_of_one_say_why_nothing_moves(page: Any, address: str) -> None:
     visit(page, address, n=4, groups=4)
     assert "nothing moves" in page.locator(".hint").first.inner_text()
