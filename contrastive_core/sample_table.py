@@ -111,10 +111,9 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     extra, columns = table.extra, table.columns
     label = str(columns["label"][row])
     if name == "mislabelled" and "predicted" in extra:
-        share = 100 * columns["rank"][row] / max(1, len(table))
         return (
             f"labelled {label}; neighbours say {extra['voted'][row]}, the probe "
-            f"{extra['predicted'][row]}; loss in the highest {max(share, 0.1):.1f} %"
+            f"{extra['predicted'][row]}; rank {int(columns['rank'][row])} by loss"
         )
     if name == "false_negative" and (other := str(extra["lookalike"][row])):
         at = table.row(other)

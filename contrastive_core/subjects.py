@@ -18,7 +18,7 @@ __all__ = ["Subject"]
 
 @dataclass(frozen=True)
 class Subject:
-    """`name` is a run's, or `vectors:KEY` (then `split` is "" where rows have none)."""
+    """`name` is a run's, or `vectors:KEY`, whose rows need not be of any split."""
 
     name: str
     split: str
@@ -38,7 +38,7 @@ class Subject:
         if run := self.run:
             return path_of(run, what, "z" if what == "views" else self.loss, self.split)
         key = spaces.of_vectors(self.name.removeprefix(spaces.PREFIX)).key
-        name = f"{what}-{self.split or 'all'}-{self.loss}-v{VERSION}.npz"
+        name = f"{what}-{self.split}-{self.loss}-v{VERSION}.npz"
         return data.data_home() / "embeddings" / f"vectors-{key}" / name
 
     def table(self) -> SampleTable | None:
@@ -55,13 +55,13 @@ class Subject:
 
     @property
     def task(self) -> str:
-        return f"samples.{self.name.replace(':', '-')}.{self.split or 'all'}.{self.loss}"
+        return f"{self.name.replace(':', '-')}.{self.path().stem}"
 
     def start(self) -> None:
         """Have the table made by a process of its own, unless one is at it."""
         if jobs.pid_of(self.task) is None:
-            split = ["--split", self.split] if self.split else []
-            jobs.spawn(self.task, ["samples", self.name, "--loss", self.loss, *split])
+            given = ["--loss", self.loss, "--split", self.split]
+            jobs.spawn(self.task, ["samples", self.name, *given])
 
     def progress(self) -> str | None:
         """What that process is doing; None when there is none."""
@@ -71,10 +71,10 @@ class Subject:
 
     def failed(self) -> str | None:
         """Why there is no table although its process has ended; None where none was started."""
-        log = jobs.log_of(self.task).strip()
-        if jobs.pid_of(self.task) is not None or not log or self.path().exists():
+        started = (jobs.folder() / f"{self.task}.log").exists()
+        if jobs.pid_of(self.task) is not None or not started or self.path().exists():
             return None
-        last = log.rsplit("\n", 1)[-1]
+        last = jobs.log_of(self.task, 1)
         return last.removeprefix("error: ") if last.startswith("error: ") else "It was stopped."
 
     def stop(self) -> None:

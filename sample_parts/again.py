@@ -20,7 +20,7 @@ def bar(subject: Subject, found: dict[str, Any]) -> None:
     counts = {w: sum(m["what"] == w for m in found.values()) for w in marks.CHOICES}
     a.caption(
         "Marked: " + ", ".join(f"{n} {w}" for w, n in counts.items())
-        + ". Keys: j next, k previous, 1 keep, 2 drop, 3 relabel, u undo."
+        + ". Keys: j next, k back, 1 keep, 2 drop, 3 relabel, u undo."
     )  # fmt: skip
     if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not found, width="stretch"):
         st.session_state["sample-at"] = marks.undo(subject.marked)

@@ -34,7 +34,7 @@ def show(
         pictures.show(st, sample)
         a, b = st.columns(2)
         step(a, "Next", ids, place + 1, "j")
-        step(b, "Previous", ids, place - 1 if place >= 0 else -1, "k")
+        step(b, "Back", ids, place - 1 if place >= 0 else -1, "k")
     with right:
         label = str(table.columns["label"][row])
         where = f"{place + 1} of {len(ids)}" if place >= 0 else "not on this list"
@@ -72,7 +72,8 @@ def numbers(table: SampleTable, row: int) -> str:
         found.append("by draw of views " + ", ".join(f"{v:.3f}" for v in draws[row]))
     for name in LISTS:
         score = table.score(name)
-        if name != "loss" and np.isfinite(score[row]):
+        nothing = name == "false_negative" and score[row] <= -1  # no negative is near
+        if name != "loss" and np.isfinite(score[row]) and not nothing:
             place = int((score > score[row]).sum()) + 1
             found.append(f"{LISTS[name][0].lower()} {score[row]:.3f} (place {place})")
     return " · ".join(found)

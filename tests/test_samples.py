@@ -10,15 +10,11 @@ import pytest
 import torch
 
 from contrastive_core import (
-    curation,
     findings,
     losses,
-    marks,
     pairs,
-    runs,
     sample_losses,
     sample_table,
-    samples,
     tabulate,
     why,
 )
@@ -109,49 +105,6 @@ def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
     assert len(frame) == 300
     by_rank = frame.sort_values("rank")["loss"].to_numpy()
     assert (np.diff(by_rank[np.isfinite(by_rank)]) <= 1e-12).all()
-
-
-def test_marks_are_kept_and_undone() -> None:
-    run = runs.create("marked", {"method": "simclr"})
-    marks.add(run, "a/1", "drop")
-    marks.add(run, "a/2", "relabel", "cat")
-    marks.add(run, "a/1", "keep")
-    assert marks.marks(run)["a/1"]["what"] == "keep"
-    assert marks.undo(run) == "a/1"
-    assert marks.marks(run)["a/1"]["what"] == "drop"
-    found = marks.export(run)
-    assert (found.dropped, found.relabelled) == (1, 1)
-    assert pd.read_csv(found.exclude)["id"].tolist() == ["a/1"]
-    assert pd.read_csv(found.relabel)["label"].tolist() == ["cat"]
-    with pytest.raises(ValueError, match="needs the class"):
-        marks.add(run, "a/3", "relabel")
-    with pytest.raises(ValueError, match="a mark is one of"):
-        marks.add(run, "a/3", "burn")
-
-
-def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
-    """A second cleaning leaves out the first's samples too, and changes no file of before."""
-    first = marks.export(marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"}))
-    config = {"exclude": str(first.exclude), "relabel": str(first.relabel)}
-    second = marks.export(marked("second", config, drop=["a/3"], relabel={"a/2": "cow"}))
-    assert curation.read_ids(str(second.exclude)) == ["a/1", "a/3"]
-    assert curation.read_labels(str(second.relabel)) == {"a/2": "cow"}
-    assert (second.dropped, second.relabelled) == (1, 1)
-    third = marks.export(marked("third", config, drop=["a/2", "a/3"], relabel={}))
-    assert curation.read_labels(str(third.relabel)) == {}  # an excluded sample has no class
-    again = runs.load("first")
-    marks.add(again, "a/9", "drop")
-    assert marks.export(again).exclude != first.exclude
-    assert curation.read_ids(str(first.exclude)) == ["a/1"]
-
-
-def marked(name: str, config: dict, drop: list[str], relabel: dict[str, str]) -> runs.Run:
-    run = runs.create(name, {"method": "simclr", **config})
-    for one in drop:
-        marks.add(run, one, "drop")
-    for one, label in relabel.items():
-        marks.add(run, one, "relabel", label)
-    return run
 
 
 def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None:
@@ -295,12 +248,44 @@ def test_a_table_knows_its_losses_over_the_knob_at_the_runs_own_value_too() -> N
     assert (np.diff(table.grid) > 0).all()
 
 
-def test_loss_over_snapshots() -> None:
-    run, rows = runs.create("seen", {"method": "sup_con", "loss": "sup_con"}), blobs()
-    for epoch, noise in ((1, 3.0), (2, 0.0)):
-        z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
-        run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
-    found = samples.loss_over_snapshots(run)
-    assert found["epochs"].tolist() == [1, 2]
-    assert found["loss"].shape == (2, 300)
-    assert found["loss"][1].mean() < found["loss"][0].mean()
+def test_hard_and_easy_follow_ranks_whatever_the_scale() -> None:
+    a = np.arange(100.0)
+    b = 1000 + 7 * a
+    b[[5, 95]] = b[[95, 5]]
+    code = sample_table.difficulty(np.stack([a, b]))
+    assert code[3] == 1
+    assert code[97] == 2
+    assert code[95] == 3  # hard for the first run alone
+    assert code[5] == 4
+    assert code[70] == 0
+    a[3] = np.nan
+    assert sample_table.difficulty(np.stack([a, b]))[3] == 0
+
+
+def test_every_list_says_why() -> None:
+    rows = blobs()
+    labels = rows.labels.copy()
+    labels[7] = (labels[7] + 1) % 3
+    x = rows.features.copy()
+    x[10] = x[100]
+    planted = EmbeddingSet(x, labels, classes=rows.classes)
+    table = tabulate.table_of(planted, "sup_con")
+    assert set(sample_table.LISTS) <= {*table.columns, *table.extra}
+    assert table.ranked("mislabelled")[0] == 7
+    own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
+    why_7 = sample_table.reason(table, "mislabelled", 7)
+    assert f"labelled {own}; neighbours say {true}, the probe {true}" in why_7
+    assert not table.extra["correct"][7]
+    assert sample_table.reason(table, "duplicate", 10) == "nearest: 100"
+    assert "rank 1 of 300" in sample_table.reason(table, "loss", int(table.ranked("loss")[0]))
+    two = sample_table.reason(table, "ambiguous", 0).removeprefix("between ").split(" and ")
+    assert len(set(two) & set(rows.classes)) == 2
+    for name in sample_table.LISTS:
+        assert sample_table.reason(table, name, 0)
+
+
+def test_vectors_without_labels_have_lists_and_no_loss() -> None:
+    table = tabulate.table_of(EmbeddingSet(blobs().features), "nt_xent")
+    assert np.isnan(table.columns["loss"]).all()
+    assert not len(table.ranked("mislabelled"))
+    assert len(table.ranked("outlier")) == 300

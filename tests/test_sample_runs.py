@@ -1,0 +1,139 @@
+"""Samples of runs and of loaded vectors: tables in processes of their own, decisions, time."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_samples import blobs
+
+from contrastive_core import (
+    curation,
+    data,
+    marks,
+    runs,
+    sample_losses,
+    samples,
+    spaces,
+)
+from contrastive_core.subjects import Subject
+
+
+def test_marks_are_kept_and_undone() -> None:
+    run = runs.create("marked", {"method": "simclr"})
+    marks.add(run, "a/1", "drop")
+    marks.add(run, "a/2", "relabel", "cat")
+    marks.add(run, "a/1", "keep")
+    assert marks.marks(run)["a/1"]["what"] == "keep"
+    assert marks.undo(run) == "a/1"
+    assert marks.marks(run)["a/1"]["what"] == "drop"
+    found = marks.export(run)
+    assert (found.dropped, found.relabelled) == (1, 1)
+    assert pd.read_csv(found.exclude)["id"].tolist() == ["a/1"]
+    assert pd.read_csv(found.relabel)["label"].tolist() == ["cat"]
+    with pytest.raises(ValueError, match="needs the class"):
+        marks.add(run, "a/3", "relabel")
+    with pytest.raises(ValueError, match="a mark is one of"):
+        marks.add(run, "a/3", "burn")
+
+
+def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
+    """A second cleaning leaves out the first's samples too, and changes no file of before."""
+    first = marks.export(marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"}))
+    config = {"exclude": str(first.exclude), "relabel": str(first.relabel)}
+    second = marks.export(marked("second", config, drop=["a/3"], relabel={"a/2": "cow"}))
+    assert curation.read_ids(str(second.exclude)) == ["a/1", "a/3"]
+    assert curation.read_labels(str(second.relabel)) == {"a/2": "cow"}
+    assert (second.dropped, second.relabelled) == (1, 1)
+    third = marks.export(marked("third", config, drop=["a/2", "a/3"], relabel={}))
+    assert curation.read_labels(str(third.relabel)) == {}  # an excluded sample has no class
+    again = runs.load("first")
+    marks.add(again, "a/9", "drop")
+    assert marks.export(again).exclude != first.exclude
+    assert curation.read_ids(str(first.exclude)) == ["a/1"]
+
+
+def marked(name: str, config: dict, drop: list[str], relabel: dict[str, str]) -> runs.Run:
+    run = runs.create(name, {"method": "simclr", **config})
+    for one in drop:
+        marks.add(run, one, "drop")
+    for one, label in relabel.items():
+        marks.add(run, one, "relabel", label)
+    return run
+
+
+def test_loss_over_snapshots() -> None:
+    run, rows = runs.create("seen", {"method": "sup_con", "loss": "sup_con"}), blobs()
+    for epoch, noise in ((1, 3.0), (2, 0.0)):
+        z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
+        run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
+    found = samples.loss_over_snapshots(run)
+    assert found["epochs"].tolist() == [1, 2]
+    assert found["loss"].shape == (2, 300)
+    assert found["loss"][1].mean() < found["loss"][0].mean()
+
+
+def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
+    name = spaces.PREFIX + spaces.adopt(blobs(), "mine.npz")
+    subject = Subject(name, "train", "sup_con")
+    assert subject.table() is None
+    assert subject.failed() is None
+    subject.start()
+    subject.stop()
+    wait_for(lambda: subject.progress() is None)
+    assert subject.failed() == "It was stopped."
+    subject.start()
+    wait_for(lambda: subject.progress() is None)
+    assert subject.failed() is None
+    table = subject.table()
+    assert table is not None
+    exact, _ = sample_losses.per_sample(blobs(), "sup_con")
+    np.testing.assert_allclose(table.columns["loss"], exact, rtol=1e-5)
+    assert table.knob == "temperature"
+    made = samples.why_of(subject, "4")
+    assert made.loss == pytest.approx(exact[4], rel=1e-5)
+    marks.add(subject.marked, "4", "drop")
+    assert marks.export(subject.marked).arguments()[0] == "--exclude"
+    with pytest.raises(ValueError, match="no sample 'x'"):
+        samples.why_of(subject, "x")
+
+
+def wait_for(done: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
+    """Relabelled samples carry the new class, excluded ones are gone; the rest is cached."""
+    source = runs.SHIPPED / "simclr-digits"
+    digits = data.load("digits", "train")
+    run = runs.create("changed", {**runs.load("simclr-digits").config, **changed(tmp_path, digits)})
+    shutil.copy(source / "weights.safetensors", run.weights)
+    told: list[str] = []
+    table = samples.samples_of_run(run, tell=lambda what, share: told.append(what))
+    assert len(table) == len(digits) - 1
+    assert table.row(digits.ids[0]) is None
+    assert table.columns["label"][table.row(digits.ids[1])] == "7"
+    assert set(told) == {"embedding", "augmented views", "loss of every sample"}
+    assert table.extra["loss_by_draw"].shape == (len(table), 2)
+    assert 0 < table.facts["variance_share"] < 1
+    again = samples.samples_of_run(run, tell=lambda what, share: pytest.fail("made twice"))
+    np.testing.assert_array_equal(again.columns["loss"], table.columns["loss"])
+    subject = Subject("changed", "train", "nt_xent")
+    first = samples.why_of(subject, digits.ids[1])
+    assert [p.id for p in first.weakest_positives] == [digits.ids[1]]
+    assert first.kernel is not None
+    assert first.mask.tolist().count(2) == 2 * (len(table) - 1)
+
+
+def changed(folder: Path, digits: data.Dataset) -> dict[str, str]:
+    (folder / "gone.txt").write_text(f"{digits.ids[0]}\n")
+    (folder / "new.csv").write_text(f"id,label\n{digits.ids[1]},7\n")
+    return {"exclude": str(folder / "gone.txt"), "relabel": str(folder / "new.csv")}
