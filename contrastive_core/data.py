@@ -6,6 +6,7 @@ memory map. Importing this module is cheap; pages read images through it without
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable
@@ -22,6 +23,8 @@ __all__ = ["Dataset", "NotDownloaded", "data_home", "dataset_names", "is_made", 
 
 SPLITS = ("train", "test")
 CHUNK = 1000  # images written at a time
+PATIENCE = 3600.0  # seconds to wait for another process that makes the same images
+NOT_WHOLE = (FileNotFoundError, store.Damaged, ValueError, KeyError)
 SEED = 0  # of the splits that are ours to make
 
 
@@ -112,13 +115,15 @@ def is_made(name: str, split: str) -> bool:
 
 
 def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Dataset:
-    """Read the split from the cache; make it first if it is not there or damaged."""
+    """Read the split from the cache; make it first if it is not there or damaged. Where another
+    process is at that, wait for it."""
     folder = data_home() / "data" / key
-    try:
+    with contextlib.suppress(*NOT_WHOLE):
         return _read(name, split, folder)
-    except (FileNotFoundError, store.Damaged, ValueError, KeyError):
-        with store.lock(data_home() / "data" / f"{key}.lock"):
-            _write(folder, make())
+    with store.lock(data_home() / "data" / f"{key}.lock", wait=PATIENCE):
+        with contextlib.suppress(*NOT_WHOLE):
+            return _read(name, split, folder)
+        _write(folder, make())
     return _read(name, split, folder)
 
 
