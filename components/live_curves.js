@@ -87,6 +87,9 @@ function limit(lab) {
 }
 
 function marginEnds(lab, points, symbol) {
-  const none = points.filter((q) => q.effective === 0).pop(), all = points.find((q) => q.effective === points[points.length - 1].effective);
-  return `${none ? `Up to ${symbol} = ${number(none.v)} no negative is pushed; ` : ""}from ${symbol} = ${number(all.v)} on ${all.effective === lab.out.negatives[lab.anchor] ? "all of them are" : `${all.effective} are`}.`;
+  const none = points.filter((q) => q.effective === 0).pop(), most = points[points.length - 1].effective, from = points.find((q) => q.effective === most);
+  const start = none ? `Up to ${symbol} = ${number(none.v)} no negative is pushed. ` : "";
+  if (!most) return start;
+  const of = most === lab.out.negatives[lab.anchor] ? `all ${most} negatives are pushed` : `${most} of ${lab.out.negatives[lab.anchor]} negatives are pushed, and no more`;
+  return `${start}From ${symbol} = ${number(from.v)} on ${of}.`;
 }

@@ -191,8 +191,14 @@ function thumb(lab, g, index, x, y, size) {
   g.drawImage(lab.sprite, (index % across) * tile, Math.floor(index / across) * tile, tile, tile, x, y, size, size);
 }
 
+/** The pair that is pointed at, or the anchor: in words, and as images. */
 function describe(lab) {
   lab.hint.textContent = lab.hover ? inWords(lab, ...lab.hover) : "Point at a cell; click a row (or use the arrow keys) to choose the anchor.";
+  if (!lab.sprite) return;
+  const [g, , side] = sizeCanvas(lab.faces), [i, j] = lab.hover || [lab.anchor, null], { rowThumb, columnThumb } = lab.meta;
+  g.imageSmoothingEnabled = false;
+  if (i !== null) thumb(lab, g, rowThumb[i], 0, 0, side);
+  if (j !== null) thumb(lab, g, columnThumb[j], side + 6, 0, side);
 }
 
 function inWords(lab, i, j) {

@@ -33,6 +33,7 @@ function build(parent, start) {
   lab.matrix = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
   lab.bars = el("canvas", { class: "bars", tabindex: 0, role: "img" });
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
+  lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
   lab.barTitle = el("h4", {});
   lab.legend = el("div", { class: "legend" });
   lab.panelBox = el("div", { class: "panel", hidden: "" });
@@ -56,7 +57,7 @@ function build(parent, start) {
         el("button", { type: "button", title: "the matrix, the bars and the open panel as a picture", onclick: () => savePng(lab) }, "PNG"),
         el("button", { type: "button", title: "every pair with its score, weight and gradient", onclick: () => saveCsv(lab) }, "CSV"))),
     el("div", { class: "body" },
-      el("div", {}, lab.matrix, lab.legend, lab.hint), el("div", {}, lab.barTitle, lab.bars)),
+      el("div", {}, lab.matrix, lab.legend, el("div", { class: "told" }, lab.faces, lab.hint)), el("div", {}, lab.barTitle, lab.bars)),
     el("div", { class: "bar panels", role: "group", "aria-label": "More" },
       ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => {
         if (key === "grads") show(lab, "grad"); // pull and push of every pair belong to this panel
@@ -143,6 +144,7 @@ function load(lab, data) {
   }
   lab.range = low <= high ? [low, high] : [0, 1];
   lab.orderBar.hidden = lab.n !== lab.w;
+  lab.faces.hidden = !(meta.rowThumb || []).length;
   applyKernel(lab, meta);
   openPanel(lab, lab.panel);
 }
