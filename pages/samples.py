@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
 import session
@@ -48,12 +49,16 @@ def page() -> None:
     again.retrain(subject, found)
 
 
-def at_hand(table: SampleTable, rows: object) -> int | None:
+def at_hand(table: SampleTable, rows: np.ndarray) -> int | None:
     """The row of the session's sample, or of the address's, or the list's first."""
-    wanted = st.session_state.get(lists.AT, st.query_params.get("sample"))
+    if lists.AT not in st.session_state and (asked := st.query_params.get("sample")):
+        lists.open_one(asked)
+    wanted = st.session_state.get(lists.AT)
     row = table.row(wanted) if wanted else None
     if wanted and row is None:
         st.warning(f"There is no sample {wanted} in this split.")
+    elif row not in rows and wanted != st.session_state.get(lists.ASKED):
+        row = None
     if row is None and len(rows):
         row = int(rows[0])
     if row is not None:

@@ -10,7 +10,7 @@ from components import gallery, scatter
 from contrastive_core import figures
 from contrastive_core.sample_table import SampleTable, difficulty
 from contrastive_core.subjects import Subject
-from sample_parts.lists import go_to
+from sample_parts.lists import open_one
 from sample_parts.one import losses_over_time, over_time, places
 from sample_parts.subject import Pictures, table_or_wait
 
@@ -103,7 +103,7 @@ def linked(
         key=f"across-{session.digest(names, kind, picked)}",
     )  # fmt: skip
     if chosen:
-        go_to(ids[part[chosen[-1]]])
+        open_one(ids[part[chosen[-1]]])
         st.session_state["samples-part"] = "Findings"
         st.rerun()
 
@@ -141,6 +141,6 @@ def time(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
         sample = str(table.columns["id"][row])
         pictures.show(column, sample, f"{table.columns['label'][row]}")
         if column.button("Open", key=f"time-{sample}"):
-            go_to(sample)
+            open_one(sample)
             st.session_state["samples-part"] = "Findings"
             st.rerun()

@@ -10,6 +10,7 @@ import session
 from contrastive_core import figures, jobs, marks
 from contrastive_core.runs import Run
 from contrastive_core.subjects import Subject
+from sample_parts.lists import open_one
 
 __all__ = ["bar", "retrain"]
 
@@ -23,7 +24,7 @@ def bar(subject: Subject, found: dict[str, Any]) -> None:
         + ". Keys: j next, k back, 1 keep, 2 drop, 3 relabel, u undo."
     )  # fmt: skip
     if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not found, width="stretch"):
-        st.session_state["sample-at"] = marks.undo(subject.marked)
+        open_one(marks.undo(subject.marked) or "")
         st.rerun()
 
 

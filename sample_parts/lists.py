@@ -12,16 +12,22 @@ from contrastive_core import figures
 from contrastive_core.sample_table import LISTS, SampleTable, reason
 from sample_parts.subject import Pictures, session_choice
 
-__all__ = ["filtered", "go_to", "pick", "show", "told"]
+__all__ = ["filtered", "go_to", "open_one", "pick", "show", "told"]
 
 PAGE = 60  # pictures at once
 ROWS = 2000  # of the table on the page; the CSV has all
 AT = "sample-at"  # of the session: the id of the sample at hand
+ASKED = "sample-asked"  # the one that was asked for by its id
 
 
 def go_to(sample: str | None) -> None:
     """Another sample is at hand; None: the first of the list."""
     st.session_state[AT] = sample
+
+
+def open_one(sample: str) -> None:
+    """A sample is at hand whether or not it is on the list."""
+    st.session_state[AT] = st.session_state[ASKED] = sample
 
 
 def pick(table: SampleTable) -> str:

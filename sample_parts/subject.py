@@ -34,7 +34,8 @@ def choose() -> Subject | None:
             format_func=lambda n: f"{known[n.removeprefix(spaces.PREFIX)]['name']} (vectors)"
             if n.startswith(spaces.PREFIX) else n,
         )  # fmt: skip
-    split = session_choice(b, "Split", SPLITS, "split")
+    about = known.get(name.removeprefix(spaces.PREFIX), {"splits": SPLITS})
+    split = session_choice(b, "Split", SPLITS, "split") if about["splits"] else SPLITS[0]
     losses = session.catalogue()["losses"]
     own = str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
     given = st.query_params.get("loss", own)

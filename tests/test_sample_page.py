@@ -1,0 +1,106 @@
+"""The Samples page without a browser: lists, filters, decisions, across runs, what has no image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+from test_samples import blobs
+
+from contrastive_core import jobs, marks, runs, samples, spaces
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.subjects import Subject
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What would be started, instead of starting it."""
+    started: list[str] = []
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(jobs, "spawn", lambda name, *a, **k: started.append(name))
+    return started
+
+
+def opened(**address: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    for key, value in address.items():
+        app.query_params[key] = value
+    app.run()
+    app = app.switch_page("pages/samples.py")
+    for key, value in address.items():
+        app.query_params[key] = value
+    return app.run()
+
+
+def text_of(app: AppTest) -> str:
+    parts = [*app.subheader, *app.markdown, *app.info, *app.caption, *app.warning]
+    return " ".join(str(p.value) for p in parts)
+
+
+def button(app: AppTest, label: str) -> object:
+    return next(b for b in app.button if b.label == label)
+
+
+def test_lists_filters_and_decisions() -> None:
+    run = runs.load("simclr-digits")
+    table = samples.samples_of_run(run, split="test")
+    app = opened(run=run.name, split="test")
+    assert not app.exception
+    first = table.columns["id"][table.ranked("mislabelled")[0]]
+    assert app.subheader[0].value.startswith("1 of 360")
+    assert str(first) in text_of(app)
+    next(m for m in app.multiselect if m.label == "Classes").select("3").run()
+    threes = int((table.columns["label"] == "3").sum())
+    assert app.subheader[0].value == f"1 of {threes}: 3"
+    button(app, "Keep").click().run()
+    assert app.subheader[0].value == f"2 of {threes}: 3"
+    assert [m["what"] for m in marks.marks(run).values()] == ["keep"]
+    button(app, "Undo").click().run()
+    assert not marks.marks(run)
+    assert app.subheader[0].value == f"1 of {threes}: 3"
+    assert not app.exception
+
+
+def test_a_bookmark_opens_its_sample_on_any_list() -> None:
+    run = runs.load("simclr-digits")
+    table = samples.samples_of_run(run, split="test")
+    wanted = str(table.columns["id"][17])
+    for name in ("loss", "duplicate", "hub", "outlier", "ambiguous", "false_negative"):
+        app = opened(run=run.name, split="test", sample=wanted, list=name)
+        assert not app.exception
+        place = int(np.flatnonzero(table.ranked(name) == 17)[0]) + 1
+        assert app.subheader[0].value.startswith(f"{place} of 360")
+        assert wanted in text_of(app)
+    gone = opened(run=run.name, split="test", sample="digits/9999")
+    assert "There is no sample digits/9999" in text_of(gone)
+
+
+def test_two_runs_are_compared_sample_by_sample() -> None:
+    for name in ("simclr-digits", "sup_con-digits"):
+        samples.samples_of_run(runs.load(name), split="test")
+    address = {"run": "simclr-digits", "split": "test", "part": "Across runs"}
+    app = opened(**address, **{"with": "sup_con-digits"})
+    assert not app.exception
+    assert "Rank correlation of the two losses" in text_of(app)
+    kinds = next(r for r in app.radio if r.label == "Samples").options
+    assert sum(int(k.rsplit(" ", 1)[1]) for k in kinds) == 360
+
+
+def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:
+    rows = EmbeddingSet(blobs().features)
+    name = spaces.PREFIX + spaces.adopt(rows, "bare.npy")
+    samples.samples_of_vectors(Subject(name, "train", "sup_con"), rows, None)
+    app = opened(on=name)
+    assert not app.exception
+    assert app.subheader[0].value.startswith("1 of 300")
+    assert len(app.dataframe[0].value) == 300
+
+
+def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) -> None:
+    app = opened(run="simclr-digits", split="test")
+    assert not app.exception
+    assert [n for n in no_processes if "samples-test" in n]
