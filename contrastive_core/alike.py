@@ -27,7 +27,7 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
     n, count = len(parts[0]), len(parts)
     if n < 4:
         return np.full((count, count), np.nan)
-    centred = [_centred(x).astype(np.float32) for x in parts]
+    centred = [_centred32(x) for x in parts]
     rows = [np.einsum("nd,nd->n", x, x, dtype=np.float64) for x in centred]
     squares = _cross(centred)
     found = np.empty((count, count))
@@ -118,6 +118,13 @@ def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.n
 def _centred(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float64)
     return x - x.mean(0)
+
+
+def _centred32(x: np.ndarray) -> np.ndarray:
+    """In float32, which a product of many columns needs to be quick; the mean in float64."""
+    if x.dtype == np.float64:
+        return _centred(x).astype(np.float32)
+    return x - x.mean(0, dtype=np.float64).astype(np.float32)
 
 
 def _scaled(x: np.ndarray) -> np.ndarray:

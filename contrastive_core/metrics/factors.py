@@ -8,6 +8,7 @@ gives (accuracy − share of the commonest) / (1 − that share); a hue is read 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,30 +46,36 @@ class Factors(Metric):
             raise CannotScore("Factor readout needs data whose factors are known, such as shapes")
         device = pick_device(graphs.device)
         x, x_test = (v.double() for v in standardise(train.features, test.features, device))
-        skill = {k: self._one(k, x, x_test, train.columns[k], test.columns[k]) for k in names}
+        known = {k: v for k in names if (v := _wanted(k, train.columns[k], test.columns[k]))}
+        guesses = ridge(x, {k: v[0] for k, v in known.items()}, x_test)
+        skill = {k: _skill(guesses[k], *known[k][1:]) for k in known}
         found = {k: v for k, v in skill.items() if v is not None}
         if not found:
             raise CannotScore("Factor readout needs a factor that varies, and there is none")
         value = float(np.mean([max(0.0, v) for v in found.values()]))
         return MetricResult(value, extras={**found, "n": len(test)})
 
-    @staticmethod
-    def _one(
-        name: str, x: torch.Tensor, x_test: torch.Tensor, known: np.ndarray, truth: np.ndarray
-    ) -> float | None:
-        """The skill on one factor; None if it does not vary."""
-        kinds = np.unique(known)
-        if len(kinds) < 2 or not (np.isfinite(known).all() and np.isfinite(truth).all()):
-            return None
-        if len(kinds) <= FEW and (kinds == np.round(kinds)).all():
-            guess = ridge(x, (known[:, None] == kinds).astype(np.float64), x_test)
-            common = max(float((truth == k).mean()) for k in kinds)
-            right = float((kinds[guess.argmax(1)] == truth).mean())
-            return (right - common) / (1 - common) if common < 1 else None
-        y, y_test = _targets(name, known), _targets(name, truth)
-        left = np.square(y_test - ridge(x, y, x_test)).sum()
-        all_of_it = np.square(y_test - y_test.mean(0)).sum()
-        return float(1 - left / all_of_it) if all_of_it > 0 else None
+
+def _wanted(
+    name: str, known: np.ndarray, truth: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+    """Targets (n, t) to learn, what is to be met (m, …), and the kinds; None if nothing varies."""
+    kinds = np.unique(known)
+    if len(kinds) < 2 or not (np.isfinite(known).all() and np.isfinite(truth).all()):
+        return None
+    if len(kinds) <= FEW and (kinds == np.round(kinds)).all():
+        return (known[:, None] == kinds).astype(np.float64), truth, kinds
+    return _targets(name, known), _targets(name, truth), None
+
+
+def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> float | None:
+    """1 for every kind or number right, 0 for what a constant answer reaches."""
+    if kinds is not None:
+        common = max(float((truth == k).mean()) for k in kinds)
+        right = float((kinds[guess.argmax(1)] == truth).mean())
+        return (right - common) / (1 - common) if common < 1 else None
+    all_of_it = np.square(truth - truth.mean(0)).sum()
+    return float(1 - np.square(truth - guess).sum() / all_of_it) if all_of_it > 0 else None
 
 
 def _targets(name: str, values: np.ndarray) -> np.ndarray:
@@ -79,20 +86,38 @@ def _targets(name: str, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)[:, None]
 
 
-def ridge(x: torch.Tensor, y: np.ndarray, x_test: torch.Tensor) -> np.ndarray:
-    """Ridge predictions (m, t) from centred features (n, d) and targets (n, t)."""
-    target = torch.from_numpy(y).to(x)
-    out = torch.arange(len(x), device=x.device) % 5 == 4  # a fifth, held out
-    away = {p: (target[out] - _fit(x[~out], target[~out], x[out], p)).square().sum()
-            for p in PENALTIES}  # fmt: skip
-    best = min(away, key=lambda p: float(away[p]))
-    return _fit(x, target, x_test, best).cpu().numpy()
+def ridge(
+    x: torch.Tensor, targets: dict[str, np.ndarray], x_test: torch.Tensor
+) -> dict[str, np.ndarray]:
+    """Ridge predictions (m, t) of each target (n, t) from centred features (n, d).
+
+    All are solved together, each with the penalty that serves it best on a held-out fifth.
+    """
+    if not targets:
+        return {}
+    ends = np.cumsum([0, *(v.shape[1] for v in targets.values())])
+    own = {k: slice(a, b) for k, a, b in zip(targets, ends[:-1], ends[1:], strict=True)}
+    y = torch.from_numpy(np.hstack([*targets.values()])).to(x)
+    out = torch.arange(len(x), device=x.device) % 5 == 4
+    tried = _fits(x[~out], y[~out], x[out], PENALTIES)
+    away = {p: (y[out] - guess).square().sum(0) for p, guess in tried.items()}  # (t) each
+    best = {k: min(PENALTIES, key=lambda p: float(away[p][c].sum())) for k, c in own.items()}
+    fits = _fits(x, y, x_test, sorted(set(best.values())))
+    return {k: fits[best[k]][:, c].cpu().numpy() for k, c in own.items()}
 
 
-def _fit(x: torch.Tensor, y: torch.Tensor, new: torch.Tensor, penalty: float) -> torch.Tensor:
-    """Closed form, with a free bias, over the d×d Gram matrix."""
+def _fits(
+    x: torch.Tensor, y: torch.Tensor, new: torch.Tensor, penalties: Sequence[float]
+) -> dict[float, torch.Tensor]:
+    """Closed form with a free bias, for each penalty: over d×d products, or n×n where d > n."""
     mean, middle = x.mean(0), y.mean(0)
-    x = x - mean
-    gram = x.mT @ x
-    gram.diagonal().add_(penalty * len(x))
-    return (new - mean) @ torch.linalg.solve(gram, x.mT @ (y - middle)) + middle
+    x, new, y = x - mean, new - mean, y - middle
+    wide = x.shape[1] > len(x)
+    gram, right = (x @ x.mT, y) if wide else (x.mT @ x, x.mT @ y)
+    left = new @ x.mT if wide else new
+    found = {}
+    for penalty in penalties:
+        held = gram.clone()
+        held.diagonal().add_(penalty * len(x))
+        found[penalty] = left @ torch.cholesky_solve(right, torch.linalg.cholesky(held)) + middle
+    return found
