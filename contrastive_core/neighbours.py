@@ -258,7 +258,8 @@ class Graphs:
         self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str = "cosine"
     ) -> Neighbours:
         """The graph of `queries` in `base` (None: in itself), computed once for the largest k."""
-        key = (queries.content_hash, base.content_hash if base else "", metric)
+        own = (queries.content_hash, base.content_hash if base else "", metric)
+        key = own if not self.rows.spread else self._agreed(own)
         if key not in self.known and base is None:
             self._read(key)
         if key not in self.known or self.known[key].k < k:
@@ -271,6 +272,11 @@ class Graphs:
             if base is None and self.place:
                 store.write_npz(self.place(key[0], metric), index=found.index, score=found.score)
         return self.known[key].first(k)
+
+    def _agreed(self, own: tuple[str, str, str]) -> tuple[str, str, str]:
+        """The key of all parts together: some may be those of another set, and some not."""
+        queries, base, metric = (" ".join(part) for part in zip(*self.rows.each(own), strict=True))
+        return queries, base, metric
 
     def _read(self, key: tuple[str, str, str]) -> None:
         if self.place and (path := self.place(key[0], key[2])).exists():

@@ -121,7 +121,7 @@ def _npz_part(path: Path, part: Part) -> tuple[np.ndarray, EmbeddingSet, slice]:
                 raise UnusableEmbedding(f"{path.name} holds its vectors by columns; save them anew")
             file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
             content = file.read((rows.stop - rows.start) * d * dtype.itemsize)
-        features = _floats(np.frombuffer(content, dtype).reshape(-1, d), path)
+        features = _floats(np.frombuffer(content, dtype).reshape(-1, d).copy(), path)
     with np.load(path, allow_pickle=False) as arrays:
         others = {k: arrays[k] for k, (shape, _, _) in heads.items() if len(shape) == 1}
     return features, _stand_in(n, others, path), rows
