@@ -136,6 +136,7 @@ def append_lines(path: str | Path, values: Iterable[Any]) -> None:
                 file.truncate(whole)
         file.write(text.encode())
         file.flush()
+        os.fsync(file.fileno())
 
 
 def read_lines(path: str | Path) -> list[Any]:

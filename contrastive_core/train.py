@@ -114,14 +114,14 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
                     n_valid=output.n_valid,
                 )
             if place.batch < steps and distributed.anyone(stop.is_set()):
-                _save(p, run, place)
+                _save(p, run, log, place)
                 return "stopped"
         alike = _after_epoch(p, run, log, place, pairs, alike)
         place = place.after_epoch()
         stopped = place.epoch < config.epochs and distributed.anyone(stop.is_set())
         due = time.monotonic() - saved > config.save_seconds or place.epoch == config.epochs
         if distributed.anyone(due or stopped):
-            _save(p, run, place)
+            _save(p, run, log, place)
             saved = time.monotonic()
         if stopped:
             return "stopped"
@@ -159,7 +159,7 @@ def _told(method: nn.Module) -> dict[str, float]:
 # --- saving and going on -----------------------------------------------------------------------
 
 
-def _save(p: Prepared, run: Run, place: Place) -> None:
+def _save(p: Prepared, run: Run, log: Journal, place: Place) -> None:
     """Keep all that a resume needs, every process's random states, and the weights for use."""
     tensors, plain = capture(place, p.method, p.optimizer, p.generator)
     own = {k: v for k, v in tensors.items() if k in RANDOM}
@@ -167,6 +167,7 @@ def _save(p: Prepared, run: Run, place: Place) -> None:
     for rank, states in enumerate(distributed.everyone(own)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
     if p.world.first:
+        log.flush()  # first: a resume cuts lines off after the state's step, and adds none before
         checkpoints.save_state(run, tensors, plain)
         checkpoints.save_weights(run, p.method.state_dict())
 
