@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -64,8 +65,10 @@ def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
     images = size if pairing in ("queue", "bank") else size // 2
     rows = f"file:{file}" if file else source
     key = (run.name, run.weights_hash(), rows, images, 2, seed, "test")
-    view = compute(key, pairing, loss, knobs)
-    if view is None:
+    try:
+        view = seen(key, pairing, loss, losses[loss], knobs)
+    except ValueError as error:
+        st.warning(f"{error}")
         return
     draw(key, pairing, loss, losses, knobs, shown, view)
     if shown["panel"] == "formula":
@@ -161,12 +164,16 @@ def reported(address: Address) -> dict[str, Any]:
     return found
 
 
-def compute(key: tuple, pairing: str, loss: str, knobs: dict[str, Any]) -> Any:
-    try:
-        return session.lab_view(key, pairing, loss, json.dumps(knobs, sort_keys=True))
-    except ValueError as error:
-        st.warning(f"{error}")
-        return None
+def seen(key: tuple, pairing: str, loss: str, about: dict, knobs: dict[str, Any]) -> Any:
+    """The loss on the batch. A softmax is asked for at its default τ: the browser computes every
+    other, so that letting go of the slider costs the server nothing. Raises ValueError."""
+    live = live_of(about)
+    if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":
+        fixed = knobs | {live: about["knobs"][live]["default"]}
+        view = session.lab_view(key, pairing, loss, json.dumps(fixed, sort_keys=True))
+        if view.kernel is not None:
+            return replace(view, kernel=view.kernel | {live: knobs[live]})
+    return session.lab_view(key, pairing, loss, json.dumps(knobs, sort_keys=True))
 
 
 def draw(
@@ -195,7 +202,7 @@ def draw(
         loss=view.value,
         reason=view.reason,
         name=loss,
-        start=shown,
+        start=shown | {"turn": told().get("turn")},
         others={
             "losses": [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != loss],
             "rows": [(f"rows:{s}", SOURCES[s]) for s in rows],
@@ -221,7 +228,7 @@ def second(
         value = setting.get(live, losses[other]["knobs"][live]["default"])
         setting[live] = value if shown["second_value"] is None else shown["second_value"]
     try:
-        found = session.lab_view(rows, pairing, other, json.dumps(setting, sort_keys=True))
+        found = seen(rows, pairing, other, losses[other], setting)
     except ValueError as error:
         return second_setting(shown["second"], session.digest(error), reason=f"{error}")
     if found.scores.shape != view.scores.shape:
