@@ -55,14 +55,15 @@ def _scores_and_maps(run: Run, whole: bool) -> None:
     record = evaluate(run, SCORES)
     store.write_json(run.path / "evaluation.json", record)
     for which in "hz":
-        present._write_map(run, "test", which, "pca", embed_run(run, "test", which))
+        for kind in ("pca", "umap") if whole else ("pca",):
+            present.write_map(run, "test", which, kind, embed_run(run, "test", which))
     key = run.weights_hash()[:16]
     for path in sorted(home.glob(f"*-{key}.npz")):  # maps: split-which-kind-hash
         _copy(path, run.path / "maps" / (path.stem.removesuffix(f"-{key}") + ".npz"))
     if whole:
         for which in "hz":
-            found = next(home.glob(f"test-{which}-{key}-v*.npz"))
-            _copy(found, run.path / "embeddings" / f"test-{which}.npz")
+            for path in home.glob(f"test-{which}-{key}-v*.npz"):
+                _copy(path, run.path / "embeddings" / f"test-{which}.npz")
 
 
 def _copy(source: Path, target: Path) -> None:

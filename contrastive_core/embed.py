@@ -21,6 +21,7 @@ from contrastive_core.runs import Run
 __all__ = [
     "cached",
     "embed_run",
+    "from_weights",
     "load_model",
     "parts",
     "random_encoder",
@@ -87,6 +88,13 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
     h, _ = _forward(untrained, dataset, None, own)
     found["random"] = _as_set(h, dataset, "h", {"source": "random encoder"}, own)
     return {**found, "raw": raw_pixels(dataset, own)}
+
+
+def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
+    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept."""
+    both = _forward(load_model(run, dataset, device), dataset, None)
+    about = {"run": run.name, "weights": run.weights_hash()}
+    return {k: _as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True)}
 
 
 def cached(run: Run, split: str, which: str) -> EmbeddingSet | None:

@@ -17,7 +17,7 @@ from contrastive_core.embed import cached
 from contrastive_core.evaluate import evaluate, read_evaluation
 from contrastive_core.runs import Run
 
-__all__ = ["is_ready", "make", "map_path", "read_map"]
+__all__ = ["is_ready", "make", "map_path", "read_map", "write_map"]
 
 KINDS = ("pca", "umap")
 
@@ -38,7 +38,7 @@ def make(run: Run, split: str = "test", tell: Callable[[str], None] = lambda wha
         for which, rows in sets.items():
             if read_map(run, split, which, kind) is None:
                 tell(f"{kind.upper()} of {which}")
-                _write_map(run, split, which, kind, rows)
+                write_map(run, split, which, kind, rows)
         if kind == "pca" and read_evaluation(run) is None:
             evaluate(run, split=split, tell=tell)
 
@@ -63,7 +63,8 @@ def map_path(run: Run, split: str, which: str, kind: str) -> Path:
     return home / name
 
 
-def _write_map(run: Run, split: str, which: str, kind: str, rows: Any) -> None:
+def write_map(run: Run, split: str, which: str, kind: str, rows: Any) -> None:
+    """Make a map ("pca" or "umap") of an embedding with its default settings, and keep it."""
     from contrastive_core.projection import map_of
 
     made = map_of(rows, kind)

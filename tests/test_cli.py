@@ -120,7 +120,7 @@ def _text(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> None:
     says(capsys, "train", "--run", "sound", *QUICK)
-    assert says(capsys, "verify")["runs"]["sound"] == []
+    assert says(capsys, "verify", "--files")["runs"]["sound"] == []
     run = runs.load("sound")
     for path in [*run.path.rglob("*.safetensors"), *run.path.rglob("*.npz")]:
         whole = path.read_bytes()
