@@ -89,7 +89,7 @@ ORDERINGS: dict[str, tuple[str, list[tuple[Arm, Arm]]]] = {
 def score(arm: Arm, seed: int, epochs: int) -> float:
     """kNN in per cent of an arm's run with a seed."""
     settings = [x for pair in arm.set for x in ("--set", pair)]
-    tail = "".join(f"-{x.split('.')[-1].replace('=', '')}" for x in arm.set)
+    tail = "".join(f"-{x.partition('.')[2].replace('=', '')}" for x in arm.set)
     name = f"{arm.method}-shapes-{seed}{tail}"
     argv = ["--method", arm.method, "--dataset", "shapes", "--epochs", str(epochs)]
     argv += ["--seed", str(seed), "--set", "snapshot_every=0", *settings]
