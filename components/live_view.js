@@ -23,7 +23,7 @@ function build(parent, start) {
   const lab = {
     view: known(VIEWS, start.view, "weight"), panel: known(PANELS, start.panel, "none"), order: known(ORDERS, start.order, "group"),
     overlay: Boolean(start.masks), second: { choice: start.second || "same", value: start.second_value ?? null },
-    anchor: 0, turn: start.turn || 0, hover: null, timings: [], stale: true,
+    anchor: 0, hover: null, timings: [], stale: true,
   };
   lab.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
   lab.readout = knobField(() => lab.meta.knob, (v) => { lab.slider.value = toSlider(lab.meta.knob, v); drag(lab, v, 0); report(lab); });
@@ -145,11 +145,11 @@ function load(lab, data) {
   lab.range = low <= high ? [low, high] : [0, 1];
   lab.orderBar.hidden = lab.n !== lab.w;
   lab.faces.hidden = !(meta.rowThumb || []).length;
-  applyKernel(lab, meta, true);
+  applyKernel(lab, meta);
   openPanel(lab, lab.panel);
 }
 
-function applyKernel(lab, meta, fresh) {
+function applyKernel(lab, meta) {
   lab.meta = meta;
   const { knob, kernel, reason } = meta;
   lab.empty.hidden = !reason;
@@ -157,8 +157,7 @@ function applyKernel(lab, meta, fresh) {
   const symbol = knob ? knob.label.split(",")[0] : "the knob", hinge = kernel && kernel.family === "hinge";
   const words = { scores: hinge ? "Margin" : "Histogram", curves: `Over ${symbol}` };
   for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || PANELS[b.dataset.key];
-  // What is in the hand, or was let go since the server answered, is not moved by that answer.
-  if (lab.dragging || (!fresh && (meta.start.turn ?? lab.turn) < lab.turn)) return;
+  if (lab.dragging) return; // an older answer may not move what is in the hand
   lab.kernel = kernel ? { ...kernel } : null;
   lab.slider.disabled = !knob;
   lab.knobName.textContent = knob ? knob.label : "no knob to drag";
@@ -201,7 +200,6 @@ function drag(lab, v, stamp) {
 function report(lab) {
   lab.dragging = false;
   lab.send("chosen", {
-    turn: ++lab.turn,
     of: lab.meta.name, value: lab.meta.knob ? lab.value : null, anchor: lab.anchor, view: lab.view, panel: lab.panel, order: lab.order,
     masks: Boolean(lab.overlay), second: lab.second.choice, second_value: lab.second.value,
   });

@@ -202,7 +202,7 @@ def draw(
         loss=view.value,
         reason=view.reason,
         name=loss,
-        start=shown | {"turn": told().get("turn")},
+        start=shown,
         others={
             "losses": [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != loss],
             "rows": [(f"rows:{s}", SOURCES[s]) for s in rows],

@@ -1,8 +1,6 @@
 """A page with one live view on made-up rows; the address chooses size, loss, what is wrong, and
 what the view begins with."""
 
-import time
-
 import numpy as np
 import streamlit as st
 
@@ -39,8 +37,6 @@ view = {
     ),
     "server": (dots, None, temperature, "similarity"),
 }[kind]  # fmt: skip
-if asked.get("slow") and st.session_state.get("runs"):
-    time.sleep(0.6)
 st.session_state.runs = st.session_state.get("runs", 0) + 1
 chosen = st.session_state.get("lab", {}).get("chosen") or {}
 value = chosen.get("value") or 0.5
@@ -62,7 +58,7 @@ found = live_view(
     view[0], mask, None if view[1] is None else view[1] | {view[1]["knob"]: value},
     content=f"{n} {kind}", names=names, knob=view[2] | {"value": value}, score_name=view[3],
     fixed=fixed, loss=1.5, second=second,
-    start=start | {k: chosen.get(k) for k in ("second_value", "turn")},
+    start=start | {"second_value": chosen.get("second_value")},
     others={"losses": [(f"loss:{k}", k) for k in ("pair", "server", "refused")]},
     anchor=int(asked.get("anchor", 0)),
     sprite=thumbs, across=across, row_thumbs=range(n), column_thumbs=range(n),
