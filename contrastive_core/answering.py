@@ -23,7 +23,7 @@ __all__ = ["KINDS", "make"]
 Values = dict[str, Any]
 Tell = Callable[[str], None]
 SEEDS = 3  # maps that are compared
-REFERENCES = ("knn", "factors", "rankme")  # whose details are shown for raw pixels and random too
+SLOW = "linear_probe"  # on pixels; raw and random have theirs in the run's evaluation
 SNAPSHOTS = 12  # of a run that are compared at most
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 
@@ -92,6 +92,7 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 
 def _references(space: Space, tell: Tell) -> dict[str, Any]:
     """The same for raw pixels and the untrained encoder, where details are shown."""
+    from contrastive_core import metrics
     from contrastive_core.embed import data_of, random_encoder, raw_pixels
     from contrastive_core.evaluate import evaluate_sets
 
@@ -104,7 +105,8 @@ def _references(space: Space, tell: Tell) -> dict[str, Any]:
     found = {}
     for source, (train, test) in sets.items():
         tell("raw pixels" if source == "raw" else "the untrained encoder")
-        found[source] = evaluate_sets(REFERENCES, train, test)
+        names = [name for name in metrics.names() if name != SLOW]
+        found[source] = evaluate_sets(names, train, test)
     return found
 
 

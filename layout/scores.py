@@ -81,10 +81,12 @@ def _table(scores: dict[str, Any], record: dict[str, Any] | None) -> None:
         for source in ("raw", "random"):
             known = (record or {}).get("scores", {}).get(source, {}).get(name)
             row[NAMES[source]] = figures.figure_of(scores.get(source, {}).get(name, known))
-        row["how to read it"] = score.get("missing") or score["reading"]
         rows.append(row)
-    st.dataframe(rows, hide_index=True, width="stretch", row_height=64)
+    st.dataframe(rows, hide_index=True, width="stretch", height="content")
     st.caption("An interval is given where the score estimates something from a sample.")
+    for score in scores["own"].values():
+        text = score["reading"] + (f" *{why}.*" if (why := score.get("missing")) else "")
+        st.markdown(f"**{score['title']}**: {text}")
 
 
 def _over_k(scores: dict[str, Any]) -> None:

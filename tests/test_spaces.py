@@ -1,0 +1,243 @@
+"""Spaces, what is asked of them, and what comes out: loaded vectors, answers, tables."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from contrastive_core import answering, answers, asking, atlas, attached, readers, runs, spaces
+from contrastive_core.costs import cost_of, parameters_of
+from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
+from layout import colours
+
+RNG = np.random.default_rng
+
+
+def rows(n: int = 60, d: int = 5, kinds: int = 3, **more: object) -> EmbeddingSet:
+    """Rows around the first axes, one for each class."""
+    labels = np.arange(n) % kinds
+    x = np.eye(kinds, d)[labels] + 0.1 * RNG(0).normal(size=(n, d))
+    return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64), **more)
+
+
+def test_loaded_vectors_are_kept_by_content_without_rows_that_have_no_direction() -> None:
+    given = rows(20)
+    given.features[3] = np.nan
+    given.features[5] = 0
+    images = np.arange(20, dtype=np.uint8)[:, None, None, None].repeat(3, 1)
+    key = spaces.adopt(given, "mine.npz", images)
+    assert spaces.adopt(given, "again.npz", images) == key
+    space = spaces.of_vectors(key)
+    found = space.rows()
+    assert found is not None
+    assert found.ids[3:5] == ("4", "6")
+    assert spaces.pictures(space)[3, 0, 0, 0] == 4
+    assert spaces.loaded()[key]["left_out"] == {"not_finite": 1, "zero": 1}
+    assert spaces.Space(**space.values) == space
+    spaces.forget(key)
+    assert not spaces.loaded()
+
+
+def test_vectors_that_cannot_be_used_get_a_sentence() -> None:
+    with pytest.raises(UnusableEmbedding, match="1 rows that can be used: 0 hold"):
+        spaces.adopt(EmbeddingSet(np.array([[1, 0], [0, 0]], np.float32)), "x.npy")
+    with pytest.raises(UnusableEmbedding, match="open the file again"):
+        spaces.of_vectors("../../etc").rows()
+
+
+def test_judged_rows_follow_the_split_column_or_a_fixed_fifth_of_each_class() -> None:
+    marked = rows(20, columns={"split": np.array(["train", "test"] * 10)})
+    train, test, at, how = spaces.judged(marked)
+    assert len(train) == len(test) == 10
+    assert at.tolist() == list(range(1, 20, 2))
+    assert "marked as test" in how
+    train, test, at, how = spaces.judged(rows(60))
+    assert len(test) == 12
+    assert np.bincount(test.labels).tolist() == [4, 4, 4]  # type: ignore[arg-type]
+    assert not set(train.ids) & set(test.ids)
+    assert "fixed fifth" in how
+
+
+def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
+    key = spaces.adopt(rows(120), "mine.npy")
+    values = {"space": spaces.of_vectors(key).values}
+    said: list[str] = []
+    made = answering.make("scores", values, said.append)
+    own = made.meta["scores"]["own"]
+    assert own["knn"]["value"] == 1
+    right = made.arrays["knn:per_sample"]
+    assert right.shape == (120,)
+    assert np.isfinite(right).sum() == made.meta["n_test"] == 24
+    assert (made.arrays["knn:predicted"] >= 0).sum() == 24
+    assert np.isfinite(made.arrays["hubness:per_sample"]).all()
+    assert "factors are known" in own["factors"]["missing"]
+    assert "kNN accuracy" in said
+    kept = answers.read("scores", values)
+    assert kept is not None
+    assert kept.meta["scores"]["own"]["knn"]["extras"]["curve"]["1"] == 1
+
+
+def test_without_labels_the_scores_that_need_none_are_given() -> None:
+    key = spaces.adopt(EmbeddingSet(RNG(0).normal(size=(40, 4)).astype(np.float32)), "plain.npy")
+    own = answering.make("scores", {"space": spaces.of_vectors(key).values}).meta["scores"]["own"]
+    assert "needs labels" in own["knn"]["missing"]
+    assert own["uniformity"]["value"] < 0
+
+
+def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, new = rows(60), rows(12)
+    own = spaces.of_vectors(spaces.adopt(base, "base.npy"))
+    other = spaces.of_vectors(spaces.adopt(new, "new.npy"))
+    settings = {"seed": 1, "neighbours": 6, "min_dist": 0.2, "metric": "cosine"}
+    values = {"space": own.values, "kind": "umap", **settings}
+    said: list[str] = []
+    made = answering.make("map", values, said.append)
+    assert made.meta["settings"] == {"kind": "umap", **settings}
+    assert any("layout" in s and asking.share_of(s) > 0 for s in said)
+    assert answers.graph_path(base.content_hash, "cosine").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("contrastive_core.neighbours.nearest", lambda *a, **k: pytest.fail("again"))
+        index, away = atlas.nearest_of(base)
+        answering.make("map", {**values, "neighbours": 8})
+    assert index.shape == away.shape == (60, 15)
+    placed = answering.make("placed", {"map": values, "new": other.values})
+    np.testing.assert_allclose(placed.arrays["xy"][0], made.arrays["xy"][0], atol=1e-3)
+    narrow = spaces.of_vectors(spaces.adopt(rows(12, d=4), "narrow.npy"))
+    with pytest.raises(UnusableEmbedding, match="5 wide, the new ones 4"):
+        answering.make("placed", {"map": values, "new": narrow.values})
+    assert 0 <= answering.make("agreement", values).meta["agreement"] <= 1
+
+
+def test_a_comparison_of_loaded_vectors_comes_back_whole() -> None:
+    from contrastive_core.compare import Comparison
+
+    good, bad = rows(200), rows(200)
+    wrong = np.arange(0, 200, 10)
+    bad.features[wrong] = np.roll(bad.features[wrong], 1, axis=1)
+    keys = [spaces.adopt(v, name) for v, name in ((good, "good"), (bad, "bad"))]
+    values = {"names": ["good", "bad"],
+              "spaces": [spaces.of_vectors(k).values for k in keys]}  # fmt: skip
+    made = answering.make("comparison", values)
+    found = Comparison.of(made.meta, made.arrays)
+    assert found.graphs.shape == (2, 39, 20)  # a fifth of each class is judged
+    assert found.cka[0, 0] == pytest.approx(1)
+    assert {t["score"] for t in found.tests} >= {"knn", "linear_probe", "purity", "uniformity"}
+    assert [s["knn"]["value"] for s in found.scores] == found.accuracy
+    with pytest.raises(ValueError, match="answers to"):
+        answering.make("weather", {})
+
+
+def test_snapshots_of_one_run_are_compared() -> None:
+    run = runs.create("r", {"method": "simclr"})
+    x = RNG(0).normal(size=(50, 6)).astype(np.float32)
+    for epoch in range(3):
+        y = x + epoch * RNG(epoch).normal(size=x.shape)
+        run.save_snapshot(epoch, index=np.arange(50), h=y, z=y, labels=np.zeros(50))
+    found = answering.make("snapshots", {"run": "r", "which": "z"})
+    assert found.meta["epochs"] == [0, 1, 2]
+    assert found.arrays["cka"][0, 1] > found.arrays["cka"][0, 2]
+    assert found.arrays["procrustes"][0, 0] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_tables_have_the_columns_that_embedding_atlas_reads(ending: str) -> None:
+    given = rows(30, ids=tuple(f"=i{i}" for i in range(30)), classes=("a", "b", "c"))
+    xy = RNG(0).normal(size=(30, 2)).astype(np.float32)
+    data = atlas.table(given, xy, [3, 0, 6], ending)
+    if ending == "csv":
+        head, first, *rest = data.decode().splitlines()
+        assert head == "id,label,class,x,y,neighbors"
+        assert first.startswith("'=i3,0,a,")
+        assert len(rest) == 2
+        return
+    table = pq.read_table(io.BytesIO(data)).to_pylist()
+    assert [r["id"] for r in table] == ["=i3", "=i0", "=i6"]
+    assert table[1]["x"] == pytest.approx(float(xy[0, 0]))
+    for row, record in enumerate(table):
+        near = record["neighbors"]
+        assert sorted(near["ids"]) == [i for i in range(3) if i != row]
+        assert near["distances"] == sorted(near["distances"])
+
+
+def test_pictures_come_from_arrays_files_and_bytes(tmp_path: Path) -> None:
+    import pandas as pd
+
+    x = RNG(0).normal(size=(3, 2))
+    images = RNG(0).integers(0, 255, (3, 100, 80, 3)).astype(np.uint8)
+    np.savez(tmp_path / "a.npz", embeddings=x, images=images)
+    read = readers.read(tmp_path / "a.npz")
+    assert attached.pictures_of(tmp_path / "a.npz", read).shape == (3, 3, 50, 40)
+    for i in range(2):
+        Image.fromarray(images[i]).save(tmp_path / f"{i}.png")
+    (tmp_path / "2.png").write_bytes(b"not a picture")
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "image": [f"{i}.png" for i in range(3)]})
+    table.to_csv(tmp_path / "b.csv", index=False)
+    read = readers.read(tmp_path / "b.csv")
+    found = attached.pictures_of(tmp_path / "b.csv", read)
+    assert found.shape == (3, 3, attached.SIDE, attached.SIDE)
+    assert (found[2] == attached.GREY).all()
+    assert not (found[1] == attached.GREY).all()
+    table["image"] = [{"bytes": (tmp_path / f"{i}.png").read_bytes()} for i in range(3)]
+    table.to_parquet(tmp_path / "c.parquet")
+    read = readers.read(tmp_path / "c.parquet")
+    again = attached.pictures_of(tmp_path / "c.parquet", read)
+    np.testing.assert_array_equal(again, found)
+    plain = readers.read(tmp_path / "a.npz")
+    assert attached.pictures_of(tmp_path / "b.csv", plain) is None
+
+
+def test_text_missing_labels_and_class_names_survive_reading(tmp_path: Path) -> None:
+    text = "id,label,class,split,note,a,b\n0,0,cat,train,hello,1,2\n1,1,dog,test,,3,4\n2,,,,x,5,6\n"
+    (tmp_path / "t.csv").write_text(text)
+    found = readers.read(tmp_path / "t.csv")
+    assert found.labels.tolist() == [0, 1, -1]
+    assert found.classes == ("cat", "dog")
+    assert found.columns["note"].tolist() == ["hello", "", "x"]
+    assert found.columns["split"].tolist() == ["train", "test", ""]
+
+
+def test_what_points_are_coloured_by() -> None:
+    given = rows(40, columns={"kind": np.arange(40) % 2, "size": RNG(0).normal(size=40),
+                              "word": np.array(["a", "b"] * 20)})  # fmt: skip
+    values, names = colours.colour_of(given, "word", {})
+    assert names == ("a", "b")
+    assert values.tolist() == [0, 1] * 20
+    assert colours.colour_of(given, "kind", {})[1] == ("0", "1")
+    assert colours.colour_of(given, "size", {})[1] == ()
+    right = np.where(np.arange(40) < 30, 1.0, np.nan)
+    values, names = colours.colour_of(given, "right or wrong (kNN)", {"knn:per_sample": right})
+    assert names == ("wrong", "right")
+    assert values.tolist() == [1] * 30 + [-1] * 10
+    assert colours.colour_of(given, "hubness", {})[0] is None
+    many = rows(900, d=300, kinds=300)
+    assert len(colours.colour_of(many, "class", {})[1]) == 10
+
+
+def test_a_sample_of_many_points_keeps_the_classes() -> None:
+    labels = np.repeat([0, 1, 2], [600, 300, 100])
+    shown = colours.drawn(labels, 1000, 100)
+    assert np.bincount(labels[shown]).tolist() == pytest.approx([60, 30, 10], abs=1)
+    assert len(set(shown.tolist())) == 100
+    assert colours.drawn(labels, 1000, 1000) is None
+    lit = [int(shown[4]), int(shown[7]), next(i for i in range(1000) if i not in set(shown))]
+    assert colours.kept(sorted(lit), shown) == sorted({4, 7})
+
+
+def test_costs_are_read_from_the_runs_files() -> None:
+    run = runs.create("c", {"method": "simclr"})
+    run.append_metrics(
+        [{"step": 1, "images_per_s": 10.0, "memory_mb": 5}, {"step": 2, "seconds": 3}]
+    )
+    header = json.dumps({"encoder.w": {"shape": [2, 3]}, "queue": {"shape": [9]}}).encode()
+    run.weights.write_bytes(len(header).to_bytes(8, "little") + header)
+    assert cost_of(run) == {
+        "seconds": 3, "images_per_s": 10.0, "memory_mb": 5, "parameters": 6
+    }  # fmt: skip
+    run.weights.write_bytes(b"\xff" * 40)
+    assert parameters_of(run) is None
