@@ -87,3 +87,43 @@ def test_the_circle_comes_back_from_the_address(page: Any, address: str) -> None
     for part in ("loss=triplet", "margin=0.7", "points=30", "groups=3", "on=circle"):
         assert part in page.url
     assert page.locator(".knob input[type=number]").input_value() == "0.7"
+
+
+def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
+    """What τ chooses, why less changes nothing, what a margin leaves alone, what training did to
+    the pull, and whether SupCon's forms differ."""
+
+    def figure(name: str) -> float:
+        return float(page.locator(f".figures .{name}").inner_text().split()[0])
+
+    def at(value: float) -> None:
+        field = page.locator(".knob input[type=number]").first
+        field.fill(str(value))
+        field.press("Enter")
+        page.wait_for_url(re.compile(rf"(temperature|margin)={value:g}"))
+
+    def told(name: str) -> str:
+        page.get_by_role("button", name=name, exact=True).click()
+        page.wait_for_timeout(150)
+        return str(page.locator(".panel .hint").inner_text())
+
+    visit(page, f"{address}{LAB}&loss=nt_xent&pairing=views")
+    at(0.05)
+    assert figure("effective") < 10
+    few = int(re.search(r"the hardest 5 get (\d+) %", told("Gradients")).group(1))
+    at(1)
+    assert figure("effective") > 25
+    assert int(re.search(r"the hardest 5 get (\d+) %", told("Gradients")).group(1)) < few / 2
+    assert "no longer changes which negatives matter" in told("Over τ")
+    told("Two settings")
+    page.locator(".panel select").select_option("rows:random")
+    page.locator(".panel tr", has_text="first, τ 1").wait_for()
+    pulls = page.locator(".panel tr", has_text="Gradient").locator("td").all_inner_texts()
+    assert float(pulls[0]) < float(pulls[1])  # an untrained encoder's positives are still to pull
+    visit(page, f"{address}{LAB}&loss=pair_contrastive&pairing=classes&normalise=yes&margin=0.5")
+    left = int(re.search(r"(\d+) beyond it the loss no longer moves", told("Margin")).group(1))
+    assert left > 100
+    visit(page, f"{address}{LAB}&loss=sup_con&pairing=classes&panel=two&second=in")
+    assert "not the same gradient" in page.locator(".panel .hint").inner_text()
+    visit(page, f"{address}{LAB}&loss=sup_con&pairing=views&panel=two&second=in")
+    assert "the same weight and the same gradient" in page.locator(".panel .hint").inner_text()
