@@ -143,8 +143,6 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
 
 def _written(value: Any) -> str:
     """A knob's value so that `knob_literal` reads it again."""
-    if value is None:
-        return "none"
     plain = isinstance(value, str) and knob_literal(value) == value
     return str(value) if plain else json.dumps(value)
 

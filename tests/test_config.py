@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
-from contrastive_core.config import BadSetting, TrainConfig, from_dict, with_settings
+from contrastive_core import jobs, runs
+from contrastive_core.__main__ import parser
+from contrastive_core.config import (
+    BadSetting,
+    TrainConfig,
+    from_dict,
+    settings_of,
+    with_settings,
+)
+from contrastive_core.runs import Run
 
 
 def test_settings_reach_fields_and_knobs() -> None:
@@ -63,3 +73,40 @@ def test_what_is_refused(setting: str, sentence: str) -> None:
 def test_unknown_keys_of_a_record() -> None:
     with pytest.raises(BadSetting, match="unknown setting 'colour'"):
         from_dict({"colour": 3})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        ["lr=0.01", "amp=off", "threads=3", "clip=1.5", "schedule=cosine", "freeze=on"],
+        ["recipe.order=blur crop", "recipe.crop=0", "loss.form=none", "method.x=null"],
+        ['loss.a="1"', "loss.b=true", 'method.c=[1, "two"]', "encoder.stem=small", "root=/a b"],
+    ],
+)
+def test_arguments_give_the_same_settings_again(settings: list[str]) -> None:
+    """What a page shows as the command line is exactly the run."""
+    made = with_settings(TrainConfig(device="cpu", epochs=7, exclude="/x y.txt"), settings)
+    args = parser().parse_args(["train", *settings_of(made.to_dict())])
+    named = ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel", "root")
+    given = {k: getattr(args, k) for k in named if getattr(args, k) is not None}
+    assert with_settings(TrainConfig(**given, device=args.device), args.set) == made
+
+
+@pytest.mark.parametrize("run", [r for r in runs.list_runs() if r.shipped], ids=lambda r: r.name)
+def test_every_shipped_run_can_be_made_again_from_its_command(run: Run) -> None:
+    words = shlex.split(jobs.command_of(run))
+    args = parser().parse_args(words[3:])
+    assert (
+        with_settings(TrainConfig(device=args.device), args.set).to_dict()["recipe"]
+        == (run.config["recipe"])
+    )
+
+
+def test_many_machines_leave_out_what_belongs_to_one() -> None:
+    run = next(r for r in runs.list_runs() if r.shipped)
+    line = jobs.command_of(run, 4, 2)
+    assert line.startswith("torchrun --nproc-per-node 4 --nnodes 2 --node-rank $RANK")
+    assert "threads=" not in line
+    assert "--device" not in line
+    assert "--nnodes" not in jobs.command_of(run, 4)

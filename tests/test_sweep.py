@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
-from contrastive_core import losses, methods, runs, sweep, sweeping, views
+from contrastive_core import losses, methods, runs, sweep, sweeping, views, waiting
 from contrastive_core.config import BadSetting
 from contrastive_core.registry import knobs_of
 from contrastive_core.views import Recipe
@@ -142,3 +143,70 @@ def test_the_sweeps_of_the_project_can_be_read() -> None:
                     knobs_of(Recipe)[name].check(name, value)
             recipe = {n: v for (g, n), v in settings.items() if g == "recipe"}
             views.steps_of(Recipe(**recipe))
+
+
+def test_values_say_where_they_stand_in_the_figure(file: Path) -> None:
+    file.write_text(TEXT.replace('label = "none",', 'label = "none", at = { depth = 0 },'))
+    found = sweep.load(file)
+    assert found.cells()[0].at == {"loss.temperature": "0.1", "head": "none", "depth": 0}
+    assert (found.draw.x, found.draw.series) == ("head", "loss.temperature")
+    file.write_text(TEXT.replace("[base]", '[draw]\nx = "width"\n[base]'))
+    with pytest.raises(BadSetting, match=r"names 'width'; there are head, loss\.temperature"):
+        sweep.load(file)
+
+
+def test_changed_settings_make_another_sweep(file: Path) -> None:
+    found = sweep.changed(sweep.load(file), ["epochs=2", "loss.temperature=0.3"])
+    cell = found.cells()[1]
+    assert found.name == "tau-epochs2-temperature0.3"
+    assert cell.run == "tau-epochs2-temperature0.3-0.1-deep_wide-s0"
+    assert "--epochs 2" in " ".join(cell.argv())
+    assert "loss.temperature=0.3" in " ".join(cell.argv())
+    with pytest.raises(BadSetting, match="whole number"):
+        sweep.changed(found, ["epochs=many"])
+
+
+def test_cells_wait_in_the_queue_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "go_on", lambda: None)
+    found = sweep.load(file)
+    first = found.cells()[0].run
+    runs.create(first, {"method": "simclr"}).set_status("done")
+    runs.create(found.cells()[1].run, {"method": "simclr"}).set_status("stopped")
+    added = sweeping.enqueue(found, most=3)
+    assert added == [cell.run for cell in found.cells()[1:4]]
+    held = waiting.queue()
+    assert held[0].resumes
+    assert not held[1].resumes
+    assert sweeping.enqueue(found) == [cell.run for cell in found.cells()[1:]]
+    assert len(waiting.queue()) == 7
+
+
+def test_time_is_told_beforehand_from_a_few_steps(file: Path) -> None:
+    text = TEXT.replace("[0, 1]", "[0]").replace("epochs = 1", 'epochs = 5\ndataset = "digits"')
+    file.write_text(text)
+    found, told = sweep.load(file), []
+    assert sweeping.estimate(found) is None
+    sweeping.measure(found, told.append)
+    assert len(told) == 4
+    assert 4 * sweeping.STARTING < sweeping.estimate(found) < 600
+    sweeping.measure(found, told.append)
+    assert len(told) == 4  # what is known is not timed again
+
+
+@pytest.mark.parametrize("number", range(300))
+def test_mutated_files_are_sweeps_or_say_why_not(number: int) -> None:
+    rng, data = random.Random(number), bytearray(TEXT.encode())
+    for _ in range(rng.randrange(1, 6)):
+        at = rng.randrange(len(data))
+        kind = rng.randrange(3)
+        if kind == 0:
+            del data[at : at + rng.randrange(1, 20)]
+        elif kind == 1:
+            data[at] = rng.randrange(32, 127)
+        else:
+            data[at:at] = rng.choice([b"[", b"{ ", b"1e999", b'"', b"= [[]]", b"nan", b"-1"])
+    try:
+        found = sweep.read(data.decode(), "x.toml")
+    except BadSetting:
+        return
+    assert found.cells()

@@ -1,0 +1,96 @@
+"""Sweeps in the papers' forms, from all cells, from some, and from none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contrastive_core import runs, sweep, sweep_figures, sweeping
+from contrastive_core.sweep import Sweep
+
+READY = sorted((Path(__file__).resolve().parents[1] / "sweeps").glob("*.toml"))
+FORMS = {  # figures of each ready-made sweep
+    "augmentations": 1, "heads": 1, "moco_v2": 0, "momentum": 0, "negatives": 3, "temperature": 2,
+}  # fmt: skip
+
+
+def train(found: Sweep, count: int, value: float = 0.5) -> None:
+    """The first cells get a run that is done; each a little better than the one before."""
+    for i, cell in enumerate(found.cells()[:count]):
+        run = runs.create(cell.run, {"method": "simclr", "epochs": 1})
+        line = {"epoch": 1, "step": 9, "loss": 1.0, "seconds": 10.0 + i, "knn": value + i / 1000}
+        run.append_metrics([{**line, "uniformity": -2.0 - i, "memory_mb": 100 + i}])
+        run.set_status("done")
+
+
+@pytest.mark.parametrize("path", READY, ids=lambda p: p.stem)
+def test_the_ready_made_are_drawn_from_some_of_their_cells(path: Path) -> None:
+    found = sweep.load(path)
+    assert found.name == path.stem
+    rows = sweeping.status(found)
+    assert sweep_figures.draw(found, rows) == []  # nothing is done yet
+    assert len(sweep_figures.table(found, rows)) == len(found.cells())
+    train(found, 3)
+    rows = sweeping.status(found)
+    drawn = sweep_figures.draw(found, rows)
+    assert len(drawn) == FORMS[path.stem]
+    assert all(figure.to_json() for figure in drawn)
+    shown = sweep_figures.table(found, rows)
+    assert sum(bool(row["kNN within train, %"]) for row in shown) == 3
+    assert sweeping.estimate(found) == pytest.approx((11 + 4) * (len(rows) - 3))
+
+
+def small(form: str, draw: str = "", seeds: str = "[0]") -> Sweep:
+    text = f"""
+    name = "s"
+    form = "{form}"
+    seeds = {seeds}
+    [draw]
+    {draw}
+    [[axes]]
+    key = "method.head"
+    values = ["none", "linear"]
+    [[axes]]
+    key = "method.dim"
+    values = [16, 64, 128]
+    """
+    return sweep.read(text, "s.toml")
+
+
+def test_a_matrix_has_means_of_whole_rows_only() -> None:
+    found = small("matrix")
+    train(found, 5)
+    (figure,) = sweep_figures.draw(found, sweeping.status(found))
+    heat = figure.data[0]
+    assert list(heat.x) == ["16", "64", "128", "row mean"]
+    assert list(heat.y) == ["none", "linear"]
+    assert heat.z[0] == pytest.approx((50.0, 50.1, 50.2, 50.1))
+    assert list(heat.z[1]) == [pytest.approx(50.3), pytest.approx(50.4), None, None]
+
+
+def test_curves_have_a_series_each_and_a_log_axis_where_it_is_wide() -> None:
+    found = small("line", 'measures = ["accuracy", "seconds"]')
+    train(found, 6)
+    accuracy, seconds = sweep_figures.draw(found, sweeping.status(found))
+    assert [trace.name for trace in accuracy.data] == ["none", "linear"]
+    assert list(accuracy.data[1].x) == [16.0, 64.0, 128.0]
+    assert list(seconds.data[0].y) == [10.0, 11.0, 12.0]
+    assert accuracy.layout.xaxis.type == "log"
+
+
+def test_seeds_become_a_mean_and_a_deviation() -> None:
+    found = small("table", seeds="[0, 1]")
+    train(found, 7)
+    first, second = sweep_figures.table(found, sweeping.status(found))[:2]
+    assert first["kNN within train, %"] == "50.3 ± 0.4"
+    assert first["seeds done"] == 2
+    assert second["kNN within train, %"] == "50.1"
+
+
+def test_accuracy_is_what_was_chosen() -> None:
+    rows = [{"x": "1", "status": "done", "knn": 0.5, "linear_probe test": 0.75}]
+    (cell,) = sweep_figures.cells_of(rows, ["x"], "linear_probe test", ["accuracy"])
+    assert cell["accuracy"] == 75.0
+    (cell,) = sweep_figures.cells_of(rows, ["x"], "knn test", ["accuracy"])
+    assert cell["accuracy"] is None
