@@ -32,9 +32,8 @@ def show(
     left, right = st.columns([1, 4], gap="large")
     with left:
         pictures.show(st, sample)
-        a, b = st.columns(2)
-        step(a, "Next", ids, place + 1, "j")
-        step(b, "Back", ids, place - 1 if place >= 0 else -1, "k")
+        step(st, "Next", ids, place + 1, "j")
+        step(st, "Back", ids, place - 1 if place >= 0 else -1, "k")
     with right:
         label = str(table.columns["label"][row])
         where = f"{place + 1} of {len(ids)}" if place >= 0 else "not on this list"
