@@ -17,8 +17,9 @@ SHIPPED = sorted(p.parent.name for p in runs.SHIPPED.glob("*/run.json"))
 
 
 def opened(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
-    """The app on one page; `jobs.present` starts nothing."""
+    """The app on one page; it starts no process."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.jobs.spawn", lambda *a, **k: None)
     monkeypatch.setattr("contrastive_core.jobs.present", lambda *a, **k: None)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     for key, value in state.items():
