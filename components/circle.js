@@ -34,7 +34,7 @@ function build(parent) {
       el("label", {}, "points ", ring.points), el("label", {}, "groups ", ring.groups), el("label", {}, "step size ", ring.speed),
       el("span", { class: "space" }),
       el("span", { class: "group" },
-        button("PNG", () => offerPicture([ring.canvas, ring.curves], theme(ring.root).paper, "circle.png")),
+        button("PNG", () => savePicture(ring)),
         button("CSV", () => saveCircle(ring)))),
     el("div", { class: "bar" }, el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout)),
     el("div", { class: "body" }, ring.canvas, el("div", {}, ring.note, ring.curves, el("p", { class: "hint" }, "Keys on the circle: n and p choose a point, ← and → turn it, space runs and pauses, s steps."))));
@@ -227,6 +227,11 @@ function drawHistory(ring) {
     if (values.length > 1) line(g, values.map((v, s) => [4 + (s / (values.length - 1)) * (width - 8), y(v)]), rgb([ORANGE, BLUE, GREEN][k]));
   });
   ring.curves.setAttribute("aria-label", "loss, alignment and uniformity over the last steps");
+}
+
+function savePicture(ring) {
+  const { ink, paper } = theme(ring.root);
+  offerPicture([ring.canvas, ring.curves], paper, "circle.png", ring.note.textContent, ink);
 }
 
 /** Where every point is, the force on it, and the course of the loss. */

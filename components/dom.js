@@ -73,15 +73,25 @@ function offer(blob, name) {
   setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 }
 
-/** Some canvases side by side as one picture. */
-function offerPicture(canvases, paper, name) {
-  const gap = 20, c = document.createElement("canvas"), g = c.getContext("2d");
-  c.width = canvases.reduce((sum, k) => sum + k.width + gap, -gap);
-  c.height = Math.max(...canvases.map((k) => k.height));
+/** Canvases as one picture: a list stands side by side, lists of a list below each other; a line
+ *  of words in `ink` above them says what is seen. */
+function offerPicture(canvases, paper, name, words = "", ink = "#000") {
+  const rows = canvases.map((c) => (Array.isArray(c) ? c : null)), lines = rows.includes(null) ? [canvases] : rows;
+  const dpr = devicePixelRatio || 1, gap = 16 * dpr, head = words ? 26 * dpr : 0, c = document.createElement("canvas"), g = c.getContext("2d");
+  const wide = (all) => all.reduce((sum, k) => sum + k.width + gap, gap), high = (all) => Math.max(...all.map((k) => k.height));
+  c.width = Math.max(...lines.map(wide));
+  c.height = lines.reduce((sum, all) => sum + high(all) + gap, gap + head);
   g.fillStyle = paper;
   g.fillRect(0, 0, c.width, c.height);
-  let x = 0;
-  for (const k of canvases) { g.drawImage(k, x, 0); x += k.width + gap; }
+  g.fillStyle = ink;
+  g.font = `${13 * dpr}px 'Source Sans', 'Source Sans Pro', sans-serif`;
+  g.fillText(words, gap, gap + 13 * dpr, c.width - 2 * gap);
+  let y = gap + head;
+  for (const all of lines) {
+    let x = gap;
+    for (const k of all) { if (k.width && k.height) g.drawImage(k, x, y); x += k.width + gap; }
+    y += high(all) + gap;
+  }
   c.toBlob((b) => offer(b, name));
 }
 

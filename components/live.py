@@ -41,6 +41,7 @@ def live_view(
     loss: float | None = None,
     reason: str = "",
     name: str = "",
+    title: str = "",
     start: dict[str, Any] | None = None,
     others: dict[str, list[tuple[str, str]]] | None = None,
     second: dict[str, Any] | None = None,
@@ -57,6 +58,7 @@ def live_view(
         knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
         sprite: a PNG of thumbnails; row_thumbs, column_thumbs: which thumbnail each row has.
         reason: a sentence shown where the batch cannot be compared.
+        title: what a saved picture calls the loss.
         start: what to begin with, of what is returned.
         others: second settings that the caller can compute: `losses` and `rows`, each a list of
             (choice, text); second: the chosen one as `second_setting` gives it, or None.
@@ -68,7 +70,8 @@ def live_view(
         "key": content, "n": n, "w": w, "kernel": kernel, "knob": knob, "names": names,
         "columnNames": columns, "scoreName": score_name, "across": across, "tile": tile,
         "rowThumb": list(row_thumbs), "columnThumb": list(column_thumbs), "anchor": anchor,
-        "loss": loss, "reason": reason, "name": name, "start": start or {}, "others": others or {},
+        "loss": loss, "reason": reason, "name": name, "title": title,
+        "start": start or {}, "others": others or {},
         "second": None if second is None else second["meta"],
     }  # fmt: skip
     found = _mount()(

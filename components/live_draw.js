@@ -254,7 +254,9 @@ function drawBars(lab) {
 
 function savePng(lab) {
   const panel = lab.panelBox.querySelector("canvas:not([hidden])");
-  offerPicture([lab.matrix, lab.bars, ...(panel && lab.panel !== "none" ? [panel] : [])], lab.paper, "loss-lab.png");
+  const { knob, title, names } = lab.meta, told = isHinge(lab) ? "negatives still pushed" : "effective negatives";
+  const words = [title, knob ? `${knob.label.split(",")[0]} = ${knobText(lab.value)}` : "", `loss ${lab.loss.textContent}`, `${told} ${lab.effective.textContent} (mean)`, VIEWS[lab.view].toLowerCase(), `anchor ${names[lab.anchor]}`];
+  offerPicture([[lab.matrix, lab.bars], ...(panel && lab.panel !== "none" ? [[panel]] : [])], lab.paper, "loss-lab.png", words.filter(Boolean).join(" · "), lab.ink);
 }
 
 function saveCsv(lab) {

@@ -202,6 +202,7 @@ def draw(
         loss=view.value,
         reason=view.reason,
         name=loss,
+        title=losses[loss]["title"],
         start=shown,
         others={
             "losses": [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != loss],
