@@ -29,6 +29,7 @@ __all__ = [
     "here",
     "join",
     "leave",
+    "numbers",
     "share",
     "together",
     "total",
@@ -94,11 +95,12 @@ def alone() -> bool:
 
 
 class _Gather(torch.autograd.Function):
-    """All processes' rows, in the order of ranks; backward sums what every process sends back."""
+    """All processes' rows, in the order of ranks; backward sums what every process sends back,
+    each of which sends a row's gradient only to its owner."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int]) -> Tensor:
-        ctx.start, ctx.rows = sum(counts[: dist.get_rank()]), x.shape[0]
+        ctx.counts = counts
         padded = x.new_zeros(max(counts), *x.shape[1:])
         padded[: len(x)] = x
         parts = [torch.empty_like(padded) for _ in counts]
@@ -107,19 +109,34 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        grad = grads[0].clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(grad)
-        return grad[ctx.start : ctx.start + ctx.rows], None
+        grad, mine = grads[0].contiguous(), ctx.counts[dist.get_rank()]
+        parts = grad.new_empty(len(ctx.counts) * mine, *grad.shape[1:])
+        dist.all_to_all_single(parts, grad, [mine] * len(ctx.counts), ctx.counts)
+        return parts.view(len(ctx.counts), mine, *grad.shape[1:]).sum(0), None
 
 
-def gather(x: Tensor) -> Tensor:
-    """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; n may differ."""
+def gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
+    """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; n may differ.
+
+    Args: counts: every process's n, if they are known.
+    """
     if alone():
         return x
-    counts = [int(c) for c in everyone(len(x))]
+    counts = [int(c) for c in everyone(len(x))] if counts is None else counts
     if x.dtype == torch.bool:
-        return gather(x.to(torch.uint8)).bool()
+        return gather(x.to(torch.uint8), counts).bool()
     return _Gather.apply(x.contiguous(), counts)  # type: ignore[no-any-return]
+
+
+def numbers(*mine: int) -> list[list[int]]:
+    """Some integers of every process, by process: one small message, fit for every step."""
+    if alone():
+        return [list(mine)]
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    own = torch.tensor(mine, device=device)
+    found = own.new_empty(dist.get_world_size() * len(mine))
+    dist.all_gather_into_tensor(found, own)
+    return found.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
 
 
 def everyone(value: Any) -> list[Any]:

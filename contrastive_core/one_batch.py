@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from contrastive_core.distributed import alone, everyone, gather, total
+from contrastive_core.distributed import alone, gather, numbers, total
 from contrastive_core.types import NO_GROUP, NO_ROW, LossOutput, Pairs
 
 __all__ = ["SyncBatchNorm", "global_pairs", "local_value", "sum_gradients", "synchronise_norms"]
@@ -41,9 +41,13 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
     local = (pairs.candidate_rows != NO_ROW).any() or gather_all
     if alone() or pairs.columns is not None or not local:
         return pairs
-    shift_row = _offset(torch.cat([pairs.anchor_rows, pairs.candidate_rows]))
-    groups = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
-    shift_group = 0 if by_label else _offset(groups)
+    group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
+    row_ids = torch.cat([pairs.anchor_rows, pairs.candidate_rows])
+    told = numbers(len(pairs.candidates), _above(row_ids), _above(group_ids))
+    widths, row_counts, group_counts = (list(one) for one in zip(*told, strict=True))
+    before = slice(0, dist.get_rank())
+    shift_row = sum(row_counts[before])
+    shift_group = 0 if by_label else sum(group_counts[before])
 
     def rows(ids: Tensor) -> Tensor:
         return torch.where(ids == NO_ROW, ids, ids + shift_row)
@@ -51,25 +55,27 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
     def group(ids: Tensor) -> Tensor:
         return torch.where(ids == NO_GROUP, ids, ids + shift_group)
 
+    roles = pairs.as_positive.long() + 2 * pairs.as_negative.long()
+    own = (group(pairs.candidate_groups), rows(pairs.candidate_rows), pairs.candidate_views, roles)
+    groups, numbered, views, roles = gather(torch.stack(own, 1), widths).unbind(1)
     return dataclasses.replace(
         pairs,
-        candidates=gather(pairs.candidates),
+        candidates=gather(pairs.candidates, widths),
         anchor_groups=group(pairs.anchor_groups),
-        candidate_groups=gather(group(pairs.candidate_groups)),
+        candidate_groups=groups.contiguous(),
         anchor_rows=rows(pairs.anchor_rows),
-        candidate_rows=gather(rows(pairs.candidate_rows)),
-        candidate_views=gather(pairs.candidate_views),
-        as_positive=gather(pairs.as_positive),
-        as_negative=gather(pairs.as_negative),
-        **_wide_masks(pairs),
+        candidate_rows=numbered.contiguous(),
+        candidate_views=views.contiguous(),
+        as_positive=roles % 2 == 1,
+        as_negative=roles >= 2,
+        **_wide_masks(pairs, widths),
     )
 
 
-def _wide_masks(pairs: Pairs) -> dict[str, Any]:
+def _wide_masks(pairs: Pairs, widths: list[int]) -> dict[str, Any]:
     """Explicit masks over the gathered columns: other processes' columns are negatives."""
     if pairs.positive is None or pairs.negative is None:
         return {}
-    widths = everyone(pairs.candidates.shape[0])
     rank, n = dist.get_rank(), len(pairs)
     left, right = sum(widths[:rank]), sum(widths[rank + 1 :])
     pad = torch.nn.functional.pad
@@ -79,10 +85,9 @@ def _wide_masks(pairs: Pairs) -> dict[str, Any]:
     return {"positive": positive, "negative": negative}
 
 
-def _offset(ids: Tensor) -> int:
-    """What to add to local ids so that no two processes share one."""
-    highest = int(ids.max()) + 1 if ids.numel() else 0
-    return sum(everyone(highest)[: dist.get_rank()])
+def _above(ids: Tensor) -> int:
+    """A number above all local ids: other processes' ids are shifted by it."""
+    return int(ids.max()) + 1 if ids.numel() else 0
 
 
 def local_value(out: LossOutput) -> Tensor:
@@ -128,8 +133,9 @@ class SyncBatchNorm(_BatchNorm):
         x = input.float() if input.dtype in (torch.bfloat16, torch.float16) else input
         axes = [0, *range(2, x.ndim)]
         shape = [1, -1, *[1] * (x.ndim - 2)]
-        n = total(x.new_tensor([x.numel() / x.shape[1]]))
-        mean = total(x.sum(axes)) / n
+        own = x.new_full((1,), x.numel() / x.shape[1])
+        sums = total(torch.cat([x.sum(axes), own]))
+        n, mean = sums[-1:].detach(), sums[:-1] / sums[-1:].detach()
         centred = x - mean.view(shape)
         variance = total(centred.square().sum(axes)) / n  # (c)
         self._remember(mean.detach(), (variance * n / (n - 1).clamp_min(1)).detach())

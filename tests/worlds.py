@@ -46,6 +46,7 @@ def _worker(rank: int, size: int, port: int, job: Job, folder: str) -> None:
         os._exit(1)
     distributed.everyone(None)
     distributed.leave()
+    os._exit(0)  # gloo's threads can abort an exit by the usual way
 
 
 def spread(job: Job, size: int, folder: Path) -> list[Any]:
