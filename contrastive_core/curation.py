@@ -10,6 +10,7 @@ import csv
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def read_ids(path: str) -> list[str]:
     """Sample ids: one a line, a CSV with a column `id`, or a JSON list."""
     text = _text(path)
     if path.endswith(".json"):
-        return [str(v) for v in json.loads(text)]
+        return [str(v) for v in _json(path, text, list)]
     if path.endswith(".csv"):
         return [row["id"] for row in _table(path, text, "id")]
     return [line.strip() for line in text.splitlines() if line.strip()]
@@ -62,8 +63,19 @@ def read_labels(path: str) -> dict[str, str]:
     """Classes by sample id: a CSV with columns `id` and `label`, or a JSON object."""
     text = _text(path)
     if path.endswith(".json"):
-        return {str(k): str(v) for k, v in json.loads(text).items()}
+        return {str(k): str(v) for k, v in _json(path, text, dict).items()}
     return {row["id"]: row["label"] for row in _table(path, text, "id", "label")}
+
+
+def _json(path: str, text: str, kind: type) -> Any:
+    """What the file holds, if it is a list or an object as wanted."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadSetting(f"cannot read {path}: {error}") from None
+    if not isinstance(found, kind):
+        raise BadSetting(f"{path} must hold a JSON {'list' if kind is list else 'object'}")
+    return found
 
 
 def _table(path: str, text: str, *columns: str) -> list[dict[str, str]]:
@@ -71,7 +83,14 @@ def _table(path: str, text: str, *columns: str) -> list[dict[str, str]]:
     for column in columns:
         if column not in (rows.fieldnames or ()):
             raise BadSetting(f"{path} needs a column {column!r} in its first line")
-    return list(rows)
+    try:
+        found = list(rows)
+    except csv.Error as error:
+        raise BadSetting(f"cannot read {path}: {error}") from None
+    for number, row in enumerate(found, 2):
+        if any(row[column] is None for column in columns):
+            raise BadSetting(f"{path}: line {number} is cut short")
+    return found
 
 
 def _text(path: str) -> str:

@@ -152,8 +152,7 @@ def _parquet(path: Path) -> EmbeddingSet:
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(path)
-    total = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
-    if total > LIMIT:
+    if (total := _unpacked(file.metadata)) > LIMIT:
         raise UnusableEmbedding(f"{path.name} would unpack to {total:,} bytes; at most {LIMIT:,}")
     table = file.read()
     columns: dict[str, np.ndarray] = {}
@@ -166,6 +165,13 @@ def _parquet(path: Path) -> EmbeddingSet:
         elif "list" not in kind and "struct" not in kind and "binary" not in kind:
             columns[name] = column.to_numpy(zero_copy_only=False)
     return _from_table(features, columns, path)
+
+
+def _unpacked(about: Any) -> int:
+    """Bytes that a Parquet file takes in memory: also where equal values are held once."""
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    values = sum(g.column(j).num_values for g in groups for j in range(g.num_columns))
+    return max(sum(g.total_byte_size for g in groups), 8 * values)
 
 
 def _csv(path: Path) -> EmbeddingSet:

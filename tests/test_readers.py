@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import random
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contrastive_core import readers, store
@@ -98,6 +103,50 @@ def test_tables_without_vectors_say_so(
     pd.DataFrame(table).to_csv(tmp_path / name, index=False)
     with pytest.raises(UnusableEmbedding, match=sentence):
         readers.read(tmp_path / name)
+
+
+def test_a_few_bytes_of_parquet_that_unpack_far_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pd.DataFrame({"x": np.zeros(1_000_000)}).to_parquet(tmp_path / "b.parquet")
+    assert (tmp_path / "b.parquet").stat().st_size < 50_000
+    monkeypatch.setattr(readers, "LIMIT", 1_000_000)
+    with pytest.raises(UnusableEmbedding, match="would unpack to 8,000,000 bytes"):
+        readers.read(tmp_path / "b.parquet")
+
+
+class Harm:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.target,)
+
+
+def test_pickles_inside_parquet_and_archives_are_never_opened(tmp_path: Path) -> None:
+    target = tmp_path / "touched"
+    harm = pickle.dumps(Harm(target))
+    table = pa.table({"embedding": [[1.0, 2.0]] * 3, "object": [harm] * 3})
+    kind = {b"ARROW:extension:name": b"arrow.py_extension_type"}
+    field = pa.field("object", pa.binary(), metadata={**kind, b"ARROW:extension:metadata": harm})
+    schema = pa.schema([table.schema.field(0), field], metadata={b"pandas": harm})
+    pq.write_table(table.cast(schema), tmp_path / "p.parquet")
+    assert len(readers.read(tmp_path / "p.parquet")) == 3
+    np.savez(tmp_path / "p.npz", x=X, labels=np.array([Harm(target)] * 12, dtype=object))
+    with pytest.raises(store.Damaged, match="allow_pickle"):
+        readers.read(tmp_path / "p.npz")
+    assert not target.exists()
+
+
+def test_a_header_in_an_archive_that_promises_terabytes_is_refused(tmp_path: Path) -> None:
+    head = io.BytesIO()
+    about = np.lib.format.header_data_from_array_1_0(X) | {"shape": (10**12, 3)}
+    np.lib.format.write_array_header_1_0(head, about)
+    with zipfile.ZipFile(tmp_path / "h.npz", "w") as archive:
+        archive.writestr("../../x.npy", head.getvalue() + bytes(100))
+    with pytest.raises((store.Damaged, UnusableEmbedding)):
+        readers.read(tmp_path / "h.npz")
+    assert [p.name for p in tmp_path.iterdir()] == ["h.npz"]
 
 
 @pytest.mark.parametrize("ending", readers.ENDINGS)

@@ -104,7 +104,10 @@ def _architecture(
     channels = stem[1] if stem and len(stem) == 4 else 3
     if encoder is not None:
         return encoder, {}, channels
-    assert stem is not None
+    if not stem or len(stem) != 4:
+        raise NotRecognised(
+            f"its first layer is no convolution of images; its names: {_some(shapes)}"
+        )
     if "patch_embed.proj.weight" in own:
         return _vit(own, stem), {"pixels": _pixels(own, stem)}, channels
     if "conv1.weight" not in own:  # ours

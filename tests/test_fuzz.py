@@ -1,0 +1,179 @@
+"""A thousand mutated files over the readers that test_readers.py does not try: a sentence or sense.
+
+Each is cut, flipped, doubled or filled. What is raised is an error that the command line shows as
+one line, never a crash, and never other numbers where the file carries a hash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+from contrastive_core import attached, checkpoints, curation, data, export, images, runs, store
+from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.foreign import NotRecognised, _child, recognise
+
+CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
+SENTENCES = (ValueError, OSError)  # Damaged, BadSetting, CannotImport and such are ValueErrors
+
+
+def mutated(whole: bytes, rng: random.Random) -> bytes:
+    data, at = bytearray(whole), rng.randrange(len(whole))
+    kind = rng.randrange(5)
+    if kind == 0:
+        data = data[:at]
+    elif kind == 1:
+        for _ in range(rng.randrange(1, 8)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+    elif kind == 2:
+        data = data[:at] + data[at // 2 :]
+    elif kind == 3:
+        data[at : at + 16] = bytes(rng.randrange(256) for _ in range(16))
+    else:
+        data[at] ^= 1 << rng.randrange(8)
+    return bytes(data)
+
+
+def fuzz(path: Path, read: Callable[[], Any], times: int, also: tuple[type, ...] = ()) -> int:
+    """Mutate the file so often; returns how often it was refused."""
+    whole, rng, refused = path.read_bytes(), random.Random(path.name), 0
+    for _ in range(times):
+        path.write_bytes(mutated(whole, rng))
+        try:
+            read()
+        except (*SENTENCES, *also):
+            refused += 1
+    path.write_bytes(whole)
+    return refused
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_checkpoints_from_elsewhere(tmp_path: Path, new: bool) -> None:
+    """In this process: in use a child opens them, so that even a crash would end there."""
+    state = {"conv1.weight": torch.randn(8, 3, 3, 3), "bn1.weight": torch.ones(8)}
+    path = tmp_path / f"{new}.pth"
+    torch.save({"state_dict": state, "epoch": 3}, path, _use_new_zipfile_serialization=new)
+
+    def read() -> None:
+        about = _child.main(path, tmp_path / "out")
+        assert json.dumps(about)
+
+    assert fuzz(path, read, 120, (Exception,)) > 30
+
+
+def test_safetensors(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    save_file({"conv1.weight": torch.randn(8, 3, 3, 3)}, path)
+    assert fuzz(path, lambda: _child.main(path, tmp_path / "out"), 120, (Exception,)) > 30
+
+
+def test_names_of_tensors() -> None:
+    rng = random.Random(0)
+    parts = (
+        "module. encoder_q. backbone. encoder. conv1.weight bn1.bias layer1.0.conv3.weight fc.0."
+    )
+    for _ in range(150):
+        count = rng.randrange(1, 12)
+        names = {
+            "".join(rng.sample(parts.split(), 3)): tuple(
+                rng.choices(range(1, 70), k=rng.randrange(5))
+            )
+            for _ in range(count)
+        }
+        with contextlib.suppress(NotRecognised):
+            assert recognise(names).encoder
+
+
+def test_manifests_and_states() -> None:
+    run = runs.create("fuzzed", CONFIG)
+    checkpoints.save_state(run, {"x": torch.randn(9)}, {"place": {"epoch": 1}})
+    checkpoints.save_state(run, {"x": torch.randn(9)}, {"place": {"epoch": 2}})
+    checkpoints.save_weights(run, {"encoder.body.0.weight": torch.randn(4, 1, 3, 3)})
+
+    def list_them() -> None:
+        runs.list_runs()
+        runs.damaged()
+        if runs.load("fuzzed").manifest != run.manifest:
+            raise AssertionError("other settings than were written")
+
+    assert fuzz(run.path / "run.json", list_them, 120, (runs.NoSuchRun,)) > 90
+
+    def state() -> None:
+        assert checkpoints.load_state(run)[1]["place"]["epoch"] in (1, 2)
+
+    newest = max((run.path / "state").glob("*.json"))
+    assert fuzz(newest, state, 60) == 0  # the one before is there
+    assert fuzz(newest.with_suffix(".safetensors"), state, 60) == 0
+    held = checkpoints.load_weights(run)["encoder.body.0.weight"]
+
+    def weights() -> None:
+        export.shapes_of(run)
+        found = checkpoints.load_weights(run)
+        assert torch.equal(found["encoder.body.0.weight"], held)
+
+    assert fuzz(run.weights, weights, 100) > 70
+
+
+def test_status_notes_and_metrics_never_hide_a_run() -> None:
+    run = runs.create("seen", CONFIG)
+    run.set_status("done", epoch=3)
+    run.set_meta(title="t", tags=["a"])
+    run.append_metrics([{"step": 1, "loss": 0.5}])
+    for name, read in (
+        ("status.json", run.status),
+        ("meta.json", run.meta),
+        ("metrics.jsonl", run.metrics),
+    ):
+        assert fuzz(run.path / name, read, 60) == 0
+    assert "seen" in {r.name for r in runs.list_runs()}
+
+
+def test_lists_of_samples(tmp_path: Path) -> None:
+    files = {
+        "a.csv": b"id,label\nx,1\ny,2\n",
+        "b.json": b'{"x": "1", "y": "2"}',
+        "c.txt": b"x\ny\n",
+    }
+    for name, content in files.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        fuzz(path, lambda path=path: curation.read_ids(str(path)), 40)
+        if name != "c.txt":
+            fuzz(path, lambda path=path: curation.read_labels(str(path)), 40)
+
+
+def test_images(tmp_path: Path) -> None:
+    """A damaged image is left out with its reason; the others are read."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (8, 8, 3), np.uint8)
+    for ending in ("png", "jpg", "gif", "bmp", "webp", "tif"):
+        Image.fromarray(pixels).save(tmp_path / f"bad.{ending}")
+        Image.fromarray(pixels).save(tmp_path / f"good.{ending}")
+    for path in sorted(tmp_path.glob("bad.*")):
+        whole, chance = path.read_bytes(), random.Random(path.name)
+        for _ in range(25):
+            path.write_bytes(mutated(whole, chance))
+            _, make = images.plan(str(tmp_path), "train", data.data_home())
+            data.data_home().mkdir(parents=True, exist_ok=True)
+            found = make()
+            assert len(found["images"]) + len(found.get("skipped", [])) == 10
+            rows = EmbeddingSet(
+                np.zeros((1, 2), np.float32), columns={"path": np.array([path.name])}
+            )
+            attached.pictures_of(tmp_path / "v.csv", rows)
+        path.write_bytes(whole)
+
+
+def test_arrays(tmp_path: Path) -> None:
+    store.write_npz(tmp_path / "a.npz", x=np.arange(50), y=np.ones((3, 4)))
+    assert fuzz(tmp_path / "a.npz", lambda: store.read_npz(tmp_path / "a.npz"), 100) > 60
