@@ -36,7 +36,8 @@ def page() -> None:
         return
     found = marks.marks(subject.marked)
     name = lists.pick(table)
-    lists.told(table, name)
+    run = subject.run
+    lists.told(table, name, "" if run is None else str(run.config.get("method")))
     rows = lists.filtered(table, table.ranked(name), found)
     again.bar(subject, found)
     row = at_hand(table, rows)

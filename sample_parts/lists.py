@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+import session
 from components import gallery
 from contrastive_core import figures
 from contrastive_core.sample_table import LISTS, SampleTable, reason
@@ -48,9 +49,15 @@ def pick(table: SampleTable) -> str:
     return str(name)
 
 
-def told(table: SampleTable, name: str) -> None:
-    """What is known of the whole set, beside its lists."""
+def told(table: SampleTable, name: str, method: str) -> None:
+    """What is known of the whole set, beside its lists; `method` trained the encoder ("": none)."""
     facts, lines = table.facts, []
+    known = session.catalogue()["methods"]
+    if name == "mislabelled" and method in known and known[method]["needs_labels"]:
+        lines.append(
+            "This encoder was trained with the labels: mistakes that it has learnt by heart stay "
+            "hidden. An encoder trained without labels has no such blind spot."
+        )
     if name == "false_negative" and "false_negatives_of_same_class" in facts:
         share = 100 * facts["false_negatives_of_same_class"]
         lines.append(f"Of the 5 % pushed hardest, {share:.0f} % share the class of what they meet.")

@@ -35,7 +35,9 @@ def choose() -> Subject | None:
             if n.startswith(spaces.PREFIX) else n,
         )  # fmt: skip
     about = known.get(name.removeprefix(spaces.PREFIX), {"splits": SPLITS})
-    split = session_choice(b, "Split", SPLITS, "split") if about["splits"] else SPLITS[0]
+    split = SPLITS[0]
+    if about["splits"]:
+        split = session_choice(b, "Split", SPLITS, "split", split_of(name))
     losses = session.catalogue()["losses"]
     own = str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
     given = st.query_params.get("loss", own)
@@ -48,9 +50,21 @@ def choose() -> Subject | None:
     return Subject(name, split, loss)
 
 
-def session_choice(place: Any, label: str, options: list[str], name: str) -> str:
+def split_of(name: str) -> str:
+    """The split of the address's sample, or the first."""
+    asked = st.query_params.get("sample")
+    if asked and "split" not in st.query_params:
+        for split in SPLITS:
+            if asked in session.sample_images(name, split)[1]:
+                return split
+    return SPLITS[0]
+
+
+def session_choice(
+    place: Any, label: str, options: list[str], name: str, default: str | None = None
+) -> str:
     """A segmented control whose value is kept in the address."""
-    given = st.query_params.get(name, options[0])
+    given = st.query_params.get(name, default or options[0])
     chosen = place.segmented_control(
         label, options, default=given if given in options else options[0], key=f"samples-{name}",
     ) or options[0]  # fmt: skip
@@ -74,7 +88,7 @@ def table_or_wait(subject: Subject) -> SampleTable | None:
 
 @st.fragment(run_every=0.7)
 def waiting(subject: Subject) -> None:
-    if subject.path().exists():
+    if subject.path().exists() and not subject.progress():
         st.rerun()
     a, b = st.columns([6, 1])
     if what := subject.progress():

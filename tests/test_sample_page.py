@@ -75,6 +75,9 @@ def test_a_bookmark_opens_its_sample_on_any_list() -> None:
         place = int(np.flatnonzero(table.ranked(name) == 17)[0]) + 1
         assert app.subheader[0].value.startswith(f"{place} of 360")
         assert wanted in text_of(app)
+    short = opened(run=run.name, sample=wanted)  # the address need not name the split
+    assert short.query_params["split"] in ("test", ["test"])
+    assert wanted in text_of(short)
     gone = opened(run=run.name, split="test", sample="digits/9999")
     assert "There is no sample digits/9999" in text_of(gone)
 

@@ -83,6 +83,8 @@ def test_a_sample_has_an_address_and_its_loss_answers_the_knob(app: str, page: A
     rank = page.locator(".lab .rank")
     rank.wait_for(timeout=2 * SLOW)
     page.get_by_text(re.compile("digits/0003 · rank")).wait_for(timeout=SLOW)
+    told = re.search(r"loss [\d.]+, rank (\d+)", page.locator("body").inner_text())
+    assert abs(int(rank.inner_text().split(" of ")[0]) - int(told[1])) <= 1  # float32 in between
     seen = [rank.inner_text(), page.locator(".lab .effective").inner_text()]
     slider = page.locator(".lab input[type=range]")
     slider.focus()
