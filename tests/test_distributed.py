@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from contrastive_core.types import Batch, LossOutput, Pairs
 from contrastive_core.views import Recipe, to_float
 
 SIZES = [1, 2, 4]
+WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
 JOBS = ("step", "every_loss", "every_method", "large", "agree")
@@ -100,7 +102,7 @@ def every_loss(world: World) -> dict:
     """Value and gradient of every registered loss, on rows that this process has a share of."""
     mine, found = distributed.share(torch.arange(ROWS), world), {}
     for name in losses.names():
-        for dtype in (torch.float64, torch.float32):
+        for dtype in WITHIN:
             torch.manual_seed(1)
             z = torch.randn(ROWS, 2, 5, dtype=torch.float64)
             bank = torch.nn.functional.normalize(torch.randn(20, 5, dtype=torch.float64), dim=1)
@@ -124,7 +126,7 @@ def every_loss(world: World) -> dict:
             value = one_batch.local_value(loss(made))
             value.backward()
             assert z.grad is not None
-            found[name, str(dtype)] = distributed.total(value.detach()), distributed.total(z.grad)
+            found[name, dtype] = distributed.total(value.detach()), distributed.total(z.grad)
     return found
 
 
@@ -132,11 +134,10 @@ def test_every_loss_equals_one_process(worlds: dict[str, list]) -> None:
     alone = by_one("every_loss")
     for found in worlds["every_loss"]:
         for (name, dtype), (value, gradient) in alone.items():
-            within = 1e-10 if dtype == "torch.float64" else 1e-5
             got, grad = found[name, dtype]
-            assert (got - value).abs() <= within * max(1, value.abs()), name
-            scale = gradient.abs().max().clamp(min=1)
-            assert (grad - gradient).abs().max() <= within * scale, name
+            assert (got - value).abs() <= WITHIN[dtype] * max(1, value.abs()), name
+            away = (grad - gradient).abs().max() / gradient.abs().max()
+            assert away <= WITHIN[dtype], (name, dtype, away)
 
 
 def test_a_step_equals_one_process(worlds: dict[str, list]) -> None:
@@ -163,7 +164,7 @@ def every_method(world: World) -> dict:
     found = {}
     images = torch.randint(0, 256, (N_TRAIN, 1, 8, 8), generator=torch.Generator().manual_seed(2))
     labels = torch.arange(N_TRAIN) % 3
-    for name in methods.names():
+    for name, dtype in itertools.product(methods.names(), WITHIN):
         torch.manual_seed(0)
         method = methods.create(
             name,
@@ -172,12 +173,12 @@ def every_method(world: World) -> dict:
             n_train=N_TRAIN,
             recipe=Recipe(crop=0, flip=0, jitter=0, grey=0),
             **KNOBS.get(name, {}),
-        ).double()
-        method.views = lambda batch, count, _: torch.stack(
-            [to_float(batch.images).double() * (1 - 0.1 * i) for i in range(count)], dim=1
+        ).to(dtype)
+        method.views = lambda batch, count, _, dtype=dtype: torch.stack(
+            [to_float(batch.images).to(dtype) * (1 - 0.1 * i) for i in range(count)], dim=1
         )
         if name == "cpc":
-            method.patches = lambda batch, _, m=method: m.cut(to_float(batch.images).double())
+            method.patches = lambda b, _, m=method, dtype=dtype: m.cut(to_float(b.images).to(dtype))
         one_batch.synchronise_norms(method)
         method.gather = distributed.gather
         cls = methods.get(name)
@@ -198,21 +199,27 @@ def every_method(world: World) -> dict:
             method.after_step(made)
         assert not distributed.differing(method.state_dict()), name
         gradients = {k: p.grad for k, p in method.named_parameters() if p.requires_grad}
-        found[name] = distributed.total(value.detach()), gradients, method.state_dict()
+        found[name, dtype] = distributed.total(value.detach()), gradients, method.state_dict()
     return found
 
 
 def test_every_method_equals_one_process(worlds: dict[str, list]) -> None:
     alone = by_one("every_method")
     for found in worlds["every_method"]:
-        for name, (value, gradients, state) in alone.items():
-            got_value, got_gradients, got_state = found[name]
-            assert abs(got_value - value) <= 1e-10 * max(1, abs(value)), name
-            for want, got in ((gradients, got_gradients), (state, got_state)):
-                for key, tensor in want.items():
-                    scale = max(1.0, float(tensor.nan_to_num().abs().max()))
-                    same = torch.allclose(got[key], tensor, 0, 1e-9 * scale, equal_nan=True)
-                    assert same, (name, key)
+        for (name, dtype), (value, gradients, state) in alone.items():
+            got_value, got_gradients, got_state = found[name, dtype]
+            assert abs(got_value - value) <= WITHIN[dtype] * max(1, abs(value)), name
+            largest = max(float(g.abs().max()) for g in gradients.values())
+            for key, tensor in gradients.items():
+                away = float((got_gradients[key] - tensor).abs().max())
+                assert away <= WITHIN[dtype] * largest, (name, dtype, key, away / largest)
+            for key, tensor in state.items():  # weights, queue, bank
+                scale = max(1.0, float(tensor.nan_to_num().abs().max()))
+                within = WITHIN[dtype] * scale
+                assert torch.allclose(got_state[key], tensor, 0, within, equal_nan=True), (
+                    name,
+                    key,
+                )
 
 
 class Largest(TorchDispatchMode):
