@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core import vectors
+from contrastive_core import spaces
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 
@@ -83,7 +83,13 @@ def batch_of(run: Run, source: str, images: int, views: int, seed: int, split: s
     """Augmented views of `images` images of a run's data set, by class, through an encoder; for the
     source "file:KEY" as many rows of loaded vectors. Raises ValueError when there are none."""
     if source.startswith("file:"):
-        return _batch_of_vectors(vectors.loaded(source[5:]), images * views, seed)
+        space = spaces.of_vectors(source.removeprefix("file:"))
+        try:
+            found = space.rows()
+        except FileNotFoundError:
+            raise ValueError("These vectors are not kept here; open their file again.") from None
+        assert found is not None  # loaded vectors need no making
+        return _batch_of_vectors(found, spaces.pictures(space), images * views, seed)
     import torch
 
     from contrastive_core.embed import data_of, load_model, random_encoder_of
@@ -116,25 +122,30 @@ def batch_of(run: Run, source: str, images: int, views: int, seed: int, split: s
     )
 
 
-def _batch_of_vectors(found: EmbeddingSet, rows: int, seed: int) -> LabBatch:
+def _batch_of_vectors(
+    found: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int
+) -> LabBatch:
     """Some rows of loaded vectors, by class. Rows that share an id, each id as often as any other,
     are views of one image; every other row is an image of one view."""
     ids, place = np.unique(np.array(found.ids), return_inverse=True)
     v = len(found) // len(ids)
+    views = np.arange(len(found))[:, None]  # (b, v) row numbers
     if v > 1 and (np.bincount(place) == v).all():
-        features = found.features[np.argsort(place, kind="stable")].reshape(len(ids), v, -1)
-        first = np.argsort(place, kind="stable")[::v]
-    else:
-        v, first, features = 1, np.arange(len(found)), found.features[:, None]
+        views = np.argsort(place, kind="stable").reshape(len(ids), v)
     labels = np.full(len(found), -1) if found.labels is None else found.labels
-    chosen = np.random.default_rng(seed).permutation(len(first))[: max(1, rows // v)]
-    chosen = chosen[np.argsort(labels[first[chosen]], kind="stable")]
-    known = labels[first[chosen]]
+    views = views[np.random.default_rng(seed).permutation(len(views))][
+        : max(1, rows // views.shape[1])
+    ]
+    views = views[np.argsort(labels[views[:, 0]], kind="stable")]
+    known = labels[views[:, 0]]
     classes = found.classes or tuple(map(str, range(int(known.max(initial=-1)) + 1)))
     return LabBatch(
-        np.ascontiguousarray(features[chosen], np.float32),
-        known, None, classes, [found.ids[i] for i in first[chosen]],
-    )  # fmt: skip
+        np.ascontiguousarray(found.features[views], np.float32),
+        known,
+        None if pictures is None else np.asarray(pictures[views.ravel()]),
+        classes,
+        [found.ids[i] for i in views[:, 0]],
+    )
 
 
 def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:

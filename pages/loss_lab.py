@@ -9,14 +9,15 @@ from typing import Any
 import streamlit as st
 
 import session
-from components import Address, circle, live_view, second_setting
+from components import Address, live_view, second_setting
 from components.knobs import knob_form, knob_of, live_of
-from contrastive_core import vectors
-from contrastive_core.lab import DERIVATIVES, PAIRINGS, SOURCES
-from contrastive_core.readers import ENDINGS
+from contrastive_core import spaces
+from contrastive_core.lab import SOURCES
 from contrastive_core.runs import Run
+from layout.lab_circle import on_circle
+from layout.lab_rows import choices, vectors
+from layout.lab_words import formula
 
-SIZES = (16, 32, 64, 128, 256, 512, 1024)
 MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
 SHOWN = ("view", "panel", "order", "second")  # texts that the view reports, besides its numbers
 
@@ -55,7 +56,7 @@ def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
     live = live_of(losses[loss])
     if live:
         knobs[live] = start(run, loss, losses[loss], live, address if same else None)
-    file = uploaded(address) if source == "file" else None
+    file = vectors(address) if source == "file" else None
     address.keep(
         on="batch", loss=loss, pairing=pairing, rows=source, size=size, batch=seed, file=file,
         **knobs, **shown,
@@ -73,68 +74,6 @@ def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
     draw(key, pairing, loss, losses, knobs, shown, view)
     if shown["panel"] == "formula":
         formula(loss, losses[loss])
-
-
-def choices(run: Run, losses: dict[str, Any], address: Address) -> tuple[str, str, str, int, int]:
-    """Loss, pairing, source of the rows, their number and the batch's seed."""
-    default = run.config.get("loss") if run.config.get("loss") in losses else "nt_xent"
-    a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
-
-    def pick(
-        column: Any, label: str, known: dict[str, str], name: str, first: str, **more: Any
-    ) -> str:
-        at = list(known).index(address.text(name, first, known))
-        return str(column.selectbox(
-            label, list(known), at, format_func=lambda n: known[n], key=f"lab-{name}", **more
-        ))  # fmt: skip
-
-    titles = {n: about["title"] for n, about in losses.items()}
-    loss = pick(a, "Loss", titles, "loss", str(default))
-    source = pick(c, "Rows from", SOURCES, "rows", "z", help=(
-        "Projection z is what the run's loss saw in training, backbone h what is used afterwards. "
-        "An untrained encoder shows the start of training."
-    ))  # fmt: skip
-    paired = "classes" if source == "file" else default_pairing(run)
-    pairing = pick(b, "Positives are", PAIRINGS, "pairing", paired, help=(
-        "Views: two augmentations of each image, self-supervised. Classes: every view of a class, "
-        "supervised. Queue and bank: a quarter of the images ask, against the key of each and a "
-        "queue, or against a slot for each image."
-    ))  # fmt: skip
-    sizes = {str(n): str(n) for n in SIZES}
-    size = int(pick(d, "Rows", sizes, "size", "64", help="Candidates: columns of the matrix."))
-    seed = e.number_input(
-        "Batch", 0, 9999, int(address.number("batch", 0, 0, 9999)), key="lab-seed",
-        help="Another number draws other images and other augmentations.",
-    )  # fmt: skip
-    return loss, pairing, source, size, int(seed or 0)
-
-
-def default_pairing(run: Run) -> str:
-    method = run.config.get("method")
-    return {
-        "sup_con": "classes", "metric": "classes", "moco_v1": "queue", "moco_v2": "queue",
-        "inst_disc": "bank",
-    }.get(str(method), "views")  # fmt: skip
-
-
-def uploaded(address: Address) -> str | None:
-    """The key of the vectors that are loaded now, or that the address names."""
-    given = st.file_uploader(
-        "Vectors", [e.removeprefix(".") for e in ENDINGS], key="lab-file",
-        help="One row per sample; a column or array named label makes classes. Rows that share an "
-        "id are views of one image. The file stays on this computer.",
-    )  # fmt: skip
-    if given is None and address.text("file", ""):
-        st.caption("These are the vectors that were loaded last; another file takes their place.")
-    try:
-        return (
-            vectors.keep(given.name, given.getvalue())
-            if given
-            else address.text("file", "") or None
-        )
-    except ValueError as error:
-        st.warning(f"{error}")
-        return None
 
 
 def start(run: Run, loss: str, about: dict, live: str, address: Address | None) -> float:
@@ -180,7 +119,8 @@ def draw(
     key: tuple, pairing: str, loss: str, losses: dict, knobs: dict, shown: dict, view: Any
 ) -> None:
     loaded = key[2].startswith("file:")
-    sprite, across = (b"", 1) if loaded else session.lab_sprite(key)
+    bare = loaded and not spaces.loaded()[key[2].removeprefix("file:")]["images"]
+    sprite, across = (b"", 1) if bare else session.lab_sprite(key)
     live = live_of(losses[loss])
     held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
     rows = [] if loaded else [s for s in SOURCES if s not in (key[2], "file")]
@@ -196,8 +136,8 @@ def draw(
         score_name=view.score_name,
         sprite=sprite,
         across=across,
-        row_thumbs=[] if loaded else view.row_thumbs,
-        column_thumbs=[] if loaded else view.column_thumbs,
+        row_thumbs=[] if bare else view.row_thumbs,
+        column_thumbs=[] if bare else view.column_thumbs,
         anchor=min(shown["anchor"], len(view.names) - 1),
         loss=view.value,
         reason=view.reason,
@@ -248,55 +188,6 @@ def second(
         reason=found.reason,
         scoreName=found.score_name,
     )
-
-
-# --- what the loss is --------------------------------------------------------------------------
-
-
-def formula(loss: str, about: dict) -> None:
-    """The loss in letters, its paper, and what each knob does."""
-    st.subheader(f"{about['title']} ({about['year']})")
-    st.latex(about["formula"])
-    if loss in DERIVATIVES:
-        st.latex(DERIVATIVES[loss])
-    st.markdown(f"{about['summary']} [Paper]({about['paper']})")
-    st.markdown(
-        "\n".join(
-            f"- **{name.replace('_', ' ')}** (default {k['default']}): {k['help']}"
-            for name, k in about["knobs"].items()
-        )
-    )
-
-
-# --- the circle --------------------------------------------------------------------------------
-
-
-def on_circle(losses: dict[str, Any], address: Address) -> None:
-    """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
-    st.caption(
-        "Each point is a row of length one. Run, and the points follow the loss's own gradient: "
-        "arrows show the force on each. Drag a point and watch the forces change."
-    )
-    known = [n for n, about in losses.items() if about["kernel"]]
-    loss = st.selectbox(
-        "Loss", known, known.index(address.text("loss", "nt_xent", known)),
-        format_func=lambda n: losses[n]["title"], key="lab-loss-circle",
-    )  # fmt: skip
-    about = losses[loss]
-    said = dict((st.session_state.get(f"circle-{loss}") or {}).get("chosen") or {})
-    live = about["kernel"].get("knob")
-    given = address.number(live) if live and loss == address.text("loss", loss) else None
-    value = said.get("value") or given or (about["knobs"][live]["default"] if live else None)
-    placed = {
-        name: int(said.get(name) or address.number(name, first, low, high))
-        for name, first, low, high in (
-            ("groups", 2, 1, 20), ("points", 24, 2, 400), ("scatter", 0, 0, 9999)
-        )
-    }  # fmt: skip
-    address.keep(on="circle", loss=loss, **({live: value} if live else {}), **placed)
-    knob = knob_of(about, live, value) if live else None
-    circle(about["kernel"], about["score"], knob=knob, key=f"circle-{loss}", **placed)
-    formula(loss, about)
 
 
 session.run(page)

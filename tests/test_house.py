@@ -19,15 +19,15 @@ similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection alike paired runs checkpoints
 state journal monitor prepare rehearse foreign reasons train
-embed evaluate published judge present vectors lab compare figures findings sample_losses
+embed evaluate published judge present compare figures findings sample_losses
 sample_table tabulate why
-spaces answers atlas costs marks jobs asking waiting export subjects samples answering flow
+spaces lab answers atlas costs marks jobs asking waiting export subjects samples answering flow
 catalogue sweep sweeping sweep_figures integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
 registry config sampling sweep sweeping sweep_figures export embedding_set store runs jobs waiting
-figures present vectors lab flow spaces answers asking alike paired costs atlas attached
+figures present lab flow spaces answers asking alike paired costs atlas attached
 sample_table marks subjects catalogue
 """.split()
 

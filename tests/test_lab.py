@@ -7,46 +7,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastive_core import lab, vectors
-from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
+from contrastive_core import lab, spaces
+from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 
 
-def saved(path: Path, **arrays: np.ndarray) -> bytes:
-    np.savez(path, **arrays)  # type: ignore[arg-type]
-    return path.read_bytes()
+def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> lab.LabBatch:
+    """A batch as the page asks for it: by the key of loaded vectors."""
+    key = spaces.adopt(found, "mine.npz", pictures)
+    return lab.batch_of(Run(Path(), {}), f"file:{key}", rows // 2, 2, 0, "test")
 
 
-def batch(found: EmbeddingSet, rows: int = 16) -> lab.LabBatch:
-    """A batch as the page asks for it: by the key of kept vectors."""
-    path = Path(vectors._path("x")).with_name("made.npz")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found.save(path)
-    key = vectors.keep(path.name, path.read_bytes())
-    return lab.batch_of(Run(path, {}), f"file:{key}", rows // 2, 2, 0, "test")
+@pytest.mark.parametrize("key", ["../../etc/passwd", "0" * 16, ""])
+def test_an_address_opens_nothing_but_loaded_vectors(key: str) -> None:
+    with pytest.raises(ValueError, match=r"open the(ir)? file again"):
+        lab.batch_of(Run(Path(), {}), f"file:{key}", 8, 2, 0, "test")
 
 
-def test_vectors_are_kept_by_content_and_found_again(tmp_path: Path) -> None:
-    x = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
-    x[0] = 0
-    content = saved(tmp_path / "mine.npz", features=x, labels=np.arange(6) % 2)
-    key = vectors.keep("mine.npz", content)
-    assert key == vectors.keep("other.npz", content)
-    assert np.array_equal(vectors.loaded(key).features, x[1:])  # a zero row has no direction
-
-
-@pytest.mark.parametrize("key", ["../../etc/passwd", "0" * 32 + ".npy", "", "0" * 32 + "/../a.npy"])
-def test_a_key_opens_nothing_else(key: str) -> None:
-    with pytest.raises(UnusableEmbedding, match="load their file again"):
-        vectors.loaded(key)
-
-
-def test_a_file_that_is_no_table_is_refused_by_its_own_name_and_not_kept() -> None:
-    with pytest.raises(ValueError, match=r"^mine\.csv has no columns"):
-        vectors.keep("mine.csv", b"a,b\nx,y\n")
-    with pytest.raises(UnusableEmbedding, match=r"mine\.pkl"):
-        vectors.keep("mine.pkl", b"")
-    assert not list(vectors._path("x").parent.glob("*"))
+def test_pictures_that_came_along_stand_by_their_rows() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    pictures = np.arange(20, dtype=np.uint8)[:, None, None, None].repeat(3, 1)
+    made = batch(EmbeddingSet(x, labels=np.arange(20) % 4), 8, pictures)
+    assert made.thumbs is not None
+    assert made.thumbs[:, 0, 0, 0].tolist() == [int(i) for i in made.ids]
 
 
 def test_rows_of_one_id_are_views_of_one_image() -> None:

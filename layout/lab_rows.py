@@ -1,0 +1,98 @@
+"""Which rows the Loss Lab compares: loss, pairing, encoder or file, how many, which batch."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from components import Address
+from contrastive_core import attached, readers, spaces
+from contrastive_core.lab import PAIRINGS, SOURCES
+from contrastive_core.runs import Run
+
+__all__ = ["choices", "vectors"]
+
+SIZES = (16, 32, 64, 128, 256, 512, 1024)
+
+
+def choices(run: Run, losses: dict[str, Any], address: Address) -> tuple[str, str, str, int, int]:
+    """Loss, pairing, source of the rows, their number and the batch's seed."""
+    default = run.config.get("loss") if run.config.get("loss") in losses else "nt_xent"
+    a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
+
+    def pick(
+        column: Any, label: str, known: dict[str, str], name: str, first: str, **more: Any
+    ) -> str:
+        at = list(known).index(address.text(name, first, known))
+        return str(column.selectbox(
+            label, list(known), at, format_func=lambda n: known[n], key=f"lab-{name}", **more
+        ))  # fmt: skip
+
+    titles = {n: about["title"] for n, about in losses.items()}
+    loss = pick(a, "Loss", titles, "loss", str(default))
+    source = pick(c, "Rows from", SOURCES, "rows", "z", help=(
+        "Projection z is what the run's loss saw in training, backbone h what is used afterwards. "
+        "An untrained encoder shows the start of training."
+    ))  # fmt: skip
+    paired = "classes" if source == "file" else default_pairing(run)
+    pairing = pick(b, "Positives are", PAIRINGS, "pairing", paired, help=(
+        "Views: two augmentations of each image, self-supervised. Classes: every view of a class, "
+        "supervised. Queue and bank: a quarter of the images ask, against the key of each and a "
+        "queue, or against a slot for each image."
+    ))  # fmt: skip
+    sizes = {str(n): str(n) for n in SIZES}
+    size = int(pick(d, "Rows", sizes, "size", "64", help="Candidates: columns of the matrix."))
+    seed = e.number_input(
+        "Batch", 0, 9999, int(address.number("batch", 0, 0, 9999)), key="lab-seed",
+        help="Another number draws other images and other augmentations.",
+    )  # fmt: skip
+    return loss, pairing, source, size, int(seed or 0)
+
+
+def default_pairing(run: Run) -> str:
+    method = run.config.get("method")
+    return {
+        "sup_con": "classes", "metric": "classes", "moco_v1": "queue", "moco_v2": "queue",
+        "inst_disc": "bank",
+    }.get(str(method), "views")  # fmt: skip
+
+
+def vectors(address: Address) -> str | None:
+    """The key of loaded vectors: those that are opened here, were opened before, or stand in the
+    address."""
+    a, b = st.columns(2)
+    given = b.file_uploader(
+        "Open a file", [e.removeprefix(".") for e in readers.ENDINGS], key="lab-upload",
+        help="One row per sample; a column or array named label makes classes. Rows that share an "
+        "id are views of one image. The file stays on this computer.",
+    )  # fmt: skip
+    if given is not None and given.file_id != st.session_state.get("lab-opened"):
+        st.session_state["lab-opened"] = given.file_id
+        try:
+            st.session_state["lab-file"] = kept(given.name, given.getbuffer())
+        except ValueError as error:
+            b.warning(f"{error}")
+    known = spaces.loaded()
+    if not known:
+        a.info("No vectors have been opened yet.")
+        return None
+    wanted = address.text("file", "")
+    if wanted and wanted not in known:
+        a.warning("The vectors of this address are not kept here; open their file again.")
+    return str(a.selectbox(
+        "Vectors", list(known), list(known).index(wanted) if wanted in known else 0,
+        format_func=lambda k: f"{known[k]['name']}: {known[k]['rows']} × {known[k]['width']}",
+        key="lab-file",
+    ))  # fmt: skip
+
+
+def kept(name: str, content: bytes | memoryview) -> str:
+    """Keep the vectors of a file, and the pictures that came along. Raises ValueError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(name).name
+        path.write_bytes(content)
+        rows = readers.read(path)
+        return spaces.adopt(rows, name, attached.pictures_of(path, rows, Path("/")))
