@@ -11,19 +11,18 @@ __all__ = ["Address"]
 class Address:
     """The query of a page's address, checked value by value; nothing in it is trusted.
 
-    An address that says nothing of the page (one comes back to it through the menu) stands for what
-    the page showed last.
+    An address that names at most a run (one comes back through the menu) stands for what the page
+    showed last.
     """
 
-    def __init__(self, page: str, sign: str) -> None:
-        """`sign`: a name that every address written by `keep` has."""
+    def __init__(self, page: str) -> None:
         import streamlit as st
 
         self._query, self._memory = st.query_params, st.session_state
         self._name = f"address {page}"
         given = dict(st.query_params.to_dict())
         before = st.session_state.get(self._name, {})
-        self._known: dict[str, str] = given if sign in given or not before else {**before, **given}
+        self._known: dict[str, str] = given if set(given) - {"run"} else {**before, **given}
 
     def text(self, name: str, default: str, known: Collection[str] | None = None) -> str:
         """A value, or the default if there is none or it is not among the known."""
