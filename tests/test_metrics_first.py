@@ -12,6 +12,7 @@ from contrastive_core import metrics
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.metrics import CannotScore
 from contrastive_core.metrics._base import mean_interval, wilson
+from contrastive_core.metrics._logistic import _preconditioner
 from contrastive_core.metrics.linear_probe import fit_logistic, held_out, objective
 
 
@@ -102,6 +103,14 @@ def test_probe_takes_constant_and_zero_columns() -> None:
     train, test = blobs(60, 0.2), blobs(30, 0.2, seed=1)
     train.features[:, -1], test.features[:, -1] = 1e6, 1e6
     assert metrics.create("linear_probe")(train, test).value == 1
+
+
+def test_probe_takes_products_that_rounding_has_left_indefinite() -> None:
+    """As of an encoder that has nearly collapsed: float32 products, one direction above all."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(20, 20)))[0]
+    sizes = np.r_[100.0, np.full(18, 1e-4), -3e-5]
+    factor = _preconditioner(torch.from_numpy(turn * sizes @ turn.T), 8, 2e-6)
+    assert torch.isfinite(factor).all()
 
 
 def test_alignment_of_classes_and_of_views() -> None:

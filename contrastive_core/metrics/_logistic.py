@@ -105,12 +105,22 @@ def _gradient(
 
 
 def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:
-    """The Hessian at W = 0 for one class: a Cholesky factor, or a diagonal (d+1)."""
+    """The Hessian at W = 0 for one class: a Cholesky factor, or a diagonal (d+1). It only sets the
+    pace, so where rounding has left it indefinite, as of a collapsed encoder, more is added."""
     hessian = gram / classes
     diagonal = hessian if hessian.ndim == 1 else hessian.diagonal()
     diagonal[:-1] += penalty
-    diagonal += 1e-7 * diagonal.mean()
-    return hessian if hessian.ndim == 1 else torch.linalg.cholesky(hessian)
+    little = 1e-7 * diagonal.mean()
+    diagonal += little
+    if hessian.ndim == 1:
+        return hessian
+    for _ in range(8):
+        factor, failed = torch.linalg.cholesky_ex(hessian)
+        if not int(failed):
+            return factor
+        diagonal += little
+        little *= 10
+    return torch.linalg.cholesky(hessian)
 
 
 def _two_loops(gradient: Tensor, pairs: list[tuple[Tensor, Tensor]], first: Tensor) -> Tensor:
