@@ -142,6 +142,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError) as error:
         return _failed(args, str(error) or type(error).__name__, 2)
     except Exception as error:
+        if type(error).__name__ == "Elsewhere":  # another process says why
+            return 2
         known = type(error).__name__ in ("CannotGoOn",)
         text = str(error) if known else f"{type(error).__name__}: {error} (--debug shows where)"
         return _failed(args, text, 1)

@@ -18,7 +18,7 @@ from contrastive_core.output import say
 __all__ = ["do_list", "do_queue", "do_sweep", "do_train", "do_verify"]
 
 
-def do_train(args: Namespace) -> int | None:
+def do_train(args: Namespace) -> None:
     """Train a new run, or go on with an old one.
 
     The run's folder is the first process's: other machines need the data, not the folder.
@@ -26,19 +26,15 @@ def do_train(args: Namespace) -> int | None:
     from contrastive_core import distributed
     from contrastive_core.train import train
 
-    try:
-        with distributed.together(args.device) as world:
-            prepared, run = _prepared(args, world)
-            progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
-            status = train(prepared, run, args.resume, progress)
-            progress.close()
-    except distributed.Elsewhere:
-        return 2
+    with distributed.together(args.device) as world:
+        prepared, run = _prepared(args, world)
+        progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
+        status = train(prepared, run, args.resume, progress)
+        progress.close()
     if world.first:
         if note := run.status().get("note"):
             sys.stderr.write(f"{note}\n")
         say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
-    return None
 
 
 def do_list(args: Namespace) -> None:

@@ -29,8 +29,10 @@ def do_embed(args: Namespace) -> None:
     from contrastive_core import distributed, runs
     from contrastive_core.embed import embed_run
 
-    out, run = out_path(args.out, ".npz", ".parquet"), runs.load(args.run)
     with distributed.together(args.device) as world:
+        out, run = distributed.as_one(
+            lambda: (out_path(args.out, ".npz", ".parquet"), runs.load(args.run))
+        )
         rows = embed_run(
             run, args.split, args.which, args.device, _percent if world.first else None
         )
@@ -59,7 +61,8 @@ def do_evaluate(args: Namespace) -> None:
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
         else:
-            record = evaluate(runs.load(args.run), chosen, args.split, args.device, tell)
+            run = distributed.as_one(lambda: runs.load(args.run))
+            record = evaluate(run, chosen, args.split, args.device, tell)
             scored = {SOURCES[k]: v for k, v in record["scores"].items()}
     name = path.name if "file" in record else f"{args.run}, {args.split}"
     lines = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
@@ -127,7 +130,7 @@ def do_samples(args: Namespace) -> None:
 
 
 def _samples(args: Namespace, tell: _Stages) -> tuple[str, Any]:
-    from contrastive_core import readers, runs, samples, spaces, tabulate
+    from contrastive_core import distributed, readers, runs, samples, spaces, tabulate
     from contrastive_core.subjects import Subject
 
     if args.run.startswith(spaces.PREFIX):
@@ -138,10 +141,10 @@ def _samples(args: Namespace, tell: _Stages) -> tuple[str, Any]:
         made = samples.samples_of_vectors(subject, rows, spaces.pictures(space), tell)
         return args.run, made
     if Path(args.run).suffix in readers.ENDINGS:
-        rows = readers.read(Path(args.run))
+        rows = distributed.as_one(lambda: readers.read(Path(args.run)))
         told = functools.partial(tell, "loss of every sample")
         return args.run, tabulate.table_of(rows, args.loss or "sup_con", tell=told)
-    run = runs.load(args.run)
+    run = distributed.as_one(lambda: runs.load(args.run))
     return run.name, samples.samples_of_run(run, args.loss, args.split, tell, args.device)
 
 

@@ -42,8 +42,11 @@ def evaluate_file(
     rows = HERE if distributed.alone() else SPREAD
     part = (world.rank, world.size)
     tell("reading")
-    test = readers.read(path, part)
-    known, test = (readers.read(train, part), test) if train else _halves(test, rows)
+    test = distributed.as_one(lambda: readers.read(path, part))
+    if train:
+        known: EmbeddingSet | None = distributed.as_one(lambda: readers.read(train, part))
+    else:
+        known, test = _halves(test, rows)
     tell("scoring")
     graphs = Graphs(device, rows=rows)
     scores = evaluate_sets(names, known, test, graphs)
