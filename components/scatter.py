@@ -43,6 +43,7 @@ def scatter(
     stamp: str = "",
     height: int = 520,
     key: str = "map",
+    palette: Sequence[str] = PALETTE,
     panels: dict[str, Any] | None = None,
     target: np.ndarray | None = None,
     on_change: Callable[[list[int]], None] | None = None,
@@ -54,12 +55,13 @@ def scatter(
         names: of the categories. content: changes when xy or sprite change.
         selection: rows lit from elsewhere, taken over when `stamp` changes.
         panels, target: of several maps of the same rows, see panels.py.
+        palette: of the categories, used over and over if there are more of them.
         on_change: called with the rows before the page is drawn anew, when a person chose some.
     """
-    groups, labels, palette = _groups(colour, names, len(xy))
+    groups, labels, colours = _groups(colour, names, len(xy), palette)
     given = _given(key, stamp, [int(i) for i in selection])
     meta = {
-        "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": palette,
+        "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": colours,
         "title": title, "note": note, "across": across, "tile": tile, "height": height,
         "selection": given, "stamp": stamp, "panels": panels,
     }  # fmt: skip
@@ -108,19 +110,19 @@ def _rows(selection: dict[str, Any] | None) -> list[int]:
 
 
 def _groups(
-    colour: np.ndarray | None, names: Sequence[str], n: int
+    colour: np.ndarray | None, names: Sequence[str], n: int, palette: Sequence[str]
 ) -> tuple[np.ndarray, list[str], list[str]]:
     """Category (n) uint8 of each point, with names and colours of the categories."""
     if colour is None:
-        return np.zeros(n, np.uint8), ["sample"], [PALETTE[0]]
+        return np.zeros(n, np.uint8), ["sample"], [palette[0]]
     colour = np.asarray(colour)
     if colour.dtype.kind in "iub" and len(names):
         labels = [str(v) for v in names]
         groups = np.where(colour < 0, len(labels), colour)
         if (colour < 0).any():
             labels.append("no label")
-        palette = [PALETTE[i % len(PALETTE)] for i in range(len(labels))]
-        return groups.astype(np.uint8), labels[:255], palette[:255]
+        colours = [palette[i % len(palette)] for i in range(len(labels))]
+        return groups.astype(np.uint8), labels[:255], colours[:255]
     values = colour.astype(np.float64)
     finite = values[np.isfinite(values)]
     edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]

@@ -130,12 +130,12 @@ def umap(
 class _Told(io.TextIOBase):
     """A file to which a progress bar is written, and which tells the share that it shows."""
 
-    def __init__(self, tell: Callable[[float], None] | None) -> None:
-        self.tell = tell
+    def __init__(self, hear: Callable[[float], None] | None) -> None:
+        self.hear = hear
 
     def write(self, text: str) -> int:
-        if self.tell and (found := re.search(r"(\d+)/(\d+)", text)):
-            self.tell(int(found[1]) / max(1, int(found[2])))
+        if self.hear and (found := re.search(r"(\d+)/(\d+)", text)):
+            self.hear(int(found[1]) / max(1, int(found[2])))
         return len(text)
 
 

@@ -48,7 +48,7 @@ def colour_of(
         if values is None:
             return None, ()
         if "right" in name:
-            return np.where(np.isnan(values), -1, values).astype(np.int64), ("wrong", "right")
+            return np.where(np.isnan(values), -1, 1 - values).astype(np.int64), ("right", "wrong")
         if name.startswith("prediction"):
             names = rows.classes or tuple(map(str, range(int(values.max()) + 1)))
             return _few(values, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import streamlit as st
 
 import answered
 import session
-from components.scatter import MOST, scatter
+from components.scatter import MOST, PALETTE, scatter
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.spaces import Space
 from layout.colours import colour_of, drawn, kept
@@ -18,6 +19,7 @@ from layout.waiting import answer_or_wait
 
 __all__ = ["agreement", "draw", "map_of", "settings", "told"]
 
+DARK = "#24292F"  # of samples that are placed on a map of others
 DEFAULTS = {"seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
 
 
@@ -26,7 +28,9 @@ def settings(kind: str) -> dict[str, Any]:
     if kind != "umap":
         return {}
     now = dict(st.session_state.get("umap", DEFAULTS))
-    with st.popover("UMAP's settings", width="stretch"), st.form("umap-form", border=False):
+    drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
+    box = st.popover("UMAP's settings", width="stretch", key=f"umap-settings-{drawn_before}")
+    with box, st.form(f"umap-form-{drawn_before}", border=False):
         seed = st.number_input("Seed", 0, 10_000, int(now["seed"]))
         neighbours = st.slider("Neighbours", 2, 100, int(now["neighbours"]),
                                help="small: local detail; large: the coarse layout")  # fmt: skip
@@ -38,6 +42,7 @@ def settings(kind: str) -> dict[str, Any]:
                 "seed": int(seed), "neighbours": int(neighbours), "min_dist": float(dist),
                 "metric": metric or "cosine",
             }  # fmt: skip
+            st.session_state["umap-drawn"] = drawn_before + 1
             st.rerun()
     return now
 
@@ -112,8 +117,10 @@ def draw(
         ids = tuple(rows.ids[i] for i in shown)
     if values is not None:
         values = values[everything]
+    palette: Sequence[str] = PALETTE
     if extra is not None:
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
+        palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
     pictures = shown is None and extra is None and source.has_pictures(split)
     sprite, across = source.sprite(split) if pictures else (b"", 1)
     space = rows.content_hash
@@ -126,7 +133,7 @@ def draw(
         sprite=sprite, across=across, tile=session.tile_of(len(rows)),
         selection=kept(session.selection(place), shown), stamp=f"{place} {session.stamp(key)}",
         on_change=lambda chosen: session.select(_rows(chosen, shown, len(rows)), place, key),
-        key=key,
+        palette=palette, key=key,
     )  # fmt: skip
     return session.selection(place)
 

@@ -24,7 +24,7 @@ VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
 def headline(scores: dict[str, dict[str, Any]], how: str) -> None:
     """Scores by source ("own", "raw", "random", "other"), the first in boxes."""
     own = scores["own"]
-    labelled = own.get("knn", {}).get("value") is not None
+    labelled = any(own.get(n, {}).get("value") is not None for n in FIRST[:2])
     shown = [n for n in (FIRST if labelled else UNLABELLED) if n in own]
     for column, name in zip(st.columns(len(shown)), shown, strict=True):
         score = own[name]
@@ -32,8 +32,8 @@ def headline(scores: dict[str, dict[str, Any]], how: str) -> None:
             st.metric(score["title"], figures.figure_of(score), help=score["reading"])
             st.caption(_beside(name, scores))
     if not labelled and (why := own.get("knn", {}).get("missing")):
-        st.caption(f"{why}; so the scores that need none are shown.")
-    if how:
+        st.caption(f"{why}; so the scores that need no labels are shown.")
+    elif how:
         st.caption(how)
 
 

@@ -24,13 +24,15 @@ def chosen() -> str | None:
 
 def look_at(key: str | None) -> None:
     st.session_state["vectors"] = key or ""
+    st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
     if not key:
         st.query_params.pop("vectors", None)
 
 
 def opener() -> None:
     """The popover that opens a file, or comes back to one, or to the run."""
-    with st.popover("Open vectors", icon=":material/folder_open:"):
+    key = f"vectors-{st.session_state.get('vectors-opened', 0)}"  # a new one closes the popover
+    with st.popover("Open vectors", icon=":material/folder_open:", key=key):
         st.caption(
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
             "split are known by name; a column image holds pictures or their file names."

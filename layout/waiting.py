@@ -26,7 +26,7 @@ def _following(kind: str, values: dict[str, Any], what: str) -> None:
     try:
         doing = answered.asked(kind, values)
     except ValueError as error:
-        st.warning(f"{what} could not be made: {error}")
+        st.warning(f"{what}: {error}")
         if st.button("Try again", key=f"again-{task(kind, values)}"):
             answered.ask_again(kind, values)
             st.rerun()

@@ -212,8 +212,8 @@ def test_what_points_are_coloured_by() -> None:
     assert colours.colour_of(given, "size", {})[1] == ()
     right = np.where(np.arange(40) < 30, 1.0, np.nan)
     values, names = colours.colour_of(given, "right or wrong (kNN)", {"knn:per_sample": right})
-    assert names == ("wrong", "right")
-    assert values.tolist() == [1] * 30 + [-1] * 10
+    assert names == ("right", "wrong")
+    assert values.tolist() == [0] * 30 + [-1] * 10
     assert colours.colour_of(given, "hubness", {})[0] is None
     many = rows(900, d=300, kinds=300)
     assert len(colours.colour_of(many, "class", {})[1]) == 10
