@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from sklearn.metrics import average_precision_score
 
-from contrastive_core import data, embed, findings, runs
+from contrastive_core import data, embed, findings, runs, samples
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.views import to_float
 
@@ -98,7 +98,7 @@ def precisions(name: str, seed: int, method: Any) -> dict[str, dict[str, float]]
     """Average precision by list, of ours and of cleanlab's variants."""
     planted = plant(name, seed)
     train, test = encode(method, planted.train), encode(method, planted.test)
-    pixels = planted.train.images.reshape(len(train), -1).astype(np.float32) / 255
+    pixels = samples.pixel_rows(planted.train.images)
     found = findings.find(train, other=test, pixels=pixels)
     peers = cleanlabs(train, test, pixels, found.probabilities)
     result = {}

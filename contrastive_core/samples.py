@@ -36,6 +36,7 @@ __all__ = [
     "compared",
     "knobs_of",
     "loss_over_snapshots",
+    "pixel_rows",
     "rows_of",
     "samples_of_run",
     "samples_of_vectors",
@@ -44,6 +45,7 @@ __all__ = [
 CHUNK = 256  # images whose views are made at a time
 DRAWS = 2  # of two views each: the least that shows what augmentation does
 WIDEST = 4096  # numbers of an image that are looked at for outliers
+MOST = 1 << 26  # of all images: 256 MB in float32
 Stage = Callable[[str, float], None]
 
 
@@ -79,7 +81,7 @@ def samples_of_run(
         lambda share: say("loss of every sample", share),
         features=h,
         other=_other(run, split, device),
-        pixels=_thinned(dataset.images),
+        pixels=pixel_rows(dataset.images),
         batch=int(run.config.get("batch_size") or 0),
     )  # fmt: skip
     if split == "train" and run.snapshots():
@@ -105,7 +107,7 @@ def samples_of_vectors(
     made = table_of(
         rows, subject.loss, None, None,
         lambda share: say("loss of every sample", share),
-        pixels=None if pixels is None else _thinned(pixels),
+        pixels=None if pixels is None else pixel_rows(pixels),
     )  # fmt: skip
     keep_table(made, subject.path())
     return made
@@ -208,10 +210,13 @@ def _other(run: Run, split: str, device: str) -> EmbeddingSet | None:
         return None
 
 
-def _thinned(images: np.ndarray) -> np.ndarray:
-    """Images (n, c, h, w) uint8 as rows (n, p) float32, thinned where they are large."""
+def pixel_rows(images: np.ndarray) -> np.ndarray:
+    """Images (n, c, h, w) uint8 as rows (n, p) float32: every pixel of each, or as many of them on
+    a grid as WIDEST and MOST allow."""
     images, step = np.asarray(images), 1
-    while images[0, :, ::step, ::step].size > WIDEST:
+    while (p := images[0, :, ::step, ::step].size) > WIDEST or p * len(images) > MOST:
+        if p <= images.shape[1]:
+            break
         step += 1
     thin = images[:, :, ::step, ::step]
     return thin.reshape(len(thin), -1).astype(np.float32) / 255

@@ -152,3 +152,15 @@ def test_planted_errors_come_first_as_with_the_peer() -> None:
     table = planted_errors.summary([found])
     mine, theirs = (np.mean([row[i] for row in table.values()]) for i in (0, 1))
     assert mine >= theirs - planted_errors.SLACK
+
+
+def test_pixels_are_thinned_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (10, 3, 32, 32), dtype=np.uint8)
+    whole = samples.pixel_rows(images)
+    np.testing.assert_allclose(whole, images.reshape(10, -1) / 255, rtol=1e-6)
+    monkeypatch.setattr(samples, "MOST", 10 * 768)
+    np.testing.assert_allclose(
+        samples.pixel_rows(images), images[:, :, ::2, ::2].reshape(10, -1) / 255, rtol=1e-6
+    )
+    monkeypatch.setattr(samples, "MOST", 1)
+    assert samples.pixel_rows(images).shape == (10, 3)  # one pixel at least
