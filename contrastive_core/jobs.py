@@ -27,6 +27,7 @@ __all__ = [
     "arguments_of",
     "ask",
     "command_of",
+    "damage_of",
     "dismiss",
     "failure",
     "failures",
@@ -77,10 +78,10 @@ def check_resumable(name: str) -> None:
         raise ValueError(f"{name} is done; clone it to train it for longer")
 
 
-def ask(*arguments: str, seconds: float = 300) -> dict[str, Any]:
+def ask(*arguments: str, seconds: float = 300, fine: Sequence[int] = (0,)) -> dict[str, Any]:
     """What the command line answers with `--json`, run to its end in a process of its own.
 
-    Raises: ValueError with the sentence that it ended with.
+    Raises: ValueError with the sentence that it ended with, for an exit status that is not `fine`.
     """
     command = [sys.executable, "-m", "contrastive_core", *arguments, "--json"]
     try:
@@ -89,9 +90,15 @@ def ask(*arguments: str, seconds: float = 300) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"{arguments[0]} took more than {seconds:.0f} s") from None
-    if done.returncode:
+    if done.returncode not in fine or not done.stdout.strip():
         raise ValueError((done.stderr.strip() or "it ended without a word").splitlines()[-1])
     return dict(json.loads(done.stdout))
+
+
+def damage_of(name: str) -> list[str]:
+    """A sentence for each damaged file of a run; nothing is touched. Raises ValueError."""
+    found = ask("verify", "--files", name, fine=(0, 1))
+    return [str(line) for line in found["runs"][name]]
 
 
 def arguments_of(run: Run) -> list[str]:

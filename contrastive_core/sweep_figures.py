@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from contrastive_core.sweep import Sweep
+from contrastive_core.sweep import Axis, Sweep
 
 __all__ = ["ACCURACIES", "LABELS", "cells_of", "draw", "table"]
 
@@ -58,11 +58,19 @@ def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn") -> list[Row]
     names, measures = [a.name for a in sweep.axes], sweep.draw.measures
     made = []
     for cell in cells_of(rows, names, accuracy, measures):
-        row: Row = {n: str(cell[n]) for n in names}
+        row: Row = {a.name: _stands(a, str(cell[a.name])) for a in sweep.axes}
         for measure in measures:
             row[label(measure, accuracy)] = _text(cell, measure)
         made.append({**row, "seeds done": cell["seeds"]})
     return made
+
+
+def _stands(axis: Axis, value: str) -> str:
+    """A value as in the paper's table: a tick where the axis is a thing that is there or not."""
+    two = {label for label, _, _ in axis.values}
+    if len(two) == 2 and axis.name in two:
+        return "✓" if value == axis.name else ""
+    return value
 
 
 def draw(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn") -> list[Any]:

@@ -138,7 +138,7 @@ def run_sweep(
     started, cells = time.monotonic(), sweep.cells()
     for i, cell in enumerate(cells):
         found = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
-        if found == "done":
+        if found in ("done", "running"):  # the app's queue may be at it
             continue
         if sweep.budget_hours and time.monotonic() - started > 3600 * sweep.budget_hours:
             report(f"the budget of {sweep.budget_hours:g} hours is used up; run it again to go on")

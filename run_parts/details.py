@@ -38,6 +38,7 @@ def details(run: Run) -> None:
     if not run.shipped:
         annotate(run)
     elsewhere(run)
+    check(run)
     with st.expander("Log"):
         st.code(jobs.log_of(run.name, 100) or "no log", language=None)
 
@@ -165,6 +166,25 @@ def elsewhere(run: Run) -> None:
             "Weights (safetensors)", lambda: run.weights.read_bytes(), f"{run.name}.safetensors"
         )
         st.code(text, language="python")
+
+
+def check(run: Run) -> None:
+    """Is every file what was written? What is damaged is named, and what is left to go on from."""
+    if not st.button("Check its files", icon=":material/fact_check:"):
+        return
+    with st.spinner("Reading every file…"):
+        try:
+            found = jobs.damage_of(run.name)
+        except ValueError as error:
+            st.error(figures.plain(error))
+            return
+    if not found:
+        st.success("Every file is what was written.")
+        return
+    for line in found:
+        st.error(figures.plain(line))
+    if any(line.startswith("state/") for line in found):
+        st.info("Resume goes on from the newest state that is whole.")
 
 
 # --- two runs ----------------------------------------------------------------------------------

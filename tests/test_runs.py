@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -163,7 +162,82 @@ def test_a_job_trains_stops_and_goes_on() -> None:
     assert "Resume" in run.status()["reason"]
 
 
-def test_a_job_that_cannot_start_says_why(tmp_path: Path) -> None:
-    jobs.start_training("bad", ["--method", "byol"])
-    wait(lambda: jobs.failure("bad") is not None)
-    assert "unknown method 'byol'" in (jobs.failure("bad") or "")
+def test_what_was_deleted_lies_in_the_bin_until_it_is_emptied() -> None:
+    for name in ("one", "two-3"):
+        runs.create(name, CONFIG).set_status("done")
+        runs.delete(name)
+    assert [p.name.rsplit("-", 1)[0] for p in runs.binned()] == ["two-3", "one"]
+    runs.create("one", CONFIG)
+    with pytest.raises(FileExistsError, match="rename it first"):
+        runs.restore(runs.binned()[1])
+    assert runs.restore(runs.binned()[0]).name == "two-3"
+    runs.empty_bin()
+    assert runs.binned() == []
+
+
+def test_a_log_goes_with_its_run() -> None:
+    run = runs.create("old", CONFIG)
+    run.set_status("done")
+    jobs.folder().mkdir(parents=True)
+    (jobs.folder() / "old.log").write_text("epoch 1")
+    runs.rename("old", "new")
+    assert jobs.log_of("new") == "epoch 1"
+    assert jobs.failures() == {}
+    binned = runs.delete("new")
+    assert jobs.log_of(runs.restore(binned).name) == "epoch 1"
+
+
+def test_a_run_is_made_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.store, "write_json", full)
+        with pytest.raises(OSError, match="No space"):
+            runs.create("late", CONFIG)
+    assert list(runs.runs_home().iterdir()) == []
+    assert runs.create("late", CONFIG).status()["status"] == "queued"  # its maker lives
+
+
+def test_of_many_processes_one_makes_the_run() -> None:
+    made = []
+    for _ in range(8):
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            try:
+                runs.create("wanted", CONFIG)
+            except FileExistsError:
+                os._exit(1)
+            os._exit(0)
+        made.append(pid)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in made]
+    assert codes.count(0) == 1
+    assert codes.count(1) == 7
+    assert [p.name for p in runs.runs_home().iterdir()] == ["wanted"]
+    assert runs.load("wanted").status()["status"] == "failed"  # its maker died before it began
+
+
+def test_a_changed_manifest_is_damaged_and_said_to_be() -> None:
+    run = runs.create("sealed", CONFIG)
+    path = run.path / "run.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(store.Damaged, match="not what was written"):
+        runs.load("sealed")
+    assert "run.json" in runs.damaged()["sealed"]
+    assert jobs.damage_of(good()) == []
+
+
+def good() -> str:
+    run = runs.create("good", CONFIG)
+    run.set_status("done")
+    return run.name
+
+
+def test_a_failed_start_is_told_until_it_is_dismissed() -> None:
+    jobs.start_training("bad", ["--set", "speed=1"])
+    with pytest.raises(FileExistsError):  # its process is about to say why
+        jobs.start_training("bad", [])
+    wait(lambda: "bad" in jobs.failures())
+    assert "unknown setting 'speed'" in jobs.failures()["bad"]
+    jobs.dismiss("bad")
+    assert jobs.failures() == {}

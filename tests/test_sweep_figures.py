@@ -94,3 +94,10 @@ def test_accuracy_is_what_was_chosen() -> None:
     assert cell["accuracy"] == 75.0
     (cell,) = sweep_figures.cells_of(rows, ["x"], "knn test", ["accuracy"])
     assert cell["accuracy"] is None
+
+
+def test_what_is_there_or_not_is_a_tick_as_in_the_paper() -> None:
+    found = sweep.load(next(p for p in READY if p.stem == "moco_v2"))
+    rows = sweep_figures.table(found, sweeping.status(found))
+    assert [rows[0][k] for k in ("MLP", "aug+", "cosine")] == ["", "", ""]
+    assert [rows[-1][k] for k in ("MLP", "aug+", "cosine")] == ["✓", "✓", "✓"]
