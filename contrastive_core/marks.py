@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from contrastive_core import curation, data, store
 from contrastive_core.runs import Run
 
-__all__ = ["CHOICES", "Changes", "add", "cleaned", "export", "marks", "undo"]
+__all__ = ["CHOICES", "Changes", "add", "cleaned", "drop_many", "export", "marks", "undo"]
 
 CHOICES = ("keep", "relabel", "drop")
 
@@ -46,12 +47,21 @@ def add(run: Run | Path, sample: str, what: str | None, label: str | None = None
     store.append_lines(path, [{"id": sample, "what": what, "label": label}])
 
 
+def drop_many(run: Run | Path, samples: Sequence[str]) -> None:
+    """Drop samples all at once; one undo takes them all back."""
+    path, group = _path(run), secrets.token_hex(4)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    store.append_lines(path, [{"id": i, "what": "drop", "group": group} for i in samples])
+
+
 def undo(run: Run | Path) -> str | None:
-    """Take the last decision back; returns the sample it was on."""
+    """Take the last decision back; returns the sample it was on, of many the first."""
     lines = store.read_lines(_path(run))
     if not lines:
         return None
     last = lines.pop()
+    while lines and last.get("group") and lines[-1].get("group") == last["group"]:
+        last = lines.pop()
     store.write_bytes(_path(run), b"")
     store.append_lines(_path(run), lines)
     return str(last["id"])

@@ -47,6 +47,7 @@ def page() -> None:
         sample = str(table.columns["id"][row])
         one.show(subject, table, name, rows, row, found, pictures)
         lists.show(table, name, rows, sample, found, pictures)
+        again.drop_first(subject, [str(i) for i in table.columns["id"][rows]], found)
     again.retrain(subject, found)
 
 

@@ -12,7 +12,7 @@ from contrastive_core.runs import Run
 from contrastive_core.subjects import Subject
 from sample_parts.lists import open_one
 
-__all__ = ["bar", "retrain"]
+__all__ = ["bar", "drop_first", "retrain"]
 
 
 def bar(subject: Subject, found: dict[str, Any]) -> None:
@@ -26,6 +26,17 @@ def bar(subject: Subject, found: dict[str, Any]) -> None:
     if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not found, width="stretch"):
         open_one(marks.undo(subject.marked) or "")
         st.rerun()
+
+
+def drop_first(subject: Subject, ids: list[str], found: dict[str, Any]) -> None:
+    """Drop the first of a list at once, those that were kept or relabelled left out."""
+    with st.popover("Drop many", icon=":material/delete_sweep:"):
+        number = int(st.number_input("The first of this list", 1, len(ids), min(10, len(ids))))
+        part = [i for i in ids[:number] if i not in found]
+        st.caption("Samples that have a mark keep it. One undo takes all of these back.")
+        if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
+            marks.drop_many(subject.marked, part)
+            st.rerun()
 
 
 def retrain(subject: Subject, found: dict[str, Any]) -> None:

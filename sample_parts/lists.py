@@ -16,6 +16,7 @@ from sample_parts.subject import Pictures, session_choice
 __all__ = ["filtered", "go_to", "open_one", "pick", "show", "told"]
 
 PAGE = 60  # pictures at once
+NEAR = 0.9  # of the duplicates' score: a tenth of the distance that is usual here
 ROWS = 2000  # of the table on the page; the CSV has all
 AT = "sample-at"  # of the session: the id of the sample at hand
 ASKED = "sample-asked"  # the one that was asked for by its id
@@ -57,6 +58,15 @@ def told(table: SampleTable, name: str, method: str) -> None:
         lines.append(
             "This encoder was trained with the labels: mistakes that it has learnt by heart stay "
             "hidden. An encoder trained without labels has no such blind spot."
+        )
+    if name == "mislabelled":
+        many = int((table.score(name) > 1).sum())
+        lines.append(f"For {many:,} of {len(table):,} the voters together prefer another class.")
+    if name == "duplicate":
+        near = table.score(name) > NEAR
+        leaks = int((near & table.extra["leaked"]).sum())
+        lines.append(
+            f"{int(near.sum()):,} score above {NEAR}; of these {leaks:,} cross splits."
         )
     if name == "false_negative" and "false_negatives_of_same_class" in facts:
         share = 100 * facts["false_negatives_of_same_class"]

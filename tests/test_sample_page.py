@@ -62,6 +62,11 @@ def test_lists_filters_and_decisions() -> None:
     button(app, "Undo").click().run()
     assert not marks.marks(run)
     assert app.subheader[0].value == f"1 of {threes}: 3"
+    button(app, "Drop 10").click().run()
+    ranked = [r for r in table.ranked("mislabelled") if table.columns["label"][r] == "3"]
+    assert set(marks.marks(run)) == set(table.columns["id"][ranked[:10]].tolist())
+    button(app, "Undo").click().run()
+    assert not marks.marks(run)
     assert not app.exception
 
 

@@ -44,6 +44,16 @@ def test_marks_are_kept_and_undone() -> None:
         marks.add(run, "a/3", "burn")
 
 
+def test_many_are_dropped_and_taken_back_at_once() -> None:
+    run = marked("many", {}, drop=["a/1"], relabel={})
+    marks.drop_many(run, ["a/2", "a/3", "a/4"])
+    assert set(marks.marks(run)) == {"a/1", "a/2", "a/3", "a/4"}
+    assert marks.undo(run) == "a/2"
+    assert set(marks.marks(run)) == {"a/1"}
+    assert marks.undo(run) == "a/1"
+    assert marks.undo(run) is None
+
+
 def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
     """A second cleaning leaves out the first's samples too, and changes no file of before."""
     first = marks.export(marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"}))
