@@ -8,8 +8,8 @@ import streamlit as st
 import session
 from contrastive_core import marks
 from contrastive_core.sample_table import SampleTable
-from sample_parts import across, again, lists, one
-from sample_parts.subject import Pictures, choose, table_or_wait
+from layout import sample_across, sample_again, sample_lists, sample_one
+from layout.sample_subject import Pictures, choose, table_or_wait
 
 PARTS = ("Findings", "Across runs", "Over time")
 
@@ -22,50 +22,53 @@ def page() -> None:
     table = table_or_wait(subject)
     if table is None:
         return
-    st.session_state.setdefault("samples-part", st.query_params.get("part", PARTS[0]))
+    wanted = st.query_params.get("part", PARTS[0])
+    st.session_state.setdefault("samples-part", wanted if wanted in PARTS else PARTS[0])
+    if part := st.session_state.pop(sample_lists.NEXT_PART, None):
+        st.session_state["samples-part"] = part
     part = st.segmented_control(
         "Part", PARTS, key="samples-part", label_visibility="collapsed", width="stretch"
     )
     st.query_params["part"] = part or PARTS[0]
     pictures = Pictures(subject)
     if part == PARTS[1]:
-        across.across(subject, table, pictures)
+        sample_across.across(subject, table, pictures)
         return
     if part == PARTS[2]:
-        across.time(subject, table, pictures)
+        sample_across.time(subject, table, pictures)
         return
     found = marks.marks(subject.marked)
-    name = lists.pick(table)
+    name = sample_lists.pick(table)
     run = subject.run
-    lists.told(table, name, "" if run is None else str(run.config.get("method")))
-    rows = lists.filtered(table, table.ranked(name), found)
-    again.bar(subject, found)
+    sample_lists.told(table, name, "" if run is None else str(run.config.get("method")))
+    rows = sample_lists.filtered(table, table.ranked(name), found)
+    sample_again.bar(subject, found)
     row = at_hand(table, rows)
     if row is None:
         st.info("No sample passes these filters.")
     else:
         sample = str(table.columns["id"][row])
-        one.show(subject, table, name, rows, row, found, pictures)
-        lists.show(table, name, rows, sample, found, pictures)
-        again.drop_first(subject, [str(i) for i in table.columns["id"][rows]], found)
-    again.retrain(subject, found)
+        sample_one.show(subject, table, name, rows, row, found, pictures)
+        sample_lists.show(table, name, rows, sample, found, pictures)
+        sample_again.drop_first(subject, [str(i) for i in table.columns["id"][rows]], found)
+    sample_again.retrain(subject, found)
 
 
 def at_hand(table: SampleTable, rows: np.ndarray) -> int | None:
     """The row of the session's sample, or of the address's, or the list's first."""
-    if lists.AT not in st.session_state and (asked := st.query_params.get("sample")):
-        lists.open_one(asked)
-    wanted = st.session_state.get(lists.AT)
+    if sample_lists.AT not in st.session_state and (asked := st.query_params.get("sample")):
+        sample_lists.open_one(asked)
+    wanted = st.session_state.get(sample_lists.AT)
     row = table.row(wanted) if wanted else None
     if wanted and row is None:
         st.warning(f"There is no sample {wanted} in this split.")
-    elif row not in rows and wanted != st.session_state.get(lists.ASKED):
+    elif row not in rows and wanted != st.session_state.get(sample_lists.ASKED):
         row = None
     if row is None and len(rows):
         row = int(rows[0])
     if row is not None:
         st.query_params["sample"] = str(table.columns["id"][row])
-        st.session_state[lists.AT] = str(table.columns["id"][row])
+        st.session_state[sample_lists.AT] = str(table.columns["id"][row])
     return row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,27 @@ def test_two_runs_are_compared_sample_by_sample() -> None:
     assert "Rank correlation of the two losses" in text_of(app)
     kinds = next(r for r in app.radio if r.label == "Samples").options
     assert sum(int(k.rsplit(" ", 1)[1]) for k in kinds) == 360
+
+
+def test_what_was_learned_late_opens_from_its_curve() -> None:
+    run = runs.create("followed", runs.load("simclr-digits").config)
+    shutil.copy(runs.SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
+    _, _, z = samples.rows_of(run, "train")
+    rng = np.random.default_rng(0)
+    for epoch, noise in ((1, 3.0), (2, 0.1)):
+        moved = z.features + noise * rng.normal(size=z.features.shape)
+        run.save_snapshot(epoch, index=np.arange(len(z)), h=moved, z=moved, labels=z.labels)
+    table = samples.samples_of_run(run)
+    app = opened(run="followed", part="Over time")
+    assert not app.exception
+    assert "1,437 images over 2 snapshots" in text_of(app)
+    first = next(b for b in app.button if b.label == "Open")
+    sample = first.key.removeprefix("time-")
+    first.click().run()
+    assert not app.exception
+    assert sample in text_of(app)
+    place = int(np.flatnonzero(table.ranked("mislabelled") == table.row(sample))[0]) + 1
+    assert app.subheader[0].value.startswith(f"{place} of 1437")
 
 
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:

@@ -10,7 +10,7 @@ import session
 from contrastive_core import figures, jobs, marks
 from contrastive_core.runs import Run
 from contrastive_core.subjects import Subject
-from sample_parts.lists import open_one
+from layout.sample_lists import open_one
 
 __all__ = ["bar", "drop_first", "retrain"]
 

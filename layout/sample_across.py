@@ -10,9 +10,9 @@ from components import gallery, scatter
 from contrastive_core import figures
 from contrastive_core.sample_table import SampleTable, difficulty
 from contrastive_core.subjects import Subject
-from sample_parts.lists import open_one
-from sample_parts.one import losses_over_time, over_time, places
-from sample_parts.subject import Pictures, table_or_wait
+from layout.sample_lists import NEXT_PART, open_one
+from layout.sample_one import losses_over_time, over_time, places
+from layout.sample_subject import Pictures, table_or_wait
 
 __all__ = ["across", "time"]
 
@@ -104,7 +104,7 @@ def linked(
     )  # fmt: skip
     if chosen:
         open_one(ids[part[chosen[-1]]])
-        st.session_state["samples-part"] = "Findings"
+        st.session_state[NEXT_PART] = "Findings"
         st.rerun()
 
 
@@ -142,5 +142,5 @@ def time(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
         pictures.show(column, sample, f"{table.columns['label'][row]}")
         if column.button("Open", key=f"time-{sample}"):
             open_one(sample)
-            st.session_state["samples-part"] = "Findings"
+            st.session_state[NEXT_PART] = "Findings"
             st.rerun()

@@ -11,7 +11,7 @@ import session
 from components import gallery
 from contrastive_core import figures
 from contrastive_core.sample_table import LISTS, SampleTable, reason
-from sample_parts.subject import Pictures, session_choice
+from layout.sample_subject import Pictures, session_choice
 
 __all__ = ["filtered", "go_to", "open_one", "pick", "show", "told"]
 
@@ -19,6 +19,7 @@ PAGE = 60  # pictures at once
 NEAR = 0.9  # of the duplicates' score: a tenth of the distance that is usual here
 ROWS = 2000  # of the table on the page; the CSV has all
 AT = "sample-at"  # of the session: the id of the sample at hand
+NEXT_PART = "samples-next-part"  # of the page, when it is drawn again
 ASKED = "sample-asked"  # the one that was asked for by its id
 
 
@@ -65,9 +66,7 @@ def told(table: SampleTable, name: str, method: str) -> None:
     if name == "duplicate":
         near = table.score(name) > NEAR
         leaks = int((near & table.extra["leaked"]).sum())
-        lines.append(
-            f"{int(near.sum()):,} score above {NEAR}; of these {leaks:,} cross splits."
-        )
+        lines.append(f"{int(near.sum()):,} score above {NEAR}; of these {leaks:,} cross splits.")
     if name == "false_negative" and "false_negatives_of_same_class" in facts:
         share = 100 * facts["false_negatives_of_same_class"]
         lines.append(f"Of the 5 % pushed hardest, {share:.0f} % share the class of what they meet.")

@@ -12,8 +12,8 @@ from components.why_view import why_view
 from contrastive_core import marks
 from contrastive_core.sample_table import LISTS, SampleTable, reason
 from contrastive_core.subjects import Subject
-from sample_parts.lists import go_to
-from sample_parts.subject import Pictures, session_choice
+from layout.sample_lists import go_to
+from layout.sample_subject import Pictures, session_choice
 
 __all__ = ["show"]
 
