@@ -127,21 +127,28 @@ def curves(
     return figure
 
 
-def matrix(values: Any, names: Sequence[str], reverse: bool = False, height: int = 300) -> Any:
+def matrix(
+    values: Any,
+    names: Sequence[str],
+    across: Sequence[str],
+    reverse: bool = False,
+    height: int = 300,
+) -> Any:
     """A symmetric matrix (n, n) of shares as a Plotly heat map, each value written in its cell.
 
-    Args: reverse: small values are the strong ones.
+    Args: across: short names, below the columns; reverse: small values are the strong ones.
     """
     import plotly.graph_objects as go
 
     text = [["–" if v != v else f"{v:.2f}" for v in row] for row in values.tolist()]
     figure = go.Figure(
         go.Heatmap(
-            z=values.tolist(), x=list(names), y=list(names), text=text, texttemplate="%{text}",
+            z=values.tolist(), x=list(across), y=list(names), text=text, texttemplate="%{text}",
             colorscale="Blues", reversescale=reverse, zmin=0, zmax=1, showscale=False,
             hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_yaxes(autorange="reversed")
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_xaxes(type="category")
     figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10})
     return figure

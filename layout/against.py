@@ -163,15 +163,17 @@ def alike(sources: list[Source], made: Comparison, which: str) -> None:
 
 READINGS = {
     "cka": ("Linear CKA (debiased)", "1: the same up to turning and scaling, 0: unrelated."),
-    "overlap": ("Shared neighbours", "share of the {k} nearest that two spaces have in common."),
+    "overlap": ("Shared neighbours", "Share of the {k} nearest that two spaces have in common."),
     "procrustes": ("Procrustes distance", "0: one can be turned into the other, 1: not at all."),
 }
 
 
 def matrices(names: list[str], found: dict[str, np.ndarray], k: int, of: str = "") -> None:
+    short = [n.removeprefix("epoch ") if of else str(q) for q, n in enumerate(names, 1)]
+    long = names if of else [f"{q} · {n}" for q, n in enumerate(names, 1)]
     for column, (key, (title, reading)) in zip(st.columns(3), READINGS.items(), strict=True):
         with column:
             st.markdown(f"**{title}**")
-            figure = figures.matrix(found[key], names, reverse=key == "procrustes")
+            figure = figures.matrix(found[key], long, short, reverse=key == "procrustes")
             st.plotly_chart(figure, key=f"{key} {of}")
             st.caption(reading.format(k=k))

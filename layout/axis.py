@@ -49,7 +49,7 @@ def axis(ready: list[Run], which: str) -> None:
             xs = [r[knob] for r in known]
             figure = figures.curves({title: (xs, [r[title] for r in known])}, knob, unit)
             if numbers and knob == "temperature":
-                figure.update_xaxes(type="log")
+                figure.update_xaxes(type="log", tickvals=xs, ticktext=[f"{x:g}" for x in xs])
             st.plotly_chart(figure, key=f"axis {title}")
     st.caption(
         "The dilemma: a low τ spreads the samples (uniformity falls) and tears apart what is alike "

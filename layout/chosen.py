@@ -18,7 +18,7 @@ __all__ = ["neighbours", "out", "selected"]
 
 SHOWN = 12  # neighbours of a picture
 LISTED = 200  # selected samples in the table
-OTHERS = 4  # other runs in which ranks are looked up
+OTHERS = 7  # other runs in which ranks are looked up
 
 
 def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked: list[int]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 import session
+from components.scatter import MOST
 from contrastive_core import spaces
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
@@ -145,8 +146,10 @@ def controls(
     if source.run:
         st.segmented_control("Features", ["h", "z"], default=which, key="which", required=True,
                              help="h: backbone, z: projection")  # fmt: skip
-    kind = st.segmented_control("Map", ["umap", "pca"], default="umap", required=True,
-                                format_func=str.upper, key="map-kind")  # fmt: skip
+    large = len(rows) > MOST  # then UMAP takes minutes, and is made when it is asked for
+    kind = st.segmented_control("Map", ["umap", "pca"], default="pca" if large else "umap",
+                                required=True, format_func=str.upper,
+                                key=f"map-kind-{large}")  # fmt: skip
     wanted = maps.settings(kind)
     names = names_of(rows, split != "train", source.run is not None)
     name = st.selectbox("Colour by", names, key=f"colour-{source.data}")

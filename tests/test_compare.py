@@ -86,3 +86,55 @@ def test_only_common_samples_are_compared() -> None:
         compare.common([a, other])
     with pytest.raises(ValueError, match="two to 8"):
         compare.common([a])
+
+
+def test_two_methods_are_told_apart_only_if_every_seed_agrees() -> None:
+    n, right = 400, []
+    for seed in range(3):
+        right += [RNG(seed).random(n) < 0.9, RNG(seed + 10).random(n) < 0.6]
+    groups = [(name, seed) for seed in range(3) for name in ("a", "b")]
+    assert compare.seeds_verdict(groups, np.stack(right)).startswith(
+        "a is better than b with each of 3 seeds, by "
+    )
+    right[5] = right[4].copy()  # one seed shows nothing
+    assert "do not all show" in compare.seeds_verdict(groups, np.stack(right))
+    assert compare.seeds_verdict(groups[:4], np.stack(right[:4])) == ""
+
+
+def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    inside = found = 0
+    for seed in range(200):
+        rng = RNG(seed)
+        shared = rng.normal(size=150)
+        a = shared + 0.3 + 0.5 * rng.normal(size=150)
+        b = shared + 0.5 * rng.normal(size=150)
+        row = paired.paired_tests(["a", "b"], [{"purity": (x.mean(), x)} for x in (a, b)])[0]
+        inside += row["low"] < 0.3 < row["high"]
+        found += row["p"] < 0.05
+    assert 183 <= inside <= 199  # 95 % of 200, within three deviations
+    assert found > 190  # the pairs share what would hide the difference
+
+
+def test_the_influence_of_each_sample_gives_uniformity_its_spread() -> None:
+    from contrastive_core import metrics
+
+    values, spreads = [], []
+    for seed in range(60):
+        x = (RNG(seed).normal(size=(120, 3)) + [1, 0, 0]).astype(np.float32)
+        result = metrics.create("uniformity")(None, EmbeddingSet(x))
+        own = paired.influence("uniformity", result.value, result.per_sample)
+        values.append(result.value)
+        spreads.append(own.std(ddof=1) / np.sqrt(len(own)))
+    assert np.mean(spreads) == pytest.approx(np.std(values, ddof=1), rel=0.35)
+
+
+def test_many_wide_spaces_have_the_same_cka_as_pairs() -> None:
+    parts = [RNG(s).normal(size=(40, 30)) for s in range(3)]
+    found = alike.ckas(parts)
+    before, alike.WIDEST = alike.WIDEST, 10
+    try:
+        np.testing.assert_allclose(alike.ckas(parts), found, atol=1e-5)
+    finally:
+        alike.WIDEST = before
+    assert found[0, 0] == pytest.approx(1)
+    assert np.isnan(alike.ckas([np.ones((5, 2)), np.eye(5)])[0, 1])
