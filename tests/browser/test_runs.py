@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import torchvision.models as models
 from servers import Server
 
 from contrastive_core import jobs, runs, store, waiting
@@ -248,6 +250,35 @@ def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page
     wait(lambda: mine().get("small-0.5-s0") == "done")
     page.get_by_text("2 of 2").wait_for(timeout=SLOW)
     page.locator(".js-plotly-plot").first.wait_for(timeout=SLOW)
+
+
+def test_a_checkpoint_is_shown_before_it_is_imported(
+    server: Server, home: Path, page: Any, tmp_path: Path
+) -> None:
+    """One with a part missing is not taken; our own, exported, comes back under another name."""
+    net = models.resnet18()
+    net.fc = torch.nn.Identity()
+    state = {f"module.encoder_q.{k}": v for k, v in net.state_dict().items()}
+    del state["module.encoder_q.layer1.0.conv1.weight"]
+    torch.save({"state_dict": state, "arch": "resnet18"}, tmp_path / "moco.pth.tar")
+    page.goto(f"{server.address}/runs?view=import")
+    page.locator("input[type=file]").set_input_files(tmp_path / "moco.pth.tar", timeout=SLOW)
+    page.get_by_role("heading", name="MoCo, resnet18").wait_for(timeout=SLOW)
+    page.get_by_text("1 missing").wait_for(timeout=SLOW)
+    assert page.get_by_role("button", name="Import", exact=True).is_disabled()
+
+    path = runs.SHIPPED / "simclr-digits" / "weights.safetensors"
+    page.goto(f"{server.address}/runs?view=import")
+    page.get_by_label("or its path on this computer").fill(str(path), timeout=SLOW)
+    page.get_by_label("Name of the run").fill("come-back")
+    page.get_by_label("Name of the run").press("Enter")
+    page.get_by_role("heading", name="Contrastive Lab, small").wait_for(timeout=SLOW)
+    page.get_by_role("combobox", name="To be judged on").click()
+    page.get_by_role("option", name="digits").click()
+    page.get_by_role("button", name="Import", exact=True).click()
+    wait(lambda: "come-back" in mine())
+    page.get_by_role("heading", name="come-back").wait_for(timeout=SLOW)  # Explore shows it
+    assert mine()["come-back"] == "done"
 
 
 def test_nobody_was_called(server: Server) -> None:
