@@ -34,6 +34,9 @@ function sizeCanvas(c) {
   return [g, width, height];
 }
 
+/** Set a text only where it differs: what is set again has to be laid out again. */
+function say(node, text) { if (node.textContent !== text) node.textContent = text; }
+
 function rgb(colour, alpha = 1) { return `rgb(${colour.join(" ")} / ${alpha})`; }
 
 /** A colour [r, g, b] and its alpha as one number of an ImageData's Uint32Array. */

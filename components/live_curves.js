@@ -22,7 +22,7 @@ function alongKnob(lab) {
 
 function drawCurves(lab, g, width, height) {
   const knob = lab.meta.knob;
-  if (!knob || !lab.kernel.knob) { lab.note.textContent = "This loss has no temperature or margin to go along."; return; }
+  if (!knob || !lab.kernel.knob) { say(lab.note, "This loss has no temperature or margin to go along."); return; }
   const { points, nearest } = alongKnob(lab), soft = !isHinge(lab), half = soft ? width / 2 - 14 : width;
   if (soft) drawSoftmax(lab, g, points, nearest, half, height);
   const curves = soft
@@ -32,7 +32,7 @@ function drawCurves(lab, g, width, height) {
     const top = Math.max(1e-12, ...points.map((q) => q[field]));
     return { name: `${name} ≤ ${few(top)}`, colour, dash, values: points.map((q) => [q.t, q[field] / top]) };
   }), width - half, half, height);
-  lab.note.textContent = curveWords(lab, points, soft);
+  say(lab.note, curveWords(lab, points, soft));
 }
 
 function drawSoftmax(lab, g, points, nearest, width, height) {

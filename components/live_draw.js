@@ -26,26 +26,26 @@ function pullOf(o, M, i, w) {
 }
 
 function drawFigures(lab) {
-  const o = lab.out, i = lab.anchor, hinge = isHinge(lab), name = lab.meta.names[i] ?? i;
-  lab.pullTitle.textContent = "Gradient on its positives";
-  const told = hinge ? "Negatives still pushed" : "Effective negatives";
-  lab.effectiveTitle.textContent = `${told}, mean`;
-  lab.ownTitle.textContent = `Anchor ${name}: loss`;
-  lab.ownEffectiveTitle.textContent = `Its ${told.toLowerCase()}`;
-  if (!o) {
-    lab.loss.textContent = lab.meta.loss == null ? "–" : number(lab.meta.loss);
-    lab.effective.textContent = lab.own.textContent = lab.ownEffective.textContent = lab.pull.textContent = "–";
-    return;
-  }
-  const mean = meanNegatives(o, lab.n), defined = o.weight[i] > 0;
-  lab.loss.textContent = o.valid ? number(o.value) : "undefined";
-  lab.effective.textContent = mean ? `${few(mean[0])} of ${mean[1].toFixed(0)}` : "none";
-  lab.own.textContent = defined ? number(o.loss[i]) : "undefined: it lacks a partner";
-  lab.ownEffective.textContent = o.negatives[i] ? `${hinge ? o.effective[i] : few(o.effective[i])} of ${o.negatives[i]}` : "none";
-  lab.pull.textContent = defined ? number(pullOf(o, lab.M, i, lab.w)) : "–";
-  const many = positivesOf(lab).length, bounded = lab.kernel && lab.kernel.family === "softmax" && lab.kernel.scale === "none" && (many === 1 || lab.kernel.denominator === "own_positive" || lab.kernel.aggregate !== "out");
-  lab.pullTitle.textContent = many === 1 ? "Gradient on its positive" : "Gradient on its positives, sum";
-  if (bounded && defined) lab.pull.append(el("small", {}, ` at most ${number(1 / lab.kernel.temperature)}${lab.kernel.knob ? " (1/τ)" : ""}`));
+  const o = lab.out, i = lab.anchor, hinge = isHinge(lab), many = positivesOf(lab).length;
+  const told = hinge ? "Negatives still pushed" : "Effective negatives", defined = o && o.weight[i] > 0;
+  say(lab.effectiveTitle, `${told}, mean`);
+  say(lab.ownTitle, `Anchor ${lab.meta.names[i] ?? i}: loss`);
+  say(lab.ownEffectiveTitle, `Its ${told.toLowerCase()}`);
+  say(lab.pullTitle, many === 1 ? "Gradient on its positive" : "Gradient on its positives, sum");
+  const mean = o && meanNegatives(o, lab.n), counted = (x) => (hinge ? String(x) : few(x));
+  say(lab.loss, !o ? (lab.meta.loss == null ? "–" : number(lab.meta.loss)) : o.valid ? number(o.value) : "undefined");
+  say(lab.effective, !o ? "–" : mean ? `${few(mean[0])} of ${mean[1].toFixed(0)}` : "none");
+  say(lab.own, !o ? "–" : defined ? number(o.loss[i]) : "undefined: it lacks a partner");
+  say(lab.ownEffective, !o ? "–" : o.negatives[i] ? `${counted(o.effective[i])} of ${o.negatives[i]}` : "none");
+  say(lab.pull, defined ? number(pullOf(o, lab.M, i, lab.w)) : "–");
+  const bounded = defined && boundedBy(lab.kernel, many);
+  say(lab.bound, bounded ? ` at most ${number(1 / lab.kernel.temperature)}${lab.kernel.knob ? " (1/τ)" : ""}` : "");
+}
+
+/** Whether the pull on all positives together can't be more than 1/τ. */
+function boundedBy(kernel, positives) {
+  if (!kernel || kernel.family !== "softmax" || kernel.scale !== "none") return false;
+  return positives === 1 || kernel.denominator === "own_positive" || kernel.aggregate !== "out";
 }
 
 /** The chosen anchor's positives; like its ranking, they don't change with the knob. */
@@ -156,10 +156,14 @@ function drawMatrix(lab) {
   else if (row !== null) g.strokeRect(0, top(row), c.width, Math.max(ch, 2));
   else if (column !== null) g.strokeRect(left(column), 0, Math.max(cw, 2), c.height);
   describe(lab);
-  if (lab.stale) tell(lab);
+  tell(lab);
 }
 
+/** Legend and label of the matrix, when they are others than before. */
 function tell(lab) {
+  const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join();
+  if (lab.toldOf === name) return;
+  lab.toldOf = name;
   lab.matrix.setAttribute("aria-label", `${VIEWS[lab.view]}: ${lab.n} anchors by ${lab.w} candidates. Up and down choose the anchor, left and right a candidate.`);
   const item = (colour, text) => {
     const i = el("i", {});
@@ -193,7 +197,7 @@ function thumb(lab, g, index, x, y, size) {
 
 /** The pair that is pointed at, or the anchor: in words, and as images. */
 function describe(lab) {
-  lab.hint.textContent = lab.hover ? inWords(lab, ...lab.hover) : "Point at a cell; click a row (or use the arrow keys) to choose the anchor.";
+  say(lab.hint, lab.hover ? inWords(lab, ...lab.hover) : "Point at a cell; click a row (or use the arrow keys) to choose the anchor.");
   if (!lab.sprite) return;
   const [g, , side] = sizeCanvas(lab.faces), [i, j] = lab.hover || [lab.anchor, null], { rowThumb, columnThumb } = lab.meta;
   g.imageSmoothingEnabled = false;
@@ -236,7 +240,7 @@ function drawBars(lab) {
   lab.barRows = shown;
   lab.barFit = Math.max(1, height / BAR);
   const what = hinge ? `${lab.meta.scoreName}; pale: no longer moved` : lab.out ? "weight; +: positive" : lab.meta.scoreName;
-  lab.barTitle.textContent = `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${from ? `its nearest ${from + 1} to ${from + shown.length}` : `the nearest ${shown.length}`} of ${rows.length} (${what})`;
+  say(lab.barTitle, `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${from ? `its nearest ${from + 1} to ${from + shown.length}` : `the nearest ${shown.length}`} of ${rows.length} (${what})`);
   const value = (j) => (hinge || !lab.out ? lab.S[at + j] : lab.out.pair[at + j]);
   const top = Math.max(1e-12, ...(from ? rows : shown).map((j) => Math.abs(value(j)))), left = lab.sprite ? BAR + 6 : 4;
   g.textBaseline = "middle";

@@ -45,9 +45,9 @@ function drawFormula(lab) {
   const i = lab.anchor, o = lab.out, curve = Boolean(lab.kernel) && lab.kernel.form === "pair";
   lab.extra.hidden = !curve;
   const lines = !o || !(o.weight[i] > 0) ? [] : !lab.kernel ? libraryLines(lab) : lab.kernel.family === "softmax" ? softmaxLines(lab) : lab.kernel.form === "pair" ? pairLines(lab) : tripletLines(lab);
-  lab.note.textContent = lines.length
+  say(lab.note, lines.length
     ? `The numbers of anchor ${lab.meta.names[i]}, the largest terms of each sum first.`
-    : `The loss is undefined for anchor ${lab.meta.names[i]}: it lacks a partner. Choose another row of the matrix.`;
+    : `The loss is undefined for anchor ${lab.meta.names[i]}: it lacks a partner. Choose another row of the matrix.`);
   become(lab.worked, el("div", {}, ...lines.map(([title, ...math]) => {
     const node = m("math", m("mstyle", ...math));
     node.setAttribute("display", "block");

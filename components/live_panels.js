@@ -37,7 +37,7 @@ function drawPanel(lab) {
   g.fillStyle = lab.ink;
   if (lab.panel === "scores") drawScores(lab, g, width, height);
   else if (lab.panel === "two") drawTwo(lab, g, width, height);
-  else if (!lab.kernel && lab.panel !== "grads") lab.note.textContent = "The server computes this loss when the knob is let go; this panel needs one that the browser computes.";
+  else if (!lab.kernel && lab.panel !== "grads") say(lab.note, "The server computes this loss when the knob is let go; this panel needs one that the browser computes.");
   else if (lab.panel === "curves") drawCurves(lab, g, width, height);
   else if (lab.out) drawGradients(lab, g, width, height);
   lab.extra.setAttribute("aria-label", `${PANELS[lab.panel]}. ${lab.note.textContent}${lab.panel === "grads" ? " Left and right walk through the anchors." : ""}`);
@@ -79,7 +79,7 @@ function drawScores(lab, g, width, height) {
     line(g, [[at, 6], [at, base]], lab.accent, 3);
     tick(g, triplet ? "farthest positive + ε" : "ε", at + (at > width / 2 ? -8 : 8), 14, width, at > width / 2 ? "right" : "left");
   }
-  lab.note.textContent = marginWords(lab, triplet, bins);
+  say(lab.note, marginWords(lab, triplet, bins));
 }
 
 function marginWords(lab, triplet, bins) {
@@ -140,9 +140,9 @@ function drawGradients(lab, g, width, height) {
   g.fillText("k = 0", 10, height - 5);
   tick(g, String(curve.length), half, height - 5, width);
   const share = (k) => `${(100 * (curve[Math.min(k, curve.length) - 1] ?? 0)).toFixed(0)} %`;
-  lab.note.textContent = total > 0
+  say(lab.note, total > 0
     ? `Of all the push on ${lab.meta.names[lab.anchor]}'s negatives, the hardest one (${lab.meta.columnNames[hardest]}) gets ${share(1)}, the hardest 5 get ${share(5)}, the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
-    : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`;
+    : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`);
   const order = Array.from({ length: lab.n }, (_, i) => i).filter((i) => lab.out.weight[i] > 0);
   order.sort((a, b) => lab.out.loss[b] - lab.out.loss[a]);
   const top = Math.max(1e-12, ...order.map((i) => lab.out.loss[i])), left = half + 24, wide = (width - left - 10) / Math.max(1, order.length);

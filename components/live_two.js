@@ -93,7 +93,7 @@ function otherValue(knob, value, choice) {
 function drawTwo(lab, g, width, height) {
   const two = lab.two, a = lab.out;
   lab.extra.hidden = lab.table.hidden = !two.S || !a;
-  if (!two.S) { lab.note.textContent = two.reason || (lab.second.choice ? "The server computes it…" : "Nothing to compare with."); return; }
+  if (!two.S) { say(lab.note, two.reason || (lab.second.choice ? "The server computes it…" : "Nothing to compare with.")); return; }
   if (!a) return;
   if (lab.extra.width !== Math.round(lab.extra.clientWidth * (devicePixelRatio || 1))) [g, width, height] = sizeCanvas(lab.extra);
   if (two.stale && two.kernel) { // the kernel whose knob did not move is not computed again
@@ -109,7 +109,7 @@ function drawTwo(lab, g, width, height) {
   if (moved || lab.tableOf !== lab.anchor) fillTable(lab, two, a, two.out);
   g.imageSmoothingEnabled = lab.w > 1.2 * lab.extra.width;
   g.drawImage(two.buffer, 0, 0, width, height);
-  lab.note.textContent = differenceWords(two);
+  say(lab.note, differenceWords(two));
 }
 
 /** The difference of the weights or, where no weight differs, of how hard each pair is pulled:
@@ -130,9 +130,9 @@ function fillTable(lab, two, a, b) {
   const rows = [[a.value, b.value], [mean(a), mean(b)], [a.loss[i], b.loss[i]], [pullOf(a, lab.M, i, lab.w), pullOf(b, two.M, i, lab.w)]];
   ["first", "second"].forEach((name, c) => {
     const [setting, value] = c ? [two, two.value] : [lab, lab.value], knob = setting.knob || (c ? null : lab.meta.knob);
-    lab.table.rows[0].cells[c + 1].textContent = knob ? `${name}, ${knob.label.split(",")[0]} ${number(value)}` : name;
+    say(lab.table.rows[0].cells[c + 1], knob ? `${name}, ${knob.label.split(",")[0]} ${number(value)}` : name);
   });
-  rows.forEach(([x, y], k) => [x, y, x - y].forEach((v, c) => { lab.table.rows[k + 1].cells[c + 1].textContent = Number.isNaN(v) ? "none" : number(v); }));
+  rows.forEach(([x, y], k) => [x, y, x - y].forEach((v, c) => { say(lab.table.rows[k + 1].cells[c + 1], Number.isNaN(v) ? "none" : number(v)); }));
   lab.tableOf = i;
 }
 

@@ -28,7 +28,9 @@ function build(parent, start) {
   lab.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
   lab.readout = knobField(() => lab.meta.knob, (v) => { lab.slider.value = toSlider(lab.meta.knob, v); drag(lab, v, 0); report(lab); });
   lab.knobName = el("span", {});
-  for (const name of ["loss", "effective", "own", "ownEffective", "pull"]) lab[name] = el("dd", { class: name });
+  for (const name of ["loss", "effective", "own", "ownEffective"]) lab[name] = el("dd", { class: name });
+  lab.pull = el("span", { class: "pull" });
+  lab.bound = el("small", {});
   for (const name of ["effective", "own", "ownEffective", "pull"]) lab[`${name}Title`] = el("dt", {});
   lab.matrix = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
   lab.bars = el("canvas", { class: "bars", tabindex: 0, role: "img" });
@@ -50,7 +52,8 @@ function build(parent, start) {
   lab.root = el("div", { class: "lab" },
     el("div", { class: "bar" }, el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout)),
     el("dl", { class: "figures" },
-      figure(el("dt", {}, "Loss of the batch"), lab.loss), ...["effective", "own", "ownEffective", "pull"].map((name) => figure(lab[`${name}Title`], lab[name]))),
+      figure(el("dt", {}, "Loss of the batch"), lab.loss), ...["effective", "own", "ownEffective"].map((name) => figure(lab[`${name}Title`], lab[name])),
+      figure(lab.pullTitle, el("dd", {}, lab.pull, lab.bound))),
     el("div", { class: "bar" }, lab.viewBar, lab.over, lab.orderBar,
       el("span", { class: "space" }),
       el("span", { class: "group" },
