@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 import session
-from contrastive_core import export, figures, jobs, runs, store, waiting
+from contrastive_core import export, figures, filing, jobs, store, waiting
 from contrastive_core.config import BadSetting, from_dict, settings_of, with_settings
 from contrastive_core.runs import Run
 from run_parts import listing
@@ -144,7 +144,7 @@ def annotate(run: Run) -> None:
             try:
                 run.set_meta(title=title.strip(), tags=kept, note=note)
                 if name != run.name:
-                    st.session_state["run"] = runs.rename(run.name, name).name
+                    st.session_state["run"] = filing.rename(run.name, name).name
             except (ValueError, OSError) as error:
                 st.error(figures.plain(error))
                 return

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 import session
-from contrastive_core import figures, runs, store
+from contrastive_core import figures, filing, runs, store
 from contrastive_core.runs import Run
 
 __all__ = ["bin_of", "damage", "remove", "row", "table", "undo"]
@@ -97,7 +97,7 @@ def remove(chosen: Sequence[Run]) -> None:
     gone = []
     for run in chosen:
         try:
-            gone.append(str(runs.delete(run.name)))
+            gone.append(str(filing.delete(run.name)))
         except (ValueError, OSError) as error:
             st.error(figures.plain(error))
     st.session_state["binned"] = gone
@@ -123,7 +123,7 @@ def undo() -> None:
 
 def bin_of() -> None:
     """Deleted runs, each with a way back; emptied only when asked to."""
-    gone = runs.binned()
+    gone = filing.binned()
     if not gone:
         return
     with st.expander(f"Bin ({len(gone)})"):
@@ -135,7 +135,7 @@ def bin_of() -> None:
                 st.rerun()
         sure = st.checkbox("Yes, remove them for good: this cannot be undone")
         if st.button("Empty the bin", disabled=not sure):
-            runs.empty_bin()
+            filing.empty_bin()
             st.session_state.pop("binned", None)
             st.rerun()
 
@@ -146,7 +146,7 @@ def _name(binned: Path) -> str:
 
 def _restore(binned: Path) -> bool:
     try:
-        runs.restore(binned)
+        filing.restore(binned)
     except (OSError, ValueError, store.Damaged) as error:
         st.error(figures.plain(error))
         return False

@@ -17,11 +17,12 @@ ORDER = """
 registry config store types distributed one_batch sharded sampling embedding_set readers attached
 similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
-neighbours metrics projection alike paired runs checkpoints
+neighbours metrics projection alike paired runs filing checkpoints
 state journal monitor prepare rehearse foreign reasons train
 embed evaluate published judge present compare figures findings sample_losses
 sample_table tabulate why
-spaces lab answers atlas costs marks jobs asking waiting export subjects samples answering flow
+spaces lab answers atlas costs marks jobs asking waiting_files waiting export subjects
+samples answering flow
 catalogue sweep sweeping sweep_figures integrity output commands inspection __main__
 """.split()
 

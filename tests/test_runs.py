@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import checkpoints, jobs, runs, store, waiting
+from contrastive_core import checkpoints, filing, jobs, runs, store, waiting
 from contrastive_core.runs import Run
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
@@ -76,12 +76,12 @@ def test_snapshots() -> None:
 
 def test_rename_delete_undo() -> None:
     runs.create("first", CONFIG)
-    assert runs.rename("first", "second").name == "second"
-    binned = runs.delete("second")
+    assert filing.rename("first", "second").name == "second"
+    binned = filing.delete("second")
     assert "second" not in {r.name for r in runs.list_runs()}
-    assert runs.restore(binned).name == "second"
+    assert filing.restore(binned).name == "second"
     with pytest.raises(runs.BadName):
-        runs.rename("second", "../up")
+        filing.rename("second", "../up")
 
 
 def state(run: Run, step: int) -> None:
@@ -165,14 +165,14 @@ def test_a_job_trains_stops_and_goes_on() -> None:
 def test_what_was_deleted_lies_in_the_bin_until_it_is_emptied() -> None:
     for name in ("one", "two-3"):
         runs.create(name, CONFIG).set_status("done")
-        runs.delete(name)
-    assert [p.name.rsplit("-", 1)[0] for p in runs.binned()] == ["two-3", "one"]
+        filing.delete(name)
+    assert [p.name.rsplit("-", 1)[0] for p in filing.binned()] == ["two-3", "one"]
     runs.create("one", CONFIG)
     with pytest.raises(FileExistsError, match="rename it first"):
-        runs.restore(runs.binned()[1])
-    assert runs.restore(runs.binned()[0]).name == "two-3"
-    runs.empty_bin()
-    assert runs.binned() == []
+        filing.restore(filing.binned()[1])
+    assert filing.restore(filing.binned()[0]).name == "two-3"
+    filing.empty_bin()
+    assert filing.binned() == []
 
 
 def test_a_log_goes_with_its_run() -> None:
@@ -180,11 +180,11 @@ def test_a_log_goes_with_its_run() -> None:
     run.set_status("done")
     jobs.folder().mkdir(parents=True)
     (jobs.folder() / "old.log").write_text("epoch 1")
-    runs.rename("old", "new")
+    filing.rename("old", "new")
     assert jobs.log_of("new") == "epoch 1"
     assert jobs.failures() == {}
-    binned = runs.delete("new")
-    assert jobs.log_of(runs.restore(binned).name) == "epoch 1"
+    binned = filing.delete("new")
+    assert jobs.log_of(filing.restore(binned).name) == "epoch 1"
 
 
 def test_a_run_is_made_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
