@@ -37,10 +37,11 @@ def make(run: Run, split: str = "test", tell: Callable[[str], None] = lambda wha
     for kind in KINDS:
         for which, rows in sets.items():
             if read_map(run, split, which, kind) is None:
-                tell(f"{kind.upper()} of {which}")
-                write_map(run, split, which, kind, rows)
+                what = f"{kind.upper()} of {which}"
+                tell(what)
+                write_map(run, split, which, kind, rows, _share(tell, what))
         if kind == "pca" and read_evaluation(run) is None:
-            evaluate(run, split=split, tell=tell)
+            evaluate(run, tell=tell)  # on the test split, whichever is shown
 
 
 def read_map(run: Run, split: str, which: str, kind: str) -> dict[str, Any] | None:
@@ -63,12 +64,23 @@ def map_path(run: Run, split: str, which: str, kind: str) -> Path:
     return home / name
 
 
-def write_map(run: Run, split: str, which: str, kind: str, rows: Any) -> None:
+def write_map(
+    run: Run,
+    split: str,
+    which: str,
+    kind: str,
+    rows: Any,
+    progress: Callable[[float], None] | None = None,
+) -> None:
     """Make a map ("pca" or "umap") of an embedding with its default settings, and keep it."""
     from contrastive_core.projection import map_of
 
-    made = map_of(rows, kind)
+    made = map_of(rows, kind, progress=progress)
     meta = json.dumps({"settings": made.settings, "quality": made.quality}).encode()
     path = map_path(run, split, which, kind)
     path.parent.mkdir(parents=True, exist_ok=True)
     store.write_npz(path, xy=made.xy, meta=np.frombuffer(meta, np.uint8))
+
+
+def _share(tell: Callable[[str], None], what: str) -> Callable[[float], None]:
+    return lambda share: tell(f"{what} {100 * share:.0f} %")

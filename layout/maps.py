@@ -11,7 +11,10 @@ import streamlit as st
 import answered
 import session
 from components.scatter import MOST, PALETTE, scatter
+from contrastive_core import jobs
+from contrastive_core.asking import share_of
 from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.runs import Run
 from contrastive_core.spaces import Space
 from layout.colours import colour_of, drawn, kept
 from layout.sources import Source
@@ -55,12 +58,26 @@ def map_of(
         found = session.read_map(source.run, split, which, kind)
         if found is not None:
             return found
+        if jobs.presenting(source.run.name, split):  # it is at this very map
+            _mapping(source.run, split)
+            known = session.read_map(source.run, split, which, "pca")
+            if known is not None:
+                return known
     values = question(source.space(split, which), kind, wanted)
     made = answer_or_wait("map", values, f"{kind.upper()} map")
     if made is not None:
         return {"xy": made.arrays["xy"], **made.meta}
     plane = answered.plane(rows.content_hash, rows.features)
     return {"xy": plane, "settings": {"kind": "pca"}, "quality": {}}
+
+
+@st.fragment(run_every=1.0)
+def _mapping(run: Run, split: str) -> None:
+    """Follow the process that prepares a run while it makes its maps."""
+    doing = jobs.presenting(run.name, split)
+    if doing is None:
+        st.rerun()
+    st.progress(share_of(doing), text=f"Maps: {doing}")
 
 
 def question(space: Space, kind: str, wanted: dict[str, Any]) -> dict[str, Any]:
