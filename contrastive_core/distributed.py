@@ -53,7 +53,18 @@ class World:
 
 
 def join(cuda: bool = False) -> World:
-    """Meet the processes that torchrun started; a world of one without it."""
+    """Meet the processes that torchrun started; a world of one without it.
+
+    Raises: ValueError when this machine has fewer GPUs than processes.
+    """
+    count = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    if cuda and torch.cuda.device_count() < count:
+        if int(os.environ.get("LOCAL_RANK", 0)):
+            raise Elsewhere
+        raise ValueError(
+            f"{count} processes need {count} GPUs, and this machine has "
+            f"{torch.cuda.device_count()}: take fewer processes, or --device cpu"
+        )
     if not dist.is_initialized() and "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         if cuda:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
@@ -216,6 +227,8 @@ def share(batch: Tensor, world: World) -> Tensor:
 
 def differing(state: Mapping[str, Tensor]) -> list[str]:
     """Names of tensors that are not equal, bit by bit, on every process."""
+    if alone():
+        return []
     own = {
         k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()
     }

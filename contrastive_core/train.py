@@ -160,7 +160,16 @@ def _told(method: nn.Module) -> dict[str, float]:
 
 
 def _save(p: Prepared, run: Run, log: Journal, place: Place) -> None:
-    """Keep all that a resume needs, every process's random states, and the weights for use."""
+    """Keep all that a resume needs, every process's random states, and the weights for use.
+
+    Raises: CannotGoOn, before anything is written, when weights, queue or bank are not the same,
+        bit by bit, on every process.
+    """
+    if names := distributed.differing(p.method.state_dict()):
+        raise CannotGoOn(
+            f"{names[0]} is no longer the same on all processes (nor are {len(names) - 1} others); "
+            "go on with --resume from the last state, on machines of one kind"
+        )
     tensors, plain = capture(place, p.method, p.optimizer, p.generator)
     own = {k: v for k, v in tensors.items() if k in RANDOM}
     plain |= {"world": p.world.size, "versions": _versions(p)}

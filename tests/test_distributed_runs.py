@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 from worlds import free_port, torchrun
 
-from contrastive_core import checkpoints, runs
+from contrastive_core import checkpoints, distributed, runs
+from contrastive_core.config import TrainConfig
+from contrastive_core.prepare import prepare
+from contrastive_core.train import CannotGoOn, train
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
@@ -99,6 +102,25 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
     assert "not bit-equal" in run.status()["note"]
     done = [x["epoch"] for x in run.metrics() if "images_per_s" not in x]
     assert done == list(range(1, epochs + 2))
+
+
+def test_processes_that_drift_apart_end_the_run_before_it_is_saved(monkeypatch) -> None:
+    made = prepare(TrainConfig(method="moco_v2", epochs=1, encoder_knobs={"width": 0.25}))
+    run = runs.create("apart", made.config.to_dict(), made.dataset.fingerprint)
+    monkeypatch.setattr(distributed, "differing", lambda state: ["queue.rows", "queue.pointer"])
+    with pytest.raises(CannotGoOn, match=r"queue\.rows is no longer the same"):
+        train(made, run)
+    assert run.status()["status"] == "failed"
+    assert not run.weights.exists()
+
+
+def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "99")
+    with pytest.raises(ValueError, match=r"99 processes need 99 GPUs.*--device cpu"):
+        distributed.join(cuda=True)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with pytest.raises(distributed.Elsewhere):
+        distributed.join(cuda=True)
 
 
 def wait_for(path: Path, child: subprocess.Popen, log: Path) -> None:
