@@ -274,7 +274,7 @@ function tip(map, i) {
   map.tip.hidden = i < 0;
   if (i < 0) return;
   const parts = map.sprite ? [picture(map, i, 72)] : [];
-  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i % map.rows] ?? ""), el("div", {}, map.meta.names[map.colour[i]] ?? ""));
+  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i % map.rows] ?? ""), el("div", {}, map.meta.names[map.colour[i]] ?? ""), el("div", {}, map.meta.hints[i % map.rows] ?? ""));
 }
 
 function placeTip(map, x, y) {

@@ -36,6 +36,7 @@ def scatter(
     ids: Sequence[str],
     title: str = "map",
     note: str = "",
+    hints: Sequence[str] = (),
     sprite: bytes = b"",
     across: int = 1,
     tile: int = 32,
@@ -53,6 +54,7 @@ def scatter(
     Args:
         xy: (n, 2); colour: (n) categories 0…, or numbers, which are cut into eight steps.
         names: of the categories. content: changes when xy or sprite change.
+        hints: a text for each row, shown when it is pointed at.
         selection: rows lit from elsewhere, taken over when `stamp` changes.
         panels, target: of several maps of the same rows, see panels.py.
         palette: of the categories, used over and over if there are more of them.
@@ -62,8 +64,8 @@ def scatter(
     given = _given(key, stamp, [int(i) for i in selection])
     meta = {
         "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": colours,
-        "title": title, "note": note, "across": across, "tile": tile, "height": height,
-        "selection": given, "stamp": stamp, "panels": panels,
+        "title": title, "note": note, "hints": list(hints), "across": across, "tile": tile,
+        "height": height, "selection": given, "stamp": stamp, "panels": panels,
     }  # fmt: skip
     moved = b"" if target is None else np.ascontiguousarray(target, np.float32).tobytes()
     found = _mount()(

@@ -38,8 +38,8 @@ def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked:
             key=f"one-{source.data}-{split}",
         )  # fmt: skip
     neighbours(source, rows, split, which, int(one))
-    if len(picked) > 1 and (rows.columns or rows.labels is not None):
-        with st.expander("The selection as a table"):
+    if rows.columns or rows.labels is not None:
+        with st.expander("What is known of it" if len(picked) == 1 else "The selection as a table"):
             st.dataframe(plain_table(rows, picked[:LISTED]), hide_index=True)
 
 

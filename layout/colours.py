@@ -8,7 +8,7 @@ import numpy as np
 
 from contrastive_core.embedding_set import EmbeddingSet
 
-__all__ = ["DETAILS", "colour_of", "drawn", "names_of"]
+__all__ = ["DETAILS", "colour_of", "drawn", "hints_of", "kept", "names_of", "plain_table"]
 
 # From the answer "scores": name on the page → its array.
 DETAILS = {
@@ -21,18 +21,34 @@ DETAILS = {
 }
 LOSS = "loss"
 FEW = 24  # distinct values that are shown as categories
+HINTED, HINT = 20_000, 120  # rows that have texts when pointed at, and characters of these
 MANY = 200  # categories, above which ten colours are shared
 
 
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
     """What can be chosen; details only where the samples are judged."""
     found = ["class"] if rows.labels is not None else ["sample"]
-    found += [k for k in rows.columns if k != "split" or len(set(rows.columns[k].tolist())) > 1]
+    found += [k for k, v in rows.columns.items() if _tells(v)]
     if rows.labels is not None and judged:
         found += list(DETAILS)
     elif judged:
         found += ["hubness"]
     return [*found, LOSS] if is_run else found
+
+
+def _tells(values: np.ndarray) -> bool:
+    """Numbers that differ, or texts of which there are not too many."""
+    count = len(np.unique(values))
+    return count > 1 and (values.dtype.kind != "U" or count <= MANY)
+
+
+def hints_of(rows: EmbeddingSet) -> list[str]:
+    """A text for each row, shown where it is pointed at: that of the longest text column."""
+    texts = {k: v for k, v in rows.columns.items() if v.dtype.kind == "U" and k != "split"}
+    if not texts or len(rows) > HINTED:
+        return []
+    longest = max(texts.values(), key=lambda v: v.dtype.itemsize)
+    return [t[:HINT] for t in longest.tolist()]
 
 
 def colour_of(

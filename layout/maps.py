@@ -16,7 +16,7 @@ from contrastive_core.asking import share_of
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 from contrastive_core.spaces import Space
-from layout.colours import colour_of, drawn, kept
+from layout.colours import colour_of, drawn, hints_of, kept
 from layout.sources import Source
 from layout.waiting import answer_or_wait
 
@@ -147,6 +147,7 @@ def draw(
         content=session.digest(space, str(found["settings"]), pictures, extra and extra[1]),
         ids=ids, title=f"{found['settings']['kind'].upper()} map of {source.name}, {which} {split}",
         note="" if shown is None else f"{len(shown):,} of {len(rows):,} points, by class",
+        hints=hints_of(rows) if shown is None else (),
         sprite=sprite, across=across, tile=session.tile_of(len(rows)),
         selection=kept(session.selection(place), shown), stamp=f"{place} {session.stamp(key)}",
         on_change=lambda chosen: session.select(_rows(chosen, shown, len(rows)), place, key),

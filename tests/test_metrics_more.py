@@ -144,3 +144,19 @@ def test_knn_tells_curve_classes_and_confusion() -> None:
     rank = metrics.create("rankme")(None, test).extras["spectrum"]
     assert rank[0] == 1
     assert rank == sorted(rank, reverse=True)
+
+
+def test_the_intervals_of_means_over_pairs_hold_the_truth() -> None:
+    def some(n: int, seed: int) -> EmbeddingSet:
+        draw = np.random.default_rng(seed)
+        labels = np.arange(n) % 3
+        x = 2 * np.eye(3, 6)[labels] + draw.normal(size=(n, 6))
+        return EmbeddingSet(x.astype(np.float32), labels)
+
+    for name in ("tolerance", "alignment"):
+        truth = metrics.create(name)(None, some(6000, 1)).value
+        held = 0
+        for seed in range(100):
+            low, high = metrics.create(name)(None, some(90, 100 + seed)).interval
+            held += low <= truth <= high
+        assert 88 <= held <= 100

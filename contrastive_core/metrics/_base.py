@@ -16,7 +16,15 @@ from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.neighbours import Graphs
 from contrastive_core.sharded import HERE, Rows
 
-__all__ = ["CannotScore", "Metric", "MetricResult", "labels_of", "mean_interval", "wilson"]
+__all__ = [
+    "CannotScore",
+    "Metric",
+    "MetricResult",
+    "labels_of",
+    "mean_interval",
+    "pairs_interval",
+    "wilson",
+]
 
 Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
 
@@ -117,3 +125,21 @@ def mean_interval(values: np.ndarray) -> tuple[float, float] | None:
         return None
     half = Z95 * float(values.std(ddof=1)) / math.sqrt(len(values))
     return float(values.mean()) - half, float(values.mean()) + half
+
+
+def pairs_interval(
+    value: float, per_sample: np.ndarray, partners: np.ndarray
+) -> tuple[float, float] | None:
+    """The 95 % interval of a mean over pairs of samples, a U-statistic of order two (Hoeffding
+    1948): each sample moves it by twice its own mean's deviation, by the number of its partners.
+
+    Args: per_sample (n): mean over a sample's pairs; partners (n): their number.
+    """
+    known = partners > 0
+    n = int(known.sum())
+    if n < 3:
+        return None
+    share = partners[known] / partners[known].mean()
+    moved = 2 * share * (per_sample[known] - value)
+    half = Z95 * float(moved.std(ddof=1)) / math.sqrt(n)
+    return value - half, value + half

@@ -12,7 +12,13 @@ import numpy as np
 import torch
 
 from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, mean_interval
+from contrastive_core.metrics._base import (
+    CannotScore,
+    Metric,
+    MetricResult,
+    mean_interval,
+    pairs_interval,
+)
 from contrastive_core.neighbours import Graphs, unit_rows
 from contrastive_core.sharded import HERE, Rows
 
@@ -45,9 +51,9 @@ class Alignment(Metric):
         if not total:
             raise CannotScore("Alignment needs a class with two rows, and there is none")
         value = float((np.nan_to_num(per_sample) * partners).sum() / total)
-        return MetricResult(
-            value, per_sample, None, "squared distance", {"pairs": "same class", "n": len(partners)}
-        )
+        about = {"pairs": "same class", "n": len(partners)}
+        interval = pairs_interval(value, per_sample, partners)
+        return MetricResult(value, per_sample, interval, "squared distance", about)
 
 
 def _of_views(views: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
+from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, pairs_interval
 from contrastive_core.metrics.alignment import same_class
 from contrastive_core.neighbours import Graphs
 
@@ -29,12 +29,11 @@ class Tolerance(Metric):
     needs_labels = True
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        away, partners = same_class(
-            test, graphs.rows
-        )  # squared distances on the sphere: 2 − 2·cosine
+        away, partners = same_class(test, graphs.rows)  # squared distances: 2 − 2·cosine
         pairs = partners.sum()
         if not pairs:
             raise CannotScore("Tolerance needs a class with two rows, and there is none")
         cosine = 1 - away / 2  # (n)
         value = float((np.nan_to_num(cosine) * partners).sum() / pairs)
-        return MetricResult(value, cosine, None, "similarity", {"pairs": int(pairs) // 2})
+        interval = pairs_interval(value, cosine, partners)
+        return MetricResult(value, cosine, interval, "similarity", {"pairs": int(pairs) // 2})
