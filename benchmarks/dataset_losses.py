@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._timing import alternate, extra_memory, last_line
+from benchmarks._timing import alternate, extra_memory, figure, limit, summary
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.sample_losses import per_sample
 
@@ -88,7 +88,12 @@ def main() -> None:
     for name, seconds in found.items():
         print(f"{name:<10}{seconds:8.2f} s  {seconds / found['products']:5.2f}× the products")
     print(f"largest relative error {error:.1e}; {memory:.0f} MB beyond the rows (at most 100)")
-    last_line("dataset_losses", found["exact"], "s", "products", found["products"], 1 / 1.5)
+    name = f"exact losses, {args.samples:,} × 2 views"
+    lines = [
+        figure(name, found["exact"], "bare products", found["products"], 1 / 1.5, "s"),
+        limit(f"{name}, extra memory", memory, "MB", 100.0),
+    ]
+    summary("dataset_losses", lines)
 
 
 if __name__ == "__main__":

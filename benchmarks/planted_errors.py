@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import warnings
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ import numpy as np
 import torch
 from sklearn.metrics import average_precision_score
 
+from benchmarks import _timing as timing
 from contrastive_core import data, embed, findings, runs, samples
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.views import to_float
@@ -109,7 +109,7 @@ def precisions(name: str, seed: int, method: Any) -> dict[str, dict[str, float]]
     return result
 
 
-def summary(by_seed: Sequence[dict[str, dict[str, float]]]) -> dict[str, tuple[float, float, str]]:
+def best_of(by_seed: Sequence[dict[str, dict[str, float]]]) -> dict[str, tuple[float, float, str]]:
     """Of each list: mean over seeds of ours, of cleanlab's best variant, and its name."""
     found = {}
     for name in SHARES:
@@ -127,28 +127,35 @@ def main() -> None:
     args = options.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "4")))
-    mean, peer, met = [], [], True
+    lines = []
     for name in args.data:
         run = runs.load(f"simclr-{name}")
         method = embed.load_model(run, data.load(name, "train"), "cpu")
         by_seed = [precisions(name, seed, method) for seed in args.seeds]
         print(f"\n{name}, {run.name}, average precision, mean over seeds {args.seeds}:")
         print(f"{'':<14}{'ours':>8}{'by seed':>24}{'cleanlab':>10}")
-        table = summary(by_seed)
+        table = best_of(by_seed)
         for k, (mine, theirs, best) in table.items():
             seeds = " ".join(f"{one[k]['ours']:.3f}" for one in by_seed)
             print(f"{k:<14}{mine:8.3f}{seeds:>24}{theirs:10.3f}  {best}")
         a, b = (float(np.mean([row[i] for row in table.values()])) for i in (0, 1))
         print(f"{'mean':<14}{a:8.3f}{'':>24}{b:10.3f}")
-        mean, peer = [*mean, a], [*peer, b]
-        met &= a >= b - SLACK and (name != "digits" or table["mislabelled"][0] >= FLIPS_ON_DIGITS)
-    value, other = float(np.mean(mean)), float(np.mean(peer))
-    line = {
-        "name": "planted_errors", "value": value, "unit": "mean average precision",
-        "peer": "cleanlab", "peer_value": other, "ratio": value / other,
-        "goal": 1 - SLACK / other, "met": bool(met),
+        lines.append(line(f"{name}, mean of three lists", a, b, 1 - SLACK / b))
+        if name == "digits":
+            flips = table["mislabelled"][0]
+            lines.append(line(f"{name}, flips", flips, FLIPS_ON_DIGITS, 1.0, "limit"))
+    timing.summary("planted_errors", lines)
+
+
+def line(
+    name: str, value: float, other: float, goal: float, peer: str = "cleanlab"
+) -> dict[str, Any]:
+    """A line of the table: `ratio` is how many times the peer's average precision."""
+    ratio = value / other
+    return {
+        "name": name, "value": value, "unit": "average precision", "peer": peer,
+        "peer_value": other, "ratio": ratio, "goal": goal, "met": ratio >= goal,
     }  # fmt: skip
-    print(json.dumps(line))
 
 
 if __name__ == "__main__":
