@@ -8,6 +8,7 @@ Pictures that come along are read by attached.py.
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 from dataclasses import replace
@@ -164,7 +165,16 @@ def _parquet(path: Path) -> EmbeddingSet:
             features = np.stack([np.asarray(v, np.float32) for v in column.to_pylist()])
         elif "list" not in kind and "struct" not in kind and "binary" not in kind:
             columns[name] = column.to_numpy(zero_copy_only=False)
-    return _from_table(features, columns, path)
+    return _told(_from_table(features, columns, path), table.schema.metadata or {})
+
+
+def _told(rows: EmbeddingSet, metadata: dict[bytes, bytes]) -> EmbeddingSet:
+    """With the origin that `EmbeddingSet.save` wrote into a Parquet file, if it is there."""
+    try:
+        about = json.loads(metadata[b"contrastive_core"])
+        return replace(rows, provenance=dict(about["provenance"]))
+    except (KeyError, ValueError, TypeError):
+        return rows
 
 
 def _unpacked(about: Any) -> int:

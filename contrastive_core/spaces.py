@@ -19,10 +19,14 @@ from contrastive_core.embed import cached
 from contrastive_core.embedding_set import EmbeddingSet, UnusableEmbedding
 from contrastive_core.runs import Run, load
 
-__all__ = ["PREFIX", "Space", "adopt", "forget", "judged", "loaded", "of_run", "of_vectors"]
+__all__ = [
+    "PREFIX", "Space", "adopt", "dataset_pictures", "forget", "judged", "loaded", "of_run",
+    "of_vectors", "pictures",
+]  # fmt: skip
 
 PREFIX = "vectors:"
 KEY = re.compile(r"[0-9a-f]{16}")
+SIDE = 64  # pixels along the side of a kept picture, at most
 HELD_OUT = 5  # every fifth row of a class is judged where no rows are marked as a test
 
 
@@ -99,6 +103,28 @@ def adopt(rows: EmbeddingSet, name: str, images: np.ndarray | None = None) -> st
     store.write_npz(folder / "rows.npz", **kept.arrays())
     store.write_json(folder / "about.json", about)
     return key
+
+
+def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
+    """Images (n, c, h, w) of rows that came from a data set of this computer, found by their ids;
+    None where they did not, or it has not been decoded here."""
+    name = str(rows.provenance.get("dataset") or "")
+    splits = {rows.split} if rows.split else set(map(str, rows.columns.get("split", ())))
+    if not name or len(splits) != 1:
+        return None
+    try:
+        (split,) = splits
+        if not data.is_made(name, split):
+            return None
+        found = data.load(name, split)
+    except ValueError:
+        return None
+    at = {str(sample): row for row, sample in enumerate(found.ids)}
+    if not all(sample in at for sample in rows.ids):
+        return None
+    step = max(1, -(-max(found.images.shape[2:]) // SIDE))
+    chosen = [at[sample] for sample in rows.ids]
+    return np.asarray(found.images[chosen][:, :, ::step, ::step])
 
 
 def loaded() -> dict[str, dict[str, Any]]:

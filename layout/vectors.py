@@ -72,7 +72,8 @@ def _name(given: object, path: str) -> str:
 def _read(path: Path, name: str, folder: Path | None) -> str:
     with st.spinner(f"Reading {name}…"):
         rows = readers.read(path)
-        return spaces.adopt(rows, name, attached.pictures_of(path, rows, folder))
+        images = attached.pictures_of(path, rows, folder)
+        return spaces.adopt(rows, name, spaces.dataset_pictures(rows) if images is None else images)
 
 
 def _known() -> None:

@@ -192,6 +192,21 @@ def test_pictures_come_from_arrays_files_and_bytes(tmp_path: Path) -> None:
     assert attached.pictures_of(tmp_path / "b.csv", plain) is None
 
 
+@pytest.mark.parametrize("ending", [".npz", ".parquet"])
+def test_what_was_exported_here_finds_its_images_again(tmp_path: Path, ending: str) -> None:
+    from contrastive_core import data
+
+    found = data.load("digits", "test")
+    given = EmbeddingSet(
+        RNG(0).normal(size=(5, 3)).astype(np.float32), ids=tuple(map(str, found.ids[3:8])),
+        split="test", provenance={"dataset": "digits"},
+    )  # fmt: skip
+    given.save(tmp_path / f"out{ending}")
+    read = readers.read(tmp_path / f"out{ending}")
+    np.testing.assert_array_equal(spaces.dataset_pictures(read), found.images[3:8])
+    assert spaces.dataset_pictures(rows(5)) is None
+
+
 def test_text_missing_labels_and_class_names_survive_reading(tmp_path: Path) -> None:
     text = "id,label,class,split,note,a,b\n0,0,cat,train,hello,1,2\n1,1,dog,test,,3,4\n2,,,,x,5,6\n"
     (tmp_path / "t.csv").write_text(text)
