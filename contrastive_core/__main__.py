@@ -110,6 +110,9 @@ def _add_train(train: argparse.ArgumentParser) -> None:
     train.add_argument("--seed", type=int, help="default: 0")
     train.add_argument("--run", "--name", metavar="NAME", help="name of the run; default: made up")
     train.add_argument("--resume", action="store_true", help="go on with --run NAME")
+    train.add_argument(
+        "--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"
+    )
     train.add_argument("--loss", help="another loss than the method's own")
     train.add_argument("--encoder", help="small (default), resnet18, resnet50, timm:NAME")
     train.add_argument("--exclude", metavar="FILE", help="ids of samples to leave out")

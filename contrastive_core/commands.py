@@ -6,12 +6,14 @@ Modules are imported by the command that needs them, so that `list` need not wai
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 import shlex
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from contrastive_core.output import say
 
@@ -23,6 +25,8 @@ def do_train(args: Namespace) -> None:
 
     The run's folder is the first process's: other machines need the data, not the folder.
     """
+    if args.processes > 1 and "RANK" not in os.environ:
+        _under_torchrun(args.processes, sys.argv[1:])
     from contrastive_core import distributed
     from contrastive_core.train import train
 
@@ -121,6 +125,14 @@ def do_verify(args: Namespace) -> int:
 
 
 # --- train's parts -----------------------------------------------------------------------------
+
+
+def _under_torchrun(processes: int, given: list[str]) -> NoReturn:
+    """Go on as torchrun with the same command; `--run` is an option of its own, `--name` is not."""
+    start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    given = ["--name" + x[5:] if re.fullmatch("--run(=.*)?", x) else x for x in given]
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *start, "-m", "contrastive_core", *given])
 
 
 def _prepared(args: Namespace, world: Any) -> tuple[Any, Any]:

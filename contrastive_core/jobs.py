@@ -31,6 +31,7 @@ __all__ = [
     "dismiss",
     "failure",
     "failures",
+    "gpus",
     "log_of",
     "present",
     "presenting",
@@ -55,6 +56,11 @@ def start_training(name: str, arguments: Sequence[str]) -> None:
         if is_taken(name):
             raise FileExistsError(f"there is a run {name!r} already; choose another name")
         spawn(name, ["train", "--run", name, *arguments])
+
+
+def gpus() -> int:
+    """How many NVIDIA GPUs this machine has; asked without torch."""
+    return len(list(Path("/dev").glob("nvidia[0-9]*")))
 
 
 def is_taken(name: str) -> bool:
@@ -180,7 +186,8 @@ def failure(name: str) -> str | None:
     if pid_of(name) or _made(name):
         return None
     last = [line for line in log_of(name).splitlines() if line.strip()]
-    return last[-1].removeprefix("error: ") if last else "the process ended without a word"
+    said = [line for line in last if line.startswith("error: ")] or last  # torchrun adds a trace
+    return said[-1].removeprefix("error: ") if said else "the process ended without a word"
 
 
 # --- processes ---------------------------------------------------------------------------------

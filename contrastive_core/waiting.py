@@ -97,7 +97,10 @@ def enqueue_group(
 
 
 def _resuming(name: str) -> list[str]:
-    return ["--resume", "--device", str(runs.load(name).config.get("device") or "auto")]
+    run = runs.load(name)
+    processes = min(int(run.manifest.get("processes") or 1), jobs.gpus())
+    many = ["--processes", str(processes)] if processes > 1 else []
+    return ["--resume", "--device", str(run.config.get("device") or "auto"), *many]
 
 
 def remove(name: str) -> None:

@@ -46,6 +46,7 @@ def form() -> None:
         with st.expander("Advanced"):
             loss = st.selectbox("Loss", ["the method's own", *catalogue["losses"]])
             encoder = st.selectbox("Encoder", catalogue["encoders"])
+            many = gpus()
             download = st.checkbox("Fetch the data set if it is missing", help=SIZES)
             beside = st.checkbox("Start at once, beside what is training")
             extra = st.text_area(
@@ -63,9 +64,19 @@ def form() -> None:
             arguments += ["--seed", str(int(seed)), "--encoder", encoder]
             arguments += ["--loss", loss] if loss != "the method's own" else []
             arguments += ["--download"] if download else []
+            arguments += ["--processes", str(many)] if many > 1 else []
             for line in extra.splitlines():
                 arguments += ["--set", line.strip()] if line.strip() else []
             start(name.strip() or free_name(method, data, int(seed)), arguments, beside)
+
+
+def gpus() -> int:
+    """How many GPUs to train on, asked where there are several."""
+    if (count := jobs.gpus()) < 2:
+        return 1
+    return int(
+        st.number_input("GPUs", 1, count, 1, help="The batch is shared out: loss and weights stay.")
+    )
 
 
 def asked_views(method: str, data: str, extra: str) -> dict[str, Any]:

@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from worlds import free_port, torchrun
+from streamlit.testing.v1 import AppTest
+from worlds import free_port, started, torchrun
 
-from contrastive_core import checkpoints, distributed, runs
+from contrastive_core import checkpoints, distributed, jobs, runs, waiting
 from contrastive_core.config import TrainConfig
 from contrastive_core.prepare import prepare
 from contrastive_core.train import CannotGoOn, train
@@ -73,9 +74,8 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
     name, epochs = argv[argv.index("--name") + 1], int(argv[argv.index("--epochs") + 1])
     common = ["-m", "contrastive_core", "train"]
     settings = ["--device", "cpu", "--set", "save_seconds=0"]
-    two = ["--standalone", "--nproc-per-node", "2", *common]
     log = tmp_path / "log"
-    child = torchrun(*two, *argv, *settings, log=log)
+    child = started(*common, "--processes", "2", *argv, *settings, log=log)
     wait_for(runs.runs_home() / name / "state" / "000002.json", child, log)
     os.kill(second_process(child.pid), signal.SIGKILL)
     assert child.wait(60) != 0
@@ -85,6 +85,7 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
     assert checkpoints.load_state(run)[1]["place"]["epoch"] < epochs
 
     resume = ["--resume", "--name", name, "--device", "cpu"]
+    two = ["--standalone", "--nproc-per-node", "2", *common]
     again = torchrun(*two, *resume, log=log)
     assert again.wait(90) == 0, log.read_text()
     assert run.status()["status"] == "done"
@@ -121,6 +122,22 @@ def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(distributed.Elsewhere):
         distributed.join(cuda=True)
+
+
+def test_train_offers_the_gpus_there_are(monkeypatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(jobs, "gpus", lambda: 4)
+    monkeypatch.setattr(jobs, "spawn", lambda *a, **k: None)
+    monkeypatch.setattr(waiting, "enqueue", lambda name, arguments: asked.append(arguments))
+    app = AppTest.from_file(str(README.parent / "app.py"), default_timeout=90)
+    app = app.switch_page("pages/train.py").run()
+    (field,) = (n for n in app.number_input if n.label == "GPUs")
+    assert field.max == 4
+    field.set_value(2)
+    (button,) = (b for b in app.button if b.label == "Start")
+    button.click().run()
+    (arguments,) = asked
+    assert arguments[arguments.index("--processes") + 1] == "2"
 
 
 def wait_for(path: Path, child: subprocess.Popen, log: Path) -> None:

@@ -17,7 +17,7 @@ import torch.multiprocessing as mp
 from contrastive_core import distributed
 from contrastive_core.distributed import World
 
-__all__ = ["free_port", "spread", "torchrun"]
+__all__ = ["free_port", "spread", "started", "torchrun"]
 
 Job = Callable[[World], Any]
 
@@ -62,8 +62,15 @@ def spread(job: Job, size: int, folder: Path) -> list[Any]:
 
 def torchrun(*argv: str, log: Path, **env: str) -> subprocess.Popen:
     """torchrun with these arguments; what it says goes to `log`."""
-    command = [sys.executable, "-m", "torch.distributed.run", *argv]
+    return started("-m", "torch.distributed.run", *argv, log=log, **env)
+
+
+def started(*argv: str, log: Path, **env: str) -> subprocess.Popen:
+    """Python with these arguments; what it says goes to `log`."""
     with log.open("w") as out:
         return subprocess.Popen(
-            command, env=os.environ | {"OMP_NUM_THREADS": "1", **env}, stdout=out, stderr=out
+            [sys.executable, *argv],
+            env=os.environ | {"OMP_NUM_THREADS": "1", **env},
+            stdout=out,
+            stderr=out,
         )
