@@ -33,11 +33,12 @@ def panels(
     cell = GAP * max(float(np.ptp(xy, axis=0).max()) for xy in centred) or 1.0
     middles = [np.array([q % across, -(q // across)]) * cell for q in range(count)]
     at = [[float(m[0]), float(m[1] + 0.5 * cell)] for m in middles]
+    corners = [float(v) * cell for v in (-0.5, across - 0.5, 0.5 - math.ceil(count / across), 0.5)]
     return scatter(
         np.concatenate([xy + m for xy, m in zip(centred, middles, strict=True)]),
         None if colour is None else np.tile(colour, count),
         names,
-        panels={"rows": n, "names": list(titles), "at": at},
+        panels={"rows": n, "names": list(titles), "at": at, "box": corners},
         target=np.concatenate([centred[0] + m for m in middles]),
         **options,
     )

@@ -103,6 +103,7 @@ function bounds(map) {
     if (y > y1) y1 = y;
   }
   if (!map.n) x0 = x1 = y0 = y1 = 0;
+  if (map.meta.panels) [x0, x1, y0, y1] = map.meta.panels.box;
   const span = Math.max(x1 - x0, y1 - y0, 1e-9), wide = Math.max(x1 - x0, span / 8), high = Math.max(y1 - y0, span / 8);
   map.box = { x0: (x0 + x1 - span) / 2, y0: (y0 + y1 - span) / 2, span, wide, high };
 }

@@ -77,10 +77,14 @@ def procrustes(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def aligned(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """A map (n, 2) turned, mirrored, scaled and shifted onto another."""
+    """A map (n, 2) turned and mirrored onto another (Procrustes), shifted to it and of its size.
+
+    Of its size, not of the size that fits best: that would shrink a map to a dot where the two
+    have little in common.
+    """
     x, y = moving - moving.mean(0), fixed - fixed.mean(0)
-    u, s, v = np.linalg.svd(x.T @ y)
-    scale = s.sum() / max(1e-12, (x * x).sum())
+    u, _, v = np.linalg.svd(x.T @ y)
+    scale = np.sqrt((y * y).sum() / max(1e-12, (x * x).sum()))
     return np.asarray(scale * x @ (u @ v) + fixed.mean(0), np.float32)
 
 

@@ -79,23 +79,20 @@ class Comparison:
         """One sentence: the winner, the difference and its interval, or that there is none."""
         if self.right is None:
             return "Without labels no space is better than another; below is how alike they are."
-        best = int(np.argmax(self.accuracy))
-        own = [d for d in self.differences if self.names[best] in (d.a, d.b)]
+        best = self.names[int(np.argmax(self.accuracy))]
+        claimed = [d for d in self.differences if d.claimed]
+        if not claimed:
+            return "No difference that these data can show."
+        own = [d for d in self.differences if best in (d.a, d.b)]
         beaten = [d for d in own if d.claimed]
         if not beaten:
-            return "No difference that these data can show."
-        closest = min(own, key=lambda d: abs(d.value))
-        shown = closest if closest.claimed else min(beaten, key=lambda d: abs(d.value))
-        sign = 1 if shown.a == self.names[best] else -1
-        low, high = sorted(100 * sign * v for v in shown.interval)
-        other = shown.b if sign == 1 else shown.a
-        text = (
-            f"{self.names[best]} is better than {other} by {100 * sign * shown.value:.1f} points "
-            f"of kNN accuracy (95 %: {low:.1f} to {high:.1f})."
-        )
-        if not closest.claimed:
-            rest = closest.b if closest.a == self.names[best] else closest.a
-            text += f" Between it and {rest} there is no difference that these data can show."
+            first = max(claimed, key=lambda d: abs(d.value))
+            return f"No winner that these data can show, but {_told(first)}"
+        text = _told(min(beaten, key=lambda d: abs(d.value)))
+        rest = [d.b if d.a == best else d.a for d in own if not d.claimed]
+        if rest:
+            who = f"{rest[0]}" if len(rest) == 1 else f"{len(rest)} others ({', '.join(rest)})"
+            text += f" Between it and {who} there is no difference that these data can show."
         return text
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -119,6 +116,16 @@ class Comparison:
         return cls(labels=arrays.get("labels"), right=arrays.get("right"), **given, **{
             k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")
         })  # fmt: skip
+
+
+def _told(d: Difference) -> str:
+    """The better one, the difference and its interval."""
+    better, worse, sign = (d.a, d.b, 1) if d.value > 0 else (d.b, d.a, -1)
+    low, high = sorted(100 * sign * v for v in d.interval)
+    return (
+        f"{better} is better than {worse} by {100 * sign * d.value:.1f} points of kNN accuracy "
+        f"(95 %: {low:.1f} to {high:.1f})."
+    )
 
 
 def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:

@@ -133,14 +133,14 @@ def maps(sources: list[Source], split: str, which: str, place: str) -> None:
         title=f"{kind.upper()} maps side by side", sprite=sprite, across=across,
         note="" if shown is None else f"{len(shown):,} of {len(first):,} points, by class",
         tile=session.tile_of(len(known[0])), selection=kept(session.selection(place), shown),
-        stamp=f"{place} {session.stamp(key)}", height=300 if len(xy) <= 3 else 560,
+        stamp=f"{place} {session.stamp(key)}", height=440 if len(xy) <= 3 else 600,
         on_change=lambda rows: session.select(
             rows if shown is None else [int(shown[i]) for i in rows], place, key),
         key=key,
     )  # fmt: skip
     st.caption(
-        f"Each map is turned, mirrored and scaled onto that of {sources[0].name} (Procrustes). "
-        "The slider moves every sample to where the first map has it."
+        f"Each map is turned and mirrored onto that of {sources[0].name} (Procrustes), at one "
+        "size. The slider moves every sample to where the first map has it."
     )
 
 

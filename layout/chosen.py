@@ -25,14 +25,14 @@ def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked:
     """A sentence about the selection, and the neighbours of one of its samples."""
     one = picked[0]
     if len(picked) == 1:
-        st.subheader(rows.ids[one])
+        st.subheader(figures.plain(rows.ids[one]))
     else:
         st.subheader(f"{len(picked):,} selected")
         if rows.labels is not None:
             counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
             order = np.argsort(-counts)[:12]
             told = [f"{rows.class_name(int(c))} {counts[c]:,}" for c in order if counts[c]]
-            st.caption(" · ".join(told))
+            st.caption(figures.plain(" · ".join(told)))
         one = st.selectbox(
             "Neighbours of", picked[:LISTED], format_func=lambda i: rows.ids[i],
             key=f"one-{source.data}-{split}",
@@ -53,7 +53,8 @@ def neighbours(source: Source, rows: EmbeddingSet, split: str, which: str, i: in
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[j]))
         table.append(row | {f"rank in {name}": int(r[q - 1]) for name, r in others.items()})
-    st.caption(f"Nearest to {rows.ids[i]} in the embedding. Click a picture to go to its point.")
+    name = figures.plain(rows.ids[i])
+    st.caption(f"Nearest to {name} in the embedding. Click a picture to go to its point.")
     place = source.place(split)
     if source.has_pictures(split):
         images = source.pictures(split)

@@ -11,7 +11,7 @@ import streamlit as st
 import answered
 import session
 from components.scatter import MOST, PALETTE, scatter
-from contrastive_core import jobs
+from contrastive_core import figures, jobs
 from contrastive_core.asking import share_of
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
@@ -77,7 +77,7 @@ def _mapping(run: Run, split: str) -> None:
     doing = jobs.presenting(run.name, split)
     if doing is None:
         st.rerun()
-    st.progress(share_of(doing), text=f"Maps: {doing}")
+    st.progress(share_of(doing), text=figures.plain(f"Maps: {doing}"))
 
 
 def question(space: Space, kind: str, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def results(run: Run) -> None:
     if fresh and fresh not in {r.name for r in known} and not jobs.failure(fresh):
         starting(fresh)
     elif fresh and (why := jobs.failure(fresh)):
-        st.error(f"{fresh} could not start. {why}")
+        st.error(figures.plain(f"{fresh} could not start. {why}"))
     for one in known:
         result(run.name, one.name)
 

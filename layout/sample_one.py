@@ -9,7 +9,7 @@ import streamlit as st
 
 import session
 from components.why_view import why_view
-from contrastive_core import marks
+from contrastive_core import figures, marks
 from contrastive_core.sample_table import LISTS, SampleTable, reason
 from contrastive_core.subjects import Subject
 from layout.sample_lists import go_to
@@ -37,8 +37,8 @@ def show(
     with right:
         label = str(table.columns["label"][row])
         where = f"{place + 1} of {len(ids)}" if place >= 0 else "not on this list"
-        st.subheader(f"{where}: {label or sample}")
-        st.caption(f"{sample} · {reason(table, name, row)}")
+        st.subheader(figures.plain(f"{where}: {label or sample}"))
+        st.caption(figures.plain(f"{sample} · {reason(table, name, row)}"))
         decide(subject, table, row, marked.get(sample), ids, place, pictures.classes)
         st.caption(numbers(table, row))
         view = session_choice(st, "Show", ["Neighbours", "Why this loss", "Over time"], "view")

@@ -10,7 +10,7 @@ import streamlit as st
 
 import answered
 import session
-from contrastive_core import spaces
+from contrastive_core import figures, spaces
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 from contrastive_core.spaces import Space
@@ -48,7 +48,7 @@ class Source:
             if session.images_ready(self.run, split):
                 return True
         except ValueError as error:
-            st.warning(f"The images behind the points cannot be shown: {error}")
+            st.warning(figures.plain(f"The images behind the points cannot be shown: {error}"))
             return False
         _decoding(self.run, split)
         return False

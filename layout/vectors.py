@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core import attached, readers, spaces
+from contrastive_core import attached, figures, readers, spaces
 
 __all__ = ["about_left_out", "chosen", "opener"]
 
@@ -55,11 +55,12 @@ def _open(given: object, path: str) -> None:
                 copy.write_bytes(given.getbuffer())  # type: ignore[attr-defined]
                 key = _read(copy, name, Path("/"))
     except FileNotFoundError:
-        st.error(f"There is no file {path}.")
+        st.error(figures.plain(f"There is no file {path}."))
     except IsADirectoryError:
-        st.error(f"{path} is a folder; give the path of a file in it.")
+        st.error(figures.plain(f"{path} is a folder; give the path of a file in it."))
     except (ValueError, OSError) as error:
-        st.error(str(error).replace("vectors.", f"{_name(given, path)}: vectors.", 1))
+        why = str(error).replace("vectors.", f"{_name(given, path)}: vectors.", 1)
+        st.error(figures.plain(why))
     else:
         look_at(key)
         st.rerun()

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 import answered
+from contrastive_core import figures
 from contrastive_core.answers import Answer, task
 from contrastive_core.asking import share_of
 
@@ -26,11 +27,11 @@ def _following(kind: str, values: dict[str, Any], what: str) -> None:
     try:
         doing = answered.asked(kind, values)
     except ValueError as error:
-        st.warning(f"{what}: {error}")
+        st.warning(figures.plain(f"{what}: {error}"))
         if st.button("Try again", key=f"again-{task(kind, values)}"):
             answered.ask_again(kind, values)
             st.rerun()
         return
     if doing is None:
         st.rerun()
-    st.progress(share_of(doing), text=f"{what}: {doing}")
+    st.progress(share_of(doing), text=figures.plain(f"{what}: {doing}"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,22 @@ def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None
     assert found.verdict.startswith("good is better than bad by ")
     assert d.claimed
     assert d.interval[0] < truth < d.interval[1]
+
+
+def test_the_verdict_says_who_cannot_be_told_apart() -> None:
+    def said(*accuracy: float) -> str:
+        right = np.stack([np.arange(400) < 400 * a for a in accuracy])
+        sets = [EmbeddingSet(RNG(0).normal(size=(400, 2)).astype(np.float32))] * len(accuracy)
+        made = compare.compare("abcd"[: len(accuracy)], [None] * len(accuracy), sets)
+        found = compare._differences(made.names, right, 0)
+        told = dataclasses.replace(made, right=right, accuracy=[*accuracy], differences=found)
+        return told.verdict
+
+    assert said(0.9, 0.9) == "No difference that these data can show."
+    text = said(0.5, 0.9, 0.9)
+    assert text.startswith("b is better than a by 40.0 points")
+    assert text.endswith("Between it and c there is no difference that these data can show.")
+    assert "2 others (c, d)" in said(0.5, 0.9, 0.9, 0.9)
 
 
 def test_holm_corrects_for_the_number_of_tests() -> None:
@@ -120,7 +138,7 @@ def test_the_influence_of_each_sample_gives_uniformity_its_spread() -> None:
 
     values, spreads = [], []
     for seed in range(60):
-        x = (RNG(seed).normal(size=(120, 3)) + [1, 0, 0]).astype(np.float32)
+        x = (RNG(seed).normal(size=(120, 3)) + np.array([1, 0, 0])).astype(np.float32)
         result = metrics.create("uniformity")(None, EmbeddingSet(x))
         own = paired.influence("uniformity", result.value, result.per_sample)
         values.append(result.value)
