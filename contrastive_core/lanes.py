@@ -100,4 +100,5 @@ def _pool(number: int) -> ThreadPoolExecutor:
 
 def _start() -> None:
     torch.set_num_threads(1)
+    torch.get_num_threads()  # a thread takes the process's number when it first asks: now it is 1
     torch.set_flush_denormal(True)

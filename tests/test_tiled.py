@@ -13,6 +13,7 @@ import torch
 from losses_setup import SETTINGS, ids, make
 
 from contrastive_core import lanes, losses, pairs, tiled, tiles
+from contrastive_core.lanes import run_rounds
 from contrastive_core.losses import _base
 from contrastive_core.losses._positives import count
 from contrastive_core.losses._softmax import SoftmaxLoss
@@ -202,3 +203,16 @@ def test_memory_stays_small() -> None:
     done = subprocess.run(code, capture_output=True, text=True, check=True)
     unit = 1024 if sys.platform == "darwin" else 1
     assert float(done.stdout) / unit < 64, "12,000 rows: their matrix would take 576 MB"
+
+
+def test_tasks_side_by_side_have_one_thread_each() -> None:
+    """Else their teams of threads wait for each other: tens of times the work's own time."""
+    before, seen = torch.get_num_threads(), set()
+    torch.set_num_threads(2)
+    try:
+        rounds = [[(i, j) for j in range(4)] for i in range(4)]
+        run_rounds(rounds, lambda i, j: seen.add(torch.get_num_threads()), torch.zeros(1))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert seen == {1}
