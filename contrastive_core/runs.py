@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -90,9 +91,10 @@ class Run:
     def weights_hash(self) -> str:
         """SHA-256 of the weights' file. Raises ValueError when the run has none yet."""
         try:
-            return store.sha256_file(self.weights)
+            about = self.weights.stat()
         except FileNotFoundError:
             raise ValueError(f"{self.name} has no weights yet") from None
+        return _hash_of(self.weights, about.st_ino, about.st_size, about.st_mtime_ns)
 
     # --- status ---
 
@@ -294,6 +296,12 @@ def damaged() -> dict[str, str]:
         except (store.Damaged, OSError) as error:
             found[path.parent.name] = str(error)
     return found
+
+
+@lru_cache(10_000)
+def _hash_of(path: Path, inode: int, size: int, mtime: int) -> str:
+    """A file's hash; a page asks for many, and a file that is written anew is another inode."""
+    return store.sha256_file(path)
 
 
 def _stamp() -> dict[str, Any]:

@@ -140,7 +140,7 @@ def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) 
     try:
         why = session.sample_why(subject, str(subject.path()), sample)
     except ValueError as error:
-        st.info(str(error))
+        st.info(figures.plain(error))
         return
     shown = [
         *((p, True) for p in why.weakest_positives),

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 import session
-from contrastive_core import asking, spaces
+from contrastive_core import asking, figures, spaces
 from contrastive_core.sample_table import SampleTable
 from contrastive_core.subjects import Subject
 
@@ -132,6 +132,8 @@ class Pictures:
         """The picture with a caption; the id alone where there is no picture."""
         image = self.get(sample, split)
         if image is None:
-            place.markdown(f"`{sample}`  \n{caption}")
+            place.markdown(f"{figures.plain(sample)}  \n{figures.plain(caption)}")
         else:
-            place.image(session.picture(image[None], 0), caption or None, width="stretch")
+            place.image(
+                session.picture(image[None], 0), figures.plain(caption) or None, width="stretch"
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 import session
-from contrastive_core import spaces
+from contrastive_core import figures, spaces
 from contrastive_core.compare import Comparison
 from contrastive_core.runs import Run
 from layout import against, axis, disagree
@@ -65,7 +65,7 @@ def verdict(sources: list[Source], which: str) -> Comparison | None:
     data = {s.data for s in sources if s.run}
     if len(data) > 1:
         named = ", ".join(sorted(d.strip() for d in data))
-        st.warning(f"These runs have no samples in common: they are of {named}.")
+        st.warning(f"These runs have no samples in common: they are of {figures.plain(named)}.")
         return None
     missing = [s.run for s in sources if s.run and session.ensure(s.run)]
     if missing:
@@ -124,7 +124,7 @@ def wait(missing: list[Run]) -> None:
         if why := session.unprepared(run, "test"):
             st.text(f"{run.name} could not be prepared. {why}")
         elif run.name in left:
-            st.progress(0.3, text=f"Preparing {run.name} (once): {left[run.name]}")
+            st.progress(0.3, text=figures.plain(f"Preparing {run.name} (once): {left[run.name]}"))
 
 
 def show(view: str, sources: list[Source], made: Comparison, which: str) -> None:

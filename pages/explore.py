@@ -9,7 +9,7 @@ import streamlit as st
 
 import session
 from components.scatter import MOST
-from contrastive_core import spaces
+from contrastive_core import figures, spaces
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 from layout import chosen, maps, scores, sources, vectors
@@ -33,7 +33,7 @@ def page() -> None:
 
 def title(text: str) -> None:
     left, right = st.columns([5, 1], vertical_alignment="bottom")
-    left.title(text)
+    left.title(figures.plain(text))
     with right:
         vectors.opener()
 
@@ -45,7 +45,7 @@ def of_vectors(key: str) -> None:
     known = "with labels" if about["labels"] else "no labels"
     st.caption(f"Loaded vectors · {about['rows']:,} rows × {about['width']:,} · {known}")
     if left_out := vectors.about_left_out(key):
-        st.warning(left_out)
+        st.warning(figures.plain(left_out))
     split = split_of(source)
     found = answer_or_wait("scores", {"space": source.space(split, "loaded").values}, "Scores")
     if found is not None:
@@ -102,7 +102,9 @@ def waiting(run: Run, status: dict[str, Any]) -> None:
         st.info("This run is still training; its map forms on the Train page.")
         st.page_link("pages/train.py", label="Watch it train", icon=":material/play_circle:")
     else:
-        st.warning(f"This run is {status['status']} and has no weights. {status['reason']}")
+        st.warning(
+            figures.plain(f"It is {status['status']} and has no weights. {status['reason']}")
+        )
 
 
 @st.fragment(run_every=1.0)
@@ -116,14 +118,14 @@ def making_of(run: Run, split: str) -> None:
         if st.button("Try again"):
             session.prepare_again(run, split)
         return
-    st.progress(0.3, text=f"Preparing {run.name} (once): {what}")
+    st.progress(0.3, text=figures.plain(f"Preparing {run.name} (once): {what}"))
 
 
 def show(source: Source, split: str, which: str) -> None:
     """Map, selection, and what is asked for below."""
     rows = source.rows(split, which)
     if rows is None:
-        st.info(f"{source.name} has no {which} of its {split} images yet.")
+        st.info(f"{figures.plain(source.name)} has no {which} of its {split} images yet.")
         return
     left, right = st.columns([5, 2], gap="medium")
     with right:

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 import session
-from contrastive_core import marks
+from contrastive_core import figures, marks
 from contrastive_core.sample_table import SampleTable
 from layout import sample_across, sample_again, sample_lists, sample_one
 from layout.sample_subject import Pictures, choose, table_or_wait
@@ -61,7 +61,7 @@ def at_hand(table: SampleTable, rows: np.ndarray) -> int | None:
     wanted = st.session_state.get(sample_lists.AT)
     row = table.row(wanted) if wanted else None
     if wanted and row is None:
-        st.warning(f"There is no sample {wanted} in this split.")
+        st.warning(figures.plain(f"There is no sample {wanted} in this split."))
     elif row not in rows and wanted != st.session_state.get(sample_lists.ASKED):
         row = None
     if row is None and len(rows):

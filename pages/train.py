@@ -142,7 +142,9 @@ def live(name: str) -> None:
         elif problem := jobs.failure(name):
             st.error(figures.plain(problem))
         else:
-            st.progress(0.0, f"{name}: starting" if name in jobs.starting() else str(error))
+            st.progress(
+                0.0, f"{name}: starting" if name in jobs.starting() else figures.plain(error)
+            )
         return
     progress(run)
     lines = run.metrics()

@@ -188,21 +188,25 @@ def test_a_failure_at_each_point_keeps_the_old_file(
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"] or point == "write"
 
 
-def test_a_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.bin"
-    store.write_bytes(path, b"old")
+@pytest.mark.parametrize("kind", [k for k in WRITERS if k != "lock"])
+def test_a_full_disk_keeps_the_old_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    WRITERS[kind](path, 1)
     pid = os.fork()
     if pid == 0:  # pragma: no cover
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        full = path.stat().st_size + 10 if kind == "lines" else 1000
+        resource.setrlimit(resource.RLIMIT_FSIZE, (full, full))
         try:
-            store.write_bytes(path, b"x" * 100_000)
+            WRITERS[kind](path, 2)
         except OSError:
             os._exit(3)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+    assert whole(path, kind) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    WRITERS[kind](path, 2)  # with room again all is well
+    assert whole(path, kind) == 2
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torchvision.models as models
+from PIL import Image
 from servers import Server
 
+from benchmarks import browser as real
 from contrastive_core import jobs, runs, store, waiting
 
 SLOW = 90_000  # milliseconds that a server on two busy cores may take
@@ -206,6 +211,38 @@ def test_what_people_and_files_say_is_never_markup(server: Server, home: Path, p
     page.get_by_text("Still to train").wait_for(timeout=SLOW)
     assert page.evaluate("window.harm") is None
     assert [url for url in asked if "evil" in url.split("?")[0]] == []
+
+
+def test_classes_and_files_with_markup_in_their_names_are_words(
+    server: Server, home: Path, page: Any, tmp_path: Path
+) -> None:
+    """A folder of images from anywhere: its names reach every page, and the browser runs none."""
+    rng = np.random.default_rng(0)
+    for name in ("<img src=x onerror=window.harm=1>", "=1+1", "![x](http:evil.example)"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for i in range(12):
+            pixels = rng.integers(0, 256, (16, 16, 3), np.uint8)
+            Image.fromarray(pixels).save(
+                tmp_path / "data" / name / f"<b>{i}<svg onload=harm()>.png"
+            )
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    train = [sys.executable, "-m", "contrastive_core", "train", "--run", "marked", "--epochs", "1"]
+    train += ["--dataset", f"folder:{tmp_path / 'data'}", "--set", "batch_size=12"]
+    done = subprocess.run(
+        train, cwd=real.ROOT, env=server.environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    for path in ("explore", "samples", "loss_lab", "train?watch=marked"):
+        page.goto(f"{server.address}/{path}{'&' if '?' in path else '?'}run=marked")
+        page.locator("h1").first.wait_for(timeout=SLOW)
+        wait(lambda: page.locator("canvas").count(), 120)
+        page.wait_for_timeout(1000)
+        assert page.evaluate("window.harm") is None, path
+        assert page.locator("[data-testid=stMain] img[src='x']").count() == 0, path
+        found = page.locator("img[src*='evil']")
+        where = found.first.locator("xpath=ancestor::*[4]").inner_text() if found.count() else ""
+        assert [url for url in asked if "evil" in url] == [], (path, where)
 
 
 def test_two_sessions_see_nothing_of_each_other(server: Server, home: Path, browser: Any) -> None:
