@@ -132,16 +132,25 @@ def nearest_together(
 
 def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbours:
     """The k nearest rows of all parts, for this part's queries: a block of base rows comes by at
-    a time, and meets every block of queries."""
-    first = rows.start(len(q))
-    best = [_nothing(part) for part in q.split(QUERIES)]
+    a time, and meets every block of queries. What is best so far has one place from the start:
+    small results between large passing ones would keep the heap from shrinking."""
+    first, width = rows.start(len(q)), 0
+    score = q.new_zeros(len(q), k)
+    index = torch.zeros(len(q), k, dtype=torch.long, device=q.device)
     for start, part in rows.blocks(b, BASE):
-        for i, block in enumerate(q.split(QUERIES)):
-            at = first + i * QUERIES if own else None
-            best[i] = _meet(*best[i], block, part, start, k, at, None)
-    found = [_in_order(*pair) for pair in best]
-    score, index = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
-    return Neighbours(index, score, "cosine")
+        then = min(k, width + len(part))
+        for i in range(0, len(q), QUERIES):
+            block = slice(i, i + QUERIES)
+            best = (score[block, :width], index[block, :width])
+            at = first + i if own else None
+            score[block, :then], index[block, :then] = _meet(
+                *best, q[block], part, start, k, at, None
+            )
+        width = then
+    for i in range(0, len(q), QUERIES):
+        block = slice(i, i + QUERIES)
+        score[block], index[block] = _in_order(score[block], index[block])
+    return Neighbours(index.cpu().numpy(), score.cpu().numpy(), "cosine")
 
 
 def _block(
@@ -187,8 +196,8 @@ def _meet(
 
 
 def _best(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`s.topk(k)`, unsorted, (r, k) each, by the largest of each group of columns: whatever is among
-    the best k lies in one of the k groups whose largest are best, so few columns are ranked."""
+    """`s.topk(k)`, unsorted, (r, k) each, by the largest of each group of columns: whatever is
+    among the best k lies in one of the k groups whose largest are best: few columns are ranked."""
     rows, columns = s.shape
     size = math.isqrt(columns // k)  # columns in a group
     if size < 2:
