@@ -99,7 +99,8 @@ def _over_k(scores: dict[str, Any]) -> None:
         st.info(_missing(scores["own"], "knn"))
         return
     figure = figures.curves(series, "k, neighbours that vote", "kNN accuracy, %")
-    figure.update_xaxes(type="log")
+    ks = sorted({k for xs, _ in series.values() for k in xs})
+    figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     st.plotly_chart(figure)
     own = scores["own"]["knn"]
     st.caption(

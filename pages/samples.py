@@ -8,7 +8,7 @@ import streamlit as st
 import session
 from contrastive_core import figures, marks
 from contrastive_core.sample_table import SampleTable
-from layout import sample_across, sample_again, sample_lists, sample_one
+from layout import sample_across, sample_again, sample_lists, sample_one, sample_selection
 from layout.sample_subject import Pictures, choose, table_or_wait
 
 PARTS = ("Findings", "Across runs", "Over time")
@@ -42,6 +42,7 @@ def page() -> None:
     run = subject.run
     sample_lists.told(table, name, "" if run is None else str(run.config.get("method")))
     rows = sample_lists.filtered(table, table.ranked(name), found)
+    rows = sample_selection.bar(subject, table, rows)
     sample_again.bar(subject, found)
     row = at_hand(table, rows)
     if row is None:

@@ -256,3 +256,37 @@ def test_costs_are_read_from_the_runs_files() -> None:
     }  # fmt: skip
     run.weights.write_bytes(b"\xff" * 40)
     assert parameters_of(run) is None
+
+
+def test_the_selection_of_the_maps_is_that_of_samples_and_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from streamlit.testing.v1 import AppTest
+
+    monkeypatch.chdir(Path(__file__).resolve().parents[1])
+    key = spaces.adopt(rows(12, ids=tuple(f"s{i}" for i in range(12))), "mine.npy")
+
+    def page(key: str) -> None:
+        import numpy as np
+        import streamlit as st
+
+        import session
+        from contrastive_core.sample_table import SampleTable
+        from contrastive_core.subjects import Subject
+        from layout import sample_selection
+
+        table = SampleTable({"id": np.array([f"s{i}" for i in range(11, -1, -1)])}, (), "sup_con")
+        if "selection" not in st.session_state:
+            session.select([2, 5], f"vectors {key}")
+        subject = Subject(f"vectors:{key}", "train", "sup_con")
+        found = sample_selection.bar(subject, table, np.arange(4, 12))
+        st.text(" ".join(table.columns["id"][found]))
+
+    app = AppTest.from_function(page, args=(key,), default_timeout=30).run()
+    assert app.text[0].value == "s7 s6 s5 s4 s3 s2 s1 s0"
+    app.toggle[0].set_value(True).run()
+    assert "Only the 2 selected" in app.toggle[0].label
+    assert app.text[0].value == "s5 s2"
+    app.toggle[0].set_value(False).run()
+    app.button[0].click().run()
+    assert app.session_state["selection"] == {f"vectors {key}": list(range(8))}
