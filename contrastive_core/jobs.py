@@ -183,7 +183,7 @@ def log_of(name: str, lines: int = 200) -> str:
 
 def failure(name: str) -> str | None:
     """Why a process ended before it made its run; None while it is well."""
-    if pid_of(name) or _made(name):
+    if _record(name) is None or pid_of(name) or _made(name):
         return None
     last = [line for line in log_of(name).splitlines() if line.strip()]
     said = [line for line in last if line.startswith("error: ")] or last  # torchrun adds a trace

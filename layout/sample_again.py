@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 import session
-from contrastive_core import figures, jobs, marks
+from contrastive_core import figures, jobs, marks, store, waiting
 from contrastive_core.runs import Run
 from contrastive_core.subjects import Subject
 from layout.sample_lists import open_one
@@ -77,11 +77,12 @@ def start(run: Run, changed: int) -> None:
         return
     arguments = [*jobs.arguments_of(run), *marks.export(run).arguments(), "--epochs", str(epochs)]
     taken = {r.name for r in session.all_runs()} | set(jobs.starting())
+    taken |= {job.name for job in waiting.queue()}
     fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in taken)
     try:
-        jobs.start_training(fresh, arguments)
-    except (ValueError, FileExistsError) as error:
-        st.error(str(error))
+        waiting.enqueue(fresh, arguments)
+    except (ValueError, OSError, store.Locked) as error:
+        st.error(figures.plain(error))
         return
     st.session_state["retrained"] = fresh
 
@@ -102,7 +103,8 @@ def results(run: Run) -> None:
 def starting(name: str) -> None:
     if name in {r.name for r in session.all_runs()} or jobs.failure(name):
         st.rerun()
-    st.progress(0.0, f"{name}: starting")
+    waits = name in {job.name for job in waiting.queue()}
+    st.progress(0.0, f"{name}: {'waits for its turn' if waits else 'starting'}")
 
 
 def result(before: str, name: str) -> None:
