@@ -222,6 +222,11 @@ def _refuse(config: TrainConfig, dataset: Dataset) -> None:
             f"batch_size {config.batch_size} is larger than the {n} training images of "
             f"{dataset.name}; use --set batch_size={max(2, n // 4)} or a number up to {n}"
         )
+    if config.batch_size < 2 * (count := distributed.here().size) and count > 1:
+        raise BadSetting(
+            f"batch_size {config.batch_size} is too small for {count} processes; use "
+            f"--set batch_size={2 * count} or more, or fewer processes"
+        )
     cls = methods.get(config.method)
     needs = getattr(cls, "needs_labels", False) or cls.batch != "shuffled"
     classes = np.unique(dataset.labels[dataset.labels >= 0])

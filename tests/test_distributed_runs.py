@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from worlds import free_port, started, torchrun
 
 from contrastive_core import checkpoints, distributed, jobs, runs, waiting
-from contrastive_core.config import TrainConfig
+from contrastive_core.config import BadSetting, TrainConfig
 from contrastive_core.prepare import prepare
 from contrastive_core.train import CannotGoOn, train
 
@@ -113,6 +113,12 @@ def test_processes_that_drift_apart_end_the_run_before_it_is_saved(monkeypatch) 
         train(made, run)
     assert run.status()["status"] == "failed"
     assert not run.weights.exists()
+
+
+def test_a_batch_too_small_for_the_processes_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(distributed, "here", lambda: distributed.World(0, 4))
+    with pytest.raises(BadSetting, match="batch_size 7 is too small for 4 processes"):
+        prepare(TrainConfig(batch_size=7))
 
 
 def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
