@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 import session
-from run_parts import listing
-from run_parts.details import details, difference
-from run_parts.elsewhere import elsewhere
-from run_parts.line import line
-from run_parts.sweeps import sweeps
+from layout import run_list
+from layout.run_import import elsewhere
+from layout.run_line import line
+from layout.run_one import details, difference
+from layout.run_sweeps import sweeps
 
 VIEWS = {"runs": "Runs", "sweeps": "Sweeps", "import": "Import from elsewhere"}
 
@@ -22,28 +22,28 @@ def page() -> None:
         format_func=lambda v: VIEWS[v], label_visibility="collapsed", key="runs-view",
     ) or "runs"  # fmt: skip
     st.query_params["view"] = view
-    listing.undo()
+    run_list.undo()
     line()
     {"runs": all_runs, "sweeps": sweeps, "import": elsewhere}[view]()
 
 
 def all_runs() -> None:
-    listing.damage()
+    run_list.damage()
     found = session.all_runs()
     if not found:
         st.info("No runs yet. The first one takes less than a minute on digits.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
-        listing.bin_of()
+        run_list.bin_of()
         return
-    chosen = listing.table(found)
+    chosen = run_list.table(found)
     if len(chosen) == 1:
         details(chosen[0])
     elif chosen:
         mine = [run for run in chosen if not run.shipped]
         if mine and st.button(f"Delete {len(mine)} runs", icon=":material/delete:"):
-            listing.remove(mine)
+            run_list.remove(mine)
         difference(chosen[:2])
-    listing.bin_of()
+    run_list.bin_of()
 
 
 session.run(page)

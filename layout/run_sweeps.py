@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core import figures, jobs, runs, store, sweep_figures, sweeping, waiting
 from contrastive_core.config import BadSetting
 from contrastive_core.sweep import Sweep, load, read
-from run_parts.sweep_form import new_sweep
+from layout.run_sweep_form import new_sweep
 
 __all__ = ["sweeps"]
 

@@ -10,7 +10,7 @@ import session
 from contrastive_core import export, figures, filing, jobs, store, waiting
 from contrastive_core.config import BadSetting, from_dict, settings_of, with_settings
 from contrastive_core.runs import Run
-from run_parts import listing
+from layout import run_list
 
 __all__ = ["details", "difference"]
 
@@ -59,7 +59,7 @@ def act(run: Run, state: str) -> None:
             resume(run)
     locked = run.shipped or state == "running"
     if c.button("Delete", icon=":material/delete:", disabled=locked):
-        listing.remove([run])
+        run_list.remove([run])
 
 
 def resume(run: Run) -> None:
