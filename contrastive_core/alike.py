@@ -7,6 +7,7 @@ float64; the debiasing needs only row norms, so no n×n matrix is made.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
     n, count = len(parts[0]), len(parts)
     if n < 4:
         return np.full((count, count), np.nan)
-    centred = [_centred32(x) for x in parts]
+    centred = _side_by_side(parts)
     rows = [np.einsum("nd,nd->n", x, x, dtype=np.float64) for x in centred]
     squares = _cross(centred)
     found = np.empty((count, count))
@@ -46,12 +47,24 @@ def cka(x: np.ndarray, y: np.ndarray) -> float:
     return float(ckas([x, y])[0, 1])
 
 
+def _side_by_side(parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The embeddings centred, in float32, as views of one array: written once, used as a whole."""
+    ends = np.cumsum([0, *(x.shape[1] for x in parts)])
+    joined = np.empty((len(parts[0]), ends[-1]), np.float32)
+    for x, a, b in zip(parts, ends[:-1], ends[1:], strict=True):
+        np.subtract(x, x.mean(0, dtype=np.float64).astype(x.dtype), out=joined[:, a:b],
+                    casting="same_kind")  # fmt: skip
+    return [joined[:, a:b] for a, b in itertools.pairwise(ends)]
+
+
 def _cross(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """‖XᵢᵀXⱼ‖² of all pairs, (runs, runs). Wide ones pair by pair, by whichever side is shorter."""
+    """‖XᵢᵀXⱼ‖² of all pairs of parts that stand side by side, (runs, runs). Wide ones pair by pair,
+    by whichever side is shorter."""
     widths = [x.shape[1] for x in parts]
     found = np.empty((len(parts), len(parts)))
     if sum(widths) <= WIDEST:
-        joined = np.hstack(parts)  # (n, Σd)
+        joined = parts[0].base  # (n, Σd)
+        assert joined is not None
         square = np.square(joined.T @ joined)  # BLAS knows that this is symmetric
         ends = np.cumsum([0, *widths])
         for i in range(len(parts)):
@@ -122,13 +135,6 @@ def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.n
 def _centred(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float64)
     return x - x.mean(0)
-
-
-def _centred32(x: np.ndarray) -> np.ndarray:
-    """In float32, which a product of many columns needs to be quick; the mean in float64."""
-    if x.dtype == np.float64:
-        return _centred(x).astype(np.float32)
-    return x - x.mean(0, dtype=np.float64).astype(np.float32)
 
 
 def _scaled(x: np.ndarray) -> np.ndarray:
