@@ -49,7 +49,6 @@ def two_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def only_run(folder: Path) -> runs.Run:
     (path,) = folder.glob("[a-z]*")
-    os.environ["CONTRASTIVE_LAB_RUNS"] = str(folder)
     return runs.load(path.name)
 
 

@@ -51,18 +51,25 @@ def lives_in(home: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("TEST_VECTORS", str(home / "vectors.npz"))
 
 
+def blocks(base: int, queries: int) -> None:
+    """Rows that meet at a time."""
+    for module in (neighbours, silhouette, uniformity):
+        module.BASE = base
+    neighbours.QUERIES = silhouette.BLOCK = uniformity.BLOCK = queries
+
+
 def everything(world: World, vectors: Path) -> dict:
     """All that the commands compute, with blocks so small that every score meets several."""
-    for module in (neighbours, silhouette, uniformity):
-        module.BASE = 32
-    neighbours.QUERIES = silhouette.BLOCK = uniformity.BLOCK = 16
+    blocks(25, 10)
+    scored = evaluate_file(vectors, device="cpu")
+    blocks(500, 50)
     run = runs.load("small")
     own = {k: v.features for k, v in parts(run, "test", "cpu").items()}  # encoded, not read
     whole = embed_run(run, "test", "h", "cpu")
     mine = parts(run, "test", "cpu")["h"]  # read from what `embed_run` wrote
     graph = table_of(read(vectors), "sup_con", batch=50)
     return {
-        "file": evaluate_file(vectors, device="cpu"),
+        "file": scored,
         "run": evaluate(run, ["knn", "rankme"], "test", "cpu"),
         "h": whole.features,
         "parts": SPREAD.each({k: len(v) for k, v in own.items()}),
