@@ -27,6 +27,7 @@ SCORES = (
     "uniformity",
     "rankme",
 )  # quick ones; others on demand
+OVER_TIME, ROWS = ("simclr-shapes",), 400  # whose snapshots come along, and their images
 LIMIT = 10 << 20  # bytes of all shipped runs
 
 
@@ -44,8 +45,18 @@ def ship(run: Run, whole: bool) -> Run:
     weights = checkpoints.load_weights(run)
     used = {k: v for k, v in weights.items() if k.startswith(("encoder.", "head."))}
     checkpoints.save_weights(made, used, half=True)
+    if run.name in OVER_TIME:
+        _snapshots(run, made)
     _scores_and_maps(made, whole)
     return made
+
+
+def _snapshots(run: Run, made: Run) -> None:
+    """Four epochs, from the first to the last, of fewer images."""
+    known = run.snapshots()
+    for at in (0, len(known) // 6, len(known) // 2, -1):
+        found = run.snapshot(known[at])
+        made.save_snapshot(known[at], **{k: v[:ROWS] for k, v in found.items()})
 
 
 def _scores_and_maps(run: Run, whole: bool) -> None:
