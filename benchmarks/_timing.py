@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Seconds", "alternate", "extra_memory", "figure", "last_line", "limit", "summary"]
+__all__ = ["Seconds", "alternate", "extra_memory", "figure", "limit", "summary"]
 
 
 class Seconds(float):
@@ -78,7 +78,7 @@ def limit(
         "unit": unit,
         "peer": "limit",
         "peer_value": most,
-        "ratio": most / max(value, 1e-12),
+        "ratio": most / value if value > 0 else None,
         "goal": 1.0,
         "met": worst <= most,
     }
@@ -88,19 +88,6 @@ def summary(name: str, lines: Sequence[dict[str, Any]]) -> None:
     """Print the one JSON object of a benchmark of several lines: the first stands for all."""
     met = all(line["met"] for line in lines)
     print(json.dumps({**lines[0], "name": name, "met": met, "lines": list(lines)}))
-
-
-def last_line(
-    name: str, value: float, unit: str, peer: str, peer_value: float, goal: float
-) -> None:
-    """Print the one JSON object of a benchmark with one figure; `ratio` is peer over value."""
-    ratio = peer_value / value
-    found = {"name": name, "value": value, "unit": unit, "peer": peer, "peer_value": peer_value}
-    if isinstance(value, Seconds) and isinstance(peer_value, Seconds):
-        found = figure(name, value, peer, peer_value, goal, unit)
-    else:
-        found |= {"ratio": ratio, "goal": goal, "met": ratio >= goal}
-    print(json.dumps(found))
 
 
 def extra_memory(make: Callable[..., Callable[[], Any]], *args: Any) -> float:

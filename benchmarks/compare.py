@@ -10,7 +10,6 @@ takes long and 0.4 GB a run. Goal: all pairs within a second.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._timing import alternate, extra_memory
+from benchmarks._timing import alternate, extra_memory, limit, summary
 from contrastive_core.alike import ckas
 
 GOAL = 1.0  # seconds
@@ -85,14 +84,10 @@ def main() -> None:
     assert away < 1e-3, f"ours and the kernels' differ by {away:.2g}"
     memory = extra_memory(ours, size)
     print(f"largest difference to the kernels' {away:.1e}; ours needs {memory:.0f} MB more")
-    met = mine <= GOAL
-    about = {"name": "CKA of all pairs", "value": mine, "unit": "s", "met": met}
-    peer_line = {"peer": "n×n kernels", "peer_value": theirs, "ratio": theirs / mine, "goal": None}
-    limit = {"peer": "limit", "peer_value": GOAL, "ratio": GOAL / mine, "goal": GOAL}
-    size = {"runs": args.runs, "rows": args.rows, "width": args.width, "extra_mb": memory}
-    lines = [{**about, **limit}, {**about, **peer_line}]
-    record = {**about, "name": "compare", **limit, **size, "lines": lines}
-    print(json.dumps({**record, "load": os.getloadavg()[0]}))
+    name = f"CKA between {args.runs} runs, {args.rows:,} × {args.width}"
+    print(f"n×n kernels, once: {theirs:.1f} s, {theirs / mine:.0f} times as long; ", end="")
+    print(f"load {os.getloadavg()[0]:.1f}")
+    summary("compare", [limit(name, mine, "s", GOAL, max(mine.rounds))])
 
 
 if __name__ == "__main__":

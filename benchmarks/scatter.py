@@ -12,7 +12,6 @@ taken from the key to the rows' arrival in Python and their number's arrival on 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -20,10 +19,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks._timing import limit, summary
 from benchmarks.browser import ROOT, chromium, p95, serving
 
 SCRIPT = ROOT / "tests" / "browser" / "scatter_script.py"
-PLOTLY = 3.7  # seconds for a lasso over 50,000 points, the quicker of what was measured
 
 WATCH = """(canvas) => {
   const channel = new MessageChannel();
@@ -81,18 +80,15 @@ def main() -> None:
         chosen = [select_all(page, canvas, points) for _ in range(7)]
     heard, stamped = (list(v) for v in zip(*frames, strict=True))
     select = statistics.median(chosen)
-    print(
-        json.dumps(
-            {
-                "name": "scatter", "value": p95(heard), "unit": "ms", "peer": "plotly select (s)",
-                "peer_value": PLOTLY, "ratio": PLOTLY / select, "goal": 20.0,
-                "met": p95(heard) <= 20 and max(chosen) <= 0.4, "points": points,
-                "median_ms": statistics.median(heard), "from_stamp_p95_ms": p95(stamped),
-                "select_s": select, "load": os.getloadavg()[0],
-                "select_range_s": [min(chosen), max(chosen)], "select_goal_s": 0.4,
-            }
-        )
-    )  # fmt: skip
+    print(f"zoom: median {statistics.median(heard):.1f} ms from the event heard, ", end="")
+    print(f"95th percentile {p95(stamped):.1f} ms from its stamp; load {os.getloadavg()[0]:.1f}")
+    summary(
+        "scatter",
+        [
+            limit(f"zoom frame, {points:,} points, 95th percentile", p95(heard), "ms", 20.0),
+            limit(f"select all of {points:,} points", select, "s", 0.4, max(chosen)),
+        ],
+    )
 
 
 if __name__ == "__main__":
