@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 # Small problems run slower on many threads, and the runner's workers share the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
@@ -26,3 +27,11 @@ def homes(tmp_path, monkeypatch):
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / "runs"))
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def main_module():
+    """Streamlit's test runner puts its script in place of `__main__`, which new processes import."""
+    before = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = before
