@@ -31,7 +31,7 @@ def homes(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def main_module():
-    """Streamlit's test runner puts its script in place of `__main__`, which new processes import."""
+    """Streamlit's test runner puts its script in place of `__main__`, which children import."""
     before = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = before
