@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.lanes import lanes
 from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["Plan"]
 
 ONE_TILE = 1 << 22  # scores kept for the backward pass in one buffer: 16 MB in float32
-ONE_TILE_ALONE = 1 << 20  # on one or two threads, which share out one tile no better
 TILE = 512  # rows of a tile: 1 MB in float32, about a second-level cache
 CUDA_TILE = 8192
 
@@ -95,7 +93,7 @@ class Plan:
 
 
 def _tile_size(n: int, m: int, like: Tensor) -> int:
-    if n * m <= (ONE_TILE if lanes(like) > 2 else ONE_TILE_ALONE):
+    if n * m <= ONE_TILE:
         return max(1, n, m)
     if like.device.type != "cpu":
         return CUDA_TILE
