@@ -4,7 +4,7 @@
 
 Each script's output and last line go to benchmarks/results/NAME.json beside the machine and the
 versions; RESULTS.md is made of these files, so a part can be run again alone. `--report` only
-writes the two texts again.
+writes the two texts again. What is known of a missed goal stands in missed.toml.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import platform
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,8 @@ def report(records: list[Record]) -> str:
         "work; both sides alternate in the same run. A goal is met only if every round meets it.",
         "",
         table(records),
+        "",
+        *missed(records),
     ]
     for record in records:
         where = f"{record['machine']}; {record['date']}; load before {record['load_before']:.1f}"
@@ -122,6 +125,23 @@ def report(records: list[Record]) -> str:
         own = [f"## {record['name']}", "", f"`python -m benchmarks.{record['name']}`, {where}."]
         text += ["", *own, f"{packages}.", "", "```", *record["text"], "```"]
     return "\n".join(text) + "\n"
+
+
+def missed(records: list[Record]) -> list[str]:
+    """What was missed, by how much, and why as far as it is known (missed.toml)."""
+    why = tomllib.loads((ROOT / "benchmarks/missed.toml").read_text())
+    found = []
+    for record in records:
+        for line in record.get("lines", [record]):
+            if line["met"]:
+                continue
+            if line["peer"] == "limit":
+                far = f"{number(line['value'])} {line['unit']}, not {number(line['peer_value'])}"
+            else:
+                low, high = line.get("range", (line["ratio"], line["ratio"]))
+                far = f"{low:.2f} to {high:.2f} times {line['peer']}, not {line['goal']:.2f}"
+            found.append(f"- **{line['name']}**: {far}. {why.get(record['name'], '')}".rstrip())
+    return ["Missed:", "", *found] if found else ["Every goal was met."]
 
 
 def write(records: list[Record]) -> None:
