@@ -29,3 +29,4 @@ page = st.navigation(
 session.pick_run()
 waiting.go_on()  # after a restart of the computer somebody has to start what waits
 page.run()
+session.give_back()

@@ -6,6 +6,7 @@ process of their own (`jobs.present`) and read here as arrays.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import runpy
@@ -36,6 +37,13 @@ def run(page: Callable[[], None]) -> None:
         runpy.run_path(str(Path(__file__).with_name("app.py")))
     else:
         page()
+
+
+def give_back() -> None:
+    """Return to the system what drawing took for a moment; glibc would keep it (of the first page's
+    memory a fifth: benchmarks/start.py). Elsewhere nothing is done."""
+    if trim := getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "malloc_trim", None):
+        trim(0)
 
 
 # --- runs --------------------------------------------------------------------------------------
