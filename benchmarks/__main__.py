@@ -132,16 +132,19 @@ def missed(records: list[Record]) -> list[str]:
     why = tomllib.loads((ROOT / "benchmarks/missed.toml").read_text())
     found = []
     for record in records:
-        for line in record.get("lines", [record]):
-            if line["met"]:
-                continue
-            if line["peer"] == "limit":
-                far = f"{number(line['value'])} {line['unit']}, not {number(line['peer_value'])}"
-            else:
-                low, high = line.get("range", (line["ratio"], line["ratio"]))
-                far = f"{low:.2f} to {high:.2f} times {line['peer']}, not {line['goal']:.2f}"
-            found.append(f"- **{line['name']}**: {far}. {why.get(record['name'], '')}".rstrip())
-    return ["Missed:", "", *found] if found else ["Every goal was met."]
+        lines = [line for line in record.get("lines", [record]) if not line["met"]]
+        found += [f"- **{line['name']}**: {far(line)}" for line in lines]
+        if lines and (known := why.get(record["name"])):
+            found += ["", known, ""]
+    return ["## Missed", "", *found] if found else ["Every goal was met."]
+
+
+def far(line: Record) -> str:
+    """By how much a goal is missed."""
+    if line["peer"] == "limit":
+        return f"{number(line['value'])} {line['unit']}, not {number(line['peer_value'])}"
+    low, high = line.get("range", (line["ratio"], line["ratio"]))
+    return f"{low:.2f} to {high:.2f} times {line['peer']}, not {line['goal']:.2f}"
 
 
 def write(records: list[Record]) -> None:
