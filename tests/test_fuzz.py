@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from mutation import mutated
 from PIL import Image
 from safetensors.torch import save_file
 
@@ -25,23 +26,6 @@ from contrastive_core.foreign import NotRecognised, _child, recognise
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
 SENTENCES = (ValueError, OSError)  # Damaged, BadSetting, CannotImport and such are ValueErrors
-
-
-def mutated(whole: bytes, rng: random.Random) -> bytes:
-    data, at = bytearray(whole), rng.randrange(len(whole))
-    kind = rng.randrange(5)
-    if kind == 0:
-        data = data[:at]
-    elif kind == 1:
-        for _ in range(rng.randrange(1, 8)):
-            data[rng.randrange(len(data))] = rng.randrange(256)
-    elif kind == 2:
-        data = data[:at] + data[at // 2 :]
-    elif kind == 3:
-        data[at : at + 16] = bytes(rng.randrange(256) for _ in range(16))
-    else:
-        data[at] ^= 1 << rng.randrange(8)
-    return bytes(data)
 
 
 def fuzz(path: Path, read: Callable[[], Any], times: int, also: tuple[type, ...] = ()) -> int:
