@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if type(error).__name__ == "Elsewhere":  # another process says why
             return 2
-        known = type(error).__name__ in ("CannotGoOn",)
+        known = type(error).__name__ in ("CannotGoOn", "Locked")
         text = str(error) if known else f"{type(error).__name__}: {error} (--debug shows where)"
         return _failed(args, text, 1)
 

@@ -101,16 +101,21 @@ class Run:
     def status(self) -> dict[str, Any]:
         """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
         while it was running is `failed`."""
+        found = self._written_status()
+        while found.get("status") in ("running", "queued") and not self._is_worked_on(found):
+            if (again := self._written_status()) == found:
+                why = "its process ended without a word; Resume goes on from its last state"
+                return {**found, "status": "failed", "reason": why}
+            found = again  # it had its last word between the two looks
+        return found or {"status": "queued", "reason": ""}
+
+    def _written_status(self) -> dict[str, Any]:
         try:
-            found = dict(store.read_json(self.path / "status.json"))
+            return dict(store.read_json(self.path / "status.json"))
         except FileNotFoundError:
-            return {"status": "queued", "reason": ""}
+            return {}
         except (store.Damaged, ValueError, TypeError) as error:
             return {"status": "failed", "reason": str(error)}
-        if found.get("status") in ("running", "queued") and not self._is_worked_on(found):
-            found["status"] = "failed"
-            found["reason"] = "its process ended without a word; Resume goes on from its last state"
-        return found
 
     def _is_worked_on(self, found: dict[str, Any]) -> bool:
         """Whether a process trains it, or the one that made it is about to."""

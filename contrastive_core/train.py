@@ -41,17 +41,19 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
     """Train until the end, a signal, or a failure; returns the run's status.
 
     `report` is called with every line of metrics. Raises: CannotGoOn after it has set the status
-    to failed; ValueError when there is nothing to resume.
+    to failed; store.Locked, with nothing changed, when another process trains the run.
     """
-    with _stop_signals() as stop:  # until the last word is written
+    with (
+        _stop_signals() as stop,  # until the last word is written
+        run.lock() if p.world.first else nullcontext(),  # nobody sees an end without its reason
+    ):
         return _train(p, run, Journal(run, p.world.first, report), stop, resume)
 
 
 def _train(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
     """Train, and write down how it ended."""
     try:
-        with run.lock() if p.world.first else nullcontext():
-            status = _loop(p, run, log, stop, resume)
+        status = _loop(p, run, log, stop, resume)
     except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
         reason = reason_of(error, p)
         log.failed(reason)

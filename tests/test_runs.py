@@ -59,6 +59,18 @@ def test_a_run_whose_process_died_says_so() -> None:
             pass
 
 
+def test_a_last_word_between_two_looks_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("ending", CONFIG)
+    run.set_status("running", epoch=3)
+
+    def ends(self: Run) -> bool:  # between the look at its status and the look at its lock
+        run.set_status("done")
+        return False
+
+    monkeypatch.setattr(Run, "is_alive", ends)
+    assert run.status()["status"] == "done"
+
+
 def test_metrics_are_cut_back_to_a_state() -> None:
     run = runs.create("cut", CONFIG)
     run.append_metrics([{"step": s, "epoch": 0, "images_per_s": 1} for s in (1, 2, 3, 4)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import checkpoints, methods, monitor, runs, train
+from contrastive_core import checkpoints, methods, monitor, runs, store, train
 from contrastive_core.config import BadSetting, TrainConfig, with_settings
 from contrastive_core.prepare import Prepared, prepare
 from contrastive_core.runs import Run
@@ -133,6 +134,32 @@ def test_a_nan_ends_the_run_and_keeps_the_last_good_state() -> None:
     assert "lower learning rate" in run.status()["reason"]
     assert all(v.isfinite().all() for v in tensors(run).values() if v.is_floating_point())
     assert train.train(prepare(p.config), run, resume=True) == "done"
+
+
+def test_nobody_sees_an_end_without_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks just before the lock is let go, and just after, sees the same word."""
+    seen = []
+
+    @contextlib.contextmanager
+    def watched(run: Run):
+        with lock(run):
+            yield
+            seen.append(run.status()["status"])
+        seen.append(run.status()["status"])
+
+    lock = Run.lock
+    monkeypatch.setattr(Run, "lock", watched)
+    start(SHORT, "seen")
+    assert seen == ["done", "done"]
+
+
+def test_a_run_at_work_is_left_alone_by_a_second_process() -> None:
+    p, run, _ = start(dataclasses.replace(SHORT, epochs=1), "twice")
+    run.set_status("running", epoch=1)
+    before = (run.path / "status.json").read_bytes()
+    with run.lock(), pytest.raises(store.Locked, match="already working"):
+        train.train(p, run, resume=True)
+    assert (run.path / "status.json").read_bytes() == before
 
 
 def test_a_collapse_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,13 @@ def address(serve: Callable[..., str]) -> str:
 
 def visit(page: Any, url: str) -> None:
     page.goto(url)
+    drawn(page)
+
+
+def drawn(page: Any) -> None:
+    """Until the page shows figures, which stand there before they have numbers."""
     page.locator(".matrix:visible").wait_for(timeout=90_000)
+    page.locator(".figures .loss").get_by_text(re.compile(r"\d")).wait_for()
     page.wait_for_timeout(300)
 
 
@@ -73,7 +79,7 @@ def test_vectors_of_a_file_can_be_bookmarked(page: Any, address: str, tmp_path: 
     page.goto(f"{address}{LAB}&loss=sup_con&pairing=classes&rows=file")
     page.locator("input[type=file]").set_input_files(tmp_path / "mine.npz")
     page.wait_for_url(re.compile(r"file=[0-9a-f]{16}"), timeout=60_000)
-    page.locator(".matrix:visible").wait_for()
+    drawn(page)
     figures = page.locator(".figures").inner_text()
     visit(page, page.url)
     assert page.locator(".figures").inner_text() == figures
