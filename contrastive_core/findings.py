@@ -2,9 +2,10 @@
 
 Every score is higher where the suspicion is stronger:
 
-- mislabelled: 1 − normalised margin (Northcutt et al. 2021, arXiv 1911.00068; 0 to 2). Two voters
-  that have not seen the row's own label, an out-of-fold linear probe and the k nearest other rows,
-  give each class a mean probability; the margin is the label's less the largest other.
+- mislabelled: 1 − normalised margin (Northcutt et al. 2021, arXiv 1911.00068; 0 to 2). Three voters
+  that have not seen the row's own label give each class a mean probability: the supervised
+  contrastive loss under each class in turn (e^{−L}, see class_losses.py), the k nearest other rows,
+  and an out-of-fold linear probe. The margin is the label's less the largest other.
 - false_negative: cosine similarity to the nearest row that the loss would push away.
 - duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
   one: 1 − d₁/d_k, d Euclidean on unit rows.
@@ -14,7 +15,10 @@ Every score is higher where the suspicion is stronger:
 - ambiguous: normalised entropy of the out-of-fold probabilities over classes.
 - hub: how often it is among the k nearest of others, over k (Radovanović et al. 2010, JMLR 11).
 
-Measured by `benchmarks/planted_errors.py`.
+Measured by `benchmarks/planted_errors.py`. Average precision for 5 % flipped labels, mean of three
+seeds, digits and shapes: neighbours and probe 0.985 and 0.934; the loss as the third voter 0.988
+and 0.936 (its other form, a mean of logs: 0.982 and 0.931; as a rank beside those of the two, the
+loss under the row's own label alone: 0.980 and 0.761; τ = 0.07 throughout).
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contrastive_core.class_losses import class_losses, class_votes
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.neighbours import Neighbours, nearest_together
 
@@ -40,7 +45,8 @@ class Findings:
     neighbours: Neighbours
     probabilities: np.ndarray | None  # (n, classes), out of fold
     voted: np.ndarray | None  # (n) the class that the neighbours say
-    suggested: np.ndarray | None  # (n) the class, other than its own, that both voters prefer
+    easiest: np.ndarray | None  # (n) the class under which the loss would be lowest
+    suggested: np.ndarray | None  # (n) the class, other than its own, that the voters prefer
     twin: np.ndarray  # (n) the nearest row: its number, in the other split if `leaked`
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
 
@@ -74,16 +80,17 @@ def find(
         "ambiguous": none,
         "hub": counts / k,
     }
-    p = voted = suggested = None
+    p = voted = easiest = suggested = None
     if rows.labels is not None and len(np.unique(rows.labels[rows.labels >= 0])) > 1:
         p = out_of_fold(rows, seed)
         votes = _votes(graph, rows.labels, p.shape[1])
-        voted = votes.argmax(1)
-        margin, suggested = _margin((p + votes) / 2, rows.labels)
+        losses = class_losses(rows)
+        voted, easiest = votes.argmax(1), losses.argmin(1)
+        margin, suggested = _margin((p + votes + class_votes(losses)) / 3, rows.labels)
         scores["mislabelled"] = np.where(rows.labels >= 0, 1 - margin, np.nan)
         entropy = -(p * np.log(np.maximum(p, 1e-12))).sum(1)
         scores["ambiguous"] = np.where(rows.labels >= 0, entropy / np.log(p.shape[1]), np.nan)
-    return Findings(scores, graph, p, voted, suggested, twin, leaked)
+    return Findings(scores, graph, p, voted, easiest, suggested, twin, leaked)
 
 
 def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarray:

@@ -24,15 +24,16 @@ COLUMNS = (
     "id", "label", "loss", "weight", "rank", "mislabelled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
-VERSION = 3
+VERSION = 4
 K = 20  # neighbours behind every list
 
 LISTS = {
     "mislabelled": (
         "Likely mislabelled",
-        "Two voters that have not seen a sample's label, its 20 nearest neighbours and a linear "
-        "probe trained without it, give each class a probability; the score is 1 − (probability "
-        "of its label − the largest other): the normalised margin of confident learning.",
+        "Three voters that have not seen a sample's label give each class a probability: the "
+        "supervised contrastive loss it would have under that class, its 20 nearest neighbours, "
+        "and a linear probe trained without it. The score is 1 − (mean probability of its label "
+        "− the largest other): the normalised margin of confident learning.",
     ),
     "loss": (
         "Highest loss",
@@ -70,10 +71,10 @@ class SampleTable:
     """One row per sample, as columns (see COLUMNS).
 
     `extra` holds columns that explain them: hub, twin (id of the nearest row), leaked (it is of the
-    other split), lookalike (id of what is pushed away), predicted and voted (classes by probe and
-    by neighbours), correct, suggested, between, loss_in_batches and its spread, loss_by_draw
-    (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid` (g) the values
-    of `knob` that loss_over_knob is of.
+    other split), lookalike (id of what is pushed away), predicted, voted and easiest (classes by
+    probe, by neighbours and by loss), correct, suggested, between, loss_in_batches and its spread,
+    loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid`
+    (g) the values of `knob` that loss_over_knob is of.
     """
 
     columns: dict[str, np.ndarray]
@@ -112,8 +113,8 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     label = str(columns["label"][row])
     if name == "mislabelled" and "predicted" in extra:
         return (
-            f"labelled {label}; neighbours say {extra['voted'][row]}, the probe "
-            f"{extra['predicted'][row]}; rank {int(columns['rank'][row])} by loss"
+            f"labelled {label}; the loss says {extra['easiest'][row]}, neighbours "
+            f"{extra['voted'][row]}, the probe {extra['predicted'][row]}"
         )
     if name == "false_negative" and (other := str(extra["lookalike"][row])):
         at = table.row(other)

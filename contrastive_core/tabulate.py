@@ -143,7 +143,7 @@ def _explained(
         return extra, facts
     said = found.probabilities.argmax(1)
     for name, classes in (("suggested", found.suggested), ("predicted", said),
-                          ("voted", found.voted)):  # fmt: skip
+                          ("voted", found.voted), ("easiest", found.easiest)):  # fmt: skip
         assert classes is not None
         extra[name] = np.array([rows.class_name(int(c)) for c in classes])
     extra["correct"] = said == rows.labels

@@ -19,7 +19,7 @@ similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
 neighbours metrics projection alike paired runs filing checkpoints
 state journal monitor prepare rehearse foreign reasons train
-embed evaluate published judge present compare figures findings sample_losses
+embed evaluate published judge present compare figures class_losses findings sample_losses
 sample_table tabulate why
 spaces lab answers atlas costs marks jobs asking waiting_files waiting export subjects
 samples answering flow

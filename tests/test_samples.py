@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from contrastive_core import (
+    class_losses,
     findings,
     losses,
     pairs,
@@ -44,6 +45,40 @@ def test_flipped_labels_are_found() -> None:
     assert precision(found.scores["mislabelled"], flipped) > 0.95
     assert found.suggested is not None
     assert (found.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
+
+
+def test_the_loss_under_each_class_is_the_librarys() -> None:
+    """Row 0 relabelled to each class in turn, and its loss of the second form; and a class of one
+    row has no positive."""
+    rows = blobs(61)
+    labels = rows.labels.copy()
+    labels[60] = 3
+    found = class_losses.class_losses(EmbeddingSet(rows.features, labels), 0.2)
+    made = losses.create("sup_con", temperature=0.2, form="in")
+    for c in range(4):
+        labels[0] = c
+        out = made(pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(labels)))
+        assert found[0, c] == pytest.approx(float(out.per_anchor[0]), rel=1e-5)
+    assert np.flatnonzero(np.isinf(found).any(1)).tolist() == [60]
+    votes = class_losses.class_votes(found)
+    np.testing.assert_allclose(votes.sum(1), 1)
+    assert votes[60, 3] == 0
+    with pytest.raises(ValueError, match="no class to take the loss of"):
+        class_losses.class_losses(EmbeddingSet(rows.features))
+
+
+def test_the_loss_has_a_vote_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = blobs()
+    found = findings.find(rows)
+    assert found.probabilities is not None
+    three = 3 * (1 - found.scores["mislabelled"])
+    no_vote = np.full((300, 3), 1 / 3)
+    monkeypatch.setattr(findings, "class_votes", lambda losses: no_vote)
+    two = 3 * (1 - findings.find(rows).scores["mislabelled"])
+    votes = class_losses.class_votes(class_losses.class_losses(rows))
+    own = votes[np.arange(300), rows.labels]
+    assert (three - two <= 1 + 1e-9).all()
+    assert (three[own > 0.9] > two[own > 0.9]).all()
 
 
 def test_duplicates_and_outliers_are_found() -> None:
@@ -274,7 +309,7 @@ def test_every_list_says_why() -> None:
     assert table.ranked("mislabelled")[0] == 7
     own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
     why_7 = sample_table.reason(table, "mislabelled", 7)
-    assert f"labelled {own}; neighbours say {true}, the probe {true}" in why_7
+    assert f"labelled {own}; the loss says {true}, neighbours {true}, the probe {true}" == why_7
     assert not table.extra["correct"][7]
     assert sample_table.reason(table, "duplicate", 10) == "nearest: 100"
     assert "rank 1 of 300" in sample_table.reason(table, "loss", int(table.ranked("loss")[0]))
