@@ -76,10 +76,11 @@ def of_vectors(key: str, split: str = "") -> Space:
 # --- vectors that were loaded --------------------------------------------------------------------
 
 
-def adopt(rows: EmbeddingSet, name: str, images: np.ndarray | None = None) -> str:
+def adopt(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, told: str = "") -> str:
     """Keep vectors under their content; returns the key. Rows without a direction are left out.
 
-    Args: images: (n, c, h, w) uint8 of all rows. Raises: UnusableEmbedding.
+    Args: images: (n, c, h, w) uint8 of all rows; told: a sentence about pictures, kept too.
+    Raises: UnusableEmbedding.
     """
     bad = rows.problems
     left = np.setdiff1d(np.arange(len(rows)), np.concatenate([*bad.values()]))
@@ -94,7 +95,7 @@ def adopt(rows: EmbeddingSet, name: str, images: np.ndarray | None = None) -> st
         "name": name, "rows": len(kept), "width": kept.width, "labels": kept.labels is not None,
         "left_out": {k: len(v) for k, v in bad.items() if len(v)}, "splits": _splits(kept),
         "images": images is not None, "dataset": kept.provenance.get("dataset"),
-        "split": kept.split,
+        "split": kept.split, "told": told,
     }  # fmt: skip
     folder = _folder(key)
     if images is not None:

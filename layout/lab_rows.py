@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from components import Address
-from contrastive_core import attached, readers, spaces
+from contrastive_core import attached, figures, readers, spaces
 from contrastive_core.lab import PAIRINGS, SOURCES
 from contrastive_core.runs import Run
 
@@ -72,7 +72,9 @@ def vectors(address: Address) -> str | None:
     if given is not None and given.file_id != st.session_state.get("lab-opened"):
         st.session_state["lab-opened"] = given.file_id
         try:
-            st.session_state["lab-file"] = kept(given.name, given.getbuffer())
+            key = st.session_state["lab-file"] = kept(given.name, given.getbuffer())
+            if told := spaces.loaded()[key]["told"]:
+                b.warning(figures.plain(told))
         except ValueError as error:
             b.warning(f"{error}")
     known = spaces.loaded()
@@ -95,4 +97,5 @@ def kept(name: str, content: bytes | memoryview) -> str:
         path = Path(folder) / Path(name).name
         path.write_bytes(content)
         rows = readers.read(path)
-        return spaces.adopt(rows, name, attached.pictures_of(path, rows, Path("/")))
+        found = attached.pictures_of(path, rows)
+        return spaces.adopt(rows, name, found.images, found.told)

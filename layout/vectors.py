@@ -32,28 +32,34 @@ def look_at(key: str | None) -> None:
 def opener() -> None:
     """The popover that opens a file, or comes back to one, or to the run."""
     key = f"vectors-{st.session_state.get('vectors-opened', 0)}"  # a new one closes the popover
-    with st.popover("Open vectors", icon=":material/folder_open:", key=key):
+    with st.popover("Open vectors", icon=":material/folder_open:", key=key, width="content"):
         st.caption(
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
             "split are known by name; a column image holds pictures or their file names."
         )
         given = st.file_uploader("A file", [e[1:] for e in readers.ENDINGS], key="vectors-file")
         path = st.text_input("or, instead, its path on this computer", key="vectors-path")
+        pictures = st.text_input(
+            "Folder of its pictures, if it holds file names", key="vectors-pictures",
+            placeholder="the file's own folder", help="File names are followed below this folder "
+            "and below the file's own, and nowhere else.",
+        )  # fmt: skip
         if st.button("Look at it", type="primary", disabled=not (given or path.strip())):
-            _open(None if path.strip() else given, path.strip())
+            _open(None if path.strip() else given, path.strip(), pictures.strip())
         _known()
 
 
-def _open(given: object, path: str) -> None:
+def _open(given: object, path: str, pictures: str) -> None:
+    folder = Path(pictures).expanduser() if pictures else None
     try:
         if given is None:
-            key = _read(Path(path).expanduser(), Path(path).name, None)
+            key = _read(Path(path).expanduser(), Path(path).name, folder)
         else:
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as place:
                 name = Path(given.name).name  # type: ignore[attr-defined]
-                copy = Path(folder) / f"vectors{Path(name).suffix.lower()}"
+                copy = Path(place) / f"vectors{Path(name).suffix.lower()}"
                 copy.write_bytes(given.getbuffer())  # type: ignore[attr-defined]
-                key = _read(copy, name, Path("/"))
+                key = _read(copy, name, folder)
     except FileNotFoundError:
         st.error(figures.plain(f"There is no file {path}."))
     except IsADirectoryError:
@@ -73,8 +79,10 @@ def _name(given: object, path: str) -> str:
 def _read(path: Path, name: str, folder: Path | None) -> str:
     with st.spinner(f"Reading {name}…"):
         rows = readers.read(path)
-        images = attached.pictures_of(path, rows, folder)
-        return spaces.adopt(rows, name, spaces.dataset_pictures(rows) if images is None else images)
+        found = attached.pictures_of(path, rows, folder)
+        if found.images is None and (images := spaces.dataset_pictures(rows)) is not None:
+            found = attached.Attached(images)
+        return spaces.adopt(rows, name, found.images, found.told)
 
 
 def _known() -> None:
@@ -97,8 +105,10 @@ def _known() -> None:
 
 
 def about_left_out(key: str) -> str:
-    """What was not taken over from the file, as a sentence; "" if all was."""
-    left = spaces.loaded()[key].get("left_out", {})
+    """What was not taken over from the file, in sentences; "" if all was."""
+    about = spaces.loaded()[key]
+    left = about.get("left_out", {})
     named = {"not_finite": "with values that are not finite", "zero": "of zeros only"}
     parts = [f"{n} {named[k]}" for k, n in left.items()]
-    return f"Rows left out: {', '.join(parts)}." if parts else ""
+    rows = f"Rows left out: {', '.join(parts)}." if parts else ""
+    return f"{rows} {about.get('told', '')}".strip()

@@ -172,24 +172,24 @@ def test_pictures_come_from_arrays_files_and_bytes(tmp_path: Path) -> None:
     images = RNG(0).integers(0, 255, (3, 100, 80, 3)).astype(np.uint8)
     np.savez(tmp_path / "a.npz", embeddings=x, images=images)
     read = readers.read(tmp_path / "a.npz")
-    assert attached.pictures_of(tmp_path / "a.npz", read).shape == (3, 3, 50, 40)
+    assert attached.pictures_of(tmp_path / "a.npz", read).images.shape == (3, 3, 50, 40)
     for i in range(2):
         Image.fromarray(images[i]).save(tmp_path / f"{i}.png")
     (tmp_path / "2.png").write_bytes(b"not a picture")
     table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "image": [f"{i}.png" for i in range(3)]})
     table.to_csv(tmp_path / "b.csv", index=False)
     read = readers.read(tmp_path / "b.csv")
-    found = attached.pictures_of(tmp_path / "b.csv", read)
+    found = attached.pictures_of(tmp_path / "b.csv", read).images
     assert found.shape == (3, 3, attached.SIDE, attached.SIDE)
     assert (found[2] == attached.GREY).all()
     assert not (found[1] == attached.GREY).all()
     table["image"] = [{"bytes": (tmp_path / f"{i}.png").read_bytes()} for i in range(3)]
     table.to_parquet(tmp_path / "c.parquet")
     read = readers.read(tmp_path / "c.parquet")
-    again = attached.pictures_of(tmp_path / "c.parquet", read)
+    again = attached.pictures_of(tmp_path / "c.parquet", read).images
     np.testing.assert_array_equal(again, found)
     plain = readers.read(tmp_path / "a.npz")
-    assert attached.pictures_of(tmp_path / "b.csv", plain) is None
+    assert attached.pictures_of(tmp_path / "b.csv", plain).images is None
 
 
 @pytest.mark.parametrize("ending", [".npz", ".parquet"])
