@@ -51,7 +51,7 @@ def read() -> dict[str, Any]:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise RuntimeError(f"the catalogue cannot be made: {last}")
         store.write_json(_path(), json.loads(done.stdout))
-    return json.loads(_path().read_text())  # type: ignore[no-any-return]
+    return dict(store.read_json(_path()))
 
 
 def is_ready() -> bool:

@@ -32,7 +32,7 @@ def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
     data = save(_contiguous(tensors))
     store.write_bytes(folder / f"{number:06d}.safetensors", data)
     manifest = {"sha256": hashlib.sha256(data).hexdigest(), "plain": plain}
-    store.write_json(folder / f"{number:06d}.json", manifest, seal=True)
+    store.write_json(folder / f"{number:06d}.json", manifest)
     for path in sorted(folder.glob("*.json"))[:-KEPT]:
         path.unlink(missing_ok=True)
         path.with_suffix(".safetensors").unlink(missing_ok=True)

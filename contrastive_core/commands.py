@@ -74,9 +74,9 @@ def do_sweep(args: Namespace) -> None:
         return _score_cells(found, tell)
     if sweeping.estimate(found) is None:
         sweeping.measure(found, tell)
-    left = sum(row["status"] != "done" for row in sweeping.status(found))
+    left = len({row["run"] for row in sweeping.status(found) if row["status"] != "done"})
     about = (sweeping.estimate(found) or 0) / 60
-    tell(f"{found.title}: {left} of {len(found.cells())} cells to train, about {about:.0f} min")
+    tell(f"{found.title}: {left} of {len(found.trained())} cells to train, about {about:.0f} min")
     if not args.dry_run:
         sweeping.run_sweep(found, tell, args.most)
     rows = sweeping.status(found)

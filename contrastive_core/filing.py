@@ -1,6 +1,7 @@
 """Runs under other names, in the bin, and back. Torch-free.
 
-A deleted run is moved to `.bin` and lies there until the bin is emptied.
+A deleted run is moved to `.bin` and lies there until the bin is emptied. While a run is moved
+nothing is started from the queue, so that no training finds its folder gone.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import contextlib
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
-from contrastive_core import runs, store
+from contrastive_core import jobs, runs, store, waiting_files
 from contrastive_core.runs import Run
 
 __all__ = ["binned", "delete", "empty_bin", "rename", "restore"]
@@ -19,16 +21,12 @@ __all__ = ["binned", "delete", "empty_bin", "rename", "restore"]
 
 def delete(name: str) -> Path:
     """Move a user's run to the bin; returns where it lies. Raises ValueError for a shipped run,
-    or one at work."""
-    run = runs.load(name)
-    if run.shipped:
-        raise ValueError(f"{name} is shipped with the project and stays")
-    if run.is_alive():
-        raise ValueError(f"{name} is at work; stop it first")
-    _keep_log(run)
-    bin_ = runs.runs_home() / ".bin" / f"{name}-{secrets.token_hex(4)}"
-    bin_.parent.mkdir(exist_ok=True)
-    os.replace(run.path, bin_)
+    one at work, or one that waits to go on."""
+    with _at_rest(name, "stays") as run:
+        _keep_log(run)
+        bin_ = runs.runs_home() / ".bin" / f"{name}-{secrets.token_hex(4)}"
+        bin_.parent.mkdir(exist_ok=True)
+        os.replace(run.path, bin_)
     return bin_
 
 
@@ -39,8 +37,11 @@ def binned() -> list[Path]:
 
 
 def restore(binned: Path) -> Run:
-    """Bring a deleted run back under its name. Raises FileExistsError when that is taken."""
+    """Bring a deleted run back under its name. Raises FileExistsError when that is taken;
+    FileNotFoundError when it is not in the bin."""
     name = binned.name.rsplit("-", 1)[0]
+    if not binned.exists():
+        raise FileNotFoundError(f"{name} is not in the bin any more")
     if (runs.runs_home() / name).exists():
         raise FileExistsError(f"there is a run {name!r} already; rename it first")
     os.replace(binned, runs.runs_home() / name)
@@ -49,21 +50,33 @@ def restore(binned: Path) -> Run:
 
 def rename(name: str, new: str) -> Run:
     """Give a user's run another name. Raises as `create` and `delete` do."""
-    run = runs.load(name)
     runs.checked_name(new)
-    if run.shipped or run.is_alive():
-        raise ValueError(f"{name} is {'shipped' if run.shipped else 'at work'} and keeps its name")
-    if (runs.runs_home() / new).exists() or (runs.SHIPPED / new).exists():
-        raise FileExistsError(f"there is a run {new!r} already")
-    _keep_log(run)
-    os.rename(run.path, runs.runs_home() / new)
-    store.write_json(runs.runs_home() / new / "run.json", {**run.manifest, "name": new}, seal=True)
+    with _at_rest(name, "keeps its name") as run:
+        if jobs.is_taken(new) or new in {job.name for job in waiting_files.queue()}:
+            raise FileExistsError(f"there is a run {new!r} already")
+        _keep_log(run)
+        os.rename(run.path, runs.runs_home() / new)
+        store.write_json(runs.runs_home() / new / "run.json", {**run.manifest, "name": new})
     return runs.load(new)
+
+
+@contextlib.contextmanager
+def _at_rest(name: str, so: str) -> Iterator[Run]:
+    """A user's run, on which nothing works, and nothing begins to while inside."""
+    with waiting_files.changing():
+        run = runs.load(name)
+        if run.shipped:
+            raise ValueError(f"{name} is shipped with the project and {so}")
+        if run.is_claimed() or jobs.pid_of(name):
+            raise ValueError(f"{name} is at work and {so}; stop it first")
+        if name in {job.name for job in waiting_files.queue()}:
+            raise ValueError(f"{name} waits for its turn and {so}; remove it from the line first")
+        yield run
 
 
 def _keep_log(run: Run) -> None:
     """Move what its process wrote into the run's folder, which is about to change its name."""
-    log = runs.runs_home() / ".jobs" / f"{run.name}.log"
+    log = jobs.folder() / f"{run.name}.log"
     with contextlib.suppress(FileNotFoundError):
         os.replace(log, run.path / "log.txt")
     log.with_suffix(".json").unlink(missing_ok=True)

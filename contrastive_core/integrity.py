@@ -1,53 +1,65 @@
-"""Is every file of a run what was written? Each is opened, and held to its hash if it has one."""
+"""Is every file of a run what was written? Each is opened, and held to its hash. Torch-free, but
+for weights."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
-from contrastive_core import checkpoints, store
+from contrastive_core import store
 from contrastive_core.runs import Run
 
-__all__ = ["damage"]
+__all__ = ["damage", "damaged_records"]
+
+RECORDS = ("run.json", "status.json", "evaluation.json", "meta.json")
+LINES = ("metrics.jsonl", "marks.jsonl")
 
 
 def damage(run: Run) -> list[str]:
     """A sentence for each damaged file of the run; nothing is touched."""
-    found: list[str] = []
+    from contrastive_core import checkpoints
 
-    def look(path: Path, read: Callable[[], object]) -> None:
-        try:
-            read()
-        except FileNotFoundError:
-            return
-        except (store.Damaged, ValueError, KeyError, TypeError, OSError) as error:
-            found.append(f"{path.relative_to(run.path)}: {error}")
-
-    for name in ("run.json", "status.json", "evaluation.json", "meta.json"):
-        path = run.path / name
-        if path.exists():
-            look(path, lambda path=path: store.read_json(path))  # type: ignore[misc]
-    look(run.path / "metrics.jsonl", lambda: _lines(run.path / "metrics.jsonl"))
+    found = damaged_records(run)
     for epoch in run.snapshots():
         path = run.path / "snapshots" / f"epoch-{epoch:04d}.npz"
-        look(path, lambda epoch=epoch: run.snapshot(epoch))  # type: ignore[misc]
+        found += _look(run, path, lambda epoch=epoch: run.snapshot(epoch))  # type: ignore[misc]
     for path in sorted((run.path / "state").glob("*.json")):
-        look(path.with_suffix(".safetensors"), lambda path=path: _state(path))  # type: ignore[misc]
-    weights = run.path / "weights.safetensors"
-    if weights.exists():
-        look(weights, lambda: checkpoints.load_weights(run))
+        file = path.with_suffix(".safetensors")
+        found += _look(run, file, lambda path=path: _state(path))  # type: ignore[misc]
+    if run.weights.exists():
+        found += _look(run, run.weights, lambda: checkpoints.load_weights(run))
     return found
 
 
+def damaged_records(run: Run) -> list[str]:
+    """The same for the small files only, quick enough for a page."""
+    found: list[str] = []
+    for name in RECORDS:
+        path = run.path / name
+        found += _look(run, path, lambda path=path: store.read_json(path))  # type: ignore[misc]
+    for name in LINES:
+        path = run.path / name
+        found += _look(run, path, lambda path=path: _lines(path))  # type: ignore[misc]
+    return found
+
+
+def _look(run: Run, path: Path, read: Callable[[], object]) -> list[str]:
+    """What is wrong with a file, if anything; none where it is missing."""
+    try:
+        read()
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        return [f"{path.relative_to(run.path)}: {error}"]
+    return []
+
+
 def _lines(path: Path) -> None:
-    """Every line but the last must be whole: a kill may tear that one, and resume cuts it off."""
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    for number, line in enumerate(lines, 1):
-        try:
-            json.loads(line)
-        except ValueError:
-            raise store.Damaged(f"line {number} is damaged") from None
+    bad = store.damaged_lines(path)
+    if bad:
+        shown = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
+        some = f"line {shown} is" if len(bad) == 1 else f"lines {shown} are"
+        raise store.Damaged(f"{some} damaged and left out; the others are read")
 
 
 def _state(manifest: Path) -> None:

@@ -35,7 +35,6 @@ __all__ = [
     "log_of",
     "present",
     "presenting",
-    "start_training",
     "starting",
     "stop",
     "working",
@@ -43,19 +42,6 @@ __all__ = [
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 10.0  # seconds in which a process that was just stopped may end
-
-
-def start_training(name: str, arguments: Sequence[str]) -> None:
-    """Start `train` for a new run called `name` at once, whatever else is at work.
-
-    Args: arguments: of the command line after `train`, without `--run`.
-    Raises: BadName, FileExistsError when the name is taken.
-    """
-    runs.checked_name(name)
-    with store.lock(folder() / "starting", wait=PATIENCE):
-        if is_taken(name):
-            raise FileExistsError(f"there is a run {name!r} already; choose another name")
-        spawn(name, ["train", "--run", name, *arguments])
 
 
 def gpus() -> int:
@@ -127,8 +113,8 @@ def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
 
 
 def stop(name: str) -> None:
-    """Ask a run's process to save and end. A run that is not at work is left alone."""
-    holder = store.lock_holder(runs.runs_home() / name / "lock") or pid_of(name)
+    """Ask a run's process to save and end. A run that is not at work here is left alone."""
+    holder = store.lock_holder(runs.runs_home() / name / "lock", here=True) or pid_of(name)
     if holder:
         with contextlib.suppress(ProcessLookupError):
             os.kill(holder, signal.SIGTERM)

@@ -62,8 +62,7 @@ def undo(run: Run | Path) -> str | None:
     last = lines.pop()
     while lines and last.get("group") and lines[-1].get("group") == last["group"]:
         last = lines.pop()
-    store.write_bytes(_path(run), b"")
-    store.append_lines(_path(run), lines)
+    store.write_lines(_path(run), lines)
     return str(last["id"])
 
 

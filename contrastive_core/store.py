@@ -1,106 +1,71 @@
-"""Files that a kill at any moment leaves old or new, never between. Torch-free.
+"""What this project keeps, and how it tells damage: JSON, lines of JSON, arrays. Torch-free.
 
-A write goes to a temporary file, is flushed to the disk, renamed over the old one, and the folder
-is flushed too. Locks are files that name their process and know when it has died.
+A kill at any moment leaves the old file or the new (files.py); locks.py keeps two processes from
+one folder. Every object and every line carries a hash of the rest under the key "seal": a flipped
+bit is told from what was written. Who changes such a file by hand takes its seal out: what has none
+is read as it stands, as are files of before there were seals.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import os
-import socket
-import tempfile
-import time
+import re
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+
+from contrastive_core.files import sha256_file, sync_folder, tidy, write_bytes, writing
+from contrastive_core.locks import Locked, is_process, lock, lock_holder, process_start
 
 __all__ = [
     "Damaged",
     "Locked",
     "append_lines",
+    "damaged_lines",
     "is_process",
     "lock",
+    "lock_holder",
+    "process_start",
     "read_json",
     "read_lines",
     "read_npz",
     "sha256_file",
+    "sync_folder",
     "tidy",
     "write_bytes",
     "write_json",
+    "write_lines",
     "write_npz",
     "writing",
 ]
 
 MAX_NPZ = 4 << 30  # bytes an archive may unpack to
-SEAL = "seal"  # key of a JSON object's own hash
+SEAL = "seal"  # key of an object's own hash
+LINE_SEAL = re.compile(rb', "seal": "[0-9a-f]{8}"}')
+LINE_SEAL_BYTES = len(', "seal": "01234567"}')
+BY_HAND = 'if you changed it by hand, take its "seal" out'
 
 
 class Damaged(ValueError):
     """A file that is not what was written; the message names it."""
 
 
-class Locked(RuntimeError):
-    """Another living process holds the lock."""
+# --- objects -----------------------------------------------------------------------------------
 
 
-def write_bytes(path: str | Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk."""
-    with writing(path) as file:
-        file.write(data)
-
-
-@contextmanager
-def writing(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write in parts, that takes the place of the old one when all of it is written."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    sync_folder(path.parent)
-
-
-def tidy(folder: str | Path, start: str = ".") -> None:
-    """Remove what killed writers left half-written. Nobody else may be writing there."""
-    for path in Path(folder).glob(f"{start}*.part"):
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def sync_folder(path: str | Path) -> None:
-    """Flush a folder's entries to the disk, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_json(path: str | Path, value: Any, seal: bool = False) -> None:
-    """Write JSON, whole or not at all. NaN becomes null. With `seal` an object gets a hash of its
-    content, by which `read_json` tells a flipped bit."""
+def write_json(path: str | Path, value: Any) -> None:
+    """Write JSON, whole or not at all. NaN becomes null. An object gets its seal."""
     plain = _plain(value)
-    if seal:
-        plain[SEAL] = _seal(plain)
+    if isinstance(plain, dict):
+        plain = {k: v for k, v in plain.items() if k != SEAL}
+        plain[SEAL] = _hash(plain)
     text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
     write_bytes(path, text.encode() + b"\n")
 
@@ -112,21 +77,31 @@ def read_json(path: str | Path) -> Any:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise Damaged(f"{path} is damaged: {error}") from None
-    if isinstance(value, dict) and SEAL in value and value.pop(SEAL) != _seal(value):
-        raise Damaged(f"{path} is damaged: its content is not what was written")
+    if isinstance(value, dict) and not _is_whole(value):
+        raise Damaged(f"{path} is damaged: its content is not what was written ({BY_HAND})")
     return value
 
 
-def _seal(value: dict[str, Any]) -> str:
-    rest = {k: v for k, v in value.items() if k != SEAL}
+def _is_whole(value: dict[str, Any]) -> bool:
+    """Whether an object is what was written, as far as its seal tells; takes the seal out."""
+    if SEAL in value:
+        return bool(value.pop(SEAL) == _hash(value))
+    hashes = [k for k, v in value.items() if isinstance(v, str) and len(v) == 32]
+    return not any(value[k] == _hash(value, k) for k in hashes)  # the damage hit the word "seal"
+
+
+def _hash(value: dict[str, Any], but: str = SEAL) -> str:
+    rest = {k: v for k, v in value.items() if k != but}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def append_lines(path: str | Path, values: Iterable[Any]) -> None:
-    """Add a line of JSON per value. A torn last line is cut off first."""
-    path = Path(path)
-    text = "".join(json.dumps(_plain(v), allow_nan=False) + "\n" for v in values)
-    with path.open("ab+") as file:
+# --- lines -------------------------------------------------------------------------------------
+
+
+def append_lines(path: str | Path, values: Iterable[dict[str, Any]]) -> None:
+    """Add a line of JSON per object. A torn last line is cut off first."""
+    text = _lines(values)
+    with Path(path).open("ab+") as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(max(0, end - 1))
@@ -134,23 +109,68 @@ def append_lines(path: str | Path, values: Iterable[Any]) -> None:
                 file.seek(0)
                 whole = file.read().rfind(b"\n") + 1
                 file.truncate(whole)
-        file.write(text.encode())
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
 
 
+def write_lines(path: str | Path, values: Iterable[dict[str, Any]]) -> None:
+    """Put these lines in place of all others, whole or not at all."""
+    write_bytes(path, _lines(values))
+
+
 def read_lines(path: str | Path) -> list[Any]:
-    """All whole lines of a file of JSON lines; [] where there is none. A torn line is left out."""
+    """All whole lines of a file of JSON lines; [] where there is none. Damaged lines, and a torn
+    last one, are left out; `damaged_lines` names them."""
+    return [value for _, value in _read(path) if value is not None]
+
+
+def damaged_lines(path: str | Path) -> list[int]:
+    """Numbers, from 1, of lines that are not what was written. A last line that a kill has torn is
+    none of them."""
+    return [number for number, value in _read(path) if value is None]
+
+
+def _lines(values: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(_sealed(json.dumps(_plain(v), allow_nan=False).encode()) for v in values)
+
+
+def _sealed(line: bytes) -> bytes:
+    body = line.removesuffix(b"}")
+    return body + _seal_of(body) + b"\n"
+
+
+def _seal_of(body: bytes) -> bytes:
+    return b', "seal": "%08x"}' % zlib.crc32(body)
+
+
+def _read(path: str | Path) -> list[tuple[int, dict[str, Any] | None]]:
+    """Each line's number and object; None where it is damaged."""
     try:
-        data = Path(path).read_bytes()
+        lines = Path(path).read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
-    found = []
-    for line in data.split(b"\n"):
-        if line.strip():
-            with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
-    return found
+    found = [(n, _object(line)) for n, line in enumerate(lines, 1) if line.strip()]
+    torn = found and found[-1] == (len(lines), None) and not LINE_SEAL.search(lines[-1])
+    return found[:-1] if torn else found
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    body, seal = line[:-LINE_SEAL_BYTES], line[-LINE_SEAL_BYTES:]
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    if seal == _seal_of(body):
+        value.pop(SEAL)
+        return value
+    # without a seal it is of before there were any; else it, or what it seals, was changed
+    return None if SEAL in value or b"%08x" % zlib.crc32(body) in seal else value
+
+
+# --- arrays ------------------------------------------------------------------------------------
 
 
 def write_npz(path: str | Path, **arrays: np.ndarray) -> None:
@@ -176,100 +196,6 @@ def read_npz(path: str | Path, limit: int = MAX_NPZ) -> dict[str, np.ndarray]:
         raise
     except Exception as error:
         raise Damaged(f"{path} is damaged: {error}") from None
-
-
-def sha256_file(path: str | Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# --- locks -------------------------------------------------------------------------------------
-
-
-def is_process(pid: int, started: float | None = None) -> bool:
-    """Whether a process lives (and is no zombie), and is the one that started at `started`."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    began = process_start(pid)
-    if began is None:
-        return not Path("/proc").is_dir() or Path(f"/proc/{pid}").is_dir()
-    return began >= 0 and (started is None or abs(began - started) < 1)
-
-
-def process_start(pid: int) -> float | None:
-    """When a process began (clock ticks since boot); −1 for a zombie; None: unknown here."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except (OSError, IndexError):
-        return None
-    return -1.0 if fields[0] in "ZX" else float(fields[19])
-
-
-@contextmanager
-def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold a lock file while inside. A dead process's lock is taken over.
-
-    Args: wait: seconds to wait while another holds it.
-    Raises: Locked, naming the process that holds it.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + wait
-    while (holder := _take(path)) is not None:
-        if time.monotonic() > end:
-            raise Locked(f"process {holder} is already working in {path.parent}")
-        time.sleep(0.02)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def _take(path: Path) -> int | None:
-    """Make the lock file our own; None, or the process that holds it."""
-    own = {"pid": os.getpid(), "host": socket.gethostname(), "started": process_start(os.getpid())}
-    with _alone(path.parent):
-        if (holder := lock_holder(path)) is not None:
-            return holder
-        tidy(path.parent, f".{path.name}.")
-        write_bytes(path, json.dumps(own).encode())  # in place of a dead process's
-    return None
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time is inside; the system lets go of it however the process ends."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def lock_holder(path: str | Path) -> int | None:
-    """The living process that holds a lock; None where there is none."""
-    try:
-        held = json.loads(Path(path).read_text())
-        pid = int(held["pid"])
-        if held.get("host") != socket.gethostname():
-            return pid  # another machine's: it cannot be asked
-        return pid if is_process(pid, held.get("started")) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _plain(value: Any) -> Any:

@@ -20,7 +20,8 @@
       { label = "none", set = { "method.head" = "none" } },
       { label = "wide", set = { "method.head" = "nonlinear", "method.hidden" = 512 },
         at = { width = 512 } },        # where it stands on what is drawn, if not its label
-    ]
+    ]                                  # "none" might say ignores = ["method.hidden"]: settings of
+                                       # other axes without effect; such cells are trained once
 
     [draw]                             # optional: which of these names is what
     x = "loss.temperature"             # line: x, series; matrix: rows, columns
@@ -34,101 +35,22 @@ so a sweep that was cut off goes on where it was: done runs are kept, stopped on
 
 from __future__ import annotations
 
-import itertools
-import json
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.config import BadSetting, TrainConfig, with_settings
+from contrastive_core.config import BadSetting
+from contrastive_core.sweep_cells import Axis, Cell, Draw, Sweep, as_text, config_of
 
 __all__ = ["MEASURES", "Axis", "Cell", "Draw", "Sweep", "changed", "config_of", "load", "read"]
 
 FORMS = ("table", "line", "matrix")
-OPTIONS = ("method", "dataset", "epochs", "loss", "encoder", "exclude", "relabel", "root")
 KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"}
 MEASURES = ("accuracy", "uniformity", "alignment", "rankme", "memory_mb", "seconds", "loss")
 MOST = 1000  # cells
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One thing that varies: a label and the settings behind it, for each value."""
-
-    name: str
-    values: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]  # label, settings, at
-
-
-@dataclass(frozen=True)
-class Draw:
-    """What is drawn along what: names of axes, or of an axis value's `at`."""
-
-    x: str = ""
-    series: str = ""
-    rows: str = ""
-    columns: str = ""
-    measures: tuple[str, ...] = ("accuracy",)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a sweep: where it stands on each axis, its settings, its seed."""
-
-    run: str
-    at: dict[str, Any]
-    settings: dict[str, Any]
-    seed: int
-
-    def argv(self) -> list[str]:
-        """Arguments of `python -m contrastive_core` that train this cell."""
-        return ["train", "--run", self.run, *self.arguments()]
-
-    def arguments(self) -> list[str]:
-        """Arguments of `train` without the run's name."""
-        made = ["--seed", str(self.seed)]
-        for key, value in self.settings.items():
-            if key in OPTIONS:
-                made += [f"--{key}", str(value)]
-            else:
-                made += ["--set", f"{key}={_plain(value)}"]
-        return made
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What a sweep file says."""
-
-    name: str
-    title: str
-    base: dict[str, Any]
-    axes: tuple[Axis, ...]
-    seeds: tuple[int, ...]
-    form: str
-    budget_hours: float | None
-    draw: Draw = field(default_factory=Draw)
-
-    def cells(self) -> list[Cell]:
-        """Every cell and seed, in the order in which they are trained: one seed after the other."""
-        made = []
-        for seed in self.seeds:
-            for combination in itertools.product(*(axis.values for axis in self.axes)):
-                labels = [v[0] for v in combination]
-                at: dict[str, Any] = {a.name: b for a, b in zip(self.axes, labels, strict=True)}
-                settings = dict(self.base)
-                for _, values, where in combination:
-                    settings |= values
-                    at |= where
-                made.append(Cell(self._run(labels, seed), at, settings, seed))
-        return made
-
-    def _run(self, labels: Sequence[str], seed: int) -> str:
-        """Sweep, labels, seed; with an empty name labels only, and the seed if there are more."""
-        ending = [f"s{seed}"] if self.name or len(self.seeds) > 1 else []
-        text = "-".join([*filter(None, [self.name]), *labels, *ending])
-        return re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:64]
 
 
 def load(path: str | Path) -> Sweep:
@@ -223,11 +145,13 @@ def _axis(file: str, raw: dict[str, Any]) -> Axis:
         raise BadSetting(f"{file}: every axis needs a list of values")
     name = str(raw.get("name", key))
     if key is not None:
-        return Axis(name, tuple((_plain(v), {str(key): v}, {}) for v in values))
-    if not all(isinstance(v, dict) and {"label", "set"} == set(v) - {"at"} for v in values):
+        return Axis(name, tuple((as_text(v), {str(key): v}, {}) for v in values))
+    more = {"at", "ignores"}
+    if not all(isinstance(v, dict) and {"label", "set"} == set(v) - more for v in values):
         raise BadSetting(f"{file}: axis {name!r} needs a key, or values of label and set")
     made = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
-    return Axis(name, tuple(made))
+    ignores = {str(v["label"]): tuple(map(str, v["ignores"])) for v in values if "ignores" in v}
+    return Axis(name, tuple(made), ignores)
 
 
 def _check(file: str, sweep: Sweep) -> None:
@@ -243,15 +167,8 @@ def _check(file: str, sweep: Sweep) -> None:
             config_of(cell)
         except (TypeError, BadSetting) as error:
             raise BadSetting(f"{file}: {error}") from None
-    if len({cell.run for cell in cells}) < len(cells):
+    trained = {cell.run: cell for cell in cells}
+    if any(trained[c.run].arguments() != c.arguments() for c in cells):
         raise BadSetting(f"{file}: two cells would have the same run name; use shorter labels")
-
-
-def config_of(cell: Cell) -> TrainConfig:
-    """A cell's settings. Raises BadSetting."""
-    settings = [f"{k}={_plain(v)}" for k, v in cell.settings.items()]
-    return with_settings(TrainConfig(seed=cell.seed), settings)
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    if len({(str(sorted(c.at.items())), c.seed) for c in cells}) < len(cells):
+        raise BadSetting(f"{file}: two cells stand at the same place; one of them is enough")

@@ -25,7 +25,8 @@ MEASURED = 12  # cells at most whose steps are timed; the others take their mean
 
 
 def status(sweep: Sweep) -> list[dict[str, Any]]:
-    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores."""
+    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores. Cells that
+    share a run have a row each."""
     known = {run.name: run for run in runs.list_runs()}
     rows = []
     for cell in sweep.cells():
@@ -54,12 +55,14 @@ def estimate(sweep: Sweep) -> float | None:
     that `measure` timed; the others take the mean of those.
     """
     took: dict[str, float] = {}
-    for cell, row in zip(sweep.cells(), status(sweep), strict=True):
+    rows = {row["run"]: row for row in status(sweep)}
+    for cell in sweep.trained():
+        row = rows[cell.run]
         if row["status"] == "done" and "seconds" in row:
             took[_sign(cell)] = float(row["seconds"]) + STARTING
     timed, left = _timings(), []
-    for cell, row in zip(sweep.cells(), status(sweep), strict=True):
-        if row["status"] != "done":
+    for cell in sweep.trained():
+        if rows[cell.run]["status"] != "done":
             known = took.get(_sign(cell))
             if known is None and _sign(cell) in timed:
                 known = timed[_sign(cell)] * config_of(cell).epochs + STARTING
@@ -78,7 +81,7 @@ def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
     from contrastive_core.rehearse import seconds_per_epoch
 
     done = {r["run"] for r in status(sweep) if r["status"] == "done"}
-    cells = {_sign(c): c for c in sweep.cells() if c.run not in done}
+    cells = {_sign(c): c for c in sweep.trained() if c.run not in done}
     wanted = [c for sign, c in cells.items() if sign not in _timings()]
     stride = max(1, -(-len(wanted) // MEASURED))
     for number, cell in enumerate(wanted[::stride], 1):
@@ -113,16 +116,17 @@ def enqueue(sweep: Sweep, most: int | None = None) -> list[str]:
     """
     rows = {row["run"]: row["status"] for row in status(sweep)}
     wanted = [
-        (c.run, c.arguments()) for c in sweep.cells() if rows[c.run] not in ("done", "running")
+        (c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")
     ]
     return waiting.enqueue_group(sweep.name, wanted[:most], sweep.budget_hours)
 
 
 def unscored(sweep: Sweep) -> list[str]:
     """Runs of done cells whose test images have not been scored."""
+    rows = {row["run"]: row for row in status(sweep)}
     return [
-        row["run"]
-        for row in status(sweep)
+        name
+        for name, row in rows.items()
         if row["status"] == "done" and any(f"{m} test" not in row for m in SCORED)
     ]
 
@@ -135,7 +139,7 @@ def run_sweep(
     A cell that fails is reported and left; the next one starts. A stop stops the sweep too.
     """
     trained = 0
-    started, cells = time.monotonic(), sweep.cells()
+    started, cells = time.monotonic(), sweep.trained()
     for i, cell in enumerate(cells):
         found = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
         if found in ("done", "running"):  # the app's queue may be at it

@@ -36,6 +36,7 @@ __all__ = [
     "remove",
     "resume",
     "start_due",
+    "start_now",
     "work",
 ]
 
@@ -51,10 +52,22 @@ def enqueue(name: str, arguments: Sequence[str]) -> None:
     """
     runs.checked_name(name)
     with changing():
-        if jobs.is_taken(name) or name in {job.name for job in queue()}:
-            raise FileExistsError(f"there is a run {name!r} already; choose another name")
+        _check_free(name)
         add(name, arguments, time.time())
     go_on()
+
+
+def _check_free(name: str) -> None:
+    if jobs.is_taken(name) or name in {job.name for job in queue()}:
+        raise FileExistsError(f"there is a run {name!r} already; choose another name")
+
+
+def start_now(name: str, arguments: Sequence[str]) -> None:
+    """Train a new run at once, whatever else is at work. Otherwise as `enqueue`."""
+    runs.checked_name(name)
+    with changing():
+        _check_free(name)
+        jobs.spawn(name, ["train", "--run", name, *arguments])
 
 
 def resume(name: str) -> None:
@@ -62,8 +75,9 @@ def resume(name: str) -> None:
 
     Raises: NoSuchRun; ValueError when it is shipped, done, at work, or waits already.
     """
-    jobs.check_resumable(name)
+    jobs.check_resumable(name)  # this may wait for a process that ends; others need not
     with changing():
+        jobs.check_resumable(name)
         if name in {job.name for job in queue()}:
             raise ValueError(f"{name} waits for its turn already")
         add(name, _resuming(name), time.time())
@@ -80,11 +94,10 @@ def enqueue_group(
     """
     asked, added = time.time(), []
     with changing():
-        for path, job in files():
-            if isinstance(job, Waiting) and job.group == group:
-                path.unlink(missing_ok=True)  # asked for before: its hours begin anew
+        before = [p for p, job in files() if isinstance(job, Waiting) and job.group == group]
+        others = {job.name for job in queue() if job.group != group}
         for name, arguments in wanted:
-            if jobs.pid_of(name) or name in {job.name for job in queue()}:
+            if jobs.pid_of(name) or name in others:
                 continue
             if jobs.is_taken(name):
                 if runs.load(name).status()["status"] not in ("stopped", "failed"):
@@ -92,6 +105,8 @@ def enqueue_group(
                 arguments = _resuming(name)
             add(name, arguments, asked, group, hours)
             added.append(name)
+        for path in before:  # asked for before: its hours begin anew; last, so that none is lost
+            path.unlink(missing_ok=True)
     go_on()
     return added
 

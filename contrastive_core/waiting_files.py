@@ -99,7 +99,7 @@ def add(
     number = max([int(p.stem) for p in _paths()], default=0) + 1
     job = {"name": name, "arguments": list(arguments), "asked": asked}
     path = folder() / f"{number:06d}.json"
-    store.write_json(path, {**job, "group": group, "hours": hours}, seal=True)
+    store.write_json(path, {**job, "group": group, "hours": hours})
 
 
 def _paths() -> list[Path]:

@@ -98,7 +98,7 @@ def remove(chosen: Sequence[Run]) -> None:
     for run in chosen:
         try:
             gone.append(str(filing.delete(run.name)))
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, store.Locked) as error:
             st.error(figures.plain(error))
     st.session_state["binned"] = gone
     if gone:

@@ -145,7 +145,7 @@ def annotate(run: Run) -> None:
                 run.set_meta(title=title.strip(), tags=kept, note=note)
                 if name != run.name:
                     st.session_state["run"] = filing.rename(run.name, name).name
-            except (ValueError, OSError) as error:
+            except (ValueError, OSError, store.Locked) as error:
                 st.error(figures.plain(error))
                 return
             st.rerun()

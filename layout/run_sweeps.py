@@ -63,16 +63,17 @@ def plan(sweep: Sweep, path: Path) -> None:
     for row in rows:
         if row["run"] in queued and row["status"] != "running":
             row["status"] = "queued"
-    counts = {s: sum(r["status"] == s for r in rows) for s in ("done", "running", "queued")}
-    bad = sum(r["status"] in ("failed", "stopped") for r in rows)
+    states = list({r["run"]: r["status"] for r in rows}.values())  # some cells share a run
+    counts = {s: states.count(s) for s in ("done", "running", "queued")}
+    bad = states.count("failed") + states.count("stopped")
     a, b, c, d = st.columns(4)
-    a.metric("Cells done", f"{counts['done']} of {len(rows)}")
+    a.metric("Cells done", f"{counts['done']} of {len(states)}")
     b.metric("At work, waiting", f"{counts['running']}, {counts['queued']}")
     c.metric("Stopped or failed", bad, help="Start goes on with them.")
     d.metric("Still to train", duration(sweeping.estimate(sweep)), help="On this computer, alone.")
     if held := next((j.held() for j in queued.values() if j.group == sweep.name and j.held()), ""):
         st.warning(held)
-    start(sweep, path, len(rows) - counts["done"])
+    start(sweep, path, len(states) - counts["done"])
     figure(sweep, path, rows)
 
 

@@ -105,7 +105,7 @@ def free_name(method: str, data: str, seed: int) -> str:
 
 def start(name: str, arguments: list[str], beside: bool) -> None:
     try:
-        (jobs.start_training if beside else waiting.enqueue)(name, arguments)
+        (waiting.start_now if beside else waiting.enqueue)(name, arguments)
     except (ValueError, FileExistsError, store.Locked) as error:
         st.error(figures.plain(error))
         return

@@ -14,20 +14,21 @@ CORE = ROOT / "contrastive_core"
 
 # Top to bottom: a module may import from its own room and from rooms above it, never from below.
 ORDER = """
-registry config store types distributed one_batch sharded sampling embedding_set readers attached
-similarity lanes tiles tiled pairs losses
+registry config files locks store types distributed one_batch sharded sampling embedding_set
+readers attached similarity lanes tiles tiled pairs losses
 device encoders memory pixels views optim methods shapes images vision_sets data curation
-neighbours metrics projection alike paired runs filing checkpoints
+neighbours metrics projection alike paired run_folder runs checkpoints
 state journal monitor prepare rehearse foreign reasons train
 embed evaluate published judge present compare figures class_losses findings sample_losses
 sample_table tabulate why
-spaces lab answers atlas costs marks jobs asking waiting_files waiting export subjects
+spaces lab answers atlas costs marks jobs asking waiting_files waiting filing export subjects
 samples answering flow
-catalogue sweep sweeping sweep_figures integrity output commands inspection __main__
+catalogue sweep_cells sweep sweeping sweep_figures integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
-registry config sampling sweep sweeping sweep_figures export embedding_set store runs jobs waiting
+registry config sampling sweep sweeping sweep_figures export embedding_set files locks store
+run_folder runs filing jobs waiting waiting_files integrity
 figures present lab flow spaces answers asking alike paired costs atlas attached
 sample_table marks subjects catalogue
 """.split()

@@ -88,6 +88,9 @@ def test_snapshots() -> None:
 
 def test_rename_delete_undo() -> None:
     runs.create("first", CONFIG)
+    with pytest.raises(ValueError, match="at work"):  # its maker, this process, is about to begin
+        filing.rename("first", "second")
+    runs.load("first").set_status("done")
     assert filing.rename("first", "second").name == "second"
     binned = filing.delete("second")
     assert "second" not in {r.name for r in runs.list_runs()}
@@ -154,10 +157,10 @@ def wait(what, seconds: float = 60) -> None:
 
 def test_a_job_trains_stops_and_goes_on() -> None:
     arguments = ["--method", "sup_con", "--dataset", "digits", "--epochs", "500"]
-    jobs.start_training("job", arguments)
+    waiting.start_now("job", arguments)
     wait(lambda: (runs.runs_home() / "job" / "run.json").exists())
     with pytest.raises(FileExistsError):
-        jobs.start_training("job", arguments)
+        waiting.start_now("job", arguments)
     run = runs.load("job")
     wait(lambda: len(run.metrics()) > 3)
     assert [r.name for r in jobs.working()] == ["job"]
@@ -246,9 +249,9 @@ def good() -> str:
 
 
 def test_a_failed_start_is_told_until_it_is_dismissed() -> None:
-    jobs.start_training("bad", ["--set", "speed=1"])
+    waiting.start_now("bad", ["--set", "speed=1"])
     with pytest.raises(FileExistsError):  # its process is about to say why
-        jobs.start_training("bad", [])
+        waiting.start_now("bad", [])
     wait(lambda: "bad" in jobs.failures())
     assert "unknown setting 'speed'" in jobs.failures()["bad"]
     jobs.dismiss("bad")

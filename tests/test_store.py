@@ -64,9 +64,7 @@ def take_lock(path: Path, number: int) -> None:
 WRITERS: dict[str, Callable[[Path, int], None]] = {
     "bytes": lambda path, n: store.write_bytes(path, f"{n}\n".encode() * 8000),
     "parts": write_in_parts,
-    "json": lambda path, n: store.write_json(
-        path, {"n": n, "x": "x" * 20_000, "end": n}, seal=True
-    ),
+    "json": lambda path, n: store.write_json(path, {"n": n, "x": "x" * 20_000, "end": n}),
     "npz": lambda path, n: store.write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
     "lines": append,
     "lock": take_lock,
@@ -178,9 +176,9 @@ def test_a_failure_at_each_point_keeps_the_old_file(
         raise OSError(28, "No space left on device")
 
     if point == "write":
-        monkeypatch.setattr(store.os, "fdopen", fail)
+        monkeypatch.setattr(os, "fdopen", fail)
     else:
-        monkeypatch.setattr(store.os, point, fail)
+        monkeypatch.setattr(os, point, fail)
     with pytest.raises(OSError, match="No space"):
         store.write_json(path, {"old": False})
     monkeypatch.undo()

@@ -56,6 +56,27 @@ def test_cells_are_the_product_of_axes_and_seeds(file: Path) -> None:
     assert "--set loss.temperature=0.1 --set method.head=nonlinear" in " ".join(argv)
 
 
+def test_cells_that_differ_in_nothing_that_counts_are_trained_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "go_on", lambda: None)
+    ignoring = 'label = "none", ignores = ["loss.temperature"],'
+    file.write_text(TEXT.replace('label = "none",', ignoring))
+    found = sweep.load(file)
+    assert [c.run for c in found.cells()[:4]] == [
+        "tau-none-s0", "tau-0.1-deep_wide-s0", "tau-none-s0", "tau-0.5-deep_wide-s0"
+    ]  # fmt: skip
+    assert "temperature" not in " ".join(found.cells()[0].argv())
+    assert len(found.trained()) == 6
+    assert len(sweeping.enqueue(found)) == len(waiting.queue()) == 6
+    runs.create("tau-none-s0", {"method": "simclr"}).set_status("done")
+    shown = [r["loss.temperature"] for r in sweeping.status(found) if r["status"] == "done"]
+    assert shown == ["0.1", "0.5"]  # the figure has it in both places
+    file.write_text(TEXT.replace('"deep / wide"', '"none!"').replace('"none"', '"none?"', 1))
+    with pytest.raises(BadSetting, match="same run name"):
+        sweep.load(file)
+
+
 def test_it_goes_on_where_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Done cells are left alone, stopped ones resumed, failed ones passed over; in order."""
     calls = []
@@ -115,7 +136,7 @@ def test_without_a_name_labels_are_the_name(file: Path) -> None:
         ("loss.temperature", "speed", "unknown setting 'speed'"),
         ("epochs = 1", 'epochs = "many"', "epochs"),
         ("label =", "title =", "label and set"),
-        ("0.5", "0.1", "same run name"),
+        ("0.5", "0.1", "stand at the same place"),
         ("[base]", "[base", "cannot read"),
     ],
 )

@@ -17,7 +17,7 @@ FORMS = {  # figures of each ready-made sweep
 
 def train(found: Sweep, count: int, value: float = 0.5) -> None:
     """The first cells get a run that is done; each a little better than the one before."""
-    for i, cell in enumerate(found.cells()[:count]):
+    for i, cell in enumerate(found.trained()[:count]):
         run = runs.create(cell.run, {"method": "simclr", "epochs": 1})
         line = {"epoch": 1, "step": 9, "loss": 1.0, "seconds": 10.0 + i, "knn": value + i / 1000}
         run.append_metrics([{**line, "uniformity": -2.0 - i, "memory_mb": 100 + i}])
@@ -37,8 +37,9 @@ def test_the_ready_made_are_drawn_from_some_of_their_cells(path: Path) -> None:
     assert len(drawn) == FORMS[path.stem]
     assert all(figure.to_json() for figure in drawn)
     shown = sweep_figures.table(found, rows)
-    assert sum(bool(row["kNN within train, %"]) for row in shown) == 3
-    assert sweeping.estimate(found) == pytest.approx((11 + 4) * (len(rows) - 3))
+    done = [row for row in rows if row["status"] == "done"]  # at least 3: some share a run
+    assert sum(bool(row["kNN within train, %"]) for row in shown) == len(done) >= 3
+    assert sweeping.estimate(found) == pytest.approx((11 + 4) * (len(found.trained()) - 3))
 
 
 def small(form: str, draw: str = "", seeds: str = "[0]") -> Sweep:
