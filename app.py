@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 import session
@@ -17,14 +19,30 @@ PAGES = (
     ("methods", "Methods", ":material/menu_book:"),
 )
 
-st.set_page_config("Contrastive Lab", "docs/icon.svg", layout="wide")
+DOCS = Path(__file__).with_name("docs")
+STYLE = """<style>
+.stMainBlockContainer { padding: 3rem 3rem 6rem; }
+@media (max-width: 900px) { .stMainBlockContainer { padding: 3rem 1rem 6rem; } }
+</style>"""  # Streamlit leaves a tenth of the first screen empty
+
+
+def explore() -> None:
+    """/explore: the first page under its name; what its address asks for goes along."""
+    st.switch_page("pages/explore.py", query_params=st.query_params.to_dict())
+
+
+st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
+st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
+st.html(STYLE)
+pages = [
+    st.Page(
+        f"pages/{name}.py", title=title, icon=icon, default=name == "explore",
+        url_path="first" if name == "explore" else name,  # an address of its own has /explore
+    )
+    for name, title, icon in PAGES
+]  # fmt: skip
 page = st.navigation(
-    [
-        st.Page(
-            f"pages/{name}.py", title=title, icon=icon, url_path=name, default=name == "explore"
-        )
-        for name, title, icon in PAGES
-    ]
+    [*pages, st.Page(explore, title="Explore", url_path="explore", visibility="hidden")]
 )
 session.pick_run()
 waiting.go_on()  # after a restart of the computer somebody has to start what waits

@@ -19,12 +19,16 @@ PALETTE = (
     "#3B7DD8", "#E8833A", "#2FA37C", "#C65B9B", "#D9B23A",
     "#7A6BD1", "#5BB5DB", "#B4553F", "#7C8794", "#8FAE3F",
 )  # fmt: skip
+SCRIPTS = (
+    "packing", "dom", "gallery_grid", "panels", "scatter_find", "scatter_draw",
+    "scatter_pointer", "scatter",
+)  # fmt: skip
 SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
 
 
 @cache
 def _mount() -> Any:
-    return mount("scatter", ("packing", "dom", "gallery_grid", "panels", "scatter"), "scatter")
+    return mount("scatter", SCRIPTS, "scatter")
 
 
 def scatter(

@@ -23,6 +23,7 @@ from layout.waiting import answer_or_wait
 __all__ = ["agreement", "draw", "map_of", "settings", "told"]
 
 DARK = "#24292F"  # of samples that are placed on a map of others
+AGREE = "Draws this map with two more seeds and counts the neighbours on it that all three share."
 DEFAULTS = {"seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
 
 
@@ -32,7 +33,7 @@ def settings(kind: str) -> dict[str, Any]:
         return {}
     now = dict(st.session_state.get("umap", DEFAULTS))
     drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
-    box = st.popover("UMAP's settings", width="stretch", key=f"umap-settings-{drawn_before}")
+    box = st.popover("Settings", icon=":material/tune:", key=f"umap-settings-{drawn_before}")
     with box, st.form(f"umap-form-{drawn_before}", border=False):
         seed = st.number_input("Seed", 0, 10_000, int(now["seed"]))
         neighbours = st.slider("Neighbours", 2, 100, int(now["neighbours"]),
@@ -102,7 +103,7 @@ def agreement(space: Space, wanted: dict[str, Any]) -> None:
     values = question(space, "umap", wanted)
     ask = f"three {sorted(values['space'].items())} {sorted(wanted.items())}"
     if answered.answer("agreement", values) is None and not st.session_state.get(ask):
-        if st.button("Do three seeds agree?", width="stretch"):
+        if st.button("Do three seeds agree?", help=AGREE):
             st.session_state[ask] = True
             st.rerun()
         return

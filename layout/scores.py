@@ -17,7 +17,10 @@ __all__ = ["VIEWS", "headline", "more"]
 
 FIRST = ("knn", "linear_probe", "uniformity", "alignment", "rankme")
 UNLABELLED = ("uniformity", "rankme", "hubness", "neighbour_stability")
+NARROW = "\u00a0%"  # no line ends before the sign
+SHORT = {"linear_probe": "Linear probe", "neighbour_stability": "Stability"}  # on a narrow box
 NAMES = {"own": "this space", "raw": "raw pixels", "random": "random encoder"}
+BESIDE = {"raw": "raw pixels", "random": "random"}
 VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
 
 
@@ -26,34 +29,38 @@ def headline(scores: dict[str, dict[str, Any]], how: str) -> None:
     own = scores["own"]
     labelled = any(own.get(n, {}).get("value") is not None for n in FIRST[:2])
     shown = [n for n in (FIRST if labelled else UNLABELLED) if n in own]
-    for column, name in zip(st.columns(len(shown)), shown, strict=True):
+    row = st.container(horizontal=True, gap="small")
+    for name in shown:
         score = own[name]
-        with column.container(border=True, height="stretch"):
-            st.metric(score["title"], figures.figure_of(score), help=score["reading"])
+        with row.container(border=True, height="stretch", gap="xxsmall"):
+            st.metric(SHORT.get(name, score["title"]), figures.figure_of(score),
+                      help=score["reading"])  # fmt: skip
             st.caption(_beside(name, scores))
     if not labelled and (why := own.get("knn", {}).get("missing")):
         st.caption(f"{why}; so the scores that need no labels are shown.")
     elif how:
         st.caption(how)
+    if "random" in scores:
+        st.caption("random: a random encoder, which is this one before any training.")
 
 
 def _beside(name: str, scores: dict[str, dict[str, Any]]) -> str:
-    """Interval, settings, and what the references have."""
+    """Interval, what the references have, settings: a line each."""
     score = scores["own"][name]
     if score.get("value") is None:
         return str(score.get("missing", ""))
-    parts = [figures.interval_of(score).removesuffix("; ")]
     extras = score.get("extras", {})
-    if name == "knn":
-        parts.append(f"k {extras.get('k')}, τ {extras.get('temperature')}")
-    if name == "rankme":
-        parts.append(f"of {extras.get('width')}")
-    parts += [
-        f"{text} {figures.figure_of(scores[source].get(name))}"
-        for source, text in (("other", scores.get("other_name", "")), *list(NAMES.items())[1:])
+    lines = [figures.interval_of(score).removesuffix("; ")]
+    lines += [
+        f"{text} **{figures.figure_of(scores[source].get(name))}**"
+        for source, text in (*BESIDE.items(), ("other", scores.get("other_name", "")))
         if source in scores and name in scores[source]
     ]
-    return "; ".join(p for p in parts if p)
+    if name == "knn":
+        lines.append(f"k {extras.get('k')}, τ {extras.get('temperature')}")
+    if name == "rankme":
+        lines.append(f"of {extras.get('width')}")
+    return "  \n".join(line.replace(" %", NARROW) for line in lines if line)
 
 
 def more(source: Source, view: str, answer: Answer, rows: EmbeddingSet, split: str) -> None:

@@ -17,6 +17,8 @@ from layout.colours import DETAILS, LOSS, names_of
 from layout.sources import Source
 from layout.waiting import answer_or_wait
 
+SELECT = 150  # pixels of a list of choices
+
 
 def page() -> None:
     key = vectors.chosen()
@@ -32,9 +34,10 @@ def page() -> None:
 
 
 def title(text: str) -> None:
-    left, right = st.columns([5, 1], vertical_alignment="bottom")
-    left.title(figures.plain(text))
-    with right:
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
+    ):
+        st.title(figures.plain(text), width="content")
         vectors.opener()
 
 
@@ -127,42 +130,46 @@ def show(source: Source, split: str, which: str) -> None:
     if rows is None:
         st.info(f"{figures.plain(source.name)} has no {which} of its {split} images yet.")
         return
-    left, right = st.columns([5, 2], gap="medium")
-    with right:
-        colour_by, extra = controls(source, split, which, rows)
-        found = st.session_state["explored-map"]
-    with left:
-        picked = maps.draw(source, split, which, rows, found, colour_by, extra)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        kind, wanted, name, other = controls(source, split, rows)
+    found = maps.map_of(source, split, which, kind, wanted, rows)
+    extra = placed(source, split, which, wanted, other) if other else None
+    picked = maps.draw(
+        source, split, which, rows, found, (name, details(source, split, which, name)), extra
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        maps.told(found)
+        if found["settings"]["kind"] == "umap":
+            maps.agreement(source.space(split, which), wanted)
     if picked:
         chosen.selected(source, rows, split, which, [i for i in picked if i < len(rows)])
     more(source, split, which, rows, found, picked)
 
 
 def controls(
-    source: Source, split: str, which: str, rows: EmbeddingSet
-) -> tuple[tuple[str, dict[str, np.ndarray]], tuple[np.ndarray, str] | None]:
-    """Choices beside the map; returns what colours the points, and other samples placed on it."""
+    source: Source, split: str, rows: EmbeddingSet
+) -> tuple[str, dict[str, Any], str, str]:
+    """Choices above the map: its kind and settings, what colours it, what else is placed on it."""
     if source.splits:
         st.segmented_control("Images" if source.run else "Rows", source.splits, default=split,
-                             key="split", required=True)  # fmt: skip
+                             key="split", required=True, width="content")  # fmt: skip
     if source.run:
+        which = st.session_state.get("which") or "h"
         st.segmented_control("Features", ["h", "z"], default=which, key="which", required=True,
-                             help="h: backbone, z: projection")  # fmt: skip
+                             help="h: backbone, z: projection", width="content")  # fmt: skip
     large = len(rows) > MOST  # then UMAP takes minutes, and is made when it is asked for
     kind = st.segmented_control("Map", ["umap", "pca"], default="pca" if large else "umap",
-                                required=True, format_func=str.upper,
+                                required=True, format_func=str.upper, width="content",
                                 key=f"map-kind-{large}")  # fmt: skip
-    wanted = maps.settings(kind)
+    wanted, other = maps.settings(kind), ""
     names = names_of(rows, split != "train", source.run is not None)
-    name = st.selectbox("Colour by", names, key=f"colour-{source.data}")
-    found = maps.map_of(source, split, which, kind, wanted, rows)
-    st.session_state["explored-map"] = found
-    maps.told(found)
-    extra = None
-    if found["settings"]["kind"] == "umap":
-        maps.agreement(source.space(split, which), wanted)
-        extra = placed(source, split, which, wanted)
-    return (name, details(source, split, which, name)), extra
+    name = st.selectbox("Colour by", names, key=f"colour-{source.data}", width=SELECT)
+    if kind == "umap" and (others := others_of(source, split)):
+        nothing = "nothing else"
+        other = st.selectbox("Place on this map", [nothing, *others], width=SELECT,
+                             key=f"place-{source.data} {split}")  # fmt: skip
+        other = "" if other == nothing else other
+    return kind, wanted, name, other
 
 
 def details(source: Source, split: str, which: str, name: str) -> dict[str, np.ndarray]:
@@ -177,23 +184,22 @@ def details(source: Source, split: str, which: str, name: str) -> dict[str, np.n
     return {}
 
 
+def others_of(source: Source, split: str) -> dict[str, str]:
+    """What can be placed on a map, by its name: the other split, or the key of loaded vectors."""
+    others = {s: "" for s in source.splits if s != split}
+    loaded = {str(about["name"]): key for key, about in spaces.loaded().items()}
+    return others | {name: key for name, key in loaded.items() if key != source.key}
+
+
 def placed(
-    source: Source, split: str, which: str, wanted: dict[str, Any]
+    source: Source, split: str, which: str, wanted: dict[str, Any], name: str
 ) -> tuple[np.ndarray, str] | None:
-    """Other samples on this map: the other split, or loaded vectors of the same width."""
-    own = source.space(split, which)
-    others = {s: own.with_split(s) for s in source.splits if s != split}
-    for key, about in spaces.loaded().items():
-        if key != source.key:
-            others[str(about["name"])] = spaces.of_vectors(key)
-    if not others:
-        return None
-    name = st.selectbox("Place on this map", ["nothing else", *others], key=f"place-{own.name}")
-    if name == "nothing else" or name not in others:
-        return None
+    """Where other samples fall on this map: the other split, or loaded vectors of its width."""
+    own, key = source.space(split, which), others_of(source, split)[name]
+    new = spaces.of_vectors(key) if key else own.with_split(name)
     question = maps.question(own, "umap", wanted)
     found = answer_or_wait(
-        "placed", {"map": question, "new": others[name].values}, f"Placing {name} on the map"
+        "placed", {"map": question, "new": new.values}, f"Placing {name} on the map"
     )
     return None if found is None else (found.arrays["xy"], name)
 

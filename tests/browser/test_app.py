@@ -26,6 +26,13 @@ def test_explore_shows_a_scored_map_without_another_click(app: str, page: Any) -
     page.get_by_text(re.compile(r"\d+ points")).first.wait_for(timeout=SLOW)
 
 
+def test_explore_has_an_address_of_its_own(app: str, page: Any) -> None:
+    page.goto(f"{app}/explore?run=sup_con-digits")
+    page.get_by_role("heading", name="sup_con-digits").wait_for(timeout=SLOW)
+    page.get_by_text("360 points").wait_for(timeout=SLOW)
+    assert page.get_by_text("Page not found").count() == 0
+
+
 def test_a_lasso_fills_the_gallery_and_lights_neighbours(app: str, page: Any) -> None:
     page.goto(f"{app}/?run=simclr-digits")
     canvas = page.locator(".map .stage canvas").first
