@@ -109,6 +109,7 @@ function drawPictures(map) {
 function drawLegend(map) {
   map.groups = map.meta.palette.map(() => []);
   for (let i = 0; i < map.n; i++) map.groups[map.colour[i]].push(i);
+  map.legend.hidden = map.meta.names.length < 2;
   map.legend.replaceChildren(...map.meta.names.map((name, k) => {
     const dot = el("i", {}), shown = !map.hidden.has(k);
     const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);

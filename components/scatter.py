@@ -65,7 +65,7 @@ def scatter(
         on_change: called with the rows before the page is drawn anew, when a person chose some.
     """
     groups, labels, colours = _groups(colour, names, len(xy), palette)
-    given = _given(key, stamp, [int(i) for i in selection])
+    given = _given(key, f"{content} {stamp}", [int(i) for i in selection])
     meta = {
         "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": colours,
         "title": title, "note": note, "hints": list(hints), "across": across, "tile": tile,
@@ -88,7 +88,7 @@ def scatter(
 
 
 def _given(key: str, stamp: str, selection: list[int]) -> list[int]:
-    """The selection as it was when the map was first drawn, or when `stamp` last changed.
+    """The selection as it was when the map was first drawn, or when map or `stamp` last changed.
 
     What is chosen on the map itself needs no way back to it: all its data would travel again.
     """

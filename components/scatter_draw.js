@@ -1,6 +1,7 @@
 // What a map shows: points, names, outline and count, at most once a frame; and the same as a PNG.
 
 const PALE = 0.22; // alpha of what is not selected
+const RINGED = 40; // selected points that are ringed: so few are lost among the others
 
 function view(map) {
   const w = map.stage.clientWidth, h = map.stage.clientHeight;
@@ -83,13 +84,15 @@ function putStamp(pixels, width, height, x, y, { dx, dy, cover }, colours, full)
 /** What is under the pointer, the path that is being drawn, and the count. */
 function drawOver(map) {
   const [g] = sizeCanvas(map.over), v = view(map), size = pointSize(map), { accent } = theme(map.root);
-  if (map.hover >= 0) {
+  const ring = (i, width) => {
     g.strokeStyle = accent;
-    g.lineWidth = 2;
+    g.lineWidth = width;
     g.beginPath();
-    g.arc(map.xy[2 * map.hover] * v.scale + v.x, v.y - map.xy[2 * map.hover + 1] * v.scale, size + 1, 0, 2 * Math.PI);
+    g.arc(map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale, size + 1, 0, 2 * Math.PI);
     g.stroke();
-  }
+  };
+  if (map.picked.length <= RINGED) for (const row of map.picked) for (let i = row; i < map.n; i += map.rows) ring(i, 1);
+  if (map.hover >= 0) ring(map.hover, 2);
   if (map.path && map.path.length > 1) { const path = outline(map); line(g, [...path, path[0]], accent, 1.5); }
   if (map.meta.panels) drawNames(map, g, v);
   say(map.count, map.missed || (map.picked.length ? `${many(map.picked.length)} of ${many(map.rows)} selected` : map.meta.note || `${many(map.rows)} points`));

@@ -95,7 +95,7 @@ def umap(
         neighbours: size of the neighbourhood, the row itself counted, as in umap-learn.
         graph: nearest rows in the same set, at least neighbours − 1 of them; computed if missing.
         progress: called with the share of the layout that is done.
-    Raises: UnusableEmbedding for fewer than four rows.
+    Raises: UnusableEmbedding for fewer than four rows, or rows that are all alike.
     """
     n = len(features)
     if n < 4:
@@ -127,7 +127,10 @@ def umap(
             tqdm_kwds={"file": _Told(progress), "mininterval": 0.2},
         )
         with contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
-            return np.asarray(model.fit_transform(start), np.float32)
+            xy = np.asarray(model.fit_transform(start), np.float32)
+    if not np.isfinite(xy).all():
+        raise UnusableEmbedding("UMAP finds no layout: these rows are (nearly) all alike")
+    return xy
 
 
 class _Told(io.TextIOBase):

@@ -80,6 +80,8 @@ def test_umap_repeats_separates_and_is_cached(tmp_path, monkeypatch) -> None:
 
 
 def test_sentences_for_what_cannot_be_mapped() -> None:
+    with pytest.raises(UnusableEmbedding, match="all alike"):
+        umap(np.ones((40, 4), np.float32))
     with pytest.raises(UnusableEmbedding, match="four rows"):
         map_of(EmbeddingSet(rows(3).astype(np.float32)), "umap")
     with pytest.raises(ValueError, match="pca or umap"):
