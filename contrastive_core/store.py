@@ -2,8 +2,8 @@
 
 A kill at any moment leaves the old file or the new (files.py); locks.py keeps two processes from
 one folder. Every object and every line carries a hash of the rest under the key "seal": a flipped
-bit is told from what was written. Who changes such a file by hand takes its seal out: what has none
-is read as it stands, as are files of before there were seals.
+bit is told from what was written. Who changes such a file by hand takes the seal out (of a file of
+lines, all of them): what has none is read as it stands, as are files of before there were seals.
 """
 
 from __future__ import annotations
@@ -100,16 +100,21 @@ def _hash(value: dict[str, Any], but: str = SEAL) -> str:
 
 def append_lines(path: str | Path, values: Iterable[dict[str, Any]]) -> None:
     """Add a line of JSON per object. A torn last line is cut off first."""
-    text = _lines(values)
     with Path(path).open("ab+") as file:
         end = file.seek(0, os.SEEK_END)
-        if end:
-            file.seek(max(0, end - 1))
-            if file.read(1) != b"\n":
-                file.seek(0)
-                whole = file.read().rfind(b"\n") + 1
-                file.truncate(whole)
-        file.write(text)
+        file.seek(max(0, end - LINE_SEAL_BYTES - 1))
+        tail = file.read()
+        old = False
+        if end and not (tail.endswith(b"\n") and LINE_SEAL.search(tail)):
+            file.seek(0)
+            whole = file.read()
+            old = bool(whole.strip()) and not LINE_SEAL.search(whole)
+            torn = whole[whole.rfind(b"\n") + 1 :]
+            if torn and _object(torn, sealed=not old):  # only its end is missing
+                file.write(b"\n")
+            else:
+                file.truncate(len(whole) - len(torn))
+        file.write(_lines(values, seal=not old))
         file.flush()
         os.fsync(file.fileno())
 
@@ -131,43 +136,43 @@ def damaged_lines(path: str | Path) -> list[int]:
     return [number for number, value in _read(path) if value is None]
 
 
-def _lines(values: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(_sealed(json.dumps(_plain(v), allow_nan=False).encode()) for v in values)
-
-
-def _sealed(line: bytes) -> bytes:
-    body = line.removesuffix(b"}")
-    return body + _seal_of(body) + b"\n"
+def _lines(values: Iterable[dict[str, Any]], seal: bool = True) -> bytes:
+    made = [json.dumps(_plain(v), allow_nan=False).encode() for v in values]
+    if seal:
+        made = [line[:-1] + _seal_of(line[:-1]) for line in made]
+    return b"".join(line + b"\n" for line in made)
 
 
 def _seal_of(body: bytes) -> bytes:
+    """A line's end, with the checksum of what is before it: quicker than the hash of an object."""
     return b', "seal": "%08x"}' % zlib.crc32(body)
 
 
 def _read(path: str | Path) -> list[tuple[int, dict[str, Any] | None]]:
     """Each line's number and object; None where it is damaged."""
     try:
-        lines = Path(path).read_bytes().split(b"\n")
+        data = Path(path).read_bytes()
     except FileNotFoundError:
         return []
-    found = [(n, _object(line)) for n, line in enumerate(lines, 1) if line.strip()]
+    lines, sealed = data.split(b"\n"), bool(LINE_SEAL.search(data))
+    found = [(n, _object(line, sealed)) for n, line in enumerate(lines, 1) if line.strip()]
     torn = found and found[-1] == (len(lines), None) and not LINE_SEAL.search(lines[-1])
     return found[:-1] if torn else found
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
-    body, seal = line[:-LINE_SEAL_BYTES], line[-LINE_SEAL_BYTES:]
+def _object(line: bytes, sealed: bool) -> dict[str, Any] | None:
+    """The object of a line; None if it is not what was written. All lines are sealed, or none."""
+    body = line[:-LINE_SEAL_BYTES]
+    if sealed and line != body + _seal_of(body):
+        return None
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
         return None
-    if seal == _seal_of(body):
-        value.pop(SEAL)
-        return value
-    # without a seal it is of before there were any; else it, or what it seals, was changed
-    return None if SEAL in value or b"%08x" % zlib.crc32(body) in seal else value
+    value.pop(SEAL, None)
+    return value
 
 
 # --- arrays ------------------------------------------------------------------------------------

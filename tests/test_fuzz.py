@@ -20,7 +20,18 @@ from mutation import mutated
 from PIL import Image
 from safetensors.torch import save_file
 
-from contrastive_core import attached, checkpoints, curation, data, export, images, runs, store
+from contrastive_core import (
+    attached,
+    checkpoints,
+    curation,
+    data,
+    evaluate,
+    export,
+    images,
+    integrity,
+    runs,
+    store,
+)  # fmt: skip
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.foreign import NotRecognised, _child, recognise
 
@@ -112,14 +123,80 @@ def test_status_notes_and_metrics_never_hide_a_run() -> None:
     run = runs.create("seen", CONFIG)
     run.set_status("done", epoch=3)
     run.set_meta(title="t", tags=["a"])
-    run.append_metrics([{"step": 1, "loss": 0.5}])
-    for name, read in (
-        ("status.json", run.status),
-        ("meta.json", run.meta),
-        ("metrics.jsonl", run.metrics),
-    ):
+    run.append_metrics([{"step": i, "loss": 0.5 + i, "lr": 0.001} for i in range(9)])
+    store.write_json(run.path / "evaluation.json", {"scores": {"h": {"knn": {"value": 0.5}}}})
+    readers = {
+        "status.json": run.status,
+        "meta.json": run.meta,
+        "evaluation.json": lambda: evaluate.read_evaluation(run),
+        "metrics.jsonl": run.metrics,
+    }
+    for name, read in readers.items():
         assert fuzz(run.path / name, read, 60) == 0
     assert "seen" in {r.name for r in runs.list_runs()}
+
+
+def test_other_words_and_numbers_than_were_written_are_seen() -> None:
+    """An object is refused, a line is left out and named; what is read was written."""
+    run = runs.create("sealed", CONFIG)
+    run.set_status("done", epoch=3)
+    run.set_meta(title="t", tags=["a"])
+    lines = [{"step": i, "loss": 0.5 + i, "lr": 0.001} for i in range(9)]
+    run.append_metrics(lines)
+    for name in ("run.json", "status.json", "meta.json"):
+        path, refused = run.path / name, 0
+        held = store.read_json(path)
+
+        def unlike(path: Path = path, held: Any = held) -> None:
+            assert store.read_json(path) == held
+
+        refused = fuzz(path, unlike, 300)
+        assert refused > 250
+    path, named = run.path / "metrics.jsonl", 0
+    whole, rng = path.read_bytes(), random.Random(0)
+    for _ in range(500):
+        path.write_bytes(mutated(whole, rng))
+        assert all(line in lines for line in run.metrics())
+        named += any("metrics.jsonl" in said for said in integrity.damaged_records(run))
+    assert named > 250  # the others are cut at a line's end, or torn as a kill does
+    path.write_bytes(whole)
+    assert integrity.damage(run) == []
+
+
+def test_a_changed_digit_or_letter_is_named_and_nothing_else_is_lost() -> None:
+    run = runs.create("by-hand", CONFIG)
+    run.set_status("done", epoch=3)
+    run.set_meta(note="a note")
+    run.append_metrics([{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25}])
+    for name, old, new in (
+        ("status.json", '"epoch": 3', '"epoch": 8'),
+        ("meta.json", "a note", "a vote"),
+        ("metrics.jsonl", '"loss": 0.5', '"loss": 0.7'),
+        ("metrics.jsonl", '"seal"', '"sea1"'),
+        ("metrics.jsonl", '"loss": 0.25', '"loss": 0.75'),
+        ("meta.json", '"seal"', '"sea1"'),
+    ):
+        path = run.path / name
+        whole = path.read_text()
+        path.write_text(whole.replace(old, new, 1))
+        (said,) = integrity.damage(run)
+        assert said.startswith(f"{name}: ")
+        assert path.read_text() != whole  # it is left as it is
+        path.write_text(whole)
+    assert integrity.damage(run) == []
+    path = run.path / "metrics.jsonl"
+    path.write_text(path.read_text().replace("0.5", "0.7", 1))
+    assert "line 1 is damaged" in integrity.damage(run)[0]
+    assert run.metrics() == [{"step": 2, "loss": 0.25}]
+    note = run.path / "meta.json"
+    note.write_text(note.read_text().replace("a note", "a vote"))
+    assert run.meta() == {}
+    run.set_meta(note="new")
+    assert "a vote" in (run.path / "meta.damaged.json").read_text()
+    held = json.loads(note.read_text())
+    del held["seal"]  # a person changes it, and says so
+    note.write_text(json.dumps({**held, "note": "by hand"}))
+    assert run.meta() == {"note": "by hand"}
 
 
 def test_lists_of_samples(tmp_path: Path) -> None:

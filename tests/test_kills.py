@@ -95,7 +95,13 @@ def test_a_flipped_bit_in_any_file_is_named_or_changes_nothing() -> None:
     work("simclr", "sound", {})
     run, rng = runs.load("sound"), random.Random(0)
     state = run.path / "state"
-    files = [run.weights, run.path / "run.json", *state.glob("*"), *run.path.glob("snapshots/*")]
+    run.set_meta(note="a note")
+    files = [
+        run.weights,
+        *run.path.glob("*.json*"),
+        *state.glob("*"),
+        *run.path.glob("snapshots/*"),
+    ]
     for path in files:
         whole = path.read_bytes()
         for _ in range(30):
@@ -116,7 +122,9 @@ def same(path, whole: bytes, data: bytes) -> bool:
     said = []
     for version in (whole, data):
         path.write_bytes(version)
-        if path.suffix == ".json":
+        if path.suffix == ".jsonl":
+            said.append(repr(store.read_lines(path)))
+        elif path.suffix == ".json":
             said.append(repr(store.read_json(path)))
         elif path.suffix == ".npz":
             said.append(repr({k: v.tolist() for k, v in store.read_npz(path).items()}))

@@ -32,10 +32,31 @@ def test_writes_and_reads(tmp_path: Path) -> None:
 
 def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "l"
+    store.append_lines(path, [{"a": 1}])
+    first = path.read_bytes()
+    store.append_lines(path, [{"a": 2}])
+    both = path.read_bytes()
+    for cut in range(len(first), len(both) - 1):
+        path.write_bytes(both[:cut])
+        assert store.read_lines(path) == [{"a": 1}]
+        assert store.damaged_lines(path) == []
+        store.append_lines(path, [{"a": 3}])
+        assert store.read_lines(path) == [{"a": 1}, {"a": 3}]
+    path.write_bytes(both[:-1])
+    assert store.read_lines(path) == [{"a": 1}, {"a": 2}]
+    store.append_lines(path, [{"a": 3}])
+    assert store.read_lines(path) == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_a_file_of_before_there_were_seals_is_read_and_goes_on_without(tmp_path: Path) -> None:
+    path = tmp_path / "l"
     path.write_text('{"a": 1}\n{"a": 2')
     assert store.read_lines(path) == [{"a": 1}]
     store.append_lines(path, [{"a": 3}])
+    assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
     assert store.read_lines(path) == [{"a": 1}, {"a": 3}]
+    (tmp_path / "o.json").write_text('{"a": 1}')
+    assert store.read_json(tmp_path / "o.json") == {"a": 1}
 
 
 def forever(path: Path, kind: str) -> None:
