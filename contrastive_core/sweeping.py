@@ -52,7 +52,8 @@ def estimate(sweep: Sweep) -> float | None:
     """Seconds that the cells still to be trained will take; None where nothing is known yet.
 
     A cell is known from one that is done with the same settings and another seed, or from steps
-    that `measure` timed; the others take the mean of those.
+    that `measure` timed, times what done cells took over what was foretold of them; the others
+    take the mean of those.
     """
     took: dict[str, float] = {}
     rows = {row["run"]: row for row in status(sweep)}
@@ -60,13 +61,16 @@ def estimate(sweep: Sweep) -> float | None:
         row = rows[cell.run]
         if row["status"] == "done" and "seconds" in row:
             took[_sign(cell)] = float(row["seconds"]) + STARTING
-    timed, left = _timings(), []
-    for cell in sweep.trained():
-        if rows[cell.run]["status"] != "done":
-            known = took.get(_sign(cell))
-            if known is None and _sign(cell) in timed:
-                known = timed[_sign(cell)] * config_of(cell).epochs + STARTING
-            left.append(known)
+    timed = _timings()
+    foretold = {
+        _sign(cell): timed[_sign(cell)] * config_of(cell).epochs + STARTING
+        for cell in sweep.trained()
+        if _sign(cell) in timed
+    }
+    both = took.keys() & foretold.keys()
+    ratio = sum(took[s] for s in both) / sum(foretold[s] for s in both) if both else 1.0
+    guessed = {s: ratio * t for s, t in foretold.items()} | took
+    left = [guessed.get(_sign(c)) for c in sweep.trained() if rows[c.run]["status"] != "done"]
     known_ones = [t for t in left if t is not None] or list(took.values())
     if not left:
         return 0.0

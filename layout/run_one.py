@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 import session
-from contrastive_core import export, figures, filing, jobs, store, waiting
+from contrastive_core import export, figures, filing, integrity, jobs, store, waiting
 from contrastive_core.config import BadSetting, from_dict, settings_of, with_settings
 from contrastive_core.runs import Run
 from layout import run_list
@@ -26,6 +26,8 @@ def details(run: Run) -> None:
         show(figures.plain(status["reason"]))
     if status.get("note"):
         st.warning(figures.plain(status["note"]))
+    for why in integrity.damaged_records(run):
+        st.warning(figures.plain(f"{why}. It is left as it is."))
     act(run, str(status["status"]))
     again(run)
     left, right = st.columns(2)

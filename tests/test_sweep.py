@@ -212,6 +212,11 @@ def test_time_is_told_beforehand_from_a_few_steps(file: Path) -> None:
     assert 4 * sweeping.STARTING < sweeping.estimate(found) < 600
     sweeping.measure(found, told.append)
     assert len(told) == 4  # what is known is not timed again
+    before = sweeping.estimate(found)
+    run = runs.create(found.cells()[0].run, {"method": "simclr"})
+    run.append_metrics([{"epoch": 5, "step": 9, "loss": 1.0, "seconds": 100 * before}])
+    run.set_status("done")
+    assert sweeping.estimate(found) > 10 * before  # the others will take longer too
 
 
 @pytest.mark.parametrize("number", range(300))
