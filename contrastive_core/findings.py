@@ -6,7 +6,8 @@ Every score is higher where the suspicion is stronger:
   that have not seen the row's own label give each class a mean probability: the supervised
   contrastive loss under each class in turn (e^{−L}, see class_losses.py), the k nearest other rows,
   and an out-of-fold linear probe. The margin is the label's less the largest other.
-- false_negative: cosine similarity to the nearest row that the loss would push away.
+- false_negative: cosine similarity to the nearest row that the loss would push away: any other
+  one, or with pairs by class the nearest of another class.
 - duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
   one: 1 − d₁/d_k, d Euclidean on unit rows.
 - outlier: mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), in the embedding
@@ -23,11 +24,12 @@ loss under the row's own label alone: 0.980 and 0.761; τ = 0.07 throughout).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.class_losses import class_losses, class_votes
+from contrastive_core.class_losses import ByClass, by_class, class_votes
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.neighbours import Neighbours, nearest_together
 
@@ -43,9 +45,9 @@ class Findings:
 
     scores: dict[str, np.ndarray]
     neighbours: Neighbours
+    by_class: ByClass | None  # None without labels
     probabilities: np.ndarray | None  # (n, classes), out of fold
     voted: np.ndarray | None  # (n) the class that the neighbours say
-    easiest: np.ndarray | None  # (n) the class under which the loss would be lowest
     suggested: np.ndarray | None  # (n) the class, other than its own, that the voters prefer
     twin: np.ndarray  # (n) the nearest row: its number, in the other split if `leaked`
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
@@ -58,6 +60,7 @@ def find(
     other: EmbeddingSet | None = None,
     pixels: np.ndarray | None = None,
     supervised: bool = False,
+    tell: Callable[[float], None] | None = None,
 ) -> Findings:
     """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
@@ -65,32 +68,44 @@ def find(
         other: the other split, in the same space: where leaks are looked for.
         pixels: the images as rows (n, p), for outliers that the encoder does not see.
         supervised: only rows of another class are negatives.
+        tell: hears the share done; what it raises stops the work.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
     """
+    say = tell or _silent
     k = max(1, min(k, len(rows) - 1))
-    graph = nearest_together(rows.features, None, k)
+    graph = nearest_together(rows.features, None, k, progress=lambda share: say(0.3 * share))
     twin, leaked, apart = _twins(rows, other, graph)
+    say(0.5)
+    outlier = _outlyingness(graph, pixels, k)
+    say(0.7)
+    met = None
+    if rows.labels is not None and (rows.labels >= 0).any():
+        met = by_class(rows, tell=lambda share: say(0.7 + 0.2 * share))
+    negative = graph.score[:, 0].astype(np.float64)
     none = np.full(len(rows), np.nan)
-    counts = np.bincount(graph.index.ravel(), minlength=len(rows))
     scores = {
         "mislabelled": none,
-        "false_negative": _nearest_negative(rows, graph, supervised),
+        "false_negative": met.other_score if supervised and met else negative,
         "duplicate": apart,
-        "outlier": _outlyingness(graph, pixels, k),
+        "outlier": outlier,
         "ambiguous": none,
-        "hub": counts / k,
+        "hub": np.bincount(graph.index.ravel(), minlength=len(rows)) / k,
     }
-    p = voted = easiest = suggested = None
-    if rows.labels is not None and len(np.unique(rows.labels[rows.labels >= 0])) > 1:
+    p = voted = suggested = None
+    if rows.labels is not None and met and len(np.unique(rows.labels[rows.labels >= 0])) > 1:
         p = out_of_fold(rows, seed)
         votes = _votes(graph, rows.labels, p.shape[1])
-        losses = class_losses(rows)
-        voted, easiest = votes.argmax(1), losses.argmin(1)
-        margin, suggested = _margin((p + votes + class_votes(losses)) / 3, rows.labels)
+        voted = votes.argmax(1)
+        margin, suggested = _margin((p + votes + class_votes(met.losses)) / 3, rows.labels)
         scores["mislabelled"] = np.where(rows.labels >= 0, 1 - margin, np.nan)
         entropy = -(p * np.log(np.maximum(p, 1e-12))).sum(1)
         scores["ambiguous"] = np.where(rows.labels >= 0, entropy / np.log(p.shape[1]), np.nan)
-    return Findings(scores, graph, p, voted, easiest, suggested, twin, leaked)
+    say(1.0)
+    return Findings(scores, graph, met, p, voted, suggested, twin, leaked)
+
+
+def _silent(share: float) -> None:
+    """Nobody asks how far it is."""
 
 
 def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarray:
@@ -145,15 +160,6 @@ def _twins(
         twin[leaked], score[leaked] = across.index[leaked, 0], across.score[leaked, 0]
     d_1, d_k = _distance(score), _distance(graph.score[:, -1])
     return twin, leaked, 1 - d_1 / np.maximum(d_k, 1e-12)
-
-
-def _nearest_negative(rows: EmbeddingSet, graph: Neighbours, supervised: bool) -> np.ndarray:
-    """Similarity (n) of the nearest negative; with classes, of those among the k nearest."""
-    score = graph.score.astype(np.float64)
-    if not supervised or rows.labels is None:
-        return np.asarray(score[:, 0])
-    negative = rows.labels[graph.index] != rows.labels[:, None]  # (n, k)
-    return np.asarray(np.where(negative.any(1), np.where(negative, score, -2).max(1), -1.0))
 
 
 def _outlyingness(graph: Neighbours, pixels: np.ndarray | None, k: int) -> np.ndarray:

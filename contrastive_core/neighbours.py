@@ -120,13 +120,17 @@ def nearest(
 
 
 def nearest_together(
-    queries: np.ndarray, base: np.ndarray | None, k: int, metric: str = "cosine"
+    queries: np.ndarray,
+    base: np.ndarray | None,
+    k: int,
+    metric: str = "cosine",
+    progress: Callable[[float], None] | None = None,
 ) -> Neighbours:
     """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
     each, the whole result on every one."""
     world = distributed.here()
     share = part_of(len(queries), (world.rank, world.size))
-    found = nearest(queries, base, k, metric, of=share)
+    found = nearest(queries, base, k, metric, progress=progress, of=share)
     return Neighbours(SPREAD.whole(found.index), SPREAD.whole(found.score), metric)
 
 

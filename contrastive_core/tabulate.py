@@ -55,7 +55,8 @@ def table_of(
     draws: list[np.ndarray | None] = [*views] if views else [None]
     paired = bool(views) or rows.labels is not None
     knob, grid = _grid(loss, knobs, len(rows)) if paired else ("", np.zeros(0))
-    parts = len(draws) * (paired + 2 * bool(len(grid))) + 1
+    losses = len(draws) * paired  # parts of the work: the losses, the search, the knob, batches
+    parts = losses + 1 + 2 * len(draws) * bool(len(grid)) + 1
     by_draw, weight = [np.full(len(rows), np.nan)], np.zeros(len(rows))
     if paired:
         by_draw = []
@@ -64,7 +65,10 @@ def table_of(
             by_draw.append(np.where(weight > 0, value, np.nan))
     value = np.mean(by_draw, 0)
     searched = features or rows
-    found = find(searched, other=other, pixels=pixels, supervised=views is None)
+    found = find(
+        searched, other=other, pixels=pixels, supervised=views is None,
+        tell=_part(tell, losses, 1, parts),
+    )  # fmt: skip
     columns = _columns(searched, value, weight, found)
     extra, facts = _explained(searched, found, other, views is None)
     extra["loss_by_draw"] = np.stack(by_draw, 1)
@@ -74,7 +78,7 @@ def table_of(
         extra["loss_over_knob"] = np.mean(
             [
                 over_knob(rows, loss, knob, grid.tolist(), knobs, one, _part(tell, at, 2, parts))
-                for at, one in zip(range(len(draws), parts, 2), draws, strict=False)
+                for at, one in zip(range(losses + 1, parts, 2), draws, strict=False)
             ],
             0,
         )
@@ -107,7 +111,7 @@ def _grid(loss: str, knobs: dict[str, Any] | None, n: int) -> tuple[str, np.ndar
 def _columns(
     rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, found: Findings
 ) -> dict[str, np.ndarray]:
-    positive, negative = _nearest_of_each(rows, found.neighbours.index)
+    positive, negative = _nearest_of_each(found)
     labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
     names = np.array(rows.ids)
     columns = {
@@ -137,13 +141,14 @@ def _explained(
     extra["lookalike"] = names[near[:, 0]]
     facts: dict[str, float] = {}
     if rows.labels is not None and supervised:
-        negative = _nearest_of_each(rows, near)[1]
+        negative = _nearest_of_each(found)[1]
         extra["lookalike"] = np.where(negative >= 0, names[negative], "")
-    if found.suggested is None or found.probabilities is None or rows.labels is None:
+    if found.by_class is None or found.probabilities is None or rows.labels is None:
         return extra, facts
     said = found.probabilities.argmax(1)
     for name, classes in (("suggested", found.suggested), ("predicted", said),
-                          ("voted", found.voted), ("easiest", found.easiest)):  # fmt: skip
+                          ("voted", found.voted),
+                          ("easiest", found.by_class.losses.argmin(1))):  # fmt: skip
         assert classes is not None
         extra[name] = np.array([rows.class_name(int(c)) for c in classes])
     extra["correct"] = said == rows.labels
@@ -156,13 +161,10 @@ def _explained(
     return extra, facts
 
 
-def _nearest_of_each(rows: EmbeddingSet, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest row of the same and of another label among the neighbours (n) each; −1: none."""
-    if rows.labels is None:
-        return np.full(len(rows), -1), near[:, 0]
-    same = rows.labels[near] == rows.labels[:, None]  # (n, k)
-
-    def first(mask: np.ndarray) -> np.ndarray:
-        return np.where(mask.any(1), near[np.arange(len(near)), mask.argmax(1)], -1)
-
-    return first(same), first(~same)
+def _nearest_of_each(found: Findings) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest row of the same and of another label (n) each, −1: none; without labels all others
+    are negatives."""
+    near = found.neighbours.index[:, 0]
+    if found.by_class is None:
+        return np.full(len(near), -1), near
+    return found.by_class.same, found.by_class.other

@@ -53,7 +53,7 @@ def test_the_loss_under_each_class_is_the_librarys() -> None:
     rows = blobs(61)
     labels = rows.labels.copy()
     labels[60] = 3
-    found = class_losses.class_losses(EmbeddingSet(rows.features, labels), 0.2)
+    found = class_losses.by_class(EmbeddingSet(rows.features, labels), 0.2).losses
     made = losses.create("sup_con", temperature=0.2, form="in")
     for c in range(4):
         labels[0] = c
@@ -64,7 +64,33 @@ def test_the_loss_under_each_class_is_the_librarys() -> None:
     np.testing.assert_allclose(votes.sum(1), 1)
     assert votes[60, 3] == 0
     with pytest.raises(ValueError, match="no class to take the loss of"):
-        class_losses.class_losses(EmbeddingSet(rows.features))
+        class_losses.by_class(EmbeddingSet(rows.features))
+
+
+def test_the_nearest_of_the_own_and_of_another_class_are_exact(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the block; rows without a label have neither, a class of one has no other row."""
+    rows = blobs(90)
+    labels = rows.labels.copy()
+    labels[:4], labels[89] = -1, 3
+    unit = rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True)
+    s = unit @ unit.T
+    np.fill_diagonal(s, -np.inf)
+    same, known = labels[:, None] == labels, labels >= 0
+    monkeypatch.setattr(class_losses, "CELLS", 7 * 90)
+    found = class_losses.by_class(EmbeddingSet(rows.features, labels))
+    for at, score, among in (
+        (found.same, found.same_score, same),
+        (found.other, found.other_score, ~same),
+    ):
+        expected = np.where(among & known, s, -np.inf)
+        there = known & (expected.max(1) > -np.inf)
+        np.testing.assert_array_equal(at[there], expected.argmax(1)[there])
+        np.testing.assert_allclose(score[there], expected.max(1)[there], rtol=1e-5)
+        assert (at[~there] == -1).all()
+        assert (score[~there] == -1).all()
+    assert np.flatnonzero(found.same < 0).tolist() == [0, 1, 2, 3, 89]
 
 
 def test_the_loss_has_a_vote_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +101,7 @@ def test_the_loss_has_a_vote_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
     no_vote = np.full((300, 3), 1 / 3)
     monkeypatch.setattr(findings, "class_votes", lambda losses: no_vote)
     two = 3 * (1 - findings.find(rows).scores["mislabelled"])
-    votes = class_losses.class_votes(class_losses.class_losses(rows))
+    votes = class_losses.class_votes(class_losses.by_class(rows).losses)
     own = votes[np.arange(300), rows.labels]
     assert (three - two <= 1 + 1e-9).all()
     assert (three[own > 0.9] > two[own > 0.9]).all()
@@ -172,6 +198,7 @@ def test_hubs_are_counted_and_false_negatives_follow_the_pairing() -> None:
         findings.find(rows, supervised=s).scores["false_negative"] for s in (False, True)
     )
     assert (classes <= alone + 1e-6).all()
+    assert (classes > -1).all()  # the nearest of another class, however far
     assert (classes < alone - 1e-3).mean() > 0.9  # nearest rows are of the own class
 
 
