@@ -18,10 +18,12 @@ __all__ = ["nearest_of", "table"]
 
 K = 15  # neighbours that are written
 BLOCK = 1024
+OWN = ("x", "y", "neighbors")  # columns that the map gives
 
 
 def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, ending: str) -> bytes:
-    """A row per sample: id, label, class, columns, x, y and neighbors; "parquet" or "csv".
+    """A row per sample: id, label, class, columns, x, y and neighbors; "parquet" or "csv". A column
+    whose name is one of these gets "(given)" behind it.
 
     Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids`, rows
         of this table from 0, and `distances`, 1 − cosine; of a selection, within it.
@@ -32,7 +34,9 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
     if part.labels is not None:
         columns["label"] = part.labels.tolist()
         columns["class"] = [part.class_name(int(c)) for c in part.labels]
-    columns |= {k: v.tolist() for k, v in part.columns.items() if k not in columns}
+    for name, values in part.columns.items():
+        taken = name in columns or name in OWN
+        columns[f"{name} (given)" if taken else name] = values.tolist()
     columns |= {"x": xy[at, 0].tolist(), "y": xy[at, 1].tolist()}
     if len(part) > 1:
         index, away = nearest_of(part)

@@ -42,6 +42,7 @@ __all__ = [
 BLOCK = 512
 JUDGED = 5000  # anchors that are judged when there are more rows: enough for two digits
 JUDGED_K = 15
+STEPS = 20  # of Weiszfeld
 EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
 # gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
 VERSION = 2  # of the recipe: a change makes cached maps stale
@@ -151,16 +152,23 @@ def warm_umap() -> None:
 
 
 def place(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15) -> np.ndarray:
-    """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): their neighbours' mean.
+    """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbours.
 
-    Weighted by closeness, with the distance to the k-th neighbour as the scale.
+    That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which
+    stays with most of them where a mean would fall into the gap between two groups. Weights fall
+    with distance, the k-th neighbour's being the scale; a row of the base keeps its place.
     """
     found = nearest(new, base, min(k, len(base)))
     away = 1 - found.score.astype(np.float64)  # (m, k)
     weight = np.exp(-away / np.maximum(away[:, -1:], 1e-12))
-    weight[away[:, 0] <= 1e-6, 1:] = 0  # the very same row: its own place
-    weight /= weight.sum(1, keepdims=True)
-    return np.einsum("mk,mkc->mc", weight, xy[found.index]).astype(np.float32)
+    weight[away[:, 0] <= 1e-6, 1:] = 0
+    near = xy[found.index].astype(np.float64)  # (m, k, 2)
+    least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # so near is at the place itself
+    pull = weight
+    for _ in range(STEPS):
+        at = np.einsum("mk,mkc->mc", pull / pull.sum(1, keepdims=True), near)
+        pull = weight / np.maximum(np.linalg.norm(near - at[:, None], axis=2), least)
+    return at.astype(np.float32)
 
 
 def trustworthiness(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> float:

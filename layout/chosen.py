@@ -101,7 +101,7 @@ def _ranks(
 def out(source: Source, rows: EmbeddingSet, found: dict[str, Any], picked: list[int]) -> None:
     """Selection, coordinates and neighbours, vectors, as files for other tools."""
     name = source.name.rsplit(".", 1)[0]
-    with st.popover("Export", icon=":material/download:"):
+    with st.popover("Export", icon=":material/download:", width="content"):
         st.caption("x, y and neighbors are named as Embedding Atlas reads them.")
         for ending in ("parquet", "csv"):
             st.download_button(

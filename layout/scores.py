@@ -91,9 +91,10 @@ def _table(scores: dict[str, Any], record: dict[str, Any] | None) -> None:
         rows.append(row)
     st.dataframe(rows, hide_index=True, width="stretch", height="content")
     st.caption("An interval is given where the score estimates something from a sample.")
-    for score in scores["own"].values():
+    sides = st.columns(2, gap="medium")
+    for number, score in enumerate(scores["own"].values()):
         text = score["reading"] + (f" *{why}.*" if (why := score.get("missing")) else "")
-        st.markdown(f"**{score['title']}**: {text}")
+        sides[number % 2].caption(f"**{score['title']}**: {text}")
 
 
 def _over_k(scores: dict[str, Any]) -> None:
@@ -219,11 +220,11 @@ def _hubs(
         f"{own['reading']} Here the skewness is {own['value']:.2f}; "
         f"{100 * own['extras']['never']:.1f} % are nobody's neighbour."
     )
-    a, b = st.columns(2)
-    if a.button("Select the 50 largest hubs"):
+    row = st.container(horizontal=True)
+    if row.button("Select the 50 largest hubs"):
         session.select(np.argsort(-counts)[:50].tolist(), source.place(split))
         st.rerun()
-    if b.button("Select those that are nobody's neighbour"):
+    if row.button("Select those that are nobody's neighbour"):
         session.select(np.flatnonzero(counts == 0).tolist(), source.place(split))
         st.rerun()
 

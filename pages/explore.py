@@ -207,9 +207,10 @@ def placed(
 def more(
     source: Source, split: str, which: str, rows: EmbeddingSet, found: Any, picked: list[int]
 ) -> None:
-    a, b = st.columns([5, 1], vertical_alignment="bottom")
-    view = a.segmented_control("More", scores.VIEWS, key="more")
-    with b:
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
+    ):
+        view = st.segmented_control("More", scores.VIEWS, key="more", width="content")
         chosen.out(source, rows, found, picked)
     if view:
         asked = {"space": source.space(split, which).values}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -163,6 +164,14 @@ def test_tables_have_the_columns_that_embedding_atlas_reads(ending: str) -> None
         near = record["neighbors"]
         assert sorted(near["ids"]) == [i for i in range(3) if i != row]
         assert near["distances"] == sorted(near["distances"])
+
+
+def test_a_column_named_as_one_of_the_maps_is_kept_beside_it() -> None:
+    given = dataclasses.replace(rows(9), columns={"x": np.arange(9.0), "size": np.ones(9)})
+    table = pq.read_table(io.BytesIO(atlas.table(given, np.zeros((9, 2)), None, "parquet")))
+    assert table["x (given)"].to_pylist() == list(range(9))
+    assert table["x"].to_pylist() == [0] * 9
+    assert "size" in table.column_names
 
 
 def test_pictures_come_from_arrays_files_and_bytes(tmp_path: Path) -> None:

@@ -60,6 +60,12 @@ def test_agreement_and_place() -> None:
     assert place(rows(2, seed=3), base, xy[:40]).shape == (2, 2)
 
 
+def test_a_new_row_falls_among_most_of_its_neighbours_not_between_them() -> None:
+    base = np.array([[1, 0.01 * q] for q in range(9)], np.float32)  # all about equally near
+    xy = np.array([[0, 0]] * 6 + [[10, 0]] * 3, np.float32)
+    assert np.abs(place(base[4:5] * 1.001 + [0, 1e-3], base, xy, 9)).max() < 0.5
+
+
 def test_umap_repeats_separates_and_is_cached(tmp_path, monkeypatch) -> None:
     labels = np.arange(90) % 3
     x = (np.eye(3, 5)[labels] * 5 + np.random.default_rng(0).normal(size=(90, 5)) * 0.2).astype(
