@@ -8,6 +8,8 @@ from contrastive_core import figures, jobs, store, waiting
 
 __all__ = ["line"]
 
+FIRST, MOST = 3, 30  # that wait: always in sight, and at all
+
 
 @st.fragment(run_every=2.0)
 def line() -> None:
@@ -38,18 +40,26 @@ def line() -> None:
                 jobs.stop(run.name)
         for name in jobs.starting():
             st.progress(0.0, f"{name}: starting")
-        for place, job in enumerate(queued[:30], 1):
-            a, b = st.columns([5, 1], vertical_alignment="center")
-            why = job.held() or f"waits for {job.device}"
-            a.text(f"{place}. {job.name}: {why}")
-            if b.button("Remove", key=f"remove-{job.name}"):
-                leave(job.name)
-        if len(queued) > 30:
-            st.caption(f"… and {len(queued) - 30} more")
+        for place, job in enumerate(queued[:FIRST], 1):
+            waits(place, job)
+        if len(queued) > FIRST:
+            with st.expander(f"{len(queued) - FIRST} more wait"):
+                for place, job in enumerate(queued[FIRST:MOST], FIRST + 1):
+                    waits(place, job)
+                if len(queued) > MOST:
+                    st.caption(f"… and {len(queued) - MOST} more")
         if len(queued) > 1 and st.button(f"Remove all {len(queued)} that wait"):
             for job in queued:
                 leave(job.name, again=False)
             st.rerun()
+
+
+def waits(place: int, job: waiting.Waiting) -> None:
+    a, b = st.columns([5, 1], vertical_alignment="center")
+    why = job.held() or f"waits for {job.device}"
+    a.text(f"{place}. {job.name}: {why}")
+    if b.button("Remove", key=f"remove-{job.name}"):
+        leave(job.name)
 
 
 def leave(name: str, again: bool = True) -> None:

@@ -71,9 +71,11 @@ def plan(sweep: Sweep, path: Path) -> None:
     b.metric("At work, waiting", f"{counts['running']}, {counts['queued']}")
     c.metric("Stopped or failed", bad, help="Start goes on with them.")
     d.metric("Still to train", duration(sweeping.estimate(sweep)), help="On this computer, alone.")
-    if held := next((j.held() for j in queued.values() if j.group == sweep.name and j.held()), ""):
+    held = next((j.held() for j in queued.values() if j.group == sweep.name and j.held()), "")
+    if held:
         st.warning(held)
-    start(sweep, path, len(states) - counts["done"])
+    idle = counts["queued"] if held else 0  # a new start gives them new hours
+    start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle)
     figure(sweep, path, rows)
 
 
