@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "chromium", "find_browser", "is_local", "p95", "serving"]
+__all__ = ["ROOT", "chromium", "find_browser", "free_port", "is_local", "p95", "serving"]
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -70,6 +70,7 @@ def serving(
 
 
 def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])

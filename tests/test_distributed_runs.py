@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
-from worlds import free_port, started, torchrun
+from worlds import started, torchrun
 
+from benchmarks.browser import free_port
 from contrastive_core import checkpoints, distributed, jobs, runs, waiting
 from contrastive_core.config import BadSetting, TrainConfig
 from contrastive_core.prepare import prepare

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import traceback
@@ -14,18 +13,13 @@ from typing import Any
 import torch
 import torch.multiprocessing as mp
 
+from benchmarks.browser import free_port
 from contrastive_core import distributed
 from contrastive_core.distributed import World
 
-__all__ = ["free_port", "spread", "started", "torchrun"]
+__all__ = ["spread", "started", "torchrun"]
 
 Job = Callable[[World], Any]
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 def _worker(rank: int, size: int, port: int, job: Job, folder: str) -> None:
