@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
@@ -175,6 +176,43 @@ def test_a_job_trains_stops_and_goes_on() -> None:
     os.kill(store.lock_holder(run.path / "lock") or 0, 9)
     wait(lambda: run.status()["status"] == "failed")
     assert "Resume" in run.status()["reason"]
+
+
+def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the moment its process is started; it takes the run's lock seconds later only."""
+    monkeypatch.setattr(waiting, "go_on", lambda: None)
+    runs.create("mine", CONFIG).set_status("stopped")
+    waiting.resume("mine")
+    for move in (lambda: filing.delete("mine"), lambda: filing.rename("mine", "other")):
+        with pytest.raises(ValueError, match="waits for its turn"):
+            move()
+    waiting.remove("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "pid_of", lambda name: os.getpid() if name == "mine" else None)
+        for move in (lambda: filing.delete("mine"), lambda: filing.rename("mine", "other")):
+            with pytest.raises(ValueError, match="at work"):
+                move()
+    assert filing.restore(filing.delete("mine")).status()["status"] == "stopped"
+    with pytest.raises(FileNotFoundError, match="mine is not in the bin any more"):
+        filing.restore(runs.runs_home() / ".bin" / "mine-0123")
+
+
+def test_a_training_whose_run_is_gone_makes_no_folder_anew() -> None:
+    run = runs.create("gone", CONFIG)
+    run.set_status("stopped")
+    filing.delete("gone")
+    with pytest.raises(runs.Gone, match="gone was renamed or deleted"), run.lock():
+        pass
+    assert not run.path.exists()
+
+
+def test_another_machines_process_is_not_asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("far", CONFIG)
+    held = {"pid": os.getpid(), "host": "another-machine", "started": 1.0}
+    (run.path / "lock").write_text(json.dumps(held))
+    assert run.is_alive()
+    monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("a signal was sent"))
+    jobs.stop("far")
 
 
 def test_what_was_deleted_lies_in_the_bin_until_it_is_emptied() -> None:

@@ -154,6 +154,35 @@ def test_a_group_stops_at_its_budget_and_goes_on_when_asked_again(spawned: list[
     assert spawned[-1] == "other" or spawned[-2] == "other"
 
 
+def test_a_kill_while_a_group_is_asked_for_again_loses_no_cell(
+    spawned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [(f"cell-{i}", ["--device", "cpu"]) for i in range(4)]
+    waiting.enqueue_group("sweep", cells)
+
+    unlink = Path.unlink
+
+    def removed(path: Path, missing_ok: bool = False) -> None:
+        if path.stem.isdigit():  # the queue's own file; the system lets go of locks by itself
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    def added(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for thing, name, killed in ((Path, "unlink", removed), (waiting, "add", added)):
+        with monkeypatch.context() as patch:
+            patch.setattr(thing, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                waiting.enqueue_group("sweep", cells)
+        assert {job.name for job in waiting.queue()} == {"cell-1", "cell-2", "cell-3"}
+    for number in range(4):
+        end(f"cell-{number}")
+        waiting.go_on()
+    assert [n for n in spawned if n != waiting.RUNNER] == [name for name, _ in cells]
+    assert waiting.queue() == []
+
+
 def test_the_runner_outlives_its_parent_and_a_killed_one_is_replaced(tmp_path: Path) -> None:
     """Real processes: three short trainings wait; whoever watches is killed twice on the way."""
     script = (
