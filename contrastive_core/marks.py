@@ -1,5 +1,8 @@
 """What a person decided about samples: keep, relabel, drop. Kept beside the run, with undo.
 
+Splits have marks of their own: only those of training samples are for training, and in a folder of
+images a sample of each split may have the same id.
+
 Every decision is a line of `marks.jsonl`; the last one of a sample counts; undo takes the last line
 back. `export` writes the two files that `train --exclude` and `--relabel` read; they are named by
 their content, so that a run's own files never change. Torch-free.
@@ -19,9 +22,24 @@ from typing import Any
 from contrastive_core import curation, data, store
 from contrastive_core.runs import Run
 
-__all__ = ["CHOICES", "Changes", "add", "cleaned", "drop_many", "export", "marks", "undo"]
+__all__ = [
+    "CHOICES",
+    "Changes",
+    "add",
+    "cleaned",
+    "drop_many",
+    "export",
+    "marks",
+    "of_split",
+    "undo",
+]
 
 CHOICES = ("keep", "relabel", "drop")
+
+
+def of_split(run: Run, split: str) -> Run | Path:
+    """Whose marks those of a split are: the run's own for its training samples, else a folder."""
+    return run if split == "train" else _path(run).parent / f"marks-{split}"
 
 
 def marks(run: Run | Path) -> dict[str, dict[str, Any]]:

@@ -16,8 +16,8 @@ from contrastive_core import data, store
 from contrastive_core.runs import Run
 
 __all__ = [
-    "COLUMNS", "LISTS", "SampleTable", "difficulty", "keep_arrays", "keep_table", "path_of",
-    "read_arrays", "read_table", "reason", "write_table",
+    "COLUMNS", "LISTS", "SampleTable", "difficulty", "keep_arrays", "keep_table", "knobs_of",
+    "path_of", "read_arrays", "read_table", "reason", "write_table",
 ]  # fmt: skip
 
 COLUMNS = (
@@ -163,6 +163,11 @@ def path_of(run: Run, what: str, loss: str, split: str) -> Path:
     name = f"{what}-{split}-{loss}-{run.weights_hash()[:16]}-v{VERSION}.npz"
     home = data.data_home() / "embeddings" / run.name if run.shipped else run.path / "embeddings"
     return home / name
+
+
+def knobs_of(run: Run, loss: str) -> dict[str, Any] | None:
+    """The run's settings of a loss, if it was trained with it."""
+    return run.config.get("loss_knobs") if loss == run.config.get("loss") else None
 
 
 def read_table(path: Path, loss: str) -> SampleTable | None:

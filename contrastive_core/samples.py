@@ -11,22 +11,23 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from contrastive_core import data, spaces
 from contrastive_core.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
-from contrastive_core.sample_losses import Tell, per_sample
+from contrastive_core.sample_losses import Tell
 from contrastive_core.sample_table import (
     SampleTable,
     keep_arrays,
     keep_table,
+    knobs_of,
     path_of,
     read_arrays,
     read_table,
 )
+from contrastive_core.sample_time import follow
 from contrastive_core.subjects import Subject
 from contrastive_core.tabulate import table_of
 from contrastive_core.why import Why, why
@@ -34,8 +35,6 @@ from contrastive_core.why import Why, why
 __all__ = [
     "Stage",
     "compared",
-    "knobs_of",
-    "loss_over_snapshots",
     "pixel_rows",
     "rows_of",
     "samples_of_run",
@@ -65,12 +64,14 @@ def samples_of_run(
     from contrastive_core import distributed
 
     loss = loss or str(run.config.get("loss"))
+    say, first = tell or _silent, distributed.here().first
     known = read_table(path_of(run, "samples", loss, split), loss)
     if not distributed.anyone(known is None) and known is not None:
+        if split == "train":
+            follow(run, loss)
         return known
-    say, first = tell or _silent, distributed.here().first
     say("embedding", 0.0)
-    dataset, h, z = rows_of(run, split, device)
+    dataset, h, z = rows_of(run, split, device, lambda share: say("embedding", share))
     views = None
     if not _by_class(run, h):
         views = _views(run, dataset, device, lambda share: say("augmented views", share))
@@ -86,9 +87,7 @@ def samples_of_run(
     )  # fmt: skip
     if split == "train" and run.snapshots():
         say("loss over snapshots", 0.0)
-        over = loss_over_snapshots(run, loss)
-        if first:
-            keep_arrays(path_of(run, "snapshots", loss, split), **over)
+        follow(run, loss)
     if first:
         keep_table(made, path_of(run, "samples", loss, split))
     return made
@@ -118,14 +117,14 @@ def _silent(what: str, share: float) -> None:
 
 
 def rows_of(
-    run: Run, split: str, device: str = "auto"
+    run: Run, split: str, device: str = "auto", tell: Tell | None = None
 ) -> tuple[data.Dataset, EmbeddingSet, EmbeddingSet]:
     """A split as the run was trained on it, with its h and z."""
     from contrastive_core.embed import data_of, embed_run
 
     dataset = data_of(run, split)
     dataset = _as_trained(run, dataset) if split == "train" else dataset
-    h, z = (_take(embed_run(run, split, w, device), dataset) for w in "hz")
+    h, z = (_take(embed_run(run, split, w, device, tell), dataset) for w in "hz")
     return dataset, h, z
 
 
@@ -152,28 +151,6 @@ def why_of(subject: Subject, sample: str) -> Why:
     if sample not in rows.ids:
         raise ValueError(f"there is no sample {sample!r}; ids look like {rows.ids[0]!r}")
     return why(rows, rows.ids.index(sample), subject.loss, knobs, views)
-
-
-def loss_over_snapshots(run: Run, loss: str | None = None) -> dict[str, np.ndarray]:
-    """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z.
-
-    Raises: ValueError without snapshots or labels.
-    """
-    loss, epochs, found = loss or str(run.config.get("loss")), run.snapshots(), []
-    if not epochs:
-        raise ValueError(f"{run.name} has no snapshots")
-    for epoch in epochs:
-        one = run.snapshot(epoch)
-        rows = EmbeddingSet(one["z"].astype(np.float32), one["labels"].astype(np.int64))
-        value, weight = per_sample(rows, loss, knobs_of(run, loss))
-        found.append(np.where(weight > 0, value, np.nan))
-    index = np.asarray(one["index"], np.int64)
-    return {"epochs": np.array(epochs), "index": index, "loss": np.stack(found)}
-
-
-def knobs_of(run: Run, loss: str) -> dict[str, Any] | None:
-    """The run's settings of a loss, if it was trained with it."""
-    return run.config.get("loss_knobs") if loss == run.config.get("loss") else None
 
 
 def _by_class(run: Run, rows: EmbeddingSet) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastive_core import data, jobs, runs, spaces
+from contrastive_core import data, jobs, marks, runs, spaces
 from contrastive_core.runs import Run
 from contrastive_core.sample_table import VERSION, SampleTable, path_of, read_table
 
@@ -48,8 +48,9 @@ class Subject:
     @property
     def marked(self) -> Run | Path:
         """Whose marks these are: the run's, or a folder."""
-        folder = data.data_home() / "marks"
-        return self.run or folder / self.name.replace(spaces.PREFIX, "vectors-")
+        if run := self.run:
+            return marks.of_split(run, self.split)
+        return data.data_home() / "marks" / self.name.replace(spaces.PREFIX, "vectors-")
 
     # --- the process that makes the table ---
 

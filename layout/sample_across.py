@@ -1,4 +1,4 @@
-"""The same samples across runs and over time: easy for all, hard for all, hard for one."""
+"""The same samples across runs: easy for all, hard for all, hard for one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from contrastive_core import figures
 from contrastive_core.sample_table import SampleTable, difficulty
 from contrastive_core.subjects import Subject
 from layout.sample_lists import NEXT_PART, open_one
-from layout.sample_one import losses_over_time, over_time, places
 from layout.sample_subject import Pictures, table_or_wait
 
-__all__ = ["across", "time"]
+__all__ = ["across", "ranks"]
 
 SHOWN = 60
 
@@ -113,34 +112,3 @@ def ranks(values: np.ndarray) -> np.ndarray:
     found = np.empty(len(values))
     found[np.argsort(values, kind="stable")] = np.arange(len(values)) / max(1, len(values) - 1)
     return found
-
-
-def time(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
-    """Which samples were learned late, or forgotten."""
-    found = losses_over_time(subject)
-    if found is None:
-        return
-    where = {q: row for row, q in places(subject, table, found["index"]).items()}
-    high = np.stack([ranks(v) for v in found["loss"]])  # (epochs, s)
-    kinds = {
-        "Hard from first to last": high.min(0),
-        "Learned late: hard on average, easy at the end": high.mean(0) - high[-1],
-        "Forgotten: easy once, hard at the end": high[-1] - high.min(0),
-    }
-    kind = st.segmented_control("Which", list(kinds), default=next(iter(kinds))) or next(
-        iter(kinds)
-    )
-    order = [where[q] for q in np.argsort(-kinds[kind], kind="stable") if q in where]
-    st.caption(
-        f"The run's fixed sample of {len(found['index']):,} images over {len(found['epochs'])} "
-        "snapshots, by class, ranked within each."
-    )
-    over_time(subject, table, order[:5])
-    columns = st.columns(10)
-    for column, row in zip(columns, order, strict=False):
-        sample = str(table.columns["id"][row])
-        pictures.show(column, sample, f"{table.columns['label'][row]}")
-        if column.button("Open", key=f"time-{sample}"):
-            open_one(sample)
-            st.session_state[NEXT_PART] = "Findings"
-            st.rerun()

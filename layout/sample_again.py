@@ -49,7 +49,10 @@ def retrain(subject: Subject, found: dict[str, Any]) -> None:
         if run is None:
             st.caption("Vectors cannot be trained again; the files say what to leave out.")
         elif subject.split != "train":
-            st.caption("Only training samples are left out: choose the split train.")
+            st.caption(
+                "Training leaves out training samples only: choose the split train. What is marked "
+                "here is of this split alone."
+            )
         else:
             start(run, changed)
     if run is not None:
@@ -60,8 +63,9 @@ def files(subject: Subject) -> None:
     changes = marks.export(subject.marked)
     for path, what in ((changes.exclude, "--exclude"), (changes.relabel, "--relabel")):
         if path:
+            use = f" for train {what}" if subject.split == "train" else ""
             st.download_button(
-                f"{path.name} for train {what}", path.read_bytes(), path.name, "text/csv",
+                f"{path.name}{use}", path.read_bytes(), path.name, "text/csv",
                 icon=":material/download:",
             )  # fmt: skip
 

@@ -87,8 +87,11 @@ def told(table: SampleTable, name: str, method: str) -> None:
         st.caption(" ".join(lines))
 
 
-def filtered(table: SampleTable, rows: np.ndarray, marked: dict[str, Any]) -> np.ndarray:
-    """The rows of a list that pass the filters."""
+def filtered(
+    table: SampleTable, rows: np.ndarray, marked: dict[str, Any], followed: np.ndarray | None
+) -> np.ndarray:
+    """The rows of a list that pass the filters; followed: (n) bool, those that snapshots follow,
+    None where they follow all or none."""
     columns, keep = table.columns, np.ones(len(rows), bool)
     classes = sorted(set(columns["label"].tolist()) - {""})
     with st.expander("Filter"):
@@ -110,6 +113,12 @@ def filtered(table: SampleTable, rows: np.ndarray, marked: dict[str, Any]) -> np
         if seen:
             has = np.array([str(i) in marked for i in columns["id"][rows]], bool)
             keep &= has == (seen == "yes")
+        if followed is not None:
+            only = d.segmented_control("In the run's snapshots", ["yes", "no"])
+            if only:
+                keep &= followed[rows] == (only == "yes")
+    if not keep.all():
+        st.caption(f"The filter leaves {int(keep.sum()):,} of {len(rows):,}.")
     return rows[keep]
 
 
@@ -140,8 +149,9 @@ def listed(
         {
             "place": place, "id": str(columns["id"][r]), "label": str(columns["label"][r]),
             "score": round(float(score[r]), 5), "loss": round(float(columns["loss"][r]), 5),
-            "rank": int(columns["rank"][r]), "why": reason(table, name, int(r)),
+            "rank": int(columns["rank"][r]),
             "mark": marked.get(str(columns["id"][r]), {}).get("what", ""),
+            "why": reason(table, name, int(r)),
         }
         for place, r in enumerate(rows, 1)
     ]  # fmt: skip
@@ -184,7 +194,7 @@ def as_pictures(
     done = sum(bool(marked.get(i)) for i in part)
     found = gallery(
         images, captions, selected=lit, title="samples of the list",
-        key=f"samples-{name}-{first}-{at}-{done}",
+        key=f"samples-{session.digest(part)}-{at}-{done}",
     )  # fmt: skip
     if other := [q for q in found if q not in lit]:
         go_to(part[other[-1]])

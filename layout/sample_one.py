@@ -12,6 +12,7 @@ from components.why_view import why_view
 from contrastive_core import figures, marks
 from contrastive_core.sample_table import LISTS, SampleTable, reason
 from contrastive_core.subjects import Subject
+from layout import sample_time
 from layout.sample_lists import go_to
 from layout.sample_subject import Pictures, session_choice
 
@@ -47,7 +48,7 @@ def show(
     elif view == "Why this loss":
         explain(subject, table, row, pictures)
     else:
-        over_time(subject, table, [row])
+        sample_time.of_one(subject, table, rows, row)
 
 
 def step(column: Any, text: str, ids: list[str], place: int, key: str) -> None:
@@ -190,44 +191,3 @@ def knob_of(about: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any] | N
     value = float(kernel[name])
     return {"label": label, "low": min(low, value), "high": max(high, value), "value": value,
             "log": bool(about["knobs"][name]["log"])}  # fmt: skip
-
-
-def over_time(subject: Subject, table: SampleTable, rows: list[int]) -> None:
-    """The loss of samples over the run's snapshots, beside all others'."""
-    from contrastive_core import figures
-
-    found = losses_over_time(subject)
-    if found is None:
-        return
-    every = found["loss"]
-    epochs = found["epochs"].tolist()
-    series = {"mean of all": (epochs, np.nanmean(every, 1).tolist())}
-    where = places(subject, table, found["index"])
-    for row in rows:
-        if row in where:
-            name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
-            series[name] = (epochs, every[:, where[row]].tolist())
-    st.plotly_chart(figures.curves(series, "epoch", f"{subject.loss} by class"))
-    if not any(row in where for row in rows):
-        st.caption("This sample is not among those that the run's snapshots follow.")
-
-
-def losses_over_time(subject: Subject) -> dict[str, np.ndarray] | None:
-    """What snapshots say; None, with a sentence, where there are none."""
-    run = subject.run
-    if run is None or subject.split != "train" or not run.snapshots():
-        st.info("Losses over time need the snapshots of a run's training; here there are none.")
-        return None
-    try:
-        return session.snapshot_losses(str(subject.path("snapshots")))
-    except LookupError:
-        st.info("The losses over snapshots of this run have not been made.")
-        return None
-
-
-def places(subject: Subject, table: SampleTable, index: np.ndarray) -> dict[int, int]:
-    """Where rows of the table stand among the snapshots' samples.
-
-    The index counts the training set as the run saw it, which is what the table lists.
-    """
-    return {int(i): q for q, i in enumerate(index) if i < len(table)}

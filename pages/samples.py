@@ -8,7 +8,14 @@ import streamlit as st
 import session
 from contrastive_core import figures, marks
 from contrastive_core.sample_table import SampleTable
-from layout import sample_across, sample_again, sample_lists, sample_one, sample_selection
+from layout import (
+    sample_across,
+    sample_again,
+    sample_lists,
+    sample_one,
+    sample_selection,
+    sample_time,
+)
 from layout.sample_subject import Pictures, choose, table_or_wait
 
 PARTS = ("Findings", "Across runs", "Over time")
@@ -35,13 +42,14 @@ def page() -> None:
         sample_across.across(subject, table, pictures)
         return
     if part == PARTS[2]:
-        sample_across.time(subject, table, pictures)
+        sample_time.of_all(subject, table, pictures)
         return
     found = marks.marks(subject.marked)
     name = sample_lists.pick(table)
     run = subject.run
     sample_lists.told(table, name, "" if run is None else str(run.config.get("method")))
-    rows = sample_lists.filtered(table, table.ranked(name), found)
+    followed = sample_time.followed(subject, table)
+    rows = sample_lists.filtered(table, table.ranked(name), found, followed)
     rows = sample_selection.bar(subject, table, rows)
     sample_again.bar(subject, found)
     row = at_hand(table, rows)

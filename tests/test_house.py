@@ -20,7 +20,7 @@ device encoders memory pixels views optim methods shapes images vision_sets data
 neighbours metrics projection alike paired run_folder runs checkpoints
 state journal monitor prepare rehearse foreign reasons train
 embed evaluate published judge present compare figures class_losses findings sample_losses
-sample_table tabulate why
+sample_table sample_time tabulate why
 spaces lab answers atlas costs marks jobs asking waiting_files waiting filing export subjects
 samples answering flow
 catalogue sweep_cells sweep sweeping sweep_figures integrity output commands inspection __main__

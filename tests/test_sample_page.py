@@ -62,17 +62,18 @@ def test_lists_filters_and_decisions() -> None:
     next(m for m in app.multiselect if m.label == "Classes").select("3").run()
     threes = int((table.columns["label"] == "3").sum())
     assert heading(app) == f"1 of {threes}: 3"
+    own = Subject(run.name, "test", "nt_xent").marked
     button(app, "Keep").click().run()
     assert heading(app) == f"2 of {threes}: 3"
-    assert [m["what"] for m in marks.marks(run).values()] == ["keep"]
+    assert [m["what"] for m in marks.marks(own).values()] == ["keep"]
     button(app, "Undo").click().run()
-    assert not marks.marks(run)
+    assert not marks.marks(own)
     assert heading(app) == f"1 of {threes}: 3"
     button(app, "Drop 10").click().run()
     ranked = [r for r in table.ranked("mislabelled") if table.columns["label"][r] == "3"]
-    assert set(marks.marks(run)) == set(table.columns["id"][ranked[:10]].tolist())
+    assert set(marks.marks(own)) == set(table.columns["id"][ranked[:10]].tolist())
     button(app, "Undo").click().run()
-    assert not marks.marks(run)
+    assert not marks.marks(own)
     assert not app.exception
 
 
@@ -115,7 +116,7 @@ def test_what_was_learned_late_opens_from_its_curve() -> None:
     table = samples.samples_of_run(run)
     app = opened(run="followed", part="Over time")
     assert not app.exception
-    assert "1,437 images over 2 snapshots" in text_of(app)
+    assert "1,437 of 1,437 samples are followed, at epochs 1, 2" in text_of(app)
     first = next(b for b in app.button if b.label == "Open")
     sample = first.key.removeprefix("time-")
     first.click().run()
@@ -123,6 +124,37 @@ def test_what_was_learned_late_opens_from_its_curve() -> None:
     assert sample in text_of(app)
     place = int(np.flatnonzero(table.ranked("mislabelled") == table.row(sample))[0]) + 1
     assert heading(app).startswith(f"{place} of 1437")
+
+
+def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
+    """The table was made before there were snapshots; they follow the last 50 samples."""
+    run = runs.create("partly", runs.load("simclr-digits").config)
+    shutil.copy(runs.SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
+    table = samples.samples_of_run(run)
+    _, _, z = samples.rows_of(run, "train")
+    index = np.arange(len(z) - 50, len(z))
+    run.save_snapshot(3, index=index, h=z.features[index], z=z.features[index],
+                      labels=z.labels[index])  # fmt: skip
+    ranked = table.ranked("mislabelled")
+    assert ranked[0] not in index
+    address = {"run": "partly", "view": "Over time"}
+    app = opened(**address)
+    assert "have not been made" in text_of(app)
+    assert button(app, "Make them")
+    samples.samples_of_run(run)
+    app = opened(**address)
+    assert "50 of 1,437 samples are followed, at epochs 3" in text_of(app)
+    assert "do not follow this sample" in text_of(app)
+    place = int(np.flatnonzero(np.isin(ranked, index))[0])
+    sample = str(table.columns["id"][ranked[place]])
+    button(app, f"Go to the next of this list that they follow: {sample}").click().run()
+    assert not app.exception
+    assert heading(app).startswith(f"{place + 1} of 1437")
+    assert "do not follow" not in text_of(app)
+    only = next(c for c in app.button_group if c.label == "In the run's snapshots")
+    only.set_value("yes").run()
+    assert heading(app).startswith("1 of 50")
+    assert "The filter leaves 50 of 1,437" in text_of(app)
 
 
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:

@@ -20,6 +20,8 @@ from contrastive_core import (
     marks,
     runs,
     sample_losses,
+    sample_table,
+    sample_time,
     samples,
     spaces,
 )
@@ -84,10 +86,36 @@ def test_loss_over_snapshots() -> None:
     for epoch, noise in ((1, 3.0), (2, 0.0)):
         z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
         run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
-    found = samples.loss_over_snapshots(run)
+    found = sample_time.loss_over_snapshots(run)
     assert found["epochs"].tolist() == [1, 2]
     assert found["loss"].shape == (2, 300)
     assert found["loss"][1].mean() < found["loss"][0].mean()
+
+
+def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
+    run = runs.create("unlabelled", {"method": "simclr", "loss": "nt_xent"})
+    (run.path / "weights.safetensors").write_bytes(b"weights")
+    z = blobs().features
+    none = np.full(300, -1)
+    run.save_snapshot(1, index=np.arange(300), h=z, z=z, labels=none)
+    with pytest.raises(ValueError, match="no classes"):
+        sample_time.loss_over_snapshots(run)
+    sample_time.follow(run, "nt_xent")
+    kept = sample_table.read_arrays(Subject("unlabelled", "train", "nt_xent").path("snapshots"))
+    assert kept is not None
+    assert "no classes" in str(kept["why"])
+
+
+def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
+    run = marked("split", {}, drop=["a/1"], relabel={})
+    test = Subject("split", "test", "nt_xent").marked
+    marks.add(test, "a/1", "keep")
+    marks.add(test, "a/2", "drop")
+    assert Subject("split", "train", "nt_xent").marked == run
+    assert curation.read_ids(str(marks.export(run).exclude)) == ["a/1"]
+    assert curation.read_ids(str(marks.export(test).exclude)) == ["a/2"]
+    assert marks.undo(test) == "a/2"
+    assert set(marks.marks(run)) == {"a/1"}
 
 
 def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
