@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,10 +74,14 @@ def run_rounds(
             tell(done / len(rounds))
 
 
-def scratch(rows: int, cols: int, like: Tensor) -> Tensor:
-    """This thread's buffer (rows, cols): what it holds lasts until the next call."""
-    key, size = (like.dtype, like.device), rows * cols
-    held: dict[tuple[torch.dtype, torch.device], Tensor] = _local.__dict__.setdefault("held", {})
+def scratch(rows: int, cols: int, like: Tensor, which: int = 0) -> Tensor:
+    """This thread's buffer (rows, cols) number `which`: what it holds lasts until the next call.
+
+    A new tensor of that size is given back to the system when it is freed, and taking its pages
+    anew costs more than the work on them.
+    """
+    key, size = (like.dtype, like.device, which), rows * cols
+    held: dict[tuple[Any, ...], Tensor] = _local.__dict__.setdefault("held", {})
     if key not in held or held[key].numel() < size:
         held[key] = torch.empty(size, dtype=like.dtype, device=like.device)
     return held[key][:size].view(rows, cols)

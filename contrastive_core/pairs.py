@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
+from contrastive_core.types import NO_GROUP, NO_ROW, Even, Pairs
 
 __all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
 
@@ -28,14 +28,13 @@ def from_views(
     """
     if z.ndim != 3:
         raise ValueError(f"z must be (images, views, d); got shape {tuple(z.shape)}")
-    b, v, d = z.shape
-    groups = torch.arange(b, device=z.device) if labels is None else _labels(labels, b, z.device)
-    every = _square(z.reshape(b * v, d), groups.repeat_interleave(v), _arange(v, z).repeat(b))
+    every = _of_views(z, labels)
     if anchors == "all":
         return every
     if anchors != "first_view":
         raise ValueError(f'anchors must be "all" or "first_view"; got {anchors!r}')
-    rows = _arange(b, z) * v
+    v = z.shape[1]
+    rows, groups = (x[::v].contiguous() for x in (every.anchor_rows, every.anchor_groups))
     return Pairs(
         anchors=z[:, 0],
         candidates=every.candidates,
@@ -202,6 +201,17 @@ def from_mask(
         positive=positive.bool(),
         negative=negative.bool(),
     )
+
+
+def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
+    """All rows of z (b, v, d) with all; without labels every image is its own group."""
+    b, v, d = z.shape
+    rows = torch.arange(b * v, device=z.device)
+    each, allowed = max(v, 1), _true(b * v, z)
+    groups = rows // each if labels is None else _labels(labels, b, z.device).repeat_interleave(v)
+    even = Even(v, groups, rows, allowed) if labels is None else None
+    z, views = z.reshape(b * v, d), rows % each
+    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, even=even)
 
 
 def _square(z: Tensor, groups: Tensor, views: Tensor) -> Pairs:

@@ -42,6 +42,11 @@ class _Normalise(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
+        inverse = torch.linalg.vector_norm(z.detach(), dim=-1, keepdim=True).reciprocal_()
+        if z.device.type == "cpu" and _in_range(inverse):
+            u = z * inverse
+            ctx.save_for_backward(u, inverse)
+            return u
         # The largest number of a row keeps tiny and huge ones in range; no copy of z is made.
         scale = torch.linalg.vector_norm(z.detach(), torch.inf, -1, keepdim=True)
         scale = torch.where(scale > 0, scale, 1.0)
@@ -54,8 +59,17 @@ class _Normalise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
-        u, inverse, scale = ctx.saved_tensors
-        return torch.addcmul(g, u, (u * g).sum(-1, keepdim=True), value=-1) * inverse / scale
+        u, inverse, *scale = ctx.saved_tensors
+        grad = torch.addcmul(g, u, (u * g).sum(-1, keepdim=True), value=-1) * inverse
+        return grad / scale[0] if scale else grad
+
+
+def _in_range(inverse: Tensor) -> bool:
+    """Whether no row is so short or long that its squares, summed, left the range of numbers."""
+    if not inverse.numel():
+        return True
+    low, high = torch.stack(inverse.aminmax()).tolist()
+    return low > 1e-15 and high < 1e15
 
 
 def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastive_core import similarity
+from contrastive_core import similarity, tiles
 from contrastive_core.lanes import run_rounds, scratch
 from contrastive_core.tiles import Plan
 from contrastive_core.types import Pairs
 
-__all__ = ["TILED_FROM", "Logits", "by_group", "log_sums", "suits"]
+__all__ = ["TILED_FROM", "Logits", "by_group", "closed", "log_sums", "suits"]
 
 TILED_FROM = 1 << 14  # scores: below, plain autograd is as quick
 SAFE = {torch.float32: 40.0, torch.float64: 300.0}  # |logit| whose exponentials can be summed
@@ -38,10 +38,11 @@ class Logits:
 
     score: str = "dot"  # or "squared_distance"
     scale: float = 1.0
+    unit: bool = False  # rows have unit length, or none
 
-    def of(self, a: Tensor, c: Tensor) -> Tensor:
-        """The logits (r, c) of a tile, in this thread's buffer."""
-        buffer = scratch(len(a), len(c), a)
+    def of(self, a: Tensor, c: Tensor, kept: bool = False) -> Tensor:
+        """The logits (r, c) of a tile, in this thread's buffer, or `kept` in one of their own."""
+        buffer = a.new_empty(len(a), len(c)) if kept else scratch(len(a), len(c), a)
         if self.score == "dot":
             return torch.addmm(buffer, a, c.mT, beta=0, alpha=self.scale, out=buffer)
         return torch.mul(similarity.squared_distance(a, c), self.scale, out=buffer)
@@ -50,6 +51,8 @@ class Logits:
         """A number that no |ℓ| exceeds."""
         if not len(a) or not len(c):
             return 0.0
+        if self.unit:
+            return abs(self.scale) * (1 if self.score == "dot" else 4)
         x = float(a.norm(dim=1).amax())
         y = x if c is a else float(c.norm(dim=1).amax())
         return abs(self.scale) * (x * y if self.score == "dot" else (x + y) ** 2)
@@ -63,6 +66,13 @@ class Logits:
             grad.addcmul_(g.sum(1, keepdim=True), a, value=2 * self.scale)
 
 
+def closed(pairs: Pairs, logits: Logits) -> bool:
+    """Whether the pairs are so regular, few and alike that a closed form does."""
+    few = pairs.even_views and len(pairs) ** 2 <= min(tiles.SQUARE, tiles.ONE_TILE)
+    a = pairs.anchors.detach()
+    return bool(few) and logits.score == "dot" and logits.bound(a, a) <= SAFE[a.dtype]
+
+
 def log_sums(pairs: Pairs, logits: Logits, which: str) -> Tensor:
     """log Σ e^ℓ of every anchor over its negatives, or over all it is compared with; (n).
 
@@ -74,7 +84,7 @@ def log_sums(pairs: Pairs, logits: Logits, which: str) -> Tensor:
 def by_group(pairs: Pairs) -> tuple[Pairs, Tensor]:
     """The pairs with rows sorted by group, and where each anchor went: now positives adjoin."""
     groups = (pairs.anchor_groups, pairs.candidate_groups)
-    if all(bool((g[1:] >= g[:-1]).all()) for g in groups):
+    if pairs.even_views or all(bool((g[1:] >= g[:-1]).all()) for g in groups):
         return pairs, torch.arange(len(pairs), device=groups[0].device)
     i = pairs.anchor_groups.argsort(stable=True)
     j = i if pairs.symmetric else pairs.candidate_groups.argsort(stable=True)
@@ -112,7 +122,7 @@ class _LogSums(torch.autograd.Function):
             if plan.mirrored and i != j:
                 add(x.mT, sums[cols], top[cols])
             if plan.single:
-                kept.append(x.clone())
+                kept.append(x)
 
         run_rounds(plan.rounds, tile, a, plan.single)
         ctx.plan, ctx.logits, ctx.small = plan, logits, small
@@ -150,7 +160,7 @@ class _LogSums(torch.autograd.Function):
 
 def _terms(plan: Plan, logits: Logits, a: Tensor, c: Tensor, i: int, j: int, small: bool) -> Tensor:
     """A tile's e^ℓ, 0 where not wanted (small); or its ℓ, −inf where not wanted; (r, c)."""
-    x = logits.of(a[plan.rows[i]], c[plan.cols[j]])
+    x = logits.of(a[plan.rows[i]], c[plan.cols[j]], plan.single)
     return plan.blank(x.exp_(), i, j, 0.0) if small else plan.blank(x, i, j, -torch.inf)
 
 
@@ -163,7 +173,7 @@ def _add_large(x: Tensor, sums: Tensor, top: Tensor) -> None:
     higher = torch.maximum(top, x.amax(1))
     level = torch.where(higher.isinf(), 0.0, higher)
     sums *= (top - level).exp_()
-    sums += (x - level[:, None]).exp_().sum(1)
+    sums += torch.sub(x, level[:, None], out=_spare(x, 1)).exp_().sum(1)
     top.copy_(higher)
 
 
@@ -171,10 +181,15 @@ def _weights(
     x: Tensor, share: Tensor, level: Tensor, rows: slice, cols: slice, small: bool, both: bool
 ) -> Tensor:
     """∂/∂ℓ of the tile (r, c): of its rows' sums, and of its columns' where it serves both."""
-    g_i, g_j = share[rows, None], share[None, cols] if both else None
+    g_i, g_j = share[rows, None], share[None, cols]
+    h = _spare(x, 1)
     if small:
-        return x * (g_i if g_j is None else g_i + g_j)
-    h = (x - level[rows, None]).exp_().mul_(g_i)
-    if g_j is not None:
-        h += (x - level[None, cols]).exp_().mul_(g_j)
+        return torch.mul(x, torch.add(g_i, g_j, out=h) if both else g_i, out=h)
+    torch.sub(x, level[rows, None], out=h).exp_().mul_(g_i)
+    if both:
+        h += torch.sub(x, level[None, cols], out=_spare(x, 2)).exp_().mul_(g_j)
     return h
+
+
+def _spare(x: Tensor, which: int) -> Tensor:
+    return scratch(len(x), x.shape[1], x, which)

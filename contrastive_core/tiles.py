@@ -16,6 +16,7 @@ from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
 __all__ = ["Plan"]
 
 ONE_TILE = 1 << 22  # scores kept for the backward pass in one buffer: 16 MB in float32
+SQUARE = 1 << 18  # the same where tiles serve rows and columns: there keeping spares little
 TILE = 512  # rows of a tile: 1 MB in float32, about a second-level cache
 CUDA_TILE = 8192
 
@@ -38,24 +39,38 @@ class Plan:
 
     def __init__(self, pairs: Pairs, which: str) -> None:
         self.pairs, self.which = pairs, which
-        n, m = len(pairs), pairs.width
-        rising = (pairs.candidate_rows[1:] > pairs.candidate_rows[:-1]).all()
-        flags = torch.stack([pairs.as_negative.all(), pairs.as_positive.all(), rising]).tolist()
-        self.all_positive, self.rising = flags[1:]
-        self.mirrored = pairs.symmetric and flags[0] and flags[1]
-        size = _tile_size(n, m, pairs.anchors)
+        n, m, even = len(pairs), pairs.width, pairs.even_views
+        self.all_positive = self.rising = self.mirrored = bool(even)
+        if not even:
+            self._look()
+        size = _tile_size(n, m, pairs.anchors, self.mirrored)
         self.rows, self.cols = _slices(n, size), _slices(m, size)
         self.single = len(self.rows) == len(self.cols) == 1
-        ids = (pairs.candidate_groups, pairs.candidate_rows, pairs.as_negative)
-        self._of_cols = _stripes(*ids, size)
-        every = torch.ones_like(pairs.anchor_rows, dtype=torch.bool)
-        ids = (pairs.anchor_groups, pairs.anchor_rows, every)
-        self._of_rows = self._of_cols if self.mirrored else _stripes(*ids, size)
+        if even:
+            self._of_rows = self._of_cols = [_even_stripe(r, even) for r in self.rows]
+        else:
+            self._look_at_stripes(size)
         self.rounds = [
             wanted
             for one in _rounds(len(self.rows), len(self.cols), self.mirrored)
             if (wanted := [(i, j) for i, j in one if self._kind(i, j) != "empty"])
         ]
+
+    def _look(self) -> None:
+        """What is true of all ids, in one transfer."""
+        pairs = self.pairs
+        rising = (pairs.candidate_rows[1:] > pairs.candidate_rows[:-1]).all()
+        flags = torch.stack([pairs.as_negative.all(), pairs.as_positive.all(), rising]).tolist()
+        self.all_positive, self.rising = flags[1:]
+        self.mirrored = pairs.symmetric and flags[0] and flags[1]
+
+    def _look_at_stripes(self, size: int) -> None:
+        pairs = self.pairs
+        ids = (pairs.candidate_groups, pairs.candidate_rows, pairs.as_negative)
+        self._of_cols = _stripes(*ids, size)
+        every = torch.ones_like(pairs.anchor_rows, dtype=torch.bool)
+        ids = (pairs.anchor_groups, pairs.anchor_rows, every)
+        self._of_rows = self._of_cols if self.mirrored else _stripes(*ids, size)
 
     def blank(self, x: Tensor, i: int, j: int, value: float) -> Tensor:
         """`x` (r, c), in place, with `value` where tile (i, j) has no wanted pair."""
@@ -92,16 +107,22 @@ class Plan:
         return "masked"
 
 
-def _tile_size(n: int, m: int, like: Tensor) -> int:
-    if n * m <= ONE_TILE:
+def _tile_size(n: int, m: int, like: Tensor, mirrored: bool) -> int:
+    on_cpu = like.device.type == "cpu"
+    if n * m <= (min(SQUARE, ONE_TILE) if mirrored and on_cpu else ONE_TILE):
         return max(1, n, m)
-    if like.device.type != "cpu":
+    if not on_cpu:
         return CUDA_TILE
     return max(TILE // 2, min(TILE, max(n, m) // 16))
 
 
 def _slices(n: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def _even_stripe(rows: slice, views: int) -> _Stripe:
+    first, last = rows.start, rows.stop - 1
+    return _Stripe(first // views, last // views, first, last, False, True, True)
 
 
 def _stripes(groups: Tensor, rows: Tensor, negative: Tensor, size: int) -> list[_Stripe]:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
-__all__ = ["NO_GROUP", "NO_ROW", "Anatomy", "Batch", "LossOutput", "Masks", "Pairs"]
+__all__ = ["NO_GROUP", "NO_ROW", "Anatomy", "Batch", "Even", "LossOutput", "Masks", "Pairs"]
 
 NO_GROUP = -1  # a label that belongs to no group: neither positive nor negative of anything
 NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
@@ -37,6 +37,15 @@ class Masks(NamedTuple):
     self_pair: Bool[Tensor, "n m"]
 
 
+class Even(NamedTuple):
+    """Ids known to be even: row i belongs to group i // views, is row i, and may be anything."""
+
+    views: int
+    groups: Int[Tensor, " n"]
+    rows: Int[Tensor, " n"]
+    allowed: Bool[Tensor, " n"]
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Anchors, candidates, and who relates to whom.
@@ -45,7 +54,8 @@ class Pairs:
     a negative if both are in some group, not the same one, and it is `as_negative`. Equal row ids
     make a self pair, which is neither. With `columns`, anchor i meets only the candidates
     `columns[i]` (repeats count each time). With explicit `positive`/`negative` masks these decide
-    instead of the groups. `log_z` and `population` serve noise-contrastive estimation.
+    instead of the groups. `log_z` and `population` serve noise-contrastive estimation; `even`
+    spares a look at ids that are known.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -63,6 +73,7 @@ class Pairs:
     negative: Bool[Tensor, "n m"] | None = None
     population: int | None = None
     log_z: float | None = None
+    even: Even | None = None
 
     def __len__(self) -> int:
         return self.anchors.shape[0]
@@ -86,6 +97,19 @@ class Pairs:
             and self.anchor_groups is self.candidate_groups
             and self.anchor_rows is self.candidate_rows
         )
+
+    @property
+    def even_views(self) -> int | None:
+        """v ≥ 2 where all n rows meet, v of each group side by side: no id need be looked up.
+
+        None where that is not known. It is known only of the very ids it was said of.
+        """
+        known = self.even
+        if known is None or not self.symmetric or self.as_positive is not self.as_negative:
+            return None
+        ours = (self.anchor_groups, self.anchor_rows, self.as_positive)
+        same = all(a is b for a, b in zip(ours, known[1:], strict=True))
+        return known.views if same and known.views > 1 else None
 
     def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
         """Relations of anchors `rows` to candidates (or columns) `cols`: bool (r, c) each."""
@@ -120,9 +144,8 @@ class LossOutput:
 
     @property
     def value(self) -> Float[Tensor, ""]:
-        total = self.weight.sum()
-        safe = torch.where(total > 0, total, torch.ones_like(total))
-        return (self.weight * self.per_anchor).sum() / safe
+        total = self.weight.sum().clamp_min(torch.finfo(self.weight.dtype).tiny)
+        return (self.weight * self.per_anchor).sum() / total
 
     @property
     def n_valid(self) -> int:

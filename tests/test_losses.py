@@ -191,8 +191,9 @@ def test_random_batches(data: st.DataObject) -> None:
     if not is_paper_spread(name, chosen) and name not in ("nce", "invariance_spread"):
         exact = pairs.from_labels(z.double(), torch.tensor(labels))
         want, weight = slow_loss(name, exact, **knobs_of(loss))
-        assert out.weight.tolist() == weight
-        # hinges meet ties in float32: compare where the formula is smooth
+        # hinges and mining meet ties in float32: compare where they do not
+        if chosen.get("mining") != "semi_hard" and chosen.get("average") != "active":
+            assert out.weight.tolist() == weight
         if loss.family == "softmax" and knobs_of(loss)["normalise"]:
             close = torch.tensor(want, dtype=torch.float32)
             scale = 1 / knobs_of(loss)["temperature"] if "temperature" in knobs_of(loss) else 1

@@ -161,6 +161,39 @@ def test_views_need_no_masks_off_the_diagonal(small_tiles, monkeypatch) -> None:
         plan.blank(torch.ones(plan.rows[i].stop - plan.rows[i].start, 32), i, j, 0.0)
 
 
+@pytest.mark.parametrize("views", [2, 3, 4])
+@pytest.mark.parametrize("one", [False, True], ids=["tiles", "at_once"])
+def test_even_views_equal_the_same_ids_unknown(views, one, small_tiles, monkeypatch) -> None:
+    if one:
+        monkeypatch.setattr(tiles, "ONE_TILE", 1 << 22)
+    for temperature in (0.001, 0.5):
+        loss, found = losses.create("nt_xent", temperature=temperature), []
+        for known in (True, False):
+            leaf = rows().requires_grad_()
+            made = pairs.from_views(leaf.view(-1, views, 6))
+            made = made if known else dataclasses.replace(made, even=None)
+            assert made.even_views == (views if known else None)
+            out = loss(made)
+            weight = torch.linspace(0.5, 1.5, N, dtype=torch.float64)
+            (grad,) = torch.autograd.grad((out.per_anchor * weight).sum(), leaf)
+            found.append((out.per_anchor.detach(), out.weight, grad))
+        for a, b in zip(*found, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_even_is_known_of_its_own_ids_only() -> None:
+    made = build("views", rows())
+    for name in ("groups", "rows"):
+        other = getattr(made, f"anchor_{name}").clone()
+        changed = {f"anchor_{name}": other, f"candidate_{name}": other}
+        assert dataclasses.replace(made, **changed).even_views is None
+    none = torch.zeros_like(made.as_positive)
+    assert dataclasses.replace(made, as_positive=none).even_views is None
+    assert dataclasses.replace(made, as_negative=none).even_views is None
+    assert dataclasses.replace(made, candidates=made.candidates.clone()).even_views is None
+    assert pairs.from_views(rows().view(-1, 1, 6)).even_views is None
+
+
 def test_scratch_is_reused() -> None:
     like = torch.zeros(1)
     assert lanes.scratch(4, 5, like).data_ptr() == lanes.scratch(2, 3, like).data_ptr()

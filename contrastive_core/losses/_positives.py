@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from contrastive_core import similarity
+from contrastive_core.losses._views import mean_of_views
 from contrastive_core.similarity import take
 from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
 
@@ -24,6 +25,9 @@ def count(pairs: Pairs) -> tuple[Tensor, Tensor]:
     if not pairs.by_id:
         masks = pairs.masks()
         return masks.positive.sum(1), masks.negative.sum(1)
+    if v := pairs.even_views:
+        n = len(pairs)
+        return pairs.anchor_rows.new_full((n,), v - 1), pairs.anchor_rows.new_full((n,), n - v)
     of_anchor, of_candidate, number = _numbered(pairs)
     grouped = pairs.candidate_groups != NO_GROUP
     may = torch.stack([pairs.as_positive & grouped, pairs.as_negative & grouped], 1).long()
@@ -41,6 +45,8 @@ def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
 
     Args: number: |P(i)| (n).
     """
+    if v := pairs.even_views:
+        return scale * mean_of_views(pairs.anchors, v)
     of_anchor, of_candidate, groups = _numbered(pairs)
     c, allowed = pairs.candidates, pairs.as_positive & (pairs.candidate_groups != NO_GROUP)
     if not bool(allowed.all()):

@@ -19,6 +19,7 @@ from torch import Tensor
 from contrastive_core import tiled
 from contrastive_core.losses._base import Loss
 from contrastive_core.losses._positives import count, mean_of_positives, over_groups
+from contrastive_core.losses._views import contrast_of_views
 from contrastive_core.similarity import masked_logsumexp, masked_mean
 from contrastive_core.tiled import Logits
 from contrastive_core.types import Masks, Pairs
@@ -69,9 +70,12 @@ class SoftmaxLoss(LogitLoss):
     def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
         if not tiled.suits(pairs):
             return super().over_blocks(pairs)
-        logits = Logits(self.score, float(self.logits(torch.ones((), dtype=torch.float64), pairs)))
+        scale = float(self.logits(torch.ones((), dtype=torch.float64), pairs))
+        logits = Logits(self.score, scale, getattr(self, "normalise", False))
         number = count(pairs)[0]
-        if self.one_denominator and self.score == "dot":
+        if self.one_denominator and tiled.closed(pairs, logits):
+            value = contrast_of_views(pairs.anchors, scale, pairs.even_views or 0)
+        elif self.one_denominator and self.score == "dot":
             lse = tiled.log_sums(pairs, logits, "compared")
             value = torch.where(number > 0, lse, 0.0) - mean_of_positives(
                 pairs, logits.scale, number
