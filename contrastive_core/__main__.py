@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -168,7 +169,12 @@ def _failed(args: argparse.Namespace, message: str, status: int) -> int:
     return status
 
 
+def _stopped(number: int, frame: object) -> NoReturn:
+    sys.exit("error: it was asked to stop")
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stopped)  # until a training's loop listens
     code = main()
     if "TORCHELASTIC_RUN_ID" in os.environ:  # started by torchrun: gloo's threads can abort at exit
         sys.stdout.flush()

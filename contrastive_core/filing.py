@@ -63,11 +63,12 @@ def rename(name: str, new: str) -> Run:
 @contextlib.contextmanager
 def _at_rest(name: str, so: str) -> Iterator[Run]:
     """A user's run, on which nothing works, and nothing begins to while inside."""
+    jobs.at_work(runs.load(name))  # this may wait for a process that ends; others need not
     with waiting_files.changing():
         run = runs.load(name)
         if run.shipped:
             raise ValueError(f"{name} is shipped with the project and {so}")
-        if run.is_claimed() or jobs.pid_of(name):
+        if jobs.at_work(run):
             raise ValueError(f"{name} is at work and {so}; stop it first")
         if name in {job.name for job in waiting_files.queue()}:
             raise ValueError(f"{name} waits for its turn and {so}; remove it from the line first")

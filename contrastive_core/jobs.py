@@ -26,6 +26,7 @@ from contrastive_core.runs import Run
 __all__ = [
     "arguments_of",
     "ask",
+    "at_work",
     "command_of",
     "damage_of",
     "dismiss",
@@ -61,13 +62,19 @@ def check_resumable(name: str) -> None:
     run = runs.load(name)
     if run.shipped:
         raise ValueError(f"{name} is shipped with the project; clone it to train further")
-    end = time.monotonic() + PATIENCE  # a process that has just been stopped takes a moment to end
-    while not run.is_alive() and pid_of(name) and time.monotonic() < end:
-        time.sleep(0.1)
-    if run.is_alive() or pid_of(name):
+    if at_work(run):
         raise ValueError(f"{name} is at work already")
     if run.status()["status"] == "done":
         raise ValueError(f"{name} is done; clone it to train it for longer")
+
+
+def at_work(run: Run) -> bool:
+    """Whether a process works on a run, or is about to. One that has just been stopped gets a
+    moment to end."""
+    end = time.monotonic() + PATIENCE
+    while not run.is_claimed() and pid_of(run.name) and time.monotonic() < end:
+        time.sleep(0.1)
+    return run.is_claimed() or pid_of(run.name) is not None
 
 
 def ask(*arguments: str, seconds: float = 300, fine: Sequence[int] = (0,)) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -294,3 +296,19 @@ def test_a_failed_start_is_told_until_it_is_dismissed() -> None:
     assert "unknown setting 'speed'" in jobs.failures()["bad"]
     jobs.dismiss("bad")
     assert jobs.failures() == {}
+
+
+def test_stopped_before_it_began() -> None:
+    waiting.start_now("early", ["--dataset", "digits"])
+    pid = jobs.pid_of("early")
+
+    def listens() -> bool:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        caught = next(x.split()[1] for x in lines if x.startswith("SigCgt"))
+        return bool(int(caught, 16) & 1 << (signal.SIGTERM - 1))
+
+    wait(listens)
+    jobs.stop("early")
+    wait(lambda: "early" in jobs.failures())
+    assert jobs.failures()["early"] == "it was asked to stop"
+    assert not (runs.runs_home() / "early").exists()
