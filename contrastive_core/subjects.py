@@ -75,8 +75,11 @@ class Subject:
         started = (jobs.folder() / f"{self.task}.log").exists()
         if jobs.pid_of(self.task) is not None or not started or self.path().exists():
             return None
-        last = jobs.log_of(self.task, 1)
-        return last.removeprefix("error: ") if last.startswith("error: ") else "It was stopped."
+        said = jobs.log_of(self.task, 200)
+        last = said.splitlines()[-1] if said else ""
+        if last.startswith("error: ") and "asked to stop" not in last:
+            return last.removeprefix("error: ")
+        return f"It broke off: {last}" if "Traceback (" in said else "It was stopped."
 
     def stop(self) -> None:
         """End that process; nothing half-made is left."""

@@ -17,6 +17,7 @@ from contrastive_core import (
     curation,
     data,
     embed,
+    jobs,
     marks,
     runs,
     sample_losses,
@@ -127,6 +128,13 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     subject.stop()
     wait_for(lambda: subject.progress() is None)
     assert subject.failed() == "It was stopped."
+    log = jobs.folder() / f"{subject.task}.log"
+    log.write_text(
+        "embedding 0 %\nTraceback (most recent call last):\n  …\nMemoryError: too large\n"
+    )
+    assert subject.failed() == "It broke off: MemoryError: too large"
+    log.write_text("embedding 0 %\nerror: no such thing\n")
+    assert subject.failed() == "no such thing"
     subject.start()
     wait_for(lambda: subject.progress() is None)
     assert subject.failed() is None
