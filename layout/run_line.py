@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core import figures, jobs, store, waiting
+from contrastive_core import figures, jobs, runs, store, waiting
 
 __all__ = ["line"]
 
+STATES = "states-of-runs"  # as they were when they were last drawn
 FIRST, MOST = 3, 30  # that wait: always in sight, and at all
 
 
 @st.fragment(run_every=2.0)
 def line() -> None:
-    """At work, in line, failed at the start; redrawn every two seconds."""
+    """At work, in line, failed at the start; redrawn every two seconds, and with it the page when
+    a run has begun, ended or gone since, be it by another tab or by itself."""
     waiting.go_on()
+    states = {run.name: run.status()["status"] for run in runs.list_runs()}
+    before = st.session_state.get(STATES, states)
+    st.session_state[STATES] = states
+    if states != before:
+        st.rerun()
     queued, broken, failed = waiting.queue(), waiting.broken(), jobs.failures()
     working = jobs.working()
     names = [r.name for r in working] + jobs.starting()

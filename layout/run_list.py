@@ -12,8 +12,9 @@ import session
 from contrastive_core import figures, filing, runs, store
 from contrastive_core.runs import Run
 
-__all__ = ["bin_of", "damage", "remove", "row", "table", "undo"]
+__all__ = ["bin_of", "damage", "remove", "renamed", "row", "table", "undo"]
 
+TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
 STATES = ["running", "done", "stopped", "failed", "queued"]
 COLUMNS = {
     "kNN %": st.column_config.NumberColumn(
@@ -25,7 +26,7 @@ COLUMNS = {
 
 def table(found: Sequence[Run]) -> list[Run]:
     """The table with its search and filters; returns the runs that are selected in it."""
-    a, b, c, d = st.columns([3, 2, 2, 2])
+    a, b, c, d = st.columns([3, 2, 2, 3])
     text = a.text_input("Search", placeholder="name, title, tag, note, method, data")
     states = b.multiselect("Status", STATES)
     methods = c.multiselect("Method", sorted({str(r.config.get("method")) for r in found}))
@@ -41,8 +42,9 @@ def table(found: Sequence[Run]) -> list[Run]:
     if not shown:
         st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
         return []
+    same_selection([r["name"] for r in shown])
     picked = st.dataframe(
-        shown, hide_index=True, on_select="rerun", selection_mode="multi-row", key="runs-table",
+        shown, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
         column_config=COLUMNS, column_order=[k for k in shown[0] if k != "note"],
     ).selection.rows  # fmt: skip
     left, right = st.columns([4, 1])
@@ -53,6 +55,24 @@ def table(found: Sequence[Run]) -> list[Run]:
     right.download_button("Table as CSV", figures.table_csv(shown), "runs.csv", "text/csv")
     known = {run.name: run for run in found}
     return [known[shown[i]["name"]] for i in picked if i < len(shown)]
+
+
+def same_selection(names: list[str]) -> None:
+    """Let the same runs be selected where rows have moved: a new run must not be deleted in the
+    place of the one that stood in its row."""
+    before = st.session_state.get(SHOWN, [])
+    if TABLE in st.session_state and before != names:
+        rows = st.session_state[TABLE]["selection"]["rows"]
+        chosen = {before[i] for i in rows if i < len(before)}
+        kept = [i for i, name in enumerate(names) if name in chosen]
+        st.session_state[TABLE] = {"selection": {"rows": kept}}
+    st.session_state[SHOWN] = names
+
+
+def renamed(old: str, new: str) -> None:
+    """The run stays selected under its new name."""
+    st.session_state["run"] = new
+    st.session_state[SHOWN] = [new if n == old else n for n in st.session_state.get(SHOWN, [])]
 
 
 def row(run: Run) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def annotate(run: Run) -> None:
             try:
                 run.set_meta(title=title.strip(), tags=kept, note=note)
                 if name != run.name:
-                    st.session_state["run"] = filing.rename(run.name, name).name
+                    run_list.renamed(run.name, filing.rename(run.name, name).name)
             except (ValueError, OSError, store.Locked) as error:
                 st.error(figures.plain(error))
                 return
