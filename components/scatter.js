@@ -54,6 +54,7 @@ function load(map, data) {
     map.stamp = undefined;
     bounds(map);
     grid(map);
+    map.order = mixed(map.n);
     map.sprite = null;
     if (data.sprite && data.sprite.length) {
       createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => { map.sprite = b; drawPictures(map); });

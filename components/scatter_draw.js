@@ -38,31 +38,33 @@ function stamp(size) {
   return { size, dx: Int8Array.from(dx), dy: Int8Array.from(dy), cover };
 }
 
-/** Points group by group, written into pixels (50,000 rectangles would take a canvas 50 ms); where
- *  something is selected, first what is not, pale. */
+/** Points in a mixed order, so that no category covers the others, written into pixels (50,000
+ *  rectangles would take a canvas 50 ms); where something is selected, first what is not, pale. */
 function drawPoints(map) {
   const [g] = sizeCanvas(map.canvas), v = view(map), dpr = devicePixelRatio || 1, some = map.picked.length > 0;
-  const { width, height } = map.canvas, { xy, lit } = map, size = Math.round(pointSize(map) * dpr), half = size / 2;
+  const { width, height } = map.canvas, { xy, lit, order, colour } = map, size = Math.round(pointSize(map) * dpr), half = size / 2;
   if (!width || !height) return;
   if (!map.image || map.image.width !== width || map.image.height !== height) map.image = new ImageData(width, height);
   if (map.dot?.size !== size) map.dot = stamp(size);
   const pixels = new Uint32Array(map.image.data.buffer).fill(0), scale = v.scale * dpr, vx = v.x * dpr - half, vy = v.y * dpr - half;
+  const hides = map.meta.palette.map((_, k) => map.hidden.has(k));
   for (let pass = some ? 0 : 1; pass < 2; pass++) {
-    for (let k = 0; k < map.groups.length; k++) {
-      if (map.hidden.has(k)) continue;
-      const [rgb, alpha] = pass ? [fromHex(map.meta.palette[k]), 0.9] : [GREY, PALE], rows = map.groups[k];
-      const colours = Uint32Array.from(map.dot.cover, (c) => packed(rgb, alpha * c)), full = packed(rgb, alpha);
-      for (let q = 0; q < rows.length; q++) {
-        const i = rows[q];
-        if (some && lit[i] !== pass) continue;
-        const x = Math.round(xy[2 * i] * scale + vx), y = Math.round(vy - xy[2 * i + 1] * scale);
-        if (x <= -size || y <= -size || x >= width || y >= height) continue;
-        if (size <= 3) fillSquare(pixels, width, height, x, y, size, full);
-        else putStamp(pixels, width, height, x, y, map.dot, colours, full);
-      }
+    const inks = map.meta.palette.map((hex) => inkOf(map.dot, ...(pass ? [fromHex(hex), 0.9] : [GREY, PALE])));
+    for (let q = 0; q < order.length; q++) {
+      const i = order[q], k = colour[i];
+      if (hides[k] || (some && lit[i] !== pass)) continue;
+      const x = Math.round(xy[2 * i] * scale + vx), y = Math.round(vy - xy[2 * i + 1] * scale);
+      if (x <= -size || y <= -size || x >= width || y >= height) continue;
+      if (size <= 3) fillSquare(pixels, width, height, x, y, size, inks[k].full);
+      else putStamp(pixels, width, height, x, y, map.dot, inks[k]);
     }
   }
   g.putImageData(map.image, 0, 0);
+}
+
+/** A colour for each pixel of a point, and where it is covered in full. */
+function inkOf(dot, rgb, alpha) {
+  return { rim: Uint32Array.from(dot.cover, (c) => packed(rgb, alpha * c)), full: packed(rgb, alpha) };
 }
 
 function fillSquare(pixels, width, height, x, y, size, colour) {
@@ -71,12 +73,12 @@ function fillSquare(pixels, width, height, x, y, size, colour) {
 }
 
 /** A point's rim is drawn on empty pixels alone: over another point it is that point, or full. */
-function putStamp(pixels, width, height, x, y, { dx, dy, cover }, colours, full) {
+function putStamp(pixels, width, height, x, y, { dx, dy, cover }, { rim, full }) {
   for (let k = 0; k < dx.length; k++) {
     const a = x + dx[k], b = y + dy[k];
     if (a < 0 || b < 0 || a >= width || b >= height) continue;
     const at = b * width + a;
-    if (!pixels[at]) pixels[at] = colours[k];
+    if (!pixels[at]) pixels[at] = rim[k];
     else if (cover[k] > 0.5) pixels[at] = full;
   }
 }

@@ -22,6 +22,17 @@ function grid(map) {
   for (let i = 0; i < map.n; i++) map.cells[rowOf(map, map.xy[2 * i + 1]) * CELL + columnOf(map, map.xy[2 * i])].push(i);
 }
 
+/** All points, each once, in an order that is always the same and has nothing to do with theirs. */
+function mixed(n) {
+  const order = Uint32Array.from({ length: n }, (_, i) => i);
+  for (let i = n - 1, seed = 1; i > 0; i--) {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    const j = Math.floor((seed / 4294967296) * (i + 1));
+    [order[i], order[j]] = [order[j], order[i]];
+  }
+  return order;
+}
+
 const clamp = (k) => Math.min(CELL - 1, Math.max(0, k || 0));
 function columnOf(map, x) { return clamp(Math.floor(((x - map.box.x0) / map.box.span) * CELL)); }
 function rowOf(map, y) { return clamp(Math.floor(((y - map.box.y0) / map.box.span) * CELL)); }

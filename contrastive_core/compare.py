@@ -89,6 +89,9 @@ class Comparison:
             first = max(claimed, key=lambda d: abs(d.value))
             return f"No winner that these data can show, but {_told(first)}"
         text = _told(min(beaten, key=lambda d: abs(d.value)))
+        if len(beaten) > 1:
+            others = len(beaten) - 1
+            text += f" It is better than {f'{others} others' if others > 1 else 'the other'} too."
         rest = [d.b if d.a == best else d.a for d in own if not d.claimed]
         if rest:
             who = f"{rest[0]}" if len(rest) == 1 else f"{len(rest)} others ({', '.join(rest)})"
@@ -137,7 +140,10 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
         raise ValueError(f"two to {MOST} runs can be compared; got {len(sets)}")
     shared = set.intersection(*(set(s.ids) for s in sets))
     if len(shared) < 2:
-        raise ValueError("these runs have no samples in common: they are of different data sets")
+        raise ValueError(
+            "these runs have no samples in common: they are of different data sets "
+            "(samples are matched by their ids)"
+        )
     order = [i for i in sets[0].ids if i in shared]
     found = []
     for s in sets:

@@ -31,39 +31,58 @@ COST = {
     "parameters": "parameters",
 }  # fmt: skip
 P_VALUES = {k: st.column_config.NumberColumn(format="%.2g") for k in ("p", "p, corrected")}
+MATRIX = 280  # pixels of a matrix; below each other where there is no room beside each other
 SHARES = ("knn", "linear_probe", "purity")
 
 
 def table(sources: list[Source], made: Comparison) -> None:
-    """A row per run: every score with its interval, and what it cost."""
-    rows = []
-    for i, source in enumerate(sources):
-        row: dict[str, Any] = {"run": source.name}
-        for score in made.scores[i].values():
-            if score.get("value") is None:
-                continue
-            share = score.get("unit") == "share"
-            head = score["title"] + (", %" if share else "")
-            row[head] = round(score["value"] * (100 if share else 1), 3)
-            if text := figures.interval_of(score):
-                row[f"{head} (95 %)"] = text.removesuffix("; ").removeprefix("95 %: ")
+    """A row per run: every score with its interval, and what it cost; then the references."""
+    rows = [{"run": s.name, **_cells(made.scores[i])} for i, s in enumerate(sources)]
+    for row, source in zip(rows, sources, strict=True):
         cost = cost_of(source.run) if source.run else {}
-        rows.append(row | {text: cost.get(k) for k, text in COST.items()})
-    first = ["run", "kNN accuracy, %", "kNN accuracy, % (95 %)", "Linear probe accuracy, %"]
+        row |= {text: cost.get(k) for k, text in COST.items()}
+    rows += _references(sources)
+    first = ["run", "kNN accuracy, %", "kNN accuracy, % (95 %)", "Linear probe accuracy, %",
+             "Linear probe accuracy, % (95 %)"]  # fmt: skip
     heads = dict.fromkeys([*first, *(k for row in rows for k in row)])
     heads = [h for h in heads if any(h in row for row in rows)]
-    st.dataframe(rows, hide_index=True, column_order=heads, alt="Scores and cost of each run")
-    st.caption(
-        "Click a column's head to sort. Times and memory are those of the machine that trained."
-    )
-    full = [{h: row.get(h) for h in heads} for row in rows]
-    st.download_button("Table as CSV", figures.table_csv(full), "compare.csv", "text/csv")
+    short = {h: "95 %" for h in heads if h.endswith(" (95 %)")}
+    st.dataframe(rows, hide_index=True, column_order=heads, column_config=short,
+                 alt="Scores and cost of each run")  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            "Click a column's head to sort. Times and memory are those of the machine that trained."
+        )
+        full = [{h: row.get(h) for h in heads} for row in rows]
+        st.download_button("Table as CSV", figures.table_csv(full), "compare.csv", "text/csv")
+
+
+def _cells(scores: dict[str, Any]) -> dict[str, Any]:
+    """Values and intervals of one run's scores, by the heads of their columns."""
+    row: dict[str, Any] = {}
+    for score in scores.values():
+        if score.get("value") is None:
+            continue
+        share = score.get("unit") == "share"
+        head = score["title"] + (", %" if share else "")
+        row[head] = round(100 * score["value"], 1) if share else round(score["value"], 3)
+        if text := figures.interval_of(score):
+            row[f"{head} (95 %)"] = text.removesuffix("; ").removeprefix("95 %: ")
+    return row
+
+
+def _references(sources: list[Source]) -> list[dict[str, Any]]:
+    """What raw pixels and the first run's encoder before training have on the same images."""
+    run = next((s.run for s in sources if s.run), None)
+    found = (session.scores(run) or {}).get("scores", {}) if run else {}
+    names = {"raw": "raw pixels", "random": "random encoder"}
+    return [{"run": text, **_cells(found[k])} for k, text in names.items() if k in found]
 
 
 def tests(made: Comparison) -> None:
     """Paired differences of every score between every two runs, corrected for their number."""
     if made.differences:
-        st.markdown("**kNN accuracy**: McNemar's exact test, Holm's correction, paired bootstrap.")
+        st.markdown("**kNN accuracy**")
         st.dataframe(
             [
                 {
@@ -76,8 +95,14 @@ def tests(made: Comparison) -> None:
             ],
             hide_index=True, column_config=P_VALUES,
         )  # fmt: skip
+        st.caption(
+            "McNemar's exact test on who is right, corrected by Holm for the number of pairs; "
+            "the interval is a paired bootstrap."
+        )
     rows = []
     for t in made.tests:
+        if t["score"] == "knn":  # it has the table above
+            continue
         unit = 100 if t["score"] in SHARES else 1
         shown = t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0)
         rows.append(
@@ -90,12 +115,12 @@ def tests(made: Comparison) -> None:
             }
         )  # fmt: skip
     if rows:
-        st.markdown(f"**All scores**: {len(rows)} paired tests on the same samples.")
+        st.markdown(f"**Every other score**: {len(rows)} paired tests on the same samples")
         st.dataframe(rows, hide_index=True, column_config=P_VALUES)
         st.caption(
-            "Right or wrong by McNemar's exact test, means by a paired t test; all p values of "
-            "this table are corrected together by Holm. One seed each: for a claim about methods "
-            "choose three seeds of both."
+            "Right or wrong by McNemar's exact test, means by a paired t test; all p values, "
+            f"kNN's among them, are corrected together by Holm for {len(made.tests)} tests. One "
+            "seed each: for a claim about methods choose three seeds of both."
         )
 
 
@@ -133,7 +158,7 @@ def maps(sources: list[Source], split: str, which: str, place: str) -> None:
         title=f"{kind.upper()} maps side by side", sprite=sprite, across=across,
         note="" if shown is None else f"{len(shown):,} of {len(first):,} points, by class",
         tile=session.tile_of(len(known[0])), selection=kept(session.selection(place), shown),
-        stamp=f"{place} {session.stamp(key)}", height=440 if len(xy) <= 3 else 600,
+        stamp=f"{place} {session.stamp(key)}", height={2: 430, 3: 360}.get(len(xy), 600),
         on_change=lambda rows: session.select(
             rows if shown is None else [int(shown[i]) for i in rows], place, key),
         key=key,
@@ -146,7 +171,10 @@ def maps(sources: list[Source], split: str, which: str, place: str) -> None:
 
 def alike(sources: list[Source], made: Comparison, which: str) -> None:
     """Matrices between the runs, and between the snapshots of one of them."""
-    matrices(made.names, {"cka": made.cka, "overlap": made.overlap,
+    numbers = [str(q) for q in range(1, len(made.names) + 1)]
+    named = (f"**{q}** {figures.plain(n)}" for q, n in zip(numbers, made.names, strict=True))
+    st.markdown(" · ".join(named))
+    matrices(numbers, {"cka": made.cka, "overlap": made.overlap,
                           "procrustes": made.procrustes}, made.k)  # fmt: skip
     runs = [s.run for s in sources if s.run and len(s.run.snapshots()) > 1]
     if not runs:
@@ -157,7 +185,8 @@ def alike(sources: list[Source], made: Comparison, which: str) -> None:
     values = {"run": name, "which": which, "epochs": run.snapshots(), "weights": run.weights_hash()}
     found = answer_or_wait("snapshots", values, "Comparing the snapshots")
     if found is not None:
-        epochs = [f"epoch {e}" for e in found.meta["epochs"]]
+        st.caption("Rows and columns are epochs.")
+        epochs = [str(e) for e in found.meta["epochs"]]
         matrices(epochs, found.arrays, found.meta["k"], name)
 
 
@@ -169,11 +198,10 @@ READINGS = {
 
 
 def matrices(names: list[str], found: dict[str, np.ndarray], k: int, of: str = "") -> None:
-    short = [n.removeprefix("epoch ") if of else str(q) for q, n in enumerate(names, 1)]
-    long = names if of else [f"{q} · {n}" for q, n in enumerate(names, 1)]
-    for column, (key, (title, reading)) in zip(st.columns(3), READINGS.items(), strict=True):
-        with column:
+    row = st.container(horizontal=True)
+    for key, (title, reading) in READINGS.items():
+        with row.container(width=MATRIX, gap="xsmall"):
             st.markdown(f"**{title}**")
-            figure = figures.matrix(found[key], long, short, reverse=key == "procrustes")
+            figure = figures.matrix(found[key], names, names, reverse=key == "procrustes")
             st.plotly_chart(figure, key=f"{key} {of}")
             st.caption(reading.format(k=k))

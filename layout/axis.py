@@ -13,6 +13,7 @@ from contrastive_core.runs import Run
 __all__ = ["axis"]
 
 GROUPS = ("loss_knobs", "method_knobs", "encoder_knobs")
+CURVE = 280  # pixels of a figure; below each other where there is no room beside each other
 PLAIN = ("epochs", "batch_size", "lr")
 
 
@@ -31,9 +32,11 @@ def axis(ready: list[Run], which: str) -> None:
     }
     if not offered:
         st.info(
-            "Runs of one method that differ in a knob (τ, margin, momentum, head …) are needed. "
-            "sweeps/temperature.toml trains some: python -m contrastive_core sweep FILE."
+            "Curves need runs of one method that differ in a knob: τ, margin, momentum, head … "
+            "The sweep *temperature* trains some."
         )
+        st.page_link("pages/runs.py", label="Start a sweep", icon=":material/tune:",
+                     query_params={"view": "sweeps", "sweep": "temperature"})  # fmt: skip
         return
     name, knob = st.selectbox(
         "Runs and knob", list(offered), format_func=lambda o: f"{o[0]}: {o[1]}"
@@ -43,18 +46,23 @@ def axis(ready: list[Run], which: str) -> None:
         scores = (session.scores(run) or {}).get("scores", {}).get(which, {})
         rows.append({knob: value, "run": run.name, **_values(scores)})
     numbers = all(isinstance(r[knob], (int, float)) for r in rows)
-    for column, (title, unit) in zip(st.columns(3), SHOWN.items(), strict=True):
-        with column:
-            known = [r for r in rows if r.get(title) is not None]
-            xs = [r[knob] for r in known]
-            figure = figures.curves({title: (xs, [r[title] for r in known])}, knob, unit)
-            if numbers and knob == "temperature":
-                figure.update_xaxes(type="log", tickvals=xs, ticktext=[f"{x:g}" for x in xs])
+    row = st.container(horizontal=True)
+    for title, unit in SHOWN.items():
+        known = [r for r in rows if r.get(title) is not None]
+        figure = _curve(known, knob, title, unit)
+        if numbers and knob == "temperature":
+            xs = sorted({r[knob] for r in known})
+            figure.update_xaxes(type="log", tickvals=xs, ticktext=[f"{x:g}" for x in xs])
+        with row.container(width=CURVE):
             st.plotly_chart(figure, key=f"axis {title}")
-    st.caption(
+    dilemma = (
         "The dilemma: a low τ spreads the samples (uniformity falls) and tears apart what is alike "
-        "(tolerance falls); accuracy is best in between. Tolerance is the mean cosine within a "
-        "class. One run each: a small step may be its seed."
+        "(tolerance falls); accuracy is best in between. "
+    )
+    st.caption(
+        (dilemma if knob == "temperature" else "")
+        + "A dot is a run, the line goes through their means. Tolerance is the mean cosine within "
+        "a class. Where a value has one run, a small step may be its seed."
     )
     st.dataframe(rows, hide_index=True)
 
@@ -64,6 +72,18 @@ SHOWN = {
     "uniformity": "uniformity, nats (lower: more even)",
     "tolerance": "tolerance (higher: classes together)",
 }
+
+
+def _curve(rows: list[dict[str, Any]], knob: str, title: str, unit: str) -> Any:
+    """A dot for each run, and a line through the mean of those with one value of the knob."""
+    values = {r[knob]: [q[title] for q in rows if q[knob] == r[knob]] for r in rows}
+    means = [sum(v) / len(v) for v in values.values()]
+    figure = figures.curves({"mean": (list(values), means)}, knob, unit)
+    figure.update_layout(showlegend=False)
+    if len(rows) > len(values):
+        figure.add_scatter(x=[r[knob] for r in rows], y=[r[title] for r in rows], mode="markers",
+                           opacity=0.5, text=[r["run"] for r in rows], name="run")  # fmt: skip
+    return figure
 
 
 def _values(scores: dict[str, Any]) -> dict[str, float | None]:

@@ -56,20 +56,28 @@ def _gallery(
     shown = rows[:SHOWN]
     if source.has_pictures(split):
         images = source.pictures(split)
-        captions = [f"{_label(source, made, r, split)} {made.ids[r]}" for r in shown]
+        captions = [f"{_label(source, made, r, split)}\n{made.ids[r]}" for r in shown]
         picked = gallery(np.stack([images[at[made.ids[r]]] for r in shown]), captions,
                          title=key, key=f"gallery {key}")  # fmt: skip
-        if picked and st.button("Select these on the maps"):
-            session.select([at[made.ids[shown[q]]] for q in picked], place)
+        if picked:
+            st.button("Select these on the maps", on_click=_select,
+                      args=([at[made.ids[shown[q]]] for q in picked], place))  # fmt: skip
     else:
         st.dataframe([{"id": made.ids[r]} for r in shown], hide_index=True)
     if len(rows) > SHOWN:
         st.caption(f"{SHOWN} of {len(rows):,} are shown.")
-    a, b = st.columns(2)
+    row = st.container(horizontal=True)
     listed = [{"id": made.ids[r], "class": _label(source, made, r, split)} for r in rows]
-    a.download_button("These samples as CSV", figures.table_csv(listed), "disagree.csv", "text/csv")
-    if b.button("Select all of these on the maps"):
-        session.select([at[made.ids[r]] for r in rows], place)
+    row.download_button(
+        "These samples as CSV", figures.table_csv(listed), "disagree.csv", "text/csv"
+    )
+    row.button("Select all of these on the maps", on_click=_select,
+               args=([at[made.ids[r]] for r in rows], place))  # fmt: skip
+
+
+def _select(rows: list[int], place: str) -> None:
+    session.select(rows, place)
+    st.toast(f"{len(rows):,} selected, on all pages")
 
 
 def _neighbours(

@@ -220,13 +220,11 @@ def _hubs(
         f"{own['reading']} Here the skewness is {own['value']:.2f}; "
         f"{100 * own['extras']['never']:.1f} % are nobody's neighbour."
     )
-    row = st.container(horizontal=True)
-    if row.button("Select the 50 largest hubs"):
-        session.select(np.argsort(-counts)[:50].tolist(), source.place(split))
-        st.rerun()
-    if row.button("Select those that are nobody's neighbour"):
-        session.select(np.flatnonzero(counts == 0).tolist(), source.place(split))
-        st.rerun()
+    place, row = source.place(split), st.container(horizontal=True)
+    row.button("Select the 50 largest hubs", on_click=session.select,
+               args=(np.argsort(-counts)[:50].tolist(), place))  # fmt: skip
+    row.button("Select those that are nobody's neighbour", on_click=session.select,
+               args=(np.flatnonzero(counts == 0).tolist(), place))  # fmt: skip
 
 
 def _factors(scores: dict[str, Any]) -> None:

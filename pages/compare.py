@@ -24,18 +24,25 @@ def page() -> None:
         st.info("Two runs with weights are needed. Train another one, and compare.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
-    a, b = st.columns([6, 1])
-    chosen = a.multiselect("Runs and loaded vectors", list(known), default=start(ready, known),
-                           max_selections=MOST, format_func=lambda n: known[n].name)  # fmt: skip
-    which = b.segmented_control("Features", ["h", "z"], default="h", required=True,
-                                help="h: backbone, z: projection", key="compare-which")  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.multiselect(
+            "Runs and loaded vectors",
+            list(known),
+            default=start(ready, known),
+            max_selections=MOST,
+            format_func=lambda n: known[n].name,
+        )
+        which = st.segmented_control("Features", ["h", "z"], default="h", required=True,
+                                     help="h: backbone, z: projection", key="compare-which",
+                                     width="content")  # fmt: skip
     st.query_params["runs"] = ",".join(chosen)
     if len(chosen) < 2:
         st.info("Choose at least two.")
         return
     sources = [known[n] for n in chosen]
     made = verdict(sources, which)
-    view = st.segmented_control("Show", VIEWS, default=VIEWS[0], required=True, key="compare-view")
+    view = st.segmented_control("Show", VIEWS, default=VIEWS[0], required=True, key="compare-view",
+                                label_visibility="collapsed")  # fmt: skip
     if view == "A knob as an axis":
         axis.axis(ready, which)
     elif made is not None:

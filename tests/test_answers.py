@@ -63,6 +63,9 @@ def test_judged_rows_follow_the_split_column_or_a_fixed_fifth_of_each_class() ->
     assert np.bincount(test.labels).tolist() == [4, 4, 4]  # type: ignore[arg-type]
     assert not set(train.ids) & set(test.ids)
     assert "fixed fifth" in how
+    whole, part = rows(600), rows(600).take(range(400))  # a file with fewer of the same rows
+    first, second = (set(spaces.judged(r)[1].ids) for r in (whole, part))
+    assert len(first & second) > 0.8 * len(second)
 
 
 def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:

@@ -153,7 +153,7 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
 
 def test_a_box_over_50000_points_reaches_the_gallery(planted: Planted, page: Any) -> None:
     page.goto(f"{planted.address}/?vectors={planted.big}")
-    page.get_by_text(f"{POINTS} points").first.wait_for(timeout=SLOW)
+    page.get_by_text(f"{POINTS:,} points").first.wait_for(timeout=SLOW)
     page.get_by_role("button", name="box", exact=True).click()
     box = page.locator(".map .stage canvas").first.bounding_box()
     page.mouse.move(box["x"] + 5, box["y"] + 5)
@@ -163,6 +163,23 @@ def test_a_box_over_50000_points_reaches_the_gallery(planted: Planted, page: Any
     page.mouse.up()
     page.get_by_role("heading", name=f"{POINTS:,} selected").wait_for(timeout=SLOW)
     page.locator(".map .gallery button").nth(100).wait_for(timeout=SLOW)
+
+
+def test_a_selection_stays_when_the_map_becomes_another(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/explore?run=good")
+    page.get_by_text("360 points").wait_for(timeout=SLOW)
+    page.get_by_label("find a sample by id").fill("no such id")
+    page.get_by_label("find a sample by id").press("Enter")
+    page.get_by_text("no id holds no such id").wait_for(timeout=SLOW)
+    page.get_by_label("find a sample by id").fill(planted.wrong[0])
+    page.get_by_label("find a sample by id").press("Enter")
+    page.get_by_role("heading", name=planted.wrong[0]).wait_for(timeout=SLOW)
+    page.get_by_text("PCA", exact=True).click()
+    page.get_by_label(re.compile("^PCA map of good")).wait_for(timeout=SLOW)
+    page.get_by_text("1 of 360 selected").wait_for(timeout=SLOW)
+    with page.expect_download(timeout=SLOW) as download:
+        page.get_by_role("button", name="PNG", exact=True).click()
+    assert download.value.suggested_filename == "pca-map-of-good-h-test.png"
 
 
 def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(
