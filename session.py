@@ -297,11 +297,11 @@ def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
 
 @st.cache_resource(max_entries=6, show_spinner="Encoding a batch…")
 def lab_batch(
-    name: str, weights: str, source: str, images: int, views: int, seed: int, split: str
+    name: str, weights: str, source: str, images: int, views: int, seed: int, memory: str
 ) -> Any:
-    from contrastive_core.lab import batch_of
+    from contrastive_core.lab_batch import batch_of
 
-    return batch_of(runs.load(name), source, images, views, seed, split)
+    return batch_of(runs.load(name), source, images, views, seed, "test", memory)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)

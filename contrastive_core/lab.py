@@ -1,26 +1,20 @@
-"""A batch for the Loss Lab: real images, their rows, who is compared with whom, and what it costs.
-
-The encoder is frozen: what moves when a knob is dragged is the loss's view of it.
-"""
+"""A loss on a batch of the Loss Lab: who is compared with whom, and what it costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from contrastive_core import spaces
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.runs import Run
+from contrastive_core.lab_batch import LabBatch
+from contrastive_core.lab_memory import Memory
 
 __all__ = [
     "DERIVATIVES",
     "PAIRINGS",
     "SOURCES",
-    "LabBatch",
     "LabView",
-    "batch_of",
     "view_of",
 ]
 
@@ -48,17 +42,6 @@ DERIVATIVES = {  # of losses on distances, which papers and notes leave to the r
 
 
 @dataclass(frozen=True, eq=False)
-class LabBatch:
-    """Rows (b, v, d) of the views of b images, with what is known of the images."""
-
-    rows: np.ndarray
-    labels: np.ndarray  # (b)
-    thumbs: np.ndarray | None  # (b · v, c, h, w) uint8, image-major; vectors have none
-    classes: tuple[str, ...]
-    ids: list[str]
-
-
-@dataclass(frozen=True, eq=False)
 class LabView:
     """A loss on a batch, as the browser draws it."""
 
@@ -77,75 +60,7 @@ class LabView:
     grad: np.ndarray  # (n, w)
     extras: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
-
-
-def batch_of(run: Run, source: str, images: int, views: int, seed: int, split: str) -> LabBatch:
-    """Augmented views of `images` images of a run's data set, by class, through an encoder; for the
-    source "file:KEY" as many rows of loaded vectors. Raises ValueError when there are none."""
-    if source.startswith("file:"):
-        space = spaces.of_vectors(source.removeprefix("file:"))
-        try:
-            found = space.rows()
-        except FileNotFoundError:
-            raise ValueError("These vectors are not kept here; open their file again.") from None
-        assert found is not None  # loaded vectors need no making
-        return _batch_of_vectors(found, spaces.pictures(space), images * views, seed)
-    import torch
-
-    from contrastive_core.embed import data_of, load_model, random_encoder_of
-    from contrastive_core.views import make_views, to_float
-
-    dataset = data_of(run, split)
-    rng = np.random.default_rng(seed)
-    chosen = rng.permutation(len(dataset))[:images]
-    chosen = chosen[np.argsort(dataset.labels[chosen], kind="stable")]
-    method = random_encoder_of(run, dataset) if source == "random" else load_model(run, dataset)
-    method = method.cpu()
-    generator = torch.Generator().manual_seed(seed)
-    raw = torch.from_numpy(np.array(dataset.images[chosen]))
-    x = make_views(raw, method.recipe, views, generator)  # (b, v, c, h, w)
-    if views == 1:
-        x = to_float(raw)[:, None]
-    flat = x.flatten(0, 1)
-    with torch.no_grad():
-        if source == "pixels":
-            rows = flat.flatten(1) - 0.5
-        else:
-            rows = method.features(flat)
-            rows = rows if source == "h" else method.project(rows)
-    return LabBatch(
-        rows.reshape(len(chosen), views, -1).numpy(),
-        np.asarray(dataset.labels[chosen]),
-        (flat * 255).round().to(torch.uint8).numpy(),
-        dataset.classes,
-        [dataset.ids[i] for i in chosen],
-    )
-
-
-def _batch_of_vectors(
-    found: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int
-) -> LabBatch:
-    """Some rows of loaded vectors, by class. Rows that share an id, each id as often as any other,
-    are views of one image; every other row is an image of one view."""
-    ids, place = np.unique(np.array(found.ids), return_inverse=True)
-    v = len(found) // len(ids)
-    views = np.arange(len(found))[:, None]  # (b, v) row numbers
-    if v > 1 and (np.bincount(place) == v).all():
-        views = np.argsort(place, kind="stable").reshape(len(ids), v)
-    labels = np.full(len(found), -1) if found.labels is None else found.labels
-    views = views[np.random.default_rng(seed).permutation(len(views))][
-        : max(1, rows // views.shape[1])
-    ]
-    views = views[np.argsort(labels[views[:, 0]], kind="stable")]
-    known = labels[views[:, 0]]
-    classes = found.classes or tuple(map(str, range(int(known.max(initial=-1)) + 1)))
-    return LabBatch(
-        np.ascontiguousarray(found.features[views], np.float32),
-        known,
-        None if pictures is None else np.asarray(pictures[views.ravel()]),
-        classes,
-        [found.ids[i] for i in views[:, 0]],
-    )
+    told: str = ""  # what is to be known of the rows
 
 
 def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
@@ -155,7 +70,7 @@ def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> 
     from contrastive_core import losses
 
     made = losses.create(loss, **knobs)
-    pairs, rows, columns = _pairs(batch, pairing)
+    pairs, rows, columns, names = _pairs(batch, pairing)
     anatomy = made.anatomy(pairs)
     mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
     for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
@@ -170,8 +85,8 @@ def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> 
         made.kernel(),
         rows,
         columns,
-        [_name(batch, r) for r in rows],
-        [_name(batch, c) for c in columns],
+        [batch.name(r) for r in rows],
+        names,
         "cosine similarity" if unit and kind == "dot" else scores.get(kind, kind),
         float(anatomy.output.value),
         anatomy.output.n_valid,
@@ -180,46 +95,63 @@ def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> 
         anatomy.grad_scores.numpy(),
         extras,
         "" if anatomy.output.n_valid else _why(anatomy, batch, pairing),
+        batch.told,
     )
 
 
-def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int]]:
-    """Pairs, and which thumbnail each anchor and each candidate has."""
+def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], list[str]]:
+    """Pairs, which thumbnail each anchor and each candidate has, and the candidates' names."""
     import torch
 
     from contrastive_core import pairs
 
+    if pairing not in PAIRINGS:
+        raise ValueError(f"a pairing is one of {', '.join(PAIRINGS)}; got {pairing!r}")
     z = torch.from_numpy(batch.rows)  # (b, v, d)
     b, v, _ = z.shape
     every = list(range(b * v))
+    names = [batch.name(row) for row in every]
     if pairing == "views":
-        return pairs.from_views(z), every, every
+        return pairs.from_views(z), every, every, names
     if pairing == "classes":
-        return pairs.from_views(z, torch.from_numpy(batch.labels)), every, every
+        return pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names
     if v < 2:
-        raise ValueError("a query and a key need two views of each image")
+        raise ValueError(
+            "A query and a key need two views of each image; these rows have one. Compare images "
+            "of one class instead."
+        )
     q, k = z[:, 0], z[:, 1]
-    if pairing not in PAIRINGS:
-        raise ValueError(f"a pairing is one of {', '.join(PAIRINGS)}; got {pairing!r}")
+    if batch.memory is not None:
+        return _with_memory(batch, batch.memory, pairing, q, k)
     asked = torch.arange(0, b, 4)  # every fourth image is a query, so that each class has some
     rows, keys = [i * v for i in asked.tolist()], every[1::v]
     if pairing == "bank":
-        return pairs.from_bank(q[asked], asked, k), rows, keys
+        return pairs.from_bank(q[asked], asked, k), rows, keys, names[1::v]
     rest = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
     made = pairs.from_queue(q[asked], k[asked], k[rest])
-    return made, rows, [keys[i] for i in [*asked.tolist(), *rest]]
+    columns = [keys[i] for i in [*asked.tolist(), *rest]]
+    return made, rows, columns, [names[i] for i in columns]
 
 
-def _name(batch: LabBatch, thumb: int) -> str:
-    b, v = divmod(thumb, batch.rows.shape[1])
-    label = int(batch.labels[b])
-    what = batch.classes[label] if 0 <= label < len(batch.classes) else "no label"
-    what = f"class {what}" if what.isdigit() else what
-    return f"{what} #{b}{_view(v) if batch.rows.shape[1] > 1 else ''}"
+def _with_memory(
+    batch: LabBatch, memory: Memory, pairing: str, q: Any, k: Any
+) -> tuple[Any, list[int], list[int], list[str]]:
+    """Queries (b, d) against their keys and the queue, or against the bank."""
+    import torch
 
+    from contrastive_core import pairs
 
-def _view(v: int) -> str:
-    return "abcdefgh"[v] if v < 8 else f".{v}"
+    b, v = batch.rows.shape[:2]
+    rows, m = torch.from_numpy(memory.rows), len(memory.rows)
+    thumbs = [-1] * m if memory.thumbs is None else [b * v + i for i in range(m)]
+    asked, keys = [i * v for i in range(b)], [i * v + 1 for i in range(b)]
+    if pairing == "queue":
+        names = [batch.name(key) for key in keys] + memory.names
+        return pairs.from_queue(q, k, rows), asked, keys + thumbs, names
+    assert memory.own is not None  # a bank has a slot for each query
+    made = pairs.from_bank(q, torch.from_numpy(memory.own), rows, log_z=memory.log_z)
+    made = replace(made, population=memory.size)
+    return made, asked, thumbs, memory.names
 
 
 def _why(anatomy: Any, batch: LabBatch, pairing: str) -> str:

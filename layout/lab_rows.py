@@ -11,6 +11,7 @@ import streamlit as st
 from components import Address
 from contrastive_core import attached, figures, readers, spaces
 from contrastive_core.lab import PAIRINGS, SOURCES
+from contrastive_core.lab_batch import SNAPSHOT, snapshots_of
 from contrastive_core.runs import Run
 
 __all__ = ["choices", "vectors"]
@@ -33,15 +34,18 @@ def choices(run: Run, losses: dict[str, Any], address: Address) -> tuple[str, st
 
     titles = {n: about["title"] for n, about in losses.items()}
     loss = pick(a, "Loss", titles, "loss", str(default))
-    source = pick(c, "Rows from", SOURCES, "rows", "z", help=(
+    source = pick(c, "Rows from", SOURCES | snapshots_of(run), "rows", "z", help=(
         "Projection z is what the run's loss saw in training, backbone h what is used afterwards. "
-        "An untrained encoder shows the start of training."
+        "An untrained encoder shows the start of training. Snapshots are the run's fixed sample of "
+        "training images, one row of each, as it was after an epoch."
     ))  # fmt: skip
-    paired = "classes" if source == "file" else default_pairing(run)
+    single = source == "file" or source.startswith(SNAPSHOT)
+    paired = "classes" if single else default_pairing(run)
     pairing = pick(b, "Positives are", PAIRINGS, "pairing", paired, help=(
         "Views: two augmentations of each image, self-supervised. Classes: every view of a class, "
-        "supervised. Queue and bank: a quarter of the images ask, against the key of each and a "
-        "queue, or against a slot for each image."
+        "supervised. Queue: training images ask, against the key of each and a queue of older "
+        "keys. Bank: training images ask, against a slot for each image. A quarter of the columns "
+        "are the queries' own."
     ))  # fmt: skip
     sizes = {str(n): str(n) for n in SIZES}
     size = int(pick(d, "Rows", sizes, "size", "64", help="Candidates: columns of the matrix."))
@@ -84,11 +88,16 @@ def vectors(address: Address) -> str | None:
     wanted = address.text("file", "")
     if wanted and wanted not in known:
         a.warning("The vectors of this address are not kept here; open their file again.")
-    return str(a.selectbox(
+    key = str(a.selectbox(
         "Vectors", list(known), list(known).index(wanted) if wanted in known else 0,
         format_func=lambda k: f"{known[k]['name']}: {known[k]['rows']} × {known[k]['width']}",
         key="lab-file",
     ))  # fmt: skip
+    told = {"zero": "zero vectors, which have no direction", "not_finite": "not finite"}
+    left = [f"{n} {told[why]}" for why, n in known[key]["left_out"].items()]
+    if left:
+        a.caption(f"Rows left out: {'; '.join(left)}.")
+    return key
 
 
 def kept(name: str, content: bytes | memoryview) -> str:

@@ -11,8 +11,9 @@ import streamlit as st
 import session
 from components import Address, live_view, second_setting
 from components.knobs import knob_form, knob_of, live_of
-from contrastive_core import spaces
+from contrastive_core import figures, spaces
 from contrastive_core.lab import SOURCES
+from contrastive_core.lab_batch import MEMORIES, SNAPSHOT, snapshots_of
 from contrastive_core.runs import Run
 from layout.lab_circle import on_circle
 from layout.lab_rows import choices, vectors
@@ -63,17 +64,26 @@ def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
     )  # fmt: skip
     if source == "file" and file is None:
         return
-    images = size if pairing in ("queue", "bank") else size // 2
     rows = f"file:{file}" if file else source
-    key = (run.name, run.weights_hash(), rows, images, 2, seed, "test")
+    key = (run.name, run.weights_hash(), rows, *batch_size(rows, pairing, size, seed))
     try:
         view = seen(key, pairing, loss, losses[loss], knobs)
     except ValueError as error:
         st.warning(f"{error}")
         return
-    draw(key, pairing, loss, losses, knobs, shown, view)
+    if view.told:
+        st.caption(figures.plain(view.told))
+    draw(run, key, pairing, loss, losses, knobs, shown, view)
     if shown["panel"] == "formula":
         formula(loss, losses[loss])
+
+
+def batch_size(rows: str, pairing: str, size: int, seed: int) -> tuple[int, int, int, str]:
+    """Images, views, seed and the memory beside them, so that the matrix has `size` columns."""
+    single = rows.startswith(("file:", SNAPSHOT))
+    if pairing not in MEMORIES or rows.startswith(SNAPSHOT):
+        return size // 2, 2, seed, ""
+    return (size, 2, seed, "") if single else (size // 4, 2, seed, pairing)
 
 
 def start(run: Run, loss: str, about: dict, live: str, address: Address | None) -> float:
@@ -116,14 +126,14 @@ def seen(key: tuple, pairing: str, loss: str, about: dict, knobs: dict[str, Any]
 
 
 def draw(
-    key: tuple, pairing: str, loss: str, losses: dict, knobs: dict, shown: dict, view: Any
+    run: Run, key: tuple, pairing: str, loss: str, losses: dict, knobs: dict, shown: dict, view: Any
 ) -> None:
     loaded = key[2].startswith("file:")
     bare = loaded and not spaces.loaded()[key[2].removeprefix("file:")]["images"]
     sprite, across = (b"", 1) if bare else session.lab_sprite(key)
     live = live_of(losses[loss])
     held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
-    rows = [] if loaded else [s for s in SOURCES if s not in (key[2], "file")]
+    rows = others(run, key[2])
     live_view(
         view.scores,
         view.mask,
@@ -146,21 +156,36 @@ def draw(
         start=shown,
         others={
             "losses": [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != loss],
-            "rows": [(f"rows:{s}", SOURCES[s]) for s in rows],
+            "rows": [(f"rows:{s}", title) for s, title in rows.items()],
         },
-        second=second(key, pairing, loss, losses, knobs, shown, view),
+        second=second(rows, key, pairing, loss, losses, knobs, shown, view),
         key="lab",
     )
     if view.kernel is None:
         st.caption("This loss is computed by the server, when the knob is let go.")
 
 
+def others(run: Run, rows: str) -> dict[str, str]:
+    """Rows of the same images, to set beside these: other encoders, or other snapshots."""
+    if rows.startswith("file:"):
+        return {}
+    known = SOURCES if rows in SOURCES else snapshots_of(run)
+    return {s: title for s, title in known.items() if s not in (rows, "file")}
+
+
 def second(
-    key: tuple, pairing: str, loss: str, losses: dict, knobs: dict, shown: dict, view: Any
+    known: dict,
+    key: tuple,
+    pairing: str,
+    loss: str,
+    losses: dict,
+    knobs: dict,
+    shown: dict,
+    view: Any,
 ) -> dict[str, Any] | None:
     """Another loss, or other rows, for the panel of two settings."""
     kind, _, name = shown["second"].partition(":")
-    if shown["panel"] != "two" or name not in {"loss": losses, "rows": SOURCES}.get(kind, {}):
+    if shown["panel"] != "two" or name not in {"loss": losses, "rows": known}.get(kind, {}):
         return None
     other = name if kind == "loss" else loss
     rows = key if kind == "loss" else (*key[:2], name, *key[3:])
