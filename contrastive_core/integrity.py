@@ -50,7 +50,8 @@ def _look(run: Run, path: Path, read: Callable[[], object]) -> list[str]:
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError, OSError) as error:
-        return [f"{path.relative_to(run.path)}: {error}"]
+        name, said = str(path.relative_to(run.path)), str(error)
+        return [said.replace(str(path), name) if str(path) in said else f"{name}: {said}"]
     return []
 
 

@@ -79,7 +79,8 @@ class Run:
         except FileNotFoundError:
             return {}
         except (store.Damaged, ValueError, TypeError) as error:
-            return {"status": "failed", "reason": str(error)}
+            reason = str(error).removeprefix(f"{self.path}/")
+            return {"status": "failed", "reason": reason}
 
     def _is_worked_on(self, found: dict[str, Any]) -> bool:
         """Whether a process trains it, or the one that made it is about to."""

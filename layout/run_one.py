@@ -27,7 +27,8 @@ def details(run: Run) -> None:
     if status.get("note"):
         st.warning(figures.plain(status["note"]))
     for why in integrity.damaged_records(run):
-        st.warning(figures.plain(f"{why}. It is left as it is."))
+        if why != status.get("reason"):
+            st.warning(figures.plain(f"{why}. It is left as it is."))
     act(run, str(status["status"]))
     again(run)
     left, right = st.columns(2)
