@@ -24,7 +24,7 @@ COLUMNS = (
     "id", "label", "loss", "weight", "rank", "mislabelled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
-VERSION = 5
+VERSION = 6
 K = 20  # neighbours behind every list
 
 LISTS = {

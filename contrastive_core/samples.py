@@ -2,8 +2,13 @@
 command.
 
 A supervised method's rows are paired by class; a self-supervised one's by two augmented views of
-each image (evaluation mode), drawn twice, so that the spread of augmentation can be told from that
-of samples. The loss is taken on z, where training takes it; the lists on h, which holds more.
+each image (evaluation mode). Augmentations are drawn twice either way, so that the spread that they
+cause can be told from that between samples. The loss is taken on z, where training takes it; the
+lists on h, which holds more.
+
+Under torchrun the work is shared, and every process holds all rows: the anchors of a loss meet all
+candidates in one engine, which takes them from memory, and the probe's folds fit on four fifths of
+the rows each.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ __all__ = [
 ]
 
 CHUNK = 256  # images whose views are made at a time
-DRAWS = 2  # of two views each: the least that shows what augmentation does
+DRAWS = 2  # of augmentations: the least that shows what augmentation does
 WIDEST = 4096  # numbers of an image that are looked at for outliers
 MOST = 1 << 26  # of all images: 256 MB in float32
 Stage = Callable[[str, float], None]
@@ -72,14 +77,15 @@ def samples_of_run(
         return known
     say("embedding", 0.0)
     dataset, h, z = rows_of(run, split, device, lambda share: say("embedding", share))
-    views = None
-    if not _by_class(run, h):
-        views = _views(run, dataset, device, lambda share: say("augmented views", share))
-        if first:
-            keep_arrays(path_of(run, "views", "z", split), views=views[0])
+    alone = _by_class(run, h)
+    seen = _views(run, dataset, device, 2 - alone, lambda share: say("augmented views", share))
+    views, augmented = (None, [v[:, 0] for v in seen]) if alone else (seen, None)
+    if views and first:
+        keep_arrays(path_of(run, "views", "z", split), views=views[0])
     made = table_of(
         z, loss, knobs_of(run, loss), views,
         lambda share: say("loss of every sample", share),
+        augmented=augmented,
         features=h,
         other=_other(run, split, device),
         pixels=pixel_rows(dataset.images),
@@ -200,10 +206,10 @@ def pixel_rows(images: np.ndarray) -> np.ndarray:
 
 
 def _views(
-    run: Run, dataset: data.Dataset, device: str, tell: Tell, seed: int = 0
+    run: Run, dataset: data.Dataset, device: str, each: int, tell: Tell, seed: int = 0
 ) -> list[np.ndarray]:
-    """Draws of z (n, 2, d): two augmented views of each image, in evaluation mode. Every chunk
-    draws from a seed of its own, so that many processes draw what one would."""
+    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every
+    chunk draws from a seed of its own, so that many processes draw what one would."""
     import torch
 
     from contrastive_core import distributed, readers
@@ -215,14 +221,14 @@ def _views(
     where = next(method.parameters()).device
     starts, world = range(0, len(dataset), CHUNK), distributed.here()
     mine = starts[readers.part_of(len(starts), (world.rank, world.size))]
-    found = [torch.empty(0, 2 * DRAWS, method.head.out_dim)]
+    found = [torch.empty(0, each * DRAWS, method.head.out_dim)]
     with torch.no_grad():
         for start in mine:
             generator = torch.Generator().manual_seed(seed + start)
             images = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(where)
-            x = make_views(images, method.recipe, 2 * DRAWS, generator)
+            x = make_views(images, method.recipe, each * DRAWS, generator)
             z = method.project(method.features(x.flatten(0, 1)))
             found.append(z.unflatten(0, x.shape[:2]).float().cpu())
             tell(len(found) / (len(mine) + 1))
-    z = SPREAD.whole(torch.cat(found).numpy())  # (n, 2 · draws, d)
-    return [np.ascontiguousarray(z[:, 2 * d : 2 * d + 2]) for d in range(DRAWS)]
+    z = SPREAD.whole(torch.cat(found).numpy())  # (n, each · draws, d)
+    return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def table_of(
     views: list[np.ndarray] | None = None,
     tell: Tell | None = None,
     *,
+    augmented: list[np.ndarray] | None = None,
     features: EmbeddingSet | None = None,
     other: EmbeddingSet | None = None,
     pixels: np.ndarray | None = None,
@@ -46,6 +48,8 @@ def table_of(
         rows: what the loss is taken on; features: what is searched for oddities (default: rows);
             other: the other split in the space of `features`.
         views: draws of (n, v, d) augmented views, for self-supervised pairs.
+        augmented: draws of (n, d), an augmented view of each row, where rows are paired by class:
+            what augmentation alone does to each loss.
         batch: images in a training batch; 0: no estimate of what training saw.
         tell: hears the share done.
     Raises: ValueError when the loss cannot use these pairs; what `tell` raises stops the work.
@@ -55,7 +59,8 @@ def table_of(
     draws: list[np.ndarray | None] = [*views] if views else [None]
     paired = bool(views) or rows.labels is not None
     knob, grid = _grid(loss, knobs, len(rows)) if paired else ("", np.zeros(0))
-    losses = len(draws) * paired  # parts of the work: the losses, the search, the knob, batches
+    again = (augmented or []) if paired and not views else []
+    losses = len(draws) * paired + len(again)  # parts of the work; then the search, knob, batches
     parts = losses + 1 + 2 * len(draws) * bool(len(grid)) + 1
     by_draw, weight = [np.full(len(rows), np.nan)], np.zeros(len(rows))
     if paired:
@@ -64,6 +69,12 @@ def table_of(
             value, weight = per_sample(rows, loss, knobs, one, _part(tell, number, 1, parts))
             by_draw.append(np.where(weight > 0, value, np.nan))
     value = np.mean(by_draw, 0)
+    if again:
+        by_draw = []
+        for number, one in enumerate(again, 1):
+            own = dataclasses.replace(rows, features=one)
+            seen, known = per_sample(own, loss, knobs, None, _part(tell, number, 1, parts))
+            by_draw.append(np.where(known > 0, seen, np.nan))
     searched = features or rows
     found = find(
         searched, other=other, pixels=pixels, supervised=views is None,
@@ -72,8 +83,9 @@ def table_of(
     columns = _columns(searched, value, weight, found)
     extra, facts = _explained(searched, found, other, views is None)
     extra["loss_by_draw"] = np.stack(by_draw, 1)
-    if len(draws) > 1:
-        facts |= {f"variance_{k}": v for k, v in split_variance(extra["loss_by_draw"]).items()}
+    defined = extra["loss_by_draw"][np.isfinite(by_draw).all(0)]
+    if len(by_draw) > 1 and len(defined) > 1:
+        facts |= {f"variance_{k}": v for k, v in split_variance(defined).items()}
     if len(grid):
         extra["loss_over_knob"] = np.mean(
             [

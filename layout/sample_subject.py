@@ -27,7 +27,8 @@ def choose() -> Subject | None:
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return None
     a, b, c = st.columns([2, 1, 2])
-    name, wanted = names[0], st.query_params.get("on", names[0])
+    looked_at = spaces.PREFIX + str(st.session_state.get("vectors"))  # on the page before
+    name, wanted = names[0], st.query_params.get("on", looked_at)
     if len(names) > 1:
         name = a.selectbox(
             "Of", names, names.index(wanted) if wanted in names else 0,

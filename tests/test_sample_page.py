@@ -96,7 +96,9 @@ def test_a_bookmark_opens_its_sample_on_any_list() -> None:
 
 def test_two_runs_are_compared_sample_by_sample() -> None:
     for name in ("simclr-digits", "sup_con-digits"):
-        samples.samples_of_run(runs.load(name), split="test")
+        table = samples.samples_of_run(runs.load(name), split="test")
+        assert table.extra["loss_by_draw"].shape == (360, 2)
+        assert 0 < table.facts["variance_share"] < 1
     address = {"run": "simclr-digits", "split": "test", "part": "Across runs"}
     app = opened(**address, **{"with": "sup_con-digits"})
     assert not app.exception

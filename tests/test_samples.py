@@ -224,6 +224,22 @@ def test_the_variance_of_losses_is_told_apart() -> None:
         sample_losses.split_variance(draw[:, :1])
 
 
+def test_augmentation_is_told_apart_where_rows_are_paired_by_class() -> None:
+    """Views that only shiver leave a smaller part to augmentation than views that leap."""
+    rows, rng = blobs(), np.random.default_rng(0)
+
+    def table(noise: float) -> sample_table.SampleTable:
+        draws = [rows.features + noise * rng.normal(size=(300, 8)) for _ in range(2)]
+        draws = [d.astype(np.float32) for d in draws]
+        return tabulate.table_of(rows, "sup_con", {"temperature": 0.2}, augmented=draws)
+
+    small, large = table(0.05), table(1.0)
+    assert small.extra["loss_by_draw"].shape == (300, 2)
+    assert small.facts["variance_share"] < 0.2 < large.facts["variance_share"]
+    exact, _ = sample_losses.per_sample(rows, "sup_con", {"temperature": 0.2})
+    np.testing.assert_allclose(large.columns["loss"], exact, rtol=1e-5)  # of the images themselves
+
+
 def test_progress_is_told_and_can_stop() -> None:
     told: list[float] = []
     tabulate.table_of(blobs(), "sup_con", tell=told.append)
