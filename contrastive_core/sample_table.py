@@ -24,7 +24,7 @@ COLUMNS = (
     "id", "label", "loss", "weight", "rank", "mislabelled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
-VERSION = 6
+VERSION = 7
 K = 20  # neighbours behind every list
 
 LISTS = {

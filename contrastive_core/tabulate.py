@@ -167,9 +167,10 @@ def _explained(
     two = np.argsort(-found.probabilities, 1, kind="stable")[:, :2]
     both = [(rows.class_name(int(a)), rows.class_name(int(b))) for a, b in two]
     extra["between"] = np.array([f"{a} and {b}" for a, b in both])
-    top = np.argsort(-found.scores["false_negative"])[: max(1, len(rows) // 20)]
-    same = rows.labels[near[top, 0]] == rows.labels[top]
-    facts["false_negatives_of_same_class"] = float(same.mean())
+    if not supervised:  # else a negative is of another class, by its definition
+        top = np.argsort(-found.scores["false_negative"])[: max(1, len(rows) // 20)]
+        same = rows.labels[near[top, 0]] == rows.labels[top]
+        facts["false_negatives_of_same_class"] = float(same.mean())
     return extra, facts
 
 

@@ -340,6 +340,19 @@ def test_hard_and_easy_follow_ranks_whatever_the_scale() -> None:
     assert sample_table.difficulty(np.stack([a, b]))[3] == 0
 
 
+def test_how_many_false_negatives_share_the_class_is_told_of_views_alone() -> None:
+    """By class no negative does; by views, of blobs far apart, all that are pushed hardest do."""
+    rows, rng = blobs(), np.random.default_rng(0)
+    views = rows.features[:, None] + 0.1 * rng.normal(size=(300, 2, 8)).astype(np.float32)
+    name = "false_negatives_of_same_class"
+    assert name not in tabulate.table_of(rows, "sup_con").facts
+    table = tabulate.table_of(rows, "nt_xent", views=[views])
+    assert table.facts[name] == 1
+    labels = np.roll(rows.labels, 1)  # all wrong
+    wrong = EmbeddingSet(rows.features, np.where(np.arange(300) % 2, labels, rows.labels))
+    assert tabulate.table_of(wrong, "nt_xent", views=[views]).facts[name] < 1
+
+
 def test_every_list_says_why() -> None:
     rows = blobs()
     labels = rows.labels.copy()
