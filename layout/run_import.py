@@ -28,7 +28,9 @@ def elsewhere() -> None:
     )
     typed = st.text_input("or its path on this computer", placeholder="/path/to/checkpoint.pth.tar")
     a, b, c = st.columns(3)
-    dataset = a.selectbox("To be judged on", DATA)
+    dataset = a.selectbox(
+        "To be judged on", DATA, accept_new_options=True, help="Or type folder:PATH"
+    )
     name = b.text_input("Name of the run", placeholder="made from the file's name").strip()
     encoder = c.text_input("Encoder, if it cannot be told", placeholder="timm:NAME").strip()
     if given is None and not typed.strip():

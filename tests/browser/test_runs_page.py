@@ -186,6 +186,42 @@ def test_two_settings_are_told_apart_and_a_clone_has_its_change(
     wait(lambda: mine()["pair-clone"] == "done")
 
 
+def test_rows_that_move_take_no_run_in_the_place_of_another(
+    server: Server, home: Path, page: Any
+) -> None:
+    """A run is made elsewhere while one is selected and a note typed: both stay as they are."""
+    for number, name in enumerate(("row-a", "row-b", "row-c")):
+        if name == "row-c":
+            opened(page, server, "row-", 2)
+            select(page, 0)
+            page.get_by_role("heading", name="row-b").wait_for(timeout=SLOW)
+            page.get_by_text("Rename, tag, note").click()
+            page.get_by_role("textbox", name="Note").fill("typed, not saved")
+        runs.create(name, {"method": "simclr", "dataset": "digits"}).set_status("done")
+        manifest = {**runs.load(name).manifest, "created": f"2026-01-0{number + 1}T00:00:00"}
+        store.write_json(runs.load(name).path / "run.json", manifest)  # the last one comes first
+    page.get_by_text(re.compile(r"^3 of")).wait_for(timeout=SLOW)  # the page saw it by itself
+    page.get_by_role("heading", name="row-b").wait_for(timeout=SLOW)
+    assert page.get_by_role("textbox", name="Note").input_value() == "typed, not saved"
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_text("Deleted: row-b").wait_for(timeout=SLOW)
+    assert {"row-a", "row-c"} <= mine().keys()
+
+
+def test_damage_is_named_beside_the_run(server: Server, home: Path, page: Any) -> None:
+    made("hurt")
+    run = runs.load("hurt")
+    run.set_meta(note="precious")
+    run.append_metrics([{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.4}])
+    for name, old, new in (("meta.json", "precious", "preciuos"), ("metrics.jsonl", "0.5", "0.7")):
+        path = run.path / name
+        path.write_text(path.read_text().replace(old, new))
+    opened(page, server, "hurt")
+    select(page, 0)
+    page.get_by_text("meta.json is damaged").wait_for(timeout=SLOW)
+    page.get_by_text("metrics.jsonl: line 1 is damaged").wait_for(timeout=SLOW)
+
+
 EVIL = (
     '<img src="http://evil.example/a.png" onerror="window.harm=1"> ![x](http://evil.example/b.png)'
 )
