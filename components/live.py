@@ -13,7 +13,7 @@ from components.packing import mount, pack
 __all__ = ["live_view", "second_setting"]
 
 PANELS = ("live_panels", "live_curves", "live_two", "live_formula")
-SCRIPTS = ("packing", "dom", "knob", "kernels", "live_draw", *PANELS, "live_view")
+SCRIPTS = ("packing", "dom", "knob", "kernels", "live_order", "live_draw", *PANELS, "live_view")
 
 
 @cache

@@ -35,7 +35,7 @@ function drawFigures(lab) {
   const mean = o && meanNegatives(o, lab.n), counted = (x) => (hinge ? String(x) : few(x));
   say(lab.loss, !o ? (lab.meta.loss == null ? "–" : number(lab.meta.loss)) : o.valid ? number(o.value) : "undefined");
   say(lab.effective, !o ? "–" : mean ? `${few(mean[0])} of ${mean[1].toFixed(0)}` : "none");
-  say(lab.own, !o ? "–" : defined ? number(o.loss[i]) : "undefined: it lacks a partner");
+  say(lab.own, !o ? "–" : defined ? number(o.loss[i]) : hinge && many && o.negatives[i] ? "not counted: no active triplet" : "undefined: it lacks a partner");
   say(lab.ownEffective, !o ? "–" : o.negatives[i] ? `${counted(o.effective[i])} of ${o.negatives[i]}` : "none");
   say(lab.pull, defined ? number(pullOf(o, lab.M, i, lab.w)) : "–");
   const bounded = defined && boundedBy(lab.kernel, many);
@@ -82,43 +82,38 @@ function divergingShades(top, turned) {
   return DIVERGING.get(name);
 }
 
+const APART = 0.15, TINTS = [[], [BLUE, 0.4], [ORANGE, 0.15]]; // pairs that are not compared; masks under a value
+const OVERLAID = new WeakMap();
+
+/** A table of shades as they look over the tint of mask 1 (positive) or 2 (negative). */
+function overlaid(table, mask) {
+  if (!OVERLAID.has(table)) OVERLAID.set(table, []);
+  const known = OVERLAID.get(table), [colour, tint] = TINTS[mask];
+  return (known[mask] ||= table.map((shade) => {
+    const a = (shade >>> 24) / 255, all = a + tint * (1 - a);
+    return packed([0, 8, 16].map((bits, c) => Math.round((a * ((shade >>> bits) & 255) + tint * (1 - a) * colour[c]) / all)), all);
+  }));
+}
+
 function largest(values) {
   let top = 0;
   for (let k = 0; k < values.length; k++) { const v = Math.abs(values[k]); if (v > top) top = v; }
   return Math.max(top, MOST);
 }
 
-/** The rows of the matrix in the chosen order: as they came, or a chain of nearest neighbours. */
-function orderOf(lab) {
-  const plain = (m) => Array.from({ length: m }, (_, k) => k);
-  if (lab.order === "group" || lab.n !== lab.w) return [plain(lab.n), plain(lab.w)];
-  lab.cache.chain ||= chain(lab);
-  return [lab.cache.chain, lab.cache.chain];
-}
-
-function chain(lab) {
-  const { n, S } = lab, sign = isFar(lab) ? -1 : 1, left = new Set(Array.from({ length: n - 1 }, (_, k) => k + 1)), found = [0];
-  while (left.size) {
-    const at = found[found.length - 1] * n;
-    let best = -1, top = -Infinity;
-    for (const j of left) { const s = sign * S[at + j]; if (s > top || best < 0) { top = s; best = j; } }
-    left.delete(best);
-    found.push(best);
-  }
-  return found;
-}
-
 /** One pixel per pair, into a buffer that is stretched over the canvas. */
 function paintMatrix(lab) {
   [lab.rows, lab.columns] = orderOf(lab);
   const { n, w, S, M, pixels, out, view, rows, columns } = lab;
-  const self = packed(GREY, 0.35), values = view === "grad" ? out && out.grad : out && out.pair;
+  const self = packed(GREY, 0.75), values = view === "grad" ? out && out.grad : out && out.pair;
   const bits = values && new Uint32Array(values.buffer), tables = [null, TABLES.positive, TABLES.negative, null];
   if (view === "grad" && values) tables[1] = tables[2] = divergingShades(largest(values), isFar(lab)); // a distance that grows the loss is pulled
+  const marked = lab.overlay || view === "mask";
+  if (lab.overlay && values) for (const m of [1, 2]) tables[m] = overlaid(tables[m], m);
   const [low, high] = lab.range, span = 255 / (high - low || 1), far = isFar(lab);
-  const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN];
-  const ramps = flat.map((c) => c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, far ? 1 - k / 255 : k / 255)));
-  const plain = [0, packed(BLUE, 1), packed(ORANGE, 0.45), self], unknown = packed(GREY, 0.2), mark = packed(BLUE, 1);
+  const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN], least = lab.overlay ? APART : 0;
+  const ramps = flat.map((c) => c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, least + (1 - least) * (far ? 1 - k / 255 : k / 255))));
+  const plain = [marked ? packed(GREY, APART) : 0, packed(BLUE, 1), packed(ORANGE, 0.45), self], unknown = packed(GREY, 0.2);
   for (let r = 0, p = 0; r < n; r++) {
     const at = rows[r] * w;
     for (let c = 0; c < w; c++, p++) {
@@ -127,7 +122,7 @@ function paintMatrix(lab) {
       else if (view === "mask") pixels[p] = plain[m];
       else if (view === "score") pixels[p] = ramps[m][((S[k] - low) * span) | 0];
       else if (!values) pixels[p] = unknown;
-      else pixels[p] = lab.overlay && m === 1 ? mark : tables[m][bits[k] >>> BITS];
+      else pixels[p] = tables[m][bits[k] >>> BITS];
     }
   }
   lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
@@ -161,20 +156,23 @@ function drawMatrix(lab) {
 
 /** Legend and label of the matrix, when they are others than before. */
 function tell(lab) {
-  const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join();
+  const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join(), marked = lab.overlay || lab.view === "mask";
   if (lab.toldOf === name) return;
   lab.toldOf = name;
   lab.matrix.setAttribute("aria-label", `${VIEWS[lab.view]}: ${lab.n} anchors by ${lab.w} candidates. Up and down choose the anchor, left and right a candidate.`);
-  const item = (colour, text) => {
+  const item = (colour, text, alpha = 1) => {
     const i = el("i", {});
-    i.style.background = rgb(colour);
+    i.style.background = rgb(colour, alpha);
     return el("span", {}, i, text);
   };
-  const positive = [item(BLUE, "positive"), item(ORANGE, "negative")], itself = item(GREY, "itself");
+  const positive = [item(BLUE, "positive"), item(ORANGE, "negative")], itself = item(GREY, "itself", 0.75);
   if (lab.view === "score") lab.legend.replaceChildren(...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? "dark: near" : "dark: similar")]), itself);
   else if (lab.view === "grad") lab.legend.replaceChildren(item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), itself, el("span", {}, "blank: not moved"));
   else if (lab.view === "weight" && isHinge(lab)) lab.legend.replaceChildren(item(BLUE, "positive, pulled"), item(ORANGE, "negative, still pushed"), itself, el("span", {}, "blank: no longer moved"));
   else lab.legend.replaceChildren(...positive, itself, ...(lab.view === "weight" ? [el("span", {}, "the stronger, the more weight")] : []));
+  if (!lab.M.includes(3)) itself.remove();
+  if (lab.M.includes(0)) lab.legend.append(marked ? item(GREY, "not compared", APART) : el("span", {}, "blank: not compared"));
+  if (lab.overlay && lab.view !== "score" && lab.view !== "mask") lab.legend.append(el("span", {}, "tint: positive (blue), negative (orange)"));
 }
 
 function axes(lab, g, strip, side) {
@@ -238,6 +236,9 @@ function drawBars(lab) {
   const fit = Math.max(4, Math.floor(height / BAR));
   const from = (lab.barFrom = Math.max(0, Math.min(lab.barFrom || 0, rows.length - fit))), shown = rows.slice(from, from + fit);
   lab.barRows = shown;
+  lab.turns.hidden = rows.length <= fit;
+  lab.turns.children[0].disabled = from === 0;
+  lab.turns.children[1].disabled = from + fit >= rows.length;
   lab.barFit = Math.max(1, height / BAR);
   const what = hinge ? `${lab.meta.scoreName}; pale: no longer moved` : lab.out ? "weight; +: positive" : lab.meta.scoreName;
   say(lab.barTitle, `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${from ? `its nearest ${from + 1} to ${from + shown.length}` : `the nearest ${shown.length}`} of ${rows.length} (${what})`);
@@ -264,13 +265,12 @@ function savePng(lab) {
 }
 
 function saveCsv(lab) {
-  const rows = [["anchor", "candidate", "relation", "score", "weight", "gradient", "anchor_loss"]], o = lab.out;
+  const rows = [["anchor", "candidate", "relation", "score", "weight", "gradient", "anchor_loss", "anchor_weight", "anchor_effective_negatives"]], o = lab.out;
   const second = lab.panel === "two" && lab.two && lab.two.out;
   if (second) rows[0].push("second_weight", "second_gradient", "second_anchor_loss");
   for (let i = 0; i < lab.n; i++) for (let j = 0; j < lab.w; j++) {
-    const k = i * lab.w + j, what = ["", "positive", "negative", "self"][lab.M[k]];
-    if (!what) continue;
-    rows.push([lab.meta.names[i], lab.meta.columnNames[j], what, lab.S[k], o ? o.pair[k] : "", o ? o.grad[k] : "", o ? o.loss[i] : ""]);
+    const k = i * lab.w + j, what = ["not compared", "positive", "negative", "self"][lab.M[k]];
+    rows.push([lab.meta.names[i], lab.meta.columnNames[j], what, lab.S[k], ...(o ? [o.pair[k], o.grad[k], o.loss[i], o.weight[i], o.effective[i]] : ["", "", "", "", ""])]);
     if (second) rows[rows.length - 1].push(second.pair[k], second.grad[k], second.loss[i]);
   }
   offerCsv(rows, "loss-lab.csv");

@@ -1,6 +1,7 @@
 // Panels of the Loss Lab that open on demand, one at a time. Here: the margin and the gradients.
 
 const BINS = 60;
+const PANEL_KEYS = { grads: " Left and right walk through the anchors.", scores: " Left and right move the margin.", two: " Arrow keys choose anchor and candidate." };
 
 function openPanel(lab, key) {
   lab.panel = key;
@@ -10,7 +11,7 @@ function openPanel(lab, key) {
   if (key === "two") openTwo(lab);
   else if (key === "formula") lab.panelBox.replaceChildren(lab.note, (lab.worked = el("div", { class: "worked" })), lab.extra);
   else lab.panelBox.replaceChildren(lab.note, lab.extra);
-  if (key === "scores") lab.extra.onpointerdown = (e) => dragMargin(lab, e);
+  if (key === "scores") listenMargin(lab);
   if (key === "grads") listenGradients(lab);
 }
 
@@ -19,7 +20,7 @@ function listenGradients(lab) {
   canvas.tabIndex = 0;
   canvas.onclick = (e) => { const i = anchorAt(lab, e); if (i !== undefined) choose(lab, i, true); };
   canvas.onpointermove = canvas.onpointerdown = (e) => { const i = anchorAt(lab, e); light(lab, i === undefined ? null : [i, null]); };
-  canvas.onpointerleave = () => light(lab, null);
+  canvas.onpointerleave = lab.matrix.onpointerleave;
   canvas.onkeydown = (e) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key], order = lab.sorted ? lab.sorted.order : [];
     if (!step || !order.length) return;
@@ -40,7 +41,7 @@ function drawPanel(lab) {
   else if (!lab.kernel && lab.panel !== "grads") say(lab.note, "The server computes this loss when the knob is let go; this panel needs one that the browser computes.");
   else if (lab.panel === "curves") drawCurves(lab, g, width, height);
   else if (lab.out) drawGradients(lab, g, width, height);
-  lab.extra.setAttribute("aria-label", `${PANELS[lab.panel]}. ${lab.note.textContent}${lab.panel === "grads" ? " Left and right walk through the anchors." : ""}`);
+  lab.extra.setAttribute("aria-label", `${PANELS[lab.panel]}. ${lab.note.textContent}${PANEL_KEYS[lab.panel] || ""}`);
 }
 
 // --- margin ------------------------------------------------------------------------------------
@@ -79,6 +80,7 @@ function drawScores(lab, g, width, height) {
     line(g, [[at, 6], [at, base]], lab.accent, 3);
     tick(g, triplet ? "farthest positive + ε" : "ε", at + (at > width / 2 ? -8 : 8), 14, width, at > width / 2 ? "right" : "left");
   }
+  nameMargin(lab);
   say(lab.note, marginWords(lab, triplet, bins));
 }
 
@@ -89,6 +91,31 @@ function marginWords(lab, triplet, bins) {
   if (!triplet) return `${pairs}. Drag the line: ${active} negatives lie inside the margin and are pushed, ${bins.nN - active} beyond it the loss no longer moves: they are blank in the matrix and pale among the bars. Positives are pulled at every distance.`;
   const hard = sum(lab.out.hard), beyond = lab.marginAt > lab.range[1] ? " (beyond the right edge)" : "";
   return `${pairs} of the chosen anchor; the line is its farthest positive plus the margin${beyond}. Negatives left of it are still pushed. In the batch ${active} triplets are active: ${hard} hard (the negative is nearer than the positive), ${active - hard} semi-hard (farther, but by less than the margin).`;
+}
+
+/** The line answers to mouse and touch, and to arrow keys: a held key is one drag. */
+function listenMargin(lab) {
+  const canvas = lab.extra;
+  canvas.onpointerdown = (e) => dragMargin(lab, e);
+  canvas.onkeydown = (e) => {
+    const knob = lab.meta.knob, step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10, Home: -1000, End: 1000 }[e.key];
+    if (!step || lab.marginAt === null) return;
+    e.preventDefault();
+    const v = Number(Math.min(knob.high, Math.max(knob.low, lab.value + (step * (knob.high - knob.low)) / 200)).toPrecision(4));
+    lab.slider.value = toSlider(knob, v);
+    lab.marginByKey = true;
+    drag(lab, v, e.timeStamp);
+  };
+  canvas.onkeyup = canvas.onblur = () => { if (lab.marginByKey) { lab.marginByKey = false; report(lab); } };
+}
+
+/** The histogram is a slider for those who can't see it, where there is a line to move. */
+function nameMargin(lab) {
+  const canvas = lab.extra, knob = lab.meta.knob, movable = lab.marginAt !== null;
+  canvas.tabIndex = movable ? 0 : -1;
+  canvas.classList.toggle("fixed", !movable);
+  const told = movable ? { role: "slider", "aria-valuemin": knob.low, "aria-valuemax": knob.high, "aria-valuenow": lab.value, "aria-valuetext": knobText(lab.value) } : { role: "img" };
+  for (const [name, value] of Object.entries(told)) canvas.setAttribute(name, value);
 }
 
 function dragMargin(lab, e) {

@@ -50,7 +50,10 @@ function openTwo(lab) {
   lab.table = el("table", {}, ...["", "Loss of the batch", "Effective negatives, mean", "This anchor's loss", "Gradient on its positives"].map((name, k) =>
     el("tr", {}, el("th", { scope: "row" }, name), ...["first", "second", "difference"].map((c) => (k ? el("td", {}) : el("th", { scope: "col" }, c))))));
   lab.extra.onpointermove = lab.extra.onpointerdown = (e) => light(lab, [lab.rows[Math.floor((e.offsetY / lab.extra.clientHeight) * lab.n)] ?? null, lab.columns[Math.floor((e.offsetX / lab.extra.clientWidth) * lab.w)] ?? null]);
-  lab.extra.onpointerleave = () => light(lab, null);
+  lab.extra.onpointerleave = lab.matrix.onpointerleave;
+  lab.extra.tabIndex = 0;
+  lab.extra.onkeydown = (e) => matrixKeys(lab, e);
+  lab.extra.onkeyup = lab.matrix.onkeyup;
   lab.panelBox.replaceChildren(el("div", { class: "bar knob" }, ...controls), el("div", { class: "body" }, lab.extra, el("div", {}, lab.table, lab.note)));
 }
 
@@ -109,6 +112,9 @@ function drawTwo(lab, g, width, height) {
   if (moved || lab.tableOf !== lab.anchor) fillTable(lab, two, a, two.out);
   g.imageSmoothingEnabled = lab.w > 1.2 * lab.extra.width;
   g.drawImage(two.buffer, 0, 0, width, height);
+  const [row, column] = lab.hover || [lab.anchor, null], ch = height / lab.n, cw = width / lab.w;
+  g.strokeStyle = lab.ink;
+  if (row !== null) g.strokeRect(column === null ? 0 : lab.columns.indexOf(column) * cw, lab.rows.indexOf(row) * ch, column === null ? width : Math.max(cw, 3), Math.max(ch, 2));
   say(lab.note, differenceWords(two));
 }
 

@@ -2,7 +2,6 @@
 // dragged. The server hears of a value when it is let go.
 
 const VIEWS = { weight: "Weight on each pair", score: "Similarity", grad: "Gradient", mask: "Who is what" };
-const ORDERS = { group: "by group", near: "by similarity" };
 const PANELS = { none: "Nothing more", scores: "Margin", grads: "Gradients", curves: "Over the knob", formula: "Formula", two: "Two settings" };
 
 export default function (component) {
@@ -37,6 +36,8 @@ function build(parent, start) {
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
   lab.barTitle = el("h4", {});
+  const turn = (text, pages) => el("button", { type: "button", onclick: () => { lab.barFrom += pages * lab.barRows.length; schedule(lab); } }, text);
+  lab.turns = el("span", { class: "group turns" }, turn("nearer", -1), turn("farther", 1));
   lab.legend = el("div", { class: "legend" });
   lab.panelBox = el("div", { class: "panel", hidden: "" });
   const pick = (field) => (key) => { lab[field] = key; schedule(lab, true); report(lab); };
@@ -60,10 +61,11 @@ function build(parent, start) {
         el("button", { type: "button", title: "the matrix, the bars and the open panel as a picture", onclick: () => savePng(lab) }, "PNG"),
         el("button", { type: "button", title: "every pair with its score, weight and gradient", onclick: () => saveCsv(lab) }, "CSV"))),
     el("div", { class: "body" },
-      el("div", {}, lab.matrix, lab.legend, el("div", { class: "told" }, lab.faces, lab.hint)), el("div", {}, lab.barTitle, lab.bars)),
+      el("div", {}, lab.matrix, lab.legend, el("div", { class: "told" }, lab.faces, lab.hint)), el("div", {}, lab.barTitle, lab.bars, lab.turns)),
     el("div", { class: "bar panels", role: "group", "aria-label": "More" },
       ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => {
         if (key === "grads") show(lab, "grad"); // pull and push of every pair belong to this panel
+        if (key === "scores" && isHinge(lab) && lab.view !== "grad") show(lab, "weight"); // active hinges are marked there
         openPanel(lab, key);
         schedule(lab, true);
         report(lab);
@@ -89,7 +91,7 @@ function listen(lab) {
   slider.onkeydown = (e) => { if (e.key !== "Tab") lab.dragging = lab.byKey = true; };
   slider.onkeyup = slider.onblur = () => { if (lab.byKey) { lab.byKey = false; report(lab); } };
   slider.onchange = () => { if (!lab.byKey) report(lab); };
-  const leave = () => light(lab, null);
+  const leave = (e) => { if (e.pointerType !== "touch") light(lab, null); }; // a finger that was lifted still points
   matrix.onpointermove = matrix.onpointerdown = (e) => light(lab, cellAt(lab, e));
   matrix.onpointerleave = bars.onpointerleave = leave;
   matrix.onclick = (e) => { const c = cellAt(lab, e); if (c && c[0] !== null) choose(lab, c[0], true); };
@@ -99,7 +101,9 @@ function listen(lab) {
     const j = lab.barRows[Math.floor((e.offsetY / bars.clientHeight) * lab.barFit)];
     light(lab, j === undefined ? null : [lab.anchor, j]);
   };
+  bars.onclick = () => follow(lab);
   bars.onkeydown = (e) => {
+    if (e.key === "Enter") return follow(lab);
     const all = ranked(lab), fit = lab.barRows.length, step = { ArrowDown: 1, ArrowUp: -1, PageDown: fit, PageUp: -fit }[e.key];
     if (!step || !fit) return;
     e.preventDefault();
@@ -116,7 +120,16 @@ function listen(lab) {
   };
 }
 
+/** The candidate that is lit becomes the anchor, where it is one. */
+function follow(lab) {
+  const row = lab.hover && lab.hover[1] !== null ? lab.meta.names.indexOf(lab.meta.columnNames[lab.hover[1]]) : -1;
+  if (row < 0) return;
+  choose(lab, row, true);
+  light(lab, [row, null]);
+}
+
 function matrixKeys(lab, e) {
+  if (e.key === "Enter") return follow(lab);
   const rows = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -lab.n, End: lab.n }[e.key];
   const columns = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
   if (!rows && !columns) return;
@@ -146,7 +159,6 @@ function load(lab, data) {
     if (lab.S[k] > high) high = lab.S[k];
   }
   lab.range = low <= high ? [low, high] : [0, 1];
-  lab.orderBar.hidden = lab.n !== lab.w;
   lab.faces.hidden = !(meta.rowThumb || []).length;
   applyKernel(lab, meta);
   openPanel(lab, lab.panel);

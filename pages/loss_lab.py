@@ -52,7 +52,11 @@ def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
     )
     loss, pairing, source, size, seed = choices(run, losses, address)
     same = loss == address.text("loss", loss)
-    knobs = knob_form(loss, losses[loss]["knobs"], address)
+    own = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
+    first = {
+        n: {**k, "default": own.get(n, k["default"])} for n, k in losses[loss]["knobs"].items()
+    }
+    knobs = knob_form(loss, first, address)
     shown = reported(address)
     live = live_of(losses[loss])
     if live:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).with_name("live_script.py")
@@ -162,7 +163,7 @@ def test_every_panel_draws_and_follows_the_knob(page: Any, address: str, kind: s
     page.locator("button[data-key=none]").click()
     for view in ("score", "grad", "mask", "weight"):
         page.locator(f"button[data-key={view}]").click()
-    page.locator("button[data-key=near]").click()
+    page.locator("button[data-key=cluster]").click()
     page.wait_for_timeout(60)
     assert sorted(ask(page, "lab.rows")) == list(range(64))
 
@@ -172,6 +173,7 @@ def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
     page.locator("button[data-key=scores]").click()
     page.get_by_text("runs 2").wait_for()
     sent.clear()
+    page.locator("canvas.scores").scroll_into_view_if_needed()
     box = page.locator("canvas.scores").bounding_box()
     page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 50)
     page.mouse.down()
@@ -185,6 +187,107 @@ def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
     assert abs(inside - ask(page, wanted)) <= 2
     page.mouse.up()
     page.get_by_text("runs 3").wait_for()
+
+
+def test_the_margin_line_answers_to_a_finger(browser: Any, address: str) -> None:
+    context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 1400})
+    page = context.new_page()
+    visit(page, address, "pair", more="&panel=scores")
+    line = page.locator("canvas.scores")
+    line.scroll_into_view_if_needed()
+    line.tap(position={"x": 0.8 * line.bounding_box()["width"], "y": 60})
+    page.wait_for_function(f"() => ({FIND})().value > 1")
+    page.get_by_text("runs 2").wait_for()
+    context.close()
+
+
+def test_the_matrix_and_the_bars_answer_to_a_finger(browser: Any, address: str) -> None:
+    context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 1400})
+    page = context.new_page()
+    visit(page, address)
+    at = page.locator(".matrix").bounding_box()["width"]
+    page.locator(".matrix").tap(position={"x": 0.9 * at, "y": 0.5 * at})
+    page.wait_for_function(f"() => ({FIND})().anchor > 20")
+    row, column = ask(page, "lab.hover")  # what was touched stays lit
+    assert row == ask(page, "lab.anchor")
+    page.get_by_text(f"anchor {row}").wait_for()
+    assert f"row {column}" in page.locator(".body .hint").inner_text()
+    first = ask(page, "lab.barRows[0]")
+    page.get_by_role("button", name="farther").tap()
+    page.wait_for_function(f"() => ({FIND})().barRows[0] !== {first}")
+    page.locator(".bars").tap(position={"x": 60, "y": 11})
+    page.wait_for_function(f"() => ({FIND})().anchor !== {row}")  # it is an anchor, too
+    context.close()
+
+
+def test_all_of_it_can_be_reached_and_moved_by_keys(page: Any, address: str) -> None:
+    """Tab through the view: nothing is left out, focus is seen, and each part answers."""
+    visit(page, address, "pair", more="&panel=scores")
+    page.locator(".knob input").first.focus()
+    seen = []
+    for _ in range(40):
+        active = page.evaluate(
+            """() => { let a = document.activeElement;
+            while (a?.shadowRoot?.activeElement) a = a.shadowRoot.activeElement;
+            if (!a?.closest('.lab')) return null;
+            const style = getComputedStyle(a);
+            const name = a.className || a.dataset.key || a.textContent || a.type;
+            return [name, style.outlineStyle]; }"""
+        )
+        if active is None:
+            break
+        seen.append(active)
+        page.keyboard.press("Tab")
+    assert all(outline != "none" for _, outline in seen), seen
+    views, panels = ["weight", "score", "grad", "mask"], ["none", "scores", "grads", "curves"]
+    wanted = ["range", "number", *views, "masks over it", "group", "cluster", "PNG", "CSV"]
+    wanted += ["matrix", "bars", "farther", *panels, "formula", "two", "scores"]
+    assert [name for name, _ in seen] == wanted
+    page.locator("canvas.scores").focus()
+    before = ask(page, "lab.value")
+    for _ in range(5):
+        page.keyboard.down("ArrowRight")
+    page.wait_for_function(f"() => ({FIND})().value > {before} + 0.04")
+    page.keyboard.up("ArrowRight")
+    page.get_by_text(re.compile(r"runs 2 value 0\.55 ")).wait_for()
+    page.locator(".bars").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function(f"() => ({FIND})().hover")
+    nearest = ask(page, "lab.hover[1]")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"() => ({FIND})().anchor === {nearest}")
+    page.locator("button[data-key=two]").focus()
+    page.keyboard.press("Enter")
+    page.locator("canvas.two:visible").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"() => ({FIND})().anchor === {nearest} + 1")
+    with page.expect_download():
+        page.get_by_role("button", name="CSV").focus()
+        page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize("anchors", [64, 16])
+def test_clusters_stand_together(page: Any, anchors: int) -> None:
+    """Groups that came mixed stand together, in a square batch and in a rectangular one."""
+    rng = np.random.default_rng(0)
+    group = np.arange(64) * 27 % 8
+    rows = np.eye(8)[group] + 0.1 * rng.standard_normal((64, 8))
+    scores = rows[:anchors] @ rows.T
+    names = [f"row {i}" for i in range(64)]
+    page.add_script_tag(content=(SCRIPT.parents[2] / "components/live_order.js").read_text())
+    order, columns = page.evaluate(
+        "([S, meta, n]) => clustersOf({ n, w: 64, S: Float32Array.from(S), meta })",
+        [
+            scores.ravel().tolist(),
+            {"names": names[:anchors], "columnNames": names, "scoreName": "similarity"},
+            anchors,
+        ],
+    )
+    for found, m in ((order, anchors), (columns, 64)):
+        assert sorted(found) == list(range(m))
+        changes = np.count_nonzero(np.diff(group[found]))
+        assert changes == len(np.unique(group[:m])) - 1
 
 
 def test_two_settings_differ_as_the_formula_says(page: Any, address: str) -> None:
@@ -226,10 +329,10 @@ def test_a_second_loss_comes_from_the_server_and_is_then_live(page: Any, address
 
 
 def test_an_address_restores_the_view(page: Any, address: str) -> None:
-    more = "&view=grad&panel=two&order=near&masks=yes&second=loss:pair&anchor=5"
+    more = "&view=grad&panel=two&order=cluster&masks=yes&second=loss:pair&anchor=5"
     visit(page, address, more=more)
     page.wait_for_function(f"() => ({FIND})().two?.out")
-    for key in ("grad", "near", "two"):
+    for key in ("grad", "cluster", "two"):
         assert page.locator(f"button[data-key={key}]").get_attribute("aria-pressed") == "true"
     assert ask(page, "[lab.anchor, lab.overlay, lab.second.choice]") == [5, True, "loss:pair"]
     visit(page, address, more="&view=nonsense&panel=<b>&second=loss:nothing")
@@ -284,7 +387,7 @@ def test_downloads(page: Any, address: str) -> None:
     with page.expect_download() as got:
         page.get_by_role("button", name="CSV").click()
     lines = Path(got.value.path()).read_text().splitlines()
-    assert lines[0] == "anchor,candidate,relation,score,weight,gradient,anchor_loss"
+    assert lines[0].startswith("anchor,candidate,relation,score,weight,gradient,anchor_loss,")
     assert len(lines) == 1 + 16 * 16
     with page.expect_download() as got:
         page.get_by_role("button", name="PNG").click()
