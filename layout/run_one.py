@@ -57,7 +57,8 @@ def act(run: Run, state: str) -> None:
         jobs.stop(run.name)
         st.toast("It saves its state and stops.")
     else:
-        can = state in ("stopped", "failed") and not run.shipped
+        trained = not run.shipped and "imported" not in run.manifest
+        can = state in ("stopped", "failed") and trained
         if can and b.button("Resume", icon=":material/play_arrow:", type="primary"):
             resume(run)
     locked = run.shipped or state == "running"
