@@ -14,7 +14,8 @@ import session
 from contrastive_core import answers, asking, spaces
 from contrastive_core.embedding_set import EmbeddingSet
 
-__all__ = ["answer", "ask_again", "asked", "plane", "vector_pictures", "vector_sprite", "vectors"]
+__all__ = ["answer", "ask_again", "asked", "plane", "sprite_of_rows", "vector_pictures",
+           "vector_sprite", "vectors"]  # fmt: skip
 
 AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows are wide
 
@@ -75,6 +76,15 @@ def vector_sprite(name: str, split: str) -> tuple[bytes, int]:
 
     images = vector_pictures(name, split)
     return (b"", 1) if images is None else sprite(images, session.tile_of(len(images)))
+
+
+@st.cache_data(max_entries=3, show_spinner=False)
+def sprite_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) -> tuple[bytes, int]:
+    """Thumbnails of some rows (int64, as bytes) of a split's images, where not all are drawn."""
+    from components.sprites import sprite
+
+    chosen = np.frombuffer(rows, np.int64)
+    return sprite(_images[chosen], session.tile_of(len(chosen)))
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)

@@ -31,7 +31,7 @@ def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked:
         if rows.labels is not None:
             counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
             order = np.argsort(-counts)[:12]
-            told = [f"{rows.class_name(int(c))} {counts[c]:,}" for c in order if counts[c]]
+            told = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
             st.caption(figures.plain(" · ".join(told)))
         one = st.selectbox(
             "Neighbours of", picked[:LISTED], format_func=lambda i: rows.ids[i],

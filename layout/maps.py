@@ -139,8 +139,8 @@ def draw(
     if extra is not None:
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
         palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
-    pictures = shown is None and extra is None and source.has_pictures(split)
-    sprite, across = source.sprite(split) if pictures else (b"", 1)
+    pictures = extra is None and source.has_pictures(split)
+    sprite, across = source.sprite(split, shown) if pictures else (b"", 1)
     space = rows.content_hash
     key, place = f"map-{source.data}-{split}", source.place(split)
     scatter(
@@ -149,7 +149,7 @@ def draw(
         ids=ids, title=f"{found['settings']['kind'].upper()} map of {source.name}, {which} {split}",
         note="" if shown is None else f"{len(shown):,} of {len(rows):,} points, by class",
         hints=hints_of(rows) if shown is None else (),
-        sprite=sprite, across=across, tile=session.tile_of(len(rows)),
+        sprite=sprite, across=across, tile=session.tile_of(len(ids)),
         selection=kept(session.selection(place), shown), stamp=f"{place} {session.stamp(key)}",
         on_change=lambda chosen: session.select(_rows(chosen, shown, len(rows)), place, key),
         palette=palette, key=key,

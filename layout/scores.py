@@ -90,7 +90,9 @@ def _table(scores: dict[str, Any], record: dict[str, Any] | None) -> None:
             row[NAMES[source]] = figures.figure_of(scores.get(source, {}).get(name, known))
         rows.append(row)
     st.dataframe(rows, hide_index=True, width="stretch", height="content")
-    st.caption("An interval is given where the score estimates something from a sample.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("An interval is given where the score estimates something from a sample.")
+        st.download_button("Scores as CSV", figures.table_csv(rows), "scores.csv", "text/csv")
     sides = st.columns(2, gap="medium")
     for number, score in enumerate(scores["own"].values()):
         text = score["reading"] + (f" *{why}.*" if (why := score.get("missing")) else "")

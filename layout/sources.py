@@ -62,7 +62,12 @@ class Source:
         assert found is not None
         return found
 
-    def sprite(self, split: str) -> tuple[bytes, int]:
+    def sprite(self, split: str, rows: np.ndarray | None = None) -> tuple[bytes, int]:
+        """Thumbnails of the images, or of these rows (int64) of them; how many stand in a row."""
+        if rows is not None:
+            name = self.run.name if self.run else self.space(split, "").name
+            part = np.ascontiguousarray(rows, np.int64).tobytes()
+            return answered.sprite_of_rows(name, split, part, self.pictures(split))
         if self.run:
             return session.sprite(self.run, split)
         space = self.space(split, "")

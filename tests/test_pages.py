@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -109,6 +110,22 @@ def test_methods_have_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("methods", monkeypatch)
     assert not app.exception
     assert "Where paper, code and notes differ" in text_of(app)
+
+
+def test_of_many_pictures_those_of_the_drawn_rows_are_sent() -> None:
+    import io
+
+    from PIL import Image
+
+    import answered
+
+    images = np.arange(12, dtype=np.uint8)[:, None, None, None].repeat(4, 2).repeat(4, 3) * 20
+    rows = np.array([1, 4, 11], np.int64)
+    sheet, across = answered.sprite_of_rows("x", "", rows.tobytes(), images)
+    pixels = np.asarray(Image.open(io.BytesIO(sheet)))
+    tile = pixels.shape[1] // across
+    middles = [pixels[i // across * tile + 5, i % across * tile + 5, 0] for i in range(3)]
+    assert middles == [20, 80, 220]
 
 
 def test_the_first_page_needs_no_torch_and_no_pandas() -> None:
