@@ -84,18 +84,55 @@ def cosine(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n
 
 def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
     """Squared Euclidean distances; pairs close relative to their norms come from differences."""
-    norms = a.square().sum(-1)[:, None] + b.square().sum(-1)[None, :]  # (n, m)
-    gram = (norms - 2 * (a @ b.mT)).clamp_min(0)
-    close = (gram < CLOSE * norms).nonzero()  # (pairs, 2)
-    if not len(close):
+    return _SquaredDistance.apply(a, b)
+
+
+class _SquaredDistance(torch.autograd.Function):
+    """‖a_i − b_j‖² and its gradient 2 (a_i − b_j), both from differences where rows are close."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        norms = a.square().sum(-1)[:, None] + b.square().sum(-1)  # (n, m)
+        gram = torch.addmm(norms, a, b.mT, alpha=-2).clamp_min_(0)
+        close, same = gram < CLOSE * norms, a is b
+        if same:
+            gram.fill_diagonal_(0)
+            close.fill_diagonal_(False)
+        i, j = close.nonzero().unbind(1)  # (pairs)
+        if len(i):
+            gram[i, j] = (a[i] - b[j]).square().sum(-1)
+        ctx.save_for_backward(a, b, i, j)
+        ctx.same = same
         return gram
-    i, j = close.unbind(1)
-    return gram.index_put((i, j), (take(a, i) - take(b, j)).square().sum(-1))
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor | None]:
+        a, b, i, j = ctx.saved_tensors
+        near, far = g[i, j, None], g.index_put((i, j), g.new_zeros(())) if len(i) else g
+        if ctx.same:
+            far = far + far.mT
+        to_a = 2 * torch.addmm(far.sum(1, keepdim=True) * a, far, b, alpha=-1)
+        to_b = None
+        if ctx.needs_input_grad[1] and not ctx.same:
+            to_b = 2 * torch.addmm(far.sum(0)[:, None] * b, far.mT, a, alpha=-1)
+        if len(i):
+            along = 2 * near * (take(a, i) - take(b, j))
+            to_a = to_a + _sum_at(i, along, len(a))
+            if ctx.same:
+                to_a = to_a - _sum_at(j, along, len(a))
+            elif to_b is not None:
+                to_b = to_b - _sum_at(j, along, len(b))
+        return to_a, to_b
 
 
 def take(x: Float[Tensor, "n d"], rows: Int[Tensor, ...]) -> Float[Tensor, "... d"]:
     """`x[rows]`, whose gradient is summed in one order; that of indexing follows the threads."""
     return functional.embedding(rows, x)
+
+
+def _sum_at(rows: Tensor, x: Tensor, n: int) -> Tensor:
+    """Σ of the x (pairs, d) of each row (n, d), in one order: the gradient of `take`."""
+    return torch.ops.aten.embedding_dense_backward(x, rows, n, -1, False)
 
 
 def distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
