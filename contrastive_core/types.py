@@ -121,13 +121,17 @@ class Pairs:
         else:
             g_j, r_j = self.candidate_groups[None, cols], self.candidate_rows[None, cols]
             may_pos, may_neg = self.as_positive[None, cols], self.as_negative[None, cols]
-        self_pair = (r_i == r_j) & (r_i != NO_ROW)
+        self_pair = torch.where(r_i == NO_ROW, NO_ROW - 1, r_i) == r_j
         if self.positive is not None and self.negative is not None:
             positive, negative = self.positive[rows, cols], self.negative[rows, cols]
             return Masks(positive & ~self_pair, negative & ~self_pair, self_pair)
-        grouped = (g_i != NO_GROUP) & (g_j != NO_GROUP) & ~self_pair
-        same = g_i == g_j
-        return Masks(grouped & same & may_pos, grouped & ~same & may_neg, self_pair)
+        grouped = g_i != NO_GROUP
+        same = torch.where(grouped, g_i, NO_GROUP - 1) == g_j
+        negative = grouped & (may_neg & (g_j != NO_GROUP))
+        negative &= ~(same | self_pair)
+        positive = same & may_pos
+        positive &= ~self_pair
+        return Masks(positive, negative, self_pair)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from torch import Tensor
 from contrastive_core import similarity
 from contrastive_core.losses import _base
 from contrastive_core.losses._base import Loss
+from contrastive_core.losses._lifted import lifted_at_once
 from contrastive_core.registry import knob
 from contrastive_core.similarity import masked_logsumexp, take
 from contrastive_core.types import Masks, Pairs
@@ -50,8 +51,11 @@ class LiftedStructure(Loss):
     normalise: bool = knob(False, help="Compare unit rows.")
 
     def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        plain = super().over_blocks
+        if self.form == "smooth" and (found := lifted_at_once(pairs, self.margin, plain)):
+            return found
         if not pairs.by_id or len(pairs) * pairs.width <= _base.BLOCK:
-            return super().over_blocks(pairs)
+            return plain(pairs)
         c = pairs.candidates  # every candidate's own row sum first, then the anchors'
         keys = ("groups", "rows", "views")
         own = {f"anchor_{k}": getattr(pairs, f"candidate_{k}") for k in keys}

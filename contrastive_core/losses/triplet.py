@@ -1,7 +1,8 @@
 """Triplet loss (Schroff et al. 2015, FaceNet, arXiv 1503.03832, eq. 3) on squared distances.
 
 All triplets are summed exactly in n² log n: an anchor's negatives are sorted once, and a positive
-needs only the number and the sum of those nearer than D² + ε. Sums run in float64.
+needs only the number and the sum of those nearer than D² + ε (sums in float64). Anchors with few
+positives take them one by one, which is quicker.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
+from contrastive_core.losses._triplets import MOST, hinge_sums, listed
 from contrastive_core.registry import knob
 from contrastive_core.types import Masks, Pairs
 
@@ -66,11 +68,15 @@ class Triplet(Loss):
         return hinge, defined.long(), (hinge > 0).long()
 
     def _sorted(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
+        where, real = listed(masks.positive)
+        if self.mining == "all" and where.shape[1] <= MOST:
+            reach = torch.where(real, d.detach().gather(-1, where) + self.margin, -torch.inf)
+            total, active = hinge_sums(d, masks.negative, where, reach)
+            return total, real.sum(-1) * masks.negative.sum(-1), active
         near_first = d.masked_fill(~masks.negative, torch.inf).sort(-1).values.double()  # (n, w)
         sums = torch.where(near_first.isinf(), 0.0, near_first).cumsum(-1)
         sums = torch.nn.functional.pad(sums, (1, 0))  # (n, w + 1)
         found = near_first.detach().contiguous()
-        where, real = _listed(masks.positive)
         p = d.gather(-1, where).double()  # (n, k) distances of positives
         reach = p + self.margin  # negatives nearer than this are active
         if self.mining == "all":
@@ -107,14 +113,3 @@ class Triplet(Loss):
     def kernel(self) -> dict[str, Any]:
         common = {"family": "hinge", "knob": "margin", "margin": self.margin, "form": "triplet"}
         return {**common, "mining": self.mining, "average": self.average}
-
-
-def _listed(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The columns of each row's true entries, padded to the fullest row, and which are real."""
-    i, j = mask.nonzero().unbind(1)
-    number = mask.sum(-1)
-    most = int(number.max()) if len(number) else 0
-    rank = torch.arange(len(i), device=mask.device) - (number.cumsum(0) - number)[i]
-    where = torch.zeros(len(mask), most, dtype=torch.long, device=mask.device)
-    where[i, rank] = j
-    return where, torch.arange(most, device=mask.device) < number[:, None]
