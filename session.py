@@ -312,6 +312,14 @@ def lab_view(batch_key: tuple[Any, ...], pairing: str, loss: str, knobs: str) ->
     return view_of(lab_batch(*batch_key), pairing, loss, json.loads(knobs))
 
 
+@st.cache_data(max_entries=24, show_spinner=False)
+def lab_kernel(loss: str, knobs: str) -> dict[str, Any] | None:
+    """What the browser needs to compute a loss with these knobs; None where it cannot."""
+    from contrastive_core import losses
+
+    return losses.create(loss, **json.loads(knobs)).kernel()
+
+
 @st.cache_data(max_entries=6, show_spinner=False)
 def lab_sprite(batch_key: tuple[Any, ...]) -> tuple[bytes, int]:
     from components.sprites import sprite

@@ -2,6 +2,7 @@
 
 const SPEEDS = [0.002, 1]; // smallest and largest step
 const HISTORY = 400; // steps that the curves show
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", TURN = 1 << 18; // of an angle as three letters
 const SHAPES = ["disc", "square", "triangle", "diamond"];
 const PALETTE = [BLUE, ORANGE, GREEN, [198, 91, 155], [217, 178, 58], [122, 107, 209]];
 
@@ -18,18 +19,19 @@ function build(parent) {
   const ring = { running: false, step: 0, scatter: 0, timings: [], value: 1 };
   ring.canvas = el("canvas", { class: "ring", tabindex: 0, role: "img" });
   ring.curves = el("canvas", { class: "ringcurves", role: "img" });
-  ring.run = el("button", { type: "button", onclick: () => { ring.running = !ring.running; tick(ring); } }, "Run");
+  ring.run = el("button", { type: "button", onclick: () => runOrPause(ring) }, "Run");
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   ring.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
   ring.readout = knobField(() => ring.meta.knob, (v) => { ring.slider.value = toSlider(ring.meta.knob, v); setKnob(ring, v); ring.history.length = 0; tick(ring); report(ring); });
   ring.knobName = el("span", {});
   ring.speed = el("input", { type: "range", min: 0, max: 1000, step: 1, value: 600, "aria-label": "step size" });
+  ring.speed.onchange = () => report(ring);
   ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": "groups" });
   ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": "points" });
   ring.groups.onchange = ring.points.onchange = () => { restart(ring); report(ring); };
   ring.note = el("p", { class: "hint" });
   ring.root = el("div", { class: "lab" },
-    el("div", { class: "bar" }, ring.run, button("Step", () => { ring.running = false; advance(ring); tick(ring); }),
+    el("div", { class: "bar" }, ring.run, button("Step", () => { ring.running = false; advance(ring); tick(ring); report(ring); }),
       button("Scatter again", () => { ring.scatter++; restart(ring); report(ring); }),
       el("label", {}, "points ", ring.points), el("label", {}, "groups ", ring.groups), el("label", {}, "step size ", ring.speed),
       el("span", { class: "space" }),
@@ -42,8 +44,9 @@ function build(parent) {
   ring.slider.oninput = () => { setKnob(ring, fromSlider(ring.meta.knob, ring.slider.value)); ring.history.length = 0; tick(ring); };
   ring.slider.onchange = () => report(ring);
   ring.canvas.onpointerdown = (e) => { ring.held = pointAt(ring, e); ring.canvas.setPointerCapture(e.pointerId); };
-  ring.canvas.onpointermove = (e) => { if (ring.held >= 0) { ring.angles[ring.held] = angleOf(ring, e); tick(ring); } };
-  ring.canvas.onpointerup = ring.canvas.onpointercancel = () => { ring.held = -1; tick(ring); };
+  ring.canvas.onpointermove = (e) => { if (ring.held >= 0) { ring.angles[ring.held] = angleOf(ring, e); ring.moved = true; tick(ring); } };
+  ring.canvas.onpointerup = ring.canvas.onpointercancel = () => { const held = ring.held >= 0; ring.held = -1; tick(ring); if (held && !ring.running) report(ring); };
+  ring.canvas.onkeyup = ring.canvas.onblur = () => { if (ring.byKey && !ring.running) report(ring); ring.byKey = false; };
   ring.canvas.onkeydown = (e) => keys(ring, e);
   ring.held = ring.chosen = -1;
   ring.observer = new ResizeObserver(() => tick(ring));
@@ -51,9 +54,30 @@ function build(parent) {
   return ring;
 }
 
-/** The server hears of what was let go. */
+/** The server hears of what was let go; while the points run it hears nothing of their places. */
 function report(ring) {
-  ring.send("chosen", { value: ring.meta.knob ? ring.value : null, groups: ring.count, points: ring.n, scatter: ring.scatter });
+  const at = ring.moved ? written(ring.angles) : "";
+  ring.send("chosen", { value: ring.meta.knob ? ring.value : null, groups: ring.count, points: ring.n, scatter: ring.scatter, speed: Number(ring.speed.value), at });
+}
+
+function runOrPause(ring) {
+  ring.running = !ring.running;
+  tick(ring);
+  if (!ring.running) report(ring);
+}
+
+/** Angles as letters that an address can hold, and back; null for what are none. */
+function written(angles) {
+  return Array.from(angles, (a) => {
+    const q = ((Math.round((a / (2 * Math.PI)) * TURN) % TURN) + TURN) % TURN;
+    return LETTERS[q >> 12] + LETTERS[(q >> 6) & 63] + LETTERS[q & 63];
+  }).join("");
+}
+
+function readAngles(text, n) {
+  const values = Array.from(text, (letter) => LETTERS.indexOf(letter));
+  if (values.length !== 3 * n || values.includes(-1)) return null;
+  return Float64Array.from({ length: n }, (_, k) => ((values[3 * k] * 4096 + values[3 * k + 1] * 64 + values[3 * k + 2]) / TURN) * 2 * Math.PI);
 }
 
 function applyMeta(ring, meta) {
@@ -73,8 +97,11 @@ function applyMeta(ring, meta) {
     ring.points.value = meta.points;
     ring.groups.value = meta.groups;
     ring.scatter = meta.scatter;
+    ring.speed.value = meta.speed;
   }
   restart(ring);
+  const places = first && readAngles(meta.at, ring.n);
+  if (places) Object.assign(ring, { angles: places, moved: true });
 }
 
 /** Points at angles that a small generator draws from the seed, and their groups. */
@@ -87,7 +114,7 @@ function restart(ring) {
   ring.S = new Float64Array(n * n); // at τ = 0.01 float32 scores would show in the forces
   ring.M = new Uint8Array(n * n);
   for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) ring.M[i * n + j] = i === j ? 3 : ring.group[i] === ring.group[j] ? 1 : 2;
-  Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0 });
+  Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0, moved: false });
   tick(ring);
 }
 
@@ -147,6 +174,7 @@ function qualities(ring) {
 /** One step of gradient descent on the angles; no point turns by more than a tenth of a radian. */
 function advance(ring) {
   compute(ring);
+  ring.moved = true;
   const rate = ring.n * SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], ring.speed.value / 1000);
   for (let i = 0; i < ring.n; i++) if (i !== ring.held) ring.angles[i] -= Math.max(-0.1, Math.min(0.1, rate * ring.force[i]));
   ring.step++;
@@ -258,10 +286,11 @@ function pointAt(ring, e) {
 
 function keys(ring, e) {
   if (e.key === "n" || e.key === "p") ring.chosen = (ring.chosen + (e.key === "n" ? 1 : -1) + ring.n) % ring.n;
-  else if (e.key === "ArrowLeft" && ring.chosen >= 0) ring.angles[ring.chosen] += 0.05;
-  else if (e.key === "ArrowRight" && ring.chosen >= 0) ring.angles[ring.chosen] -= 0.05;
-  else if (e.key === " ") ring.running = !ring.running;
-  else if (e.key === "s") { ring.running = false; advance(ring); }
+  else if ((e.key === "ArrowLeft" || e.key === "ArrowRight") && ring.chosen >= 0) {
+    ring.angles[ring.chosen] += e.key === "ArrowLeft" ? 0.05 : -0.05;
+    ring.moved = ring.byKey = true;
+  } else if (e.key === " ") runOrPause(ring);
+  else if (e.key === "s") { ring.running = false; ring.byKey = true; advance(ring); }
   else return;
   e.preventDefault();
   tick(ring);

@@ -25,10 +25,12 @@ def circle(
     groups: int = 2,
     points: int = 24,
     scatter: int = 0,
+    speed: int = 600,
+    at: str = "",
     key: str = "circle",
 ) -> dict[str, Any]:
-    """Draw the circle; returns what was last let go: `value` of the knob, `groups`, `points` and
-    `scatter`.
+    """Draw the circle; returns what was last let go: `value` of the knob, `groups`, `points`,
+    `scatter`, `speed` and `at`.
 
     Args:
         kernel: the loss's `kernel()`; None: a sentence says that the browser cannot compute it.
@@ -36,6 +38,8 @@ def circle(
         knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
         groups, points: to begin with; both can be changed on the page.
         scatter: another number, other places to begin at.
+        speed: of the steps, 0 to 1,000, on a logarithmic scale.
+        at: where the points are once they have moved, three letters for each; else empty.
     """
     import streamlit as st
 
@@ -47,7 +51,7 @@ def circle(
     fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
     meta = {
         "kernel": kernel, "score": score, "knob": knob, "groups": groups, "points": points,
-        "scatter": scatter,
+        "scatter": scatter, "speed": speed, "at": at,
         "content": repr(sorted(fixed.items(), key=str)),
     }  # fmt: skip
     found = _mount()(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,64 @@ def test_the_circle_comes_back_from_the_address(page: Any, address: str) -> None
     for part in ("loss=triplet", "margin=0.7", "points=30", "groups=3", "on=circle"):
         assert part in page.url
     assert page.locator(".knob input[type=number]").input_value() == "0.7"
+
+
+def test_moved_points_and_every_control_of_the_circle_come_back(page: Any, address: str) -> None:
+    more = "&margin=0&points=30&groups=3&mining=hard&speed=300"
+    page.goto(f"{address}/loss_lab?on=circle&loss=triplet{more}")
+    note = page.locator(".hint").first
+    note.get_by_text("step 0: loss").wait_for()
+    for k in range(1, 4):
+        page.get_by_role("button", name="Step", exact=True).click()
+        note.get_by_text(f"step {k}: loss").wait_for()
+    page.wait_for_url(re.compile(r"at=[A-Za-z0-9_-]{90}"))
+    page.get_by_label("step size").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(re.compile(r"speed=30[1-9]"))
+    url, before = page.url, re.search(r"loss ([\d.]+), (.*)", note.inner_text())
+    for part in ("mining=hard", "margin=0", "points=30", "groups=3"):
+        assert part in url
+    page.goto("about:blank")
+    page.goto(url)
+    note.get_by_text("step 0: loss").wait_for()
+    again = re.search(r"loss ([\d.]+), (.*)", note.inner_text())
+    assert before
+    assert again
+    assert float(again[1]) == pytest.approx(float(before[1]), abs=0.002)
+    assert again[2].split(" The")[0] == before[2].split(" The")[0]
+    assert page.get_by_label("step size").input_value() == re.search(r"speed=(\d+)", url)[1]
+
+
+def test_a_queue_and_a_bank_stand_beside_the_queries(page: Any, address: str) -> None:
+    for run, told in (("moco_v1", "48 of 512 keys"), ("inst_disc", "64 of 1,437 slots")):
+        visit(page, f"{address}/loss_lab?run={run}-digits")
+        page.get_by_text(told).wait_for()
+        assert "16 anchors by 64 candidates" in page.locator(".matrix").get_attribute("aria-label")
+        if run == "moco_v1":  # keys of other images in the batch
+            page.locator("button[data-key=mask]").click()
+            page.locator(".legend").get_by_text("not compared").wait_for()
+    visit(page, f"{address}/loss_lab?run=simclr-shapes&rows=snapshot:24&pairing=classes&panel=two")
+    page.locator(".panel select").select_option("rows:snapshot:1")
+    page.locator(".panel tr", has_text="first, τ").wait_for()
+
+
+def test_the_csv_holds_what_the_page_says(page: Any, address: str) -> None:
+    visit(page, f"{address}{LAB}&loss=sup_con&pairing=classes&temperature=0.2")
+    with page.expect_download() as got:
+        page.get_by_role("button", name="CSV").click()
+    with Path(got.value.path()).open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 32 * 32
+    each = {r["anchor"]: r for r in rows}.values()  # a row of each anchor
+    weight = sum(float(r["anchor_weight"]) for r in each)
+    loss = sum(float(r["anchor_loss"]) * float(r["anchor_weight"]) for r in each) / weight
+    effective = [float(r["anchor_effective_negatives"]) for r in each]
+    own = [r for r in rows if r["anchor"] == rows[0]["anchor"]]
+    pull = sum(abs(float(r["gradient"])) for r in own if r["relation"] == "positive")
+    shown = [page.locator(f".figures .{n}").inner_text() for n in ("loss", "effective", "pull")]
+    assert f"{loss:.3f}" == shown[0]
+    assert float(shown[1].split()[0]) == pytest.approx(sum(effective) / 32, abs=0.5)
+    assert float(shown[2]) == pytest.approx(pull, abs=5e-4)
 
 
 def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
