@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("queue", "start the runs that wait in the app's queue, one after the other")
     add("list", "list runs, methods, losses, metrics and data sets")
-    verify = add("verify", "check every file of every run, and the figures that come along")
+    verify = add("verify", "check every file of every run, and the figures that come along", device)
     verify.add_argument("--files", action="store_true", help="files only: compute no figure")
     verify.add_argument("runs", nargs="*", metavar="RUN")
     return top

@@ -110,15 +110,16 @@ def do_verify(args: Namespace) -> int:
     something is damaged or a figure does not follow from the weights."""
     from contrastive_core import runs
     from contrastive_core.integrity import damage
-    from contrastive_core.published import deviations
+    from contrastive_core.published import Known, deviations
 
+    known: Known = {}
     chosen = [runs.load(name) for name in args.runs] or runs.list_runs()
     found = {run.name: damage(run) for run in chosen}
     found |= {name: [why] for name, why in runs.damaged().items() if not args.runs}
     for run in chosen:
         if run.shipped and not args.files and not found[run.name]:
             print(f"{run.name}: computing its figures", file=sys.stderr)
-            found[run.name] = deviations(run, args.device)
+            found[run.name] = deviations(run, args.device, known)
     lines = [f"{name}: {'; '.join(bad) if bad else 'whole'}" for name, bad in found.items()]
     say(args, {"runs": found}, "\n".join(lines) or "no runs yet")
     return int(any(found.values()))

@@ -118,6 +118,12 @@ def _text(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return capsys.readouterr().out
 
 
+def test_verify_computes_the_figures_that_come_along(capsys: pytest.CaptureFixture[str]) -> None:
+    assert says(capsys, "verify", "metric-digits", "--device", "cpu")["runs"] == {
+        "metric-digits": []
+    }
+
+
 def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> None:
     says(capsys, "train", "--run", "sound", *QUICK)
     assert says(capsys, "verify", "--files")["runs"]["sound"] == []
