@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_core import curation, data, runs
+from contrastive_core import curation, data, runs, store
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = 60_000  # milliseconds that a server on two busy cores may take
@@ -34,16 +34,25 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
         table.writerows(zip(names, (digits.classes[c] for c in wrong), strict=True))
     run = home / "runs" / "planted"
     shutil.copytree(runs.SHIPPED / "simclr-digits", run)
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = store.read_json(run / "run.json")
     manifest["name"] = "planted"
     manifest["config"]["relabel"] = str(home / "flips.csv")
-    (run / "run.json").write_text(json.dumps(manifest))
+    store.write_json(run / "run.json", manifest)
     return home / "runs", set(names)
 
 
 @pytest.fixture(scope="module")
 def app(serve: Callable[..., str], planted: tuple[Path, set[str]]) -> str:
     return serve(ROOT / "app.py", environment={"CONTRASTIVE_LAB_RUNS": str(planted[0])})
+
+
+def next_sample(page: Any, seen: list[str]) -> str:
+    """The sample at hand, once it is another than those before; its caption follows its heading."""
+    caption = page.get_by_text(re.compile(r"digits/\d+ · labelled"))
+    if seen:
+        caption = caption.filter(has_not_text=re.compile("|".join(seen)))
+    caption.wait_for(timeout=SLOW)
+    return str(re.search(r"(digits/\d+) · labelled", caption.inner_text())[1])
 
 
 def test_planted_flips_are_found_marked_and_trained_without(
@@ -55,7 +64,7 @@ def test_planted_flips_are_found_marked_and_trained_without(
     found = []
     for place in range(1, LOOKED_AT + 1):
         page.get_by_role("heading", name=re.compile(rf"^{place} of \d+")).wait_for(timeout=SLOW)
-        sample = re.search(r"(digits/\d+) · labelled", page.locator("body").inner_text())[1]
+        sample = next_sample(page, found)
         found.append(sample)
         page.keyboard.press("2" if sample in flips else "j")
     assert len(flips & set(found)) >= FOUND
@@ -90,10 +99,11 @@ def test_a_sample_has_an_address_and_its_loss_answers_the_knob(app: str, page: A
     slider.focus()
     for _ in range(5):
         page.keyboard.press("PageDown")
-    page.wait_for_timeout(300)
-    now = [rank.inner_text(), page.locator(".lab .effective").inner_text()]
-    assert all(a != b for a, b in zip(seen, now, strict=True))
+    parts = (rank, page.locator(".lab .effective"))
+    for part, before in zip(parts, seen, strict=True):
+        part.filter(has_not_text=re.compile(f"^{re.escape(before)}$")).wait_for(timeout=SLOW)
+    now = [part.inner_text() for part in parts]
     effective = [float(text.split(" of ")[0]) for text in (seen[1], now[1])]
     assert effective[1] < effective[0]  # a lower τ: fewer negatives matter
     page.get_by_role("button", name="as trained").click()
-    assert rank.inner_text() == seen[0]
+    rank.filter(has_text=re.compile(f"^{re.escape(seen[0])}$")).wait_for(timeout=SLOW)
