@@ -72,7 +72,10 @@ def verdict(sources: list[Source], which: str) -> Comparison | None:
     data = {s.data for s in sources if s.run}
     if len(data) > 1:
         named = ", ".join(sorted(d.strip() for d in data))
-        st.warning(f"These runs have no samples in common: they are of {figures.plain(named)}.")
+        st.warning(
+            f"These runs have no samples in common: they are of {figures.plain(named)}. "
+            "Choose runs of one data set."
+        )
         return None
     missing = [s.run for s in sources if s.run and session.ensure(s.run)]
     if missing:
