@@ -133,8 +133,8 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str) -> Any
         axis |= {"tickvals": ticks, "ticktext": [f"{t:g}" for t in ticks]} if ticks else {}
     figure.update_layout(
         height=320, margin={"l": 10, "r": 10, "t": 10, "b": 10}, xaxis=axis,
-        yaxis_title=label(measure, accuracy), legend={"orientation": "h", "y": 1.12},
-        showlegend=bool(series),
+        yaxis_title=label(measure, accuracy), showlegend=bool(series),
+        legend={"orientation": "h", "y": 1.12, "title": {"text": series}},
     )  # fmt: skip
     return figure
 

@@ -60,8 +60,11 @@ def plan(sweep: Sweep, path: Path) -> None:
     """How it stands; redrawn every five seconds."""
     rows = sweeping.status(sweep)
     queued = {job.name: job for job in waiting.queue()}
+    starting = jobs.starting()
     for row in rows:
-        if row["run"] in queued and row["status"] != "running":
+        if row["run"] in starting:
+            row["status"] = "running"
+        elif row["run"] in queued and row["status"] != "running":
             row["status"] = "queued"
     states = list({r["run"]: r["status"] for r in rows}.values())  # some cells share a run
     counts = {s: states.count(s) for s in ("done", "running", "queued")}
