@@ -23,7 +23,7 @@ __all__ = ["describe", "is_ready", "knobs", "read"]
 
 PACKAGE = Path(__file__).resolve().parent
 SOURCES = ("methods/*.py", "losses/*.py", "metrics/*.py", "views.py", "encoders.py", "catalogue.py")
-SETS = {  # image shape, training images, classes: of the sets whose defaults a card shows
+SETS: dict[str, tuple[tuple[int, int, int], int, int]] = {  # facts of the sets that a card shows
     "shapes": ((3, 32, 32), 5000, 8),
     "digits": ((1, 8, 8), 1437, 10),
     "cifar10": ((3, 32, 32), 50_000, 10),
@@ -87,15 +87,16 @@ def _method(methods: Any, name: str) -> dict[str, Any]:
     cls = methods.get(name)
     found = {key: getattr(cls, key) for key in METHOD}
     found["knobs"] = methods.knobs(name)
+    sets = {dataset: methods.Facts(*facts) for dataset, facts in SETS.items()}
     found["defaults"] = {
         dataset: {
-            key: {"value": value, "why": why} for key, (value, why) in cls.defaults(*facts).items()
+            key: {"value": value, "why": why} for key, (value, why) in cls.defaults(facts).items()
         }
-        for dataset, facts in SETS.items()
+        for dataset, facts in sets.items()
     }
     found["problems"] = {
-        dataset: cls.problem(n, shape, classes, found["defaults"][dataset]["batch_size"]["value"])
-        for dataset, (shape, n, classes) in SETS.items()
+        dataset: cls.problem(facts, found["defaults"][dataset]["batch_size"]["value"])
+        for dataset, facts in sets.items()
     }
     return _plain(found)  # type: ignore[no-any-return]
 

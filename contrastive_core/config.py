@@ -71,11 +71,13 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         self._at_least("epochs", 1)
-        for name in ("batch_size", "threads", "lr"):
+        for name in ("batch_size", "threads", "lr", "weight_decay", "warmup"):
             if getattr(self, name) is not None:
-                self._at_least(name, 1 if name != "lr" else 0)
+                self._at_least(name, 1 if name in ("batch_size", "threads") else 0)
         for name in ("clip", "snapshot_every", "save_seconds", "collapse_patience", "momentum"):
             self._at_least(name, 0)
+        if self.momentum >= 1:
+            raise BadSetting(f"momentum must be below 1; got {self.momentum}")
         if not 0 <= self.seed < 2**32:
             raise BadSetting(f"seed must lie in 0..{2**32 - 1}; got {self.seed}")
         if not 2 <= self.sample <= 2000:

@@ -79,6 +79,8 @@ def load(
     """
     if split not in SPLITS:
         raise ValueError(f"split must be train or test; got {split!r}")
+    if name.strip() == "folder:":
+        raise ValueError("folder: needs the path of a folder with images behind the colon")
     if name.startswith("folder:"):
         from contrastive_core import images
 

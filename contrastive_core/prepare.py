@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,7 @@ from contrastive_core.device import channels_last, choose, wants_bf16
 from contrastive_core.distributed import World
 from contrastive_core.encoders import create_encoder
 from contrastive_core.losses import Loss
-from contrastive_core.methods import Method
+from contrastive_core.methods import Facts, Method
 from contrastive_core.monitor import Sample, fixed_sample
 from contrastive_core.optim import OPTIMIZERS, SCHEDULES, create_optimizer
 from contrastive_core.registry import Knob, knobs_of
@@ -30,6 +32,7 @@ from contrastive_core.views import Recipe
 
 __all__ = ["Prepared", "model", "prepare", "resolve"]
 
+COMPILERS = ("c++", "g++", "clang++")  # any of which torch.compile can use
 ON_DEVICE = 4 << 30  # bytes of images that are moved to a GPU once, instead of batch by batch
 
 
@@ -96,6 +99,8 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     method.gather = distributed.gather
     method.loss = losses.create(config.loss or "", **config.loss_knobs)
     _refuse_pairing(config, method, dataset, device)
+    if config.compile:
+        _compile(method)
     assert config.lr is not None
     assert config.optimizer is not None
     optimizer = create_optimizer(
@@ -122,7 +127,7 @@ def resolve(
 ) -> tuple[TrainConfig, dict[str, str]]:
     """The config with the method's defaults for this data set filled in, and their reasons."""
     cls = methods.get(config.method)
-    found = cls.defaults(dataset.images.shape[1:], len(dataset.labels), len(dataset.classes))
+    found = cls.defaults(_facts(dataset, len(dataset.classes)))
     values = {k: v[0] for k, v in found.items()}
     reasons = {k: v[1] for k, v in found.items()}
     filled: dict[str, Any] = {}
@@ -182,8 +187,17 @@ def _start_from(method: Method, name: str) -> None:
                 ) from None
 
 
+def _compile(method: Method) -> None:
+    """Compile the encoder (and a key encoder): views and losses gain nothing by it."""
+    for part in ("encoder", "key_encoder"):
+        if (module := getattr(method, part, None)) is not None:
+            module.compile()
+
+
 def _known(config: TrainConfig) -> None:
     """Names first: an unknown one should not have to wait for the data."""
+    if config.compile and not any(map(shutil.which, (os.environ.get("CXX", "c++"), *COMPILERS))):
+        raise BadSetting("compile needs a C++ compiler, such as g++; install one or leave it off")
     methods.get(config.method)
     if config.loss is not None:
         losses.create(config.loss, **_without_words(losses.knobs(config.loss), config.loss_knobs))
@@ -210,11 +224,16 @@ def _recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
     return dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
 
 
+def _facts(dataset: Dataset, classes: int) -> Facts:
+    _, c, h, w = dataset.images.shape
+    return Facts((c, h, w), len(dataset), classes)
+
+
 def _refuse(config: TrainConfig, dataset: Dataset) -> None:
-    n, shape = len(dataset.labels), dataset.images.shape[1:]
+    n = len(dataset.labels)
     assert config.batch_size is not None
     if n < 2:
-        raise BadSetting(f"{dataset.name} has {n} training image; contrast needs at least two")
+        raise BadSetting(f"{dataset.name} has {n} training image; add more: contrast needs two")
     if config.batch_size < 2:
         raise BadSetting("batch_size must be at least 2: one image has nothing to compare with")
     if config.batch_size > n:
@@ -236,14 +255,11 @@ def _refuse(config: TrainConfig, dataset: Dataset) -> None:
             "without labels, such as simclr"
         )
     if needs and len(classes) < 2:
-        raise BadSetting(f"{config.method} needs two classes and {dataset.name} has one")
-    said = methods.get(config.method).problem(
-        n_train=n,
-        image_shape=shape,
-        classes=len(classes),
-        batch_size=config.batch_size,
-        knobs=config.method_knobs,
-    )
+        raise BadSetting(
+            f"{config.method} needs two classes and {dataset.name} has one; put the images of "
+            "another class beside them, or choose a method without labels, such as simclr"
+        )
+    said = cls.problem(_facts(dataset, len(classes)), config.batch_size, config.method_knobs)
     if said:
         raise BadSetting(said)
 

@@ -77,7 +77,6 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
     go_on = resume and distributed.from_first(checkpoints.has_begun(run))
     place, note = _resume(p, run) if go_on else (Place(), "")
     log.start(place, config.epochs, note)
-    forward = torch.compile(method.pairs) if config.compile else method.pairs
     parameters = [q for q in method.parameters() if q.requires_grad]
     steps = len(p.plan(0))
     total, warmup = steps * config.epochs, round((config.warmup or 0) * steps)
@@ -89,7 +88,7 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
             set_learning_rate(optimizer, lr)
             batch = p.batch(index)
             with autocast(p.device, bool(config.amp)):
-                pairs = forward(batch, p.generator)
+                pairs = method.pairs(batch, p.generator)
             pairs = one_batch.global_pairs(pairs, by_label=method.needs_labels)
             output = p.loss(pairs)
             value = one_batch.local_value(output)

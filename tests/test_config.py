@@ -57,6 +57,8 @@ def test_json_and_back() -> None:
         ("epochs=true", "whole number"),
         ("lr=fast", "must be a number"),
         ("compile=maybe", "on or off"),
+        ("weight_decay=-1", "weight_decay must be at least 0"),
+        ("momentum=2", "momentum must be below 1"),
         ("epochs=0", "at least 1"),
         ("lr=nan", "number"),
         ("lr=NaN", "at least 0"),

@@ -163,3 +163,8 @@ def test_torchvision_files_that_are_damaged_are_named(tmp_path: Path) -> None:
     (tmp_path / "cifar-10-batches-py").mkdir()
     with pytest.raises(store.Damaged, match="cifar10 in"):
         data.load("cifar10", "train", str(tmp_path))
+
+
+def test_a_folder_without_a_path_is_not_the_present_one() -> None:
+    with pytest.raises(ValueError, match="needs the path"):
+        data.load("folder:")

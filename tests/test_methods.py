@@ -122,7 +122,7 @@ def test_defaults_can_be_used_and_have_reasons(
     name: str, shape: tuple[int, int, int], n_train: int
 ) -> None:
     cls = methods.get(name)
-    found = cls.defaults(shape, n_train, 10)
+    found = cls.defaults(methods.Facts(shape, n_train, 10))
     assert all(isinstance(reason, str) and reason for _, reason in found.values())
     values = {k: v for k, (v, _) in found.items()}
     losses.create(values.get("loss", cls.default_loss), **values.get("loss_knobs", {}))
@@ -133,7 +133,7 @@ def test_defaults_can_be_used_and_have_reasons(
     assert values["batch_size"] <= n_train
     if shape[0] == 1:
         assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].grey == 0
-    assert cls.problem(n_train, shape, 10, values["batch_size"], own) is None
+    assert cls.problem(methods.Facts(shape, n_train, 10), values["batch_size"], own) is None
 
 
 @every
@@ -153,17 +153,19 @@ def test_features_are_of_whole_images_and_do_not_depend_on_the_batch(name: str) 
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
-        ("moco_v1", (100, SHAPE, 2, 16, {"queue": 4096}), "queue of 4096.*method.queue=32"),
-        ("moco_v2", (100, SHAPE, 2, 16, {"queue": 101}), "method.queue="),
-        ("moco_v1", (100, SHAPE, 2, 9, {"bn_splits": 8}), "method.bn_splits=4"),
-        ("inst_disc", (2, SHAPE, 2, 2, {}), "at least 3 images"),
-        ("cpc", (100, (3, 5, 5), 2, 8, {}), "at least 4 rows of patches; images of 5 pixels"),
+        ("moco_v1", (100, SHAPE, 16, {"queue": 4096}), "queue of 4096.*method.queue=32"),
+        ("moco_v2", (100, SHAPE, 16, {"queue": 101}), "method.queue="),
+        ("moco_v1", (100, SHAPE, 9, {"bn_splits": 8}), "method.bn_splits=4"),
+        ("inst_disc", (2, SHAPE, 2, {}), "at least 3 images"),
+        ("inst_disc", (100, SHAPE, 16, {"noise": 100}), "99 slots.*method.noise=0"),
+        ("cpc", (100, (3, 5, 5), 8, {}), "at least 4 rows of patches; images of 5 pixels"),
     ],
 )
 def test_what_cannot_be_trained_names_the_remedy(
     name: str, arguments: tuple, sentence: str
 ) -> None:
-    said = methods.get(name).problem(*arguments)
+    n_train, shape, batch_size, knobs = arguments
+    said = methods.get(name).problem(methods.Facts(shape, n_train, 2), batch_size, knobs)
     assert said is not None
     assert re.search(sentence, said), said
 

@@ -195,7 +195,7 @@ def test_moco_v1_and_v2_differ_in_head_temperature_and_blur() -> None:
     one, two = methods.get("moco_v1"), methods.get("moco_v2")
     assert methods.knobs("moco_v1")["head"].default == "linear"
     assert methods.knobs("moco_v2")["head"].default == "nonlinear"
-    a, b = (cls.defaults((3, 32, 32), 5000, 8) for cls in (one, two))
+    a, b = (cls.defaults(methods.Facts((3, 32, 32), 5000, 8)) for cls in (one, two))
     assert a["recipe"][0].blur == 0 < b["recipe"][0].blur
     assert a["loss_knobs"][0]["temperature"] < b["loss_knobs"][0]["temperature"]
 

@@ -259,6 +259,27 @@ def test_a_frozen_encoder_trains_its_head_only() -> None:
     assert all(torch.equal(v, before[k]) for k, v in p.method.encoder.named_parameters())
 
 
+def test_a_compiled_encoder_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = dataclasses.replace(SHORT, epochs=1, compile=True, method="moco_v2")
+    with monkeypatch.context() as nowhere:
+        nowhere.setenv("PATH", "")
+        with pytest.raises(BadSetting, match=r"C\+\+ compiler"):
+            prepare(config)
+    whole = torch.compile  # a backend that makes no C++: the seconds of the other are not ours
+    monkeypatch.setattr(torch, "compile", lambda f, **_: whole(f, backend="eager"))
+    monkeypatch.setattr("contrastive_core.prepare.shutil.which", lambda name: name)
+    p, run, status = start(config, "compiled")
+    assert status == "done"
+    fresh = prepare(dataclasses.replace(config, compile=False))
+    fresh.method.load_state_dict(p.method.state_dict())  # of the same names: runs mix
+    x = torch.rand(4, *p.dataset.images.shape[1:])
+    for part in ("encoder", "key_encoder"):
+        assert getattr(p.method, part)._compiled_call_impl is not None
+        compiled, eager = (getattr(m, part).eval()(x) for m in (p.method, fresh.method))
+        assert torch.allclose(compiled, eager, atol=1e-4)
+    assert np.isfinite(run.metrics()[-1]["loss"])
+
+
 def test_it_starts_from_another_runs_encoder() -> None:
     p, _, _ = start(dataclasses.replace(SHORT, epochs=1), "first")
     for method in ("sup_con", "moco_v2"):
@@ -276,7 +297,7 @@ def test_it_starts_from_another_runs_encoder() -> None:
 @pytest.mark.parametrize("name", methods.names())
 def test_every_method_trains_on_digits(name: str) -> None:
     cls = methods.get(name)
-    if cls.problem(n_train=1437, image_shape=(1, 8, 8), classes=10, batch_size=64):
+    if cls.problem(methods.Facts((1, 8, 8), 1437, 10), batch_size=64):
         pytest.skip("digits are too small for it")
     _, run, status = start(TrainConfig(name, epochs=1, batch_size=64, device="cpu"), name)
     assert status == "done"

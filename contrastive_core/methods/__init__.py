@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from contrastive_core.methods._base import Method
+from contrastive_core.methods._base import Facts, Method
 from contrastive_core.registry import Knob, Registry, knobs_of
 from contrastive_core.views import Recipe
 
-__all__ = ["Method", "create", "get", "knobs", "names"]
+__all__ = ["Facts", "Method", "create", "get", "knobs", "names"]
 
 _registry: Registry[Method] = Registry(__name__, Method, "method")
 names, get = _registry.names, _registry.get

@@ -23,10 +23,19 @@ from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 from contrastive_core.views import Recipe, make_views
 
-__all__ = ["NO_KNOBS", "Default", "HeadSettings", "Method", "small_images"]
+__all__ = ["NO_KNOBS", "Default", "Facts", "HeadSettings", "Method", "small_images"]
 
 Default = tuple[Any, str]  # a value and the reason for it
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a method's defaults and limits depend on: a training set's images and classes."""
+
+    image_shape: tuple[int, int, int]  # channels, height, width
+    n_train: int
+    classes: int
 
 
 @dataclass(frozen=True)
@@ -120,29 +129,22 @@ class Method(nn.Module, ABC):
         return self(x.flatten(0, 1)).unflatten(0, x.shape[:2])
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
         """Training defaults for a data set, each with its reason."""
-        return small_images(shape, n_train)
+        return small_images(facts)
 
     @classmethod
     def problem(
-        cls,
-        n_train: int,
-        image_shape: tuple[int, int, int],
-        classes: int,
-        batch_size: int,
-        knobs: Mapping[str, Any] = NO_KNOBS,
+        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         """Why the method cannot train so, with the remedy; None if it can."""
         return None
 
 
-def small_images(shape: tuple[int, int, int], n_train: int) -> dict[str, Default]:
+def small_images(facts: Facts) -> dict[str, Default]:
     """Defaults that were measured on small images, with the small encoder."""
-    channels, height, _ = shape
-    batch = max(2, min(128, n_train // 4))
+    channels, height, _ = facts.image_shape
+    batch = max(2, min(128, facts.n_train // 4))
     recipe, why = (
         Recipe(),
         "crop and colour as on CIFAR-10, with hue up to 0.5: shapes needs it",

@@ -17,7 +17,7 @@ from torch import Tensor
 from contrastive_core import pairs
 from contrastive_core.encoders import split_norms
 from contrastive_core.memory import KeyQueue, ema_update
-from contrastive_core.methods._base import NO_KNOBS, Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 
@@ -89,18 +89,14 @@ class MoCo(Method):
 
     @classmethod
     def problem(
-        cls,
-        n_train: int,
-        image_shape: tuple[int, int, int],
-        classes: int,
-        batch_size: int,
-        knobs: Mapping[str, Any] = NO_KNOBS,
+        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)
-        if k > n_train:
+        if k > facts.n_train:
             return (
-                f"{n_train} training images cannot fill a queue of {k} in an epoch: every image "
-                f"would meet its own old key; use --set method.queue={queue_size(n_train)}"
+                f"{facts.n_train} training images cannot fill a queue of {k} in an epoch: every "
+                f"image would meet its own old key; use --set "
+                f"method.queue={queue_size(facts.n_train)}"
             )
         if batch_size < 2 * splits:
             return (

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core.encoders import ProjectionHead
-from contrastive_core.methods._base import NO_KNOBS, Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 from contrastive_core.views import augment
@@ -122,30 +122,23 @@ class CPC(Method):
         return self.project(self.encoder(patches))
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
-        rows = patch_grid(min(shape[1:]))[2]
-        steps = max(1, min(3, rows - 2))
-        found = super().defaults(shape, n_train, classes)
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
+        rows = patch_grid(min(facts.image_shape[1:]))[2]
+        steps, batch = max(1, min(3, rows - 2)), max(2, min(64, facts.n_train // 4))
+        found = super().defaults(facts)
         return found | {
-            "batch_size": (max(2, min(64, n_train // 4)), "64 images give thousands of patches"),
+            "batch_size": (batch, "64 images give thousands of patches"),
             "method_knobs": ({"steps": steps}, f"{steps} of {rows} rows ahead"),
             "loss_knobs": (cls.loss_knobs, "a bilinear critic has no temperature"),
         }
 
     @classmethod
     def problem(
-        cls,
-        n_train: int,
-        image_shape: tuple[int, int, int],
-        classes: int,
-        batch_size: int,
-        knobs: Mapping[str, Any] = NO_KNOBS,
+        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
-        rows = patch_grid(min(image_shape[1:]))[2]
+        rows = patch_grid(min(facts.image_shape[1:]))[2]
         if rows < LEAST_ROWS:
-            size = min(image_shape[1:])
+            size = min(facts.image_shape[1:])
             return (
                 f"CPC needs at least {LEAST_ROWS} rows of patches; images of {size} pixels give "
                 f"{rows}. Use larger images, or a method that does not cut them, such as simclr"

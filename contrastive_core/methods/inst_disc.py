@@ -17,7 +17,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.losses.nce import NCE
 from contrastive_core.memory import MemoryBank
-from contrastive_core.methods._base import NO_KNOBS, Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 
@@ -100,16 +100,14 @@ class InstDisc(Method):
         return {} if self.bank.log_z.isnan() else {"log_z": float(self.bank.log_z)}
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
-        found = super().defaults(shape, n_train, classes)
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
+        found = super().defaults(facts)
         found["lr"] = (
             1e-3,
             "a slot is an epoch old: slower steps keep the bank true to the encoder",
         )
         found["loss_knobs"] = (cls.loss_knobs, "τ 0.1, as the published CIFAR-10 code")
-        if n_train > WHOLE_BANK:
+        if facts.n_train > WHOLE_BANK:
             return found | {"method_knobs": ({"noise": 4096}, "K 4,096, as published")}
         why = "the whole bank fits: the exact softmax, which NCE only stands in for"
         exact = ({"temperature": 0.07}, "τ 0.07, as published")
@@ -118,13 +116,14 @@ class InstDisc(Method):
 
     @classmethod
     def problem(
-        cls,
-        n_train: int,
-        image_shape: tuple[int, int, int],
-        classes: int,
-        batch_size: int,
-        knobs: Mapping[str, Any] = NO_KNOBS,
+        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
-        if n_train < 3:
-            return f"a memory bank of {n_train} images has no noise to draw; use at least 3 images"
+        n, k = facts.n_train, knobs.get("noise", 0)
+        if n < 3:
+            return f"a memory bank of {n} images has no noise to draw; use at least 3 images"
+        if k > n - 1:
+            return (
+                f"a bank of {n} images has {n - 1} slots to draw noise from, not {k}; use --set "
+                "method.noise=0, which takes them all, or a smaller number"
+            )
         return None

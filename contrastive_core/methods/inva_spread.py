@@ -9,7 +9,7 @@ import torch
 
 from contrastive_core import pairs
 from contrastive_core.encoders import HEADS
-from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 from contrastive_core.views import to_float
@@ -57,11 +57,9 @@ class InvaSpread(Method):
         return pairs.from_views(self.encode_views(x))
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
-        found = super().defaults(shape, n_train, classes)
-        batch = max(2, min(128, n_train // 4))
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
+        found = super().defaults(facts)
+        batch = max(2, min(128, facts.n_train // 4))
         return found | {
             "batch_size": (batch, "128, as published"),
             "loss_knobs": (cls.loss_knobs, "τ 0.1, as published"),

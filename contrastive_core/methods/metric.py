@@ -14,7 +14,7 @@ from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.encoders import HEADS
-from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.similarity import normalise
 from contrastive_core.types import Batch, Pairs
@@ -84,11 +84,9 @@ class Metric(Method):
         return str(self.settings.batches)
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
-        batch = max(4, min(128, n_train // 4))
-        return super().defaults(shape, n_train, classes) | {
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
+        batch = max(4, min(128, facts.n_train // 4))
+        return super().defaults(facts) | {
             "batch_size": (batch, "128: enough of each class for every anchor"),
             "loss_knobs": (
                 cls.loss_knobs,

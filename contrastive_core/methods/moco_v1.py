@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from contrastive_core.encoders import HEADS
-from contrastive_core.methods._base import Default
+from contrastive_core.methods._base import Default, Facts
 from contrastive_core.methods._moco import MoCo, MoCoSettings
 from contrastive_core.registry import knob
 
@@ -52,7 +52,5 @@ class MoCoV1(MoCo):
     Settings: ClassVar[type] = Settings
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
-        return cls.moco_defaults(super().defaults(shape, n_train, classes), n_train, 0.1)
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
+        return cls.moco_defaults(super().defaults(facts), facts.n_train, 0.1)

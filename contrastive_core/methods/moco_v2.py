@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from contrastive_core.methods._base import Default
+from contrastive_core.methods._base import Default, Facts
 from contrastive_core.methods._moco import MoCo, MoCoSettings
 
 __all__ = ["MoCoV2"]
@@ -49,11 +49,9 @@ class MoCoV2(MoCo):
     Settings: ClassVar[type] = Settings
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
-        found = cls.moco_defaults(super().defaults(shape, n_train, classes), n_train, 0.2)
-        if shape[1] > 16:
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
+        found = cls.moco_defaults(super().defaults(facts), facts.n_train, 0.2)
+        if facts.image_shape[1] > 16:
             recipe, why = found["recipe"]
             blurred = dataclasses.replace(recipe, blur=0.5, blur_high=1.0)
             found["recipe"] = (blurred, f"{why}; blur 0.5, as aug+ of the paper")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from contrastive_core import pairs
-from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 
@@ -55,8 +55,6 @@ class SimCLR(Method):
         return pairs.from_views(z)
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
         own = {"loss_knobs": (cls.loss_knobs, "τ 0.2: the paper's 0.5 is slower in short runs")}
-        return super().defaults(shape, n_train, classes) | own
+        return super().defaults(facts) | own

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from contrastive_core import pairs
-from contrastive_core.methods._base import Default, HeadSettings, Method
+from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
 from contrastive_core.registry import knob
 from contrastive_core.types import Batch, Pairs
 
@@ -54,8 +54,6 @@ class SupCon(Method):
         return pairs.from_views(z, batch.labels)
 
     @classmethod
-    def defaults(
-        cls, shape: tuple[int, int, int], n_train: int, classes: int
-    ) -> dict[str, Default]:
+    def defaults(cls, facts: Facts) -> dict[str, Default]:
         why = "τ 0.2: with 0.1 short runs sit at the log of the batch before they leave it"
-        return super().defaults(shape, n_train, classes) | {"loss_knobs": (cls.loss_knobs, why)}
+        return super().defaults(facts) | {"loss_knobs": (cls.loss_knobs, why)}
