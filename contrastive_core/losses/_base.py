@@ -49,9 +49,10 @@ class Loss(ABC):
             raise ValueError(problem)
         with exactly(pairs.anchors.device):
             pairs = self.rows(pairs)
-            value = weight = pairs.anchors.new_zeros(len(pairs))
             if len(pairs) and pairs.width:
                 value, weight = self.over_blocks(pairs)
+            else:
+                value = weight = pairs.anchors.new_zeros(len(pairs))
             value = torch.where(weight > 0, value, 0.0)
             if not value.requires_grad:
                 value = value + 0 * (pairs.anchors.sum() + pairs.candidates.sum())
