@@ -128,13 +128,13 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str) -> Any
     if all(n is not None for n in numbers):
         positive = [n for n in numbers if n]
         wide = len(positive) == len(numbers) and max(positive) / min(positive) >= 8
-        ticks = sorted(set(positive)) if wide else None
+        ticks = _apart(positive) if wide else None
         axis |= {"type": "log" if wide else "linear"}
         axis |= {"tickvals": ticks, "ticktext": [f"{t:g}" for t in ticks]} if ticks else {}
     figure.update_layout(
-        height=320, margin={"l": 10, "r": 10, "t": 10, "b": 10}, xaxis=axis,
+        height=360, margin={"l": 10, "r": 10, "t": 60 if series else 10, "b": 10}, xaxis=axis,
         yaxis_title=label(measure, accuracy), showlegend=bool(series),
-        legend={"orientation": "h", "y": 1.12, "title": {"text": series}},
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "title": {"text": series}},
     )  # fmt: skip
     return figure
 
@@ -167,6 +167,15 @@ def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str) -> A
         yaxis={"title": down, "type": "category", "autorange": "reversed"},
     )  # fmt: skip
     return figure
+
+
+def _apart(values: Sequence[float]) -> list[float]:
+    """Rising, without those too close to the one before to be told apart on a log axis."""
+    kept: list[float] = []
+    for value in sorted(set(values)):
+        if not kept or value > 1.3 * kept[-1]:
+            kept.append(value)
+    return kept
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
