@@ -28,11 +28,11 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS, REPORT, README = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md", "README.md"
 NAMES = (
     "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
-    "probe", "umap", "compare", "start", "loss_lab", "scatter",
+    "probe", "umap", "compare", "planted_errors", "start", "loss_lab", "scatter",
 )  # fmt: skip
 VERSIONS = (
     "torch", "torchvision", "numpy", "scikit-learn", "umap-learn", "streamlit", "lightly",
-    "pytorch-metric-learning", "faiss-cpu", "kornia",
+    "pytorch-metric-learning", "faiss-cpu", "kornia", "cleanlab",
 )  # fmt: skip
 BEGIN, END = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
 Record = dict[str, Any]

@@ -140,10 +140,11 @@ def main() -> None:
             print(f"{k:<14}{mine:8.3f}{seeds:>24}{theirs:10.3f}  {best}")
         a, b = (float(np.mean([row[i] for row in table.values()])) for i in (0, 1))
         print(f"{'mean':<14}{a:8.3f}{'':>24}{b:10.3f}")
-        lines.append(line(f"{name}, mean of three lists", a, b, 1 - SLACK / b))
+        lines.append(line(f"planted errors, {name}: mean of the lists", a, b, 1 - SLACK / b))
         if name == "digits":
             flips = table["mislabelled"][0]
-            lines.append(line(f"{name}, flips", flips, FLIPS_ON_DIGITS, 1.0, "limit"))
+            told = f"planted errors, {name}: flips"
+            lines.append(line(told, flips, FLIPS_ON_DIGITS, 1.0, "the least that counts"))
     timing.summary("planted_errors", lines)
 
 
