@@ -21,16 +21,16 @@ neighbours metrics projection alike paired run_folder runs checkpoints
 state journal monitor prepare rehearse foreign reasons train
 embed evaluate published judge present compare figures class_losses findings sample_losses
 sample_table sample_time tabulate why
-spaces lab_memory lab_batch lab answers atlas costs marks jobs asking waiting_files waiting filing export subjects
-samples answering flow
+spaces lab_memory lab_batch lab answers atlas costs marks jobs asking waiting_files waiting filing
+export subjects samples answering flow
 catalogue sweep_cells sweep sweeping sweep_figures integrity output commands inspection __main__
 """.split()
 
 TORCH_FREE = """
 registry config sampling sweep sweeping sweep_figures export embedding_set files locks store
 run_folder runs filing jobs waiting waiting_files integrity
-figures present lab lab_batch lab_memory flow spaces answers asking alike paired costs atlas attached
-sample_table marks subjects catalogue
+figures present lab lab_batch lab_memory flow spaces answers asking alike paired costs atlas
+attached sample_table marks subjects catalogue
 """.split()
 
 
