@@ -69,12 +69,20 @@ def check_resumable(name: str) -> None:
 
 
 def at_work(run: Run) -> bool:
-    """Whether a process works on a run, or is about to. One that has just been stopped gets a
+    """Whether a process works on a run, or is about to. One that has had its last word gets a
     moment to end."""
     end = time.monotonic() + PATIENCE
-    while not run.is_claimed() and pid_of(run.name) and time.monotonic() < end:
+    while not run.is_claimed() and _is_ending(run) and time.monotonic() < end:
         time.sleep(0.1)
     return run.is_claimed() or pid_of(run.name) is not None
+
+
+def _is_ending(run: Run) -> bool:
+    """Whether its process lives, and has written the run's status since it was started."""
+    record = _record(run.name)
+    if record is None or not pid_of(run.name):
+        return False
+    return bool(run.status().get("updated", 0.0) > record["time"])
 
 
 def ask(*arguments: str, seconds: float = 300, fine: Sequence[int] = (0,)) -> dict[str, Any]:
