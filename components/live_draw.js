@@ -156,7 +156,7 @@ function drawMatrix(lab) {
 
 /** Legend and label of the matrix, when they are others than before. */
 function tell(lab) {
-  const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join(), marked = lab.overlay || lab.view === "mask";
+  const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join(), marked = lab.overlay || lab.view === "mask", blank = lab.overlay ? "tint alone" : "blank";
   if (lab.toldOf === name) return;
   lab.toldOf = name;
   lab.matrix.setAttribute("aria-label", `${VIEWS[lab.view]}: ${lab.n} anchors by ${lab.w} candidates. Up and down choose the anchor, left and right a candidate.`);
@@ -167,8 +167,8 @@ function tell(lab) {
   };
   const positive = [item(BLUE, "positive"), item(ORANGE, "negative")], itself = item(GREY, "itself", 0.75);
   if (lab.view === "score") lab.legend.replaceChildren(...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? "dark: near" : "dark: similar")]), itself);
-  else if (lab.view === "grad") lab.legend.replaceChildren(item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), itself, el("span", {}, "blank: not moved"));
-  else if (lab.view === "weight" && isHinge(lab)) lab.legend.replaceChildren(item(BLUE, "positive, pulled"), item(ORANGE, "negative, still pushed"), itself, el("span", {}, "blank: no longer moved"));
+  else if (lab.view === "grad") lab.legend.replaceChildren(item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), itself, el("span", {}, `${blank}: not moved`));
+  else if (lab.view === "weight" && isHinge(lab)) lab.legend.replaceChildren(item(BLUE, "positive, pulled"), item(ORANGE, "negative, still pushed"), itself, el("span", {}, `${blank}: no longer moved`));
   else lab.legend.replaceChildren(...positive, itself, ...(lab.view === "weight" ? [el("span", {}, "the stronger, the more weight")] : []));
   if (!lab.M.includes(3)) itself.remove();
   if (lab.M.includes(0)) lab.legend.append(marked ? item(GREY, "not compared", APART) : el("span", {}, "blank: not compared"));
