@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 from typing import Any
 
 import streamlit as st
@@ -28,16 +30,17 @@ def page() -> None:
 def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
     st.header(f"{about['title']} ({about['year']})")
     st.markdown(f"{about['idea']} [Paper]({about['paper']})")
-    st.image(session.flow(name), width="stretch")
+    drawing(session.flow(name), about["title"])
     st.caption(f"Compared: {about['compared']}.")
-    a, b = st.columns(2)
-    if a.button("Train it", icon=":material/play_circle:", type="primary"):
+    buttons = st.container(horizontal=True)
+    if buttons.button("Train it", icon=":material/play_circle:", type="primary"):
         st.query_params["method"] = name
         st.switch_page("pages/train.py", query_params={"method": name})
-    if b.button("Open its loss in the Loss Lab", icon=":material/tune:"):
+    if buttons.button("Open its loss in the Loss Lab", icon=":material/tune:"):
         st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
     loss = losses[about["default_loss"]]
     st.subheader(f"Loss: {loss['title']}")
+    st.caption(f"{loss['year']} · [paper]({loss['paper']})")
     st.latex(loss["formula"])
     st.markdown(loss["summary"])
     st.subheader("Defaults, and why")
@@ -48,7 +51,7 @@ def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
     ]
     if problem := about["problems"].get(data or "shapes"):
         st.warning(problem)
-    st.dataframe(rows, hide_index=True)
+    st.markdown(table(rows))
     st.caption(f"The paper's own recipe: {about['paper_recipe']}")
     left, right = st.columns(2)
     with left:
@@ -78,9 +81,26 @@ def measured(name: str) -> None:
             }
         )
     if rows:
-        st.dataframe(rows, hide_index=True)
+        st.markdown(table(rows))
+        st.caption("Test images; h, the default k. The random encoder is the same one, untrained.")
     else:
         st.caption("No scored run of this method here yet: train one, and its figures appear.")
+
+
+def drawing(svg: str, title: str) -> None:
+    """The data flow; where the page is narrow it scrolls instead of becoming too small to read."""
+    coded = base64.b64encode(svg.encode()).decode()
+    st.html(
+        f'<div style="overflow-x:auto" tabindex="0"><img alt="Data flow of {html.escape(title)}" '
+        f'style="width:100%;min-width:720px" src="data:image/svg+xml;base64,{coded}"></div>'
+    )
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows as a Markdown table, whose cells wrap."""
+    lines = [list(rows[0]), ["---"] * len(rows[0])]
+    lines += [["–" if v is None else str(v).replace("|", r"\|") for v in r.values()] for r in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def share(scores: dict[str, Any], name: str) -> float | None:

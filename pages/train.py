@@ -10,7 +10,8 @@ import streamlit as st
 
 import session
 from components import scatter
-from contrastive_core import figures, jobs, runs, store, waiting
+from contrastive_core import data as data_sets
+from contrastive_core import figures, jobs, runs, store, vision_sets, waiting
 from contrastive_core.runs import Run
 from layout.preview import preview
 
@@ -33,13 +34,18 @@ def form() -> None:
     methods = catalogue["methods"]
     names = sorted(methods, key=lambda m: (methods[m]["year"], m))
     preset = st.query_params.get("method", "simclr")
-    with st.form("train"):
-        method = st.selectbox(
-            "Method", names, names.index(preset) if preset in names else 0,
-            format_func=lambda m: methods[m]["title"],
-        )  # fmt: skip
-        dataset = st.selectbox("Data", ["digits", "shapes", *DOWNLOADS, OWN])
+    method = st.selectbox(
+        "Method", names, names.index(preset) if preset in names else 0,
+        format_func=lambda m: methods[m]["title"],
+    )  # fmt: skip
+    dataset = st.selectbox("Data", ["digits", "shapes", *vision_sets.SIZES, OWN])
+    folder, download = "", False
+    if dataset == OWN:
         folder = st.text_input("Folder (one folder per class, or images only)", placeholder="/path")
+    elif dataset in vision_sets.SIZES and not is_here(dataset):
+        size = f"{vision_sets.SIZES[dataset]:,} MB"
+        download = st.checkbox(f"Fetch {dataset}: {size}", help="It is not on this machine yet.")
+    with st.form("train"):
         epochs = st.number_input("Epochs", 1, 10_000, 20)
         seed = st.number_input("Seed", 0, 2**31 - 1, 0)
         name = st.text_input("Name", placeholder="made from the settings")
@@ -47,18 +53,20 @@ def form() -> None:
             loss = st.selectbox("Loss", ["the method's own", *catalogue["losses"]])
             encoder = st.selectbox("Encoder", catalogue["encoders"])
             many = gpus()
-            download = st.checkbox("Fetch the data set if it is missing", help=SIZES)
             beside = st.checkbox("Start at once, beside what is training")
             extra = st.text_area(
                 "Further settings, one a line",
                 placeholder="loss.temperature=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
                 help="Any setting of the command line's --set.",
             )
-        go, see = st.columns(2)
+        buttons = st.container(horizontal=True)
         data = f"folder:{folder.strip()}" if dataset == OWN else dataset
-        if see.form_submit_button("See its views", icon=":material/visibility:"):
+        go = buttons.form_submit_button("Start", type="primary", icon=":material/play_arrow:")
+        if buttons.form_submit_button("See its views", icon=":material/visibility:"):
             st.session_state["preview"] = asked_views(method, data, extra)
-        if go.form_submit_button("Start", type="primary", icon=":material/play_arrow:"):
+        if go and dataset == OWN and not folder.strip():
+            st.error("Say which folder: the path of one with images goes into the field above.")
+        elif go:
             st.session_state.pop("preview", None)
             arguments = ["--method", method, "--dataset", data, "--epochs", str(int(epochs))]
             arguments += ["--seed", str(int(seed)), "--encoder", encoder]
@@ -89,8 +97,9 @@ def asked_views(method: str, data: str, extra: str) -> dict[str, Any]:
     return values
 
 
-DOWNLOADS = ("cifar10", "cifar100", "stl10", "mnist", "fashion_mnist")
-SIZES = "cifar10 170 MB, cifar100 169 MB, stl10 2.6 GB, mnist 12 MB, fashion_mnist 31 MB"
+def is_here(dataset: str) -> bool:
+    """Whether a data set need not be fetched: its files are here, or its images already decoded."""
+    return vision_sets.is_there(dataset, None) or data_sets.is_made(dataset, "train")
 
 
 def free_name(method: str, data: str, seed: int) -> str:

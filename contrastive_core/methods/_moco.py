@@ -107,11 +107,11 @@ class MoCo(Method):
 
     @classmethod
     def moco_defaults(
-        cls, common: dict[str, Default], n_train: int, temperature: float
+        cls, common: dict[str, Default], n_train: int, temperature: float, why_tau: str
     ) -> dict[str, Default]:
         knobs = {"queue": queue_size(n_train)}
         why = f"K {knobs['queue']}: filled twice in an epoch; m 0.99, as the short CIFAR recipe has"
-        tau = f"τ {temperature}: as published"
+        tau = f"τ {temperature}: {why_tau}"
         return common | {
             "method_knobs": (knobs, why),
             "loss_knobs": ({"temperature": temperature}, tau),

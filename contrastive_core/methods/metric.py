@@ -35,7 +35,7 @@ class Settings(HeadSettings):
 class Metric(Method):
     title: ClassVar[str] = "Metric learning"
     year: ClassVar[int] = 2005
-    paper: ClassVar[str] = "https://arxiv.org/abs/1503.03832"
+    paper: ClassVar[str] = "https://doi.org/10.1109/CVPR.2005.202"
     idea: ClassVar[str] = (
         "Learn a distance in which images of a class are near and others far. "
         "Batches hold several images of each class, so that every anchor has both."
@@ -50,7 +50,9 @@ class Metric(Method):
         "the loss's `hinge`. Distances are per pair, never over the batch as one vector. Lifted "
         "batches take their hard negatives from images drawn beside the pairs."
     )
-    paper_recipe: ClassVar[str] = "margin 0.2, unit rows, semi-hard mining, large batches"
+    paper_recipe: ClassVar[str] = (
+        "of FaceNet (triplet, 2015): margin 0.2, unit rows, semi-hard mining, large batches"
+    )
     default_loss: ClassVar[str] = "triplet"
     loss_knobs: ClassVar[dict[str, Any]] = {"margin": 0.2, "average": "active"}
     needs_labels: ClassVar[bool] = True

@@ -46,11 +46,16 @@ class MoCoV1(MoCo):
         "Keys of other images in the batch are not negatives. Shuffled BatchNorm needs several "
         "GPUs or split norms: on one device without splits it changes nothing."
     )
-    paper_recipe: ClassVar[str] = "K 65,536, m 0.999, τ 0.07, linear head, SGD 0.03, batch 256"
+    paper_recipe: ClassVar[str] = (
+        "K 65,536, m 0.999, τ 0.07, linear head, SGD 0.03, batch 256; on CIFAR-10: K 4,096, "
+        "m 0.99, τ 0.1, SGD 0.06 with cosine, weight decay 5e-4, batch 512, BatchNorm in 8 parts"
+    )
     default_loss: ClassVar[str] = "info_nce"
     loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 0.1}
     Settings: ClassVar[type] = Settings
 
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Default]:
-        return cls.moco_defaults(super().defaults(facts), facts.n_train, 0.1)
+        return cls.moco_defaults(
+            super().defaults(facts), facts.n_train, 0.1, "as its authors' CIFAR-10 code"
+        )

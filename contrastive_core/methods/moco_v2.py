@@ -50,7 +50,7 @@ class MoCoV2(MoCo):
 
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Default]:
-        found = cls.moco_defaults(super().defaults(facts), facts.n_train, 0.2)
+        found = cls.moco_defaults(super().defaults(facts), facts.n_train, 0.2, "as published")
         if facts.image_shape[1] > 16:
             recipe, why = found["recipe"]
             blurred = dataclasses.replace(recipe, blur=0.5, blur_high=1.0)
