@@ -123,12 +123,18 @@ def whole(path: Path, kind: str) -> int:
 def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
     """200 kills, each at a random moment, of each kind of writer."""
     path, rng = tmp_path / "file", random.Random(kind)
-    seen = 0
-    for _ in range(200):
+    seen, once = 0, 0.0
+    for number in range(201):
         pid = os.fork()
         if pid == 0:  # pragma: no cover
             forever(path, kind)
-        time.sleep(rng.uniform(0, 0.006))
+        if number == 0:  # how long a process takes until its first file is there, on this machine
+            begun = time.monotonic()
+            while not path.exists() and time.monotonic() < begun + 20:
+                time.sleep(0.0005)
+            once = time.monotonic() - begun
+        else:
+            time.sleep(rng.uniform(0, 2 * once + 0.003))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         seen += whole(path, kind) > 0
