@@ -19,7 +19,8 @@ Every score is higher where the suspicion is stronger:
 Measured by `benchmarks/planted_errors.py`. Average precision for 5 % flipped labels, mean of three
 seeds, digits and shapes: neighbours and probe 0.985 and 0.934; the loss as the third voter 0.988
 and 0.936 (its other form, a mean of logs: 0.982 and 0.931; as a rank beside those of the two, the
-loss under the row's own label alone: 0.980 and 0.761; τ = 0.07 throughout).
+loss under the row's own label alone: 0.980 and 0.761; τ = 0.07 throughout), with the shipped
+encoders of that day; RESULTS.md has the figures of the present ones.
 """
 
 from __future__ import annotations

@@ -38,14 +38,14 @@ def normalise(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
 
 
 class _Normalise(torch.autograd.Function):
-    """u = z / ‖z‖ and ∂z = (∂u − u (u·∂u)) / ‖z‖; keeps only u and 1 / ‖z‖."""
+    """u = z / ‖z‖ and ∂z = (∂u − u (u·∂u)) / ‖z‖; keeps z, u and 1 / ‖z‖."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
         inverse = torch.linalg.vector_norm(z.detach(), dim=-1, keepdim=True).reciprocal_()
         if z.device.type == "cpu" and _in_range(inverse):
             u = z * inverse
-            ctx.save_for_backward(u, inverse)
+            ctx.save_for_backward(z, u, inverse)
             return u
         # The largest number of a row keeps tiny and huge ones in range; no copy of z is made.
         scale = torch.linalg.vector_norm(z.detach(), torch.inf, -1, keepdim=True)
@@ -54,12 +54,16 @@ class _Normalise(torch.autograd.Function):
         length = u.norm(dim=-1, keepdim=True)
         inverse = torch.where(length > 0, 1 / length, 0.0)
         u *= inverse
-        ctx.save_for_backward(u, inverse, scale)
+        ctx.save_for_backward(z, u, inverse, scale)
         return u
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
-        u, inverse, *scale = ctx.saved_tensors
+        z, u, inverse, *scale = ctx.saved_tensors
+        if torch.is_grad_enabled():  # second derivatives are wanted: the length depends on z
+            y, some = z / scale[0] if scale else z, inverse > 0
+            length = torch.where(some, y, 1.0).norm(dim=-1, keepdim=True)
+            inverse = torch.where(some, 1 / length, 0.0)
         grad = torch.addcmul(g, u, (u * g).sum(-1, keepdim=True), value=-1) * inverse
         return grad / scale[0] if scale else grad
 

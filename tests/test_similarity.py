@@ -29,9 +29,23 @@ def test_tiny_and_huge_rows_become_unit_rows(size: float) -> None:
     torch.testing.assert_close(u, torch.nn.functional.normalize(rows(5, 7), dim=1))
 
 
-def test_normalise_gradcheck() -> None:
+@pytest.mark.parametrize("size", [1.0, 1e-18])
+def test_normalise_has_right_first_and_second_derivatives(size: float) -> None:
     z = rows(4, 3).double().requires_grad_()
-    assert torch.autograd.gradcheck(similarity.normalise, z)
+    assert torch.autograd.gradcheck(lambda z: similarity.normalise(size * z), z)
+    assert torch.autograd.gradgradcheck(lambda z: similarity.normalise(size * z), z)
+
+
+def test_a_zero_row_has_no_second_derivative_either() -> None:
+    z = rows(4, 3)
+    z[1] = 0
+    z.requires_grad_()
+    (grad,) = torch.autograd.grad(
+        similarity.normalise(z).cumsum(1).square().sum(), z, create_graph=True
+    )
+    (second,) = torch.autograd.grad(grad.square().sum(), z)
+    assert second.isfinite().all()
+    assert (second[1] == 0).all()
 
 
 @pytest.mark.parametrize("ratio", [1e-4, 1e-3, 1e-2, 1.0])
