@@ -6,8 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
-import session
-from contrastive_core import waiting
+from contrastive_core.jobs import queue
+from contrastive_lab import state
 
 PAGES = (
     ("explore", "Explore", ":material/scatter_plot:"),
@@ -44,7 +44,7 @@ pages = [
 page = st.navigation(
     [*pages, st.Page(explore, title="Explore", url_path="explore", visibility="hidden")]
 )
-session.pick_run()
-waiting.go_on()  # after a restart of the computer somebody has to start what waits
+state.pick_run()
+queue.go_on()  # after a restart of the computer somebody has to start what waits
 page.run()
-session.give_back()
+state.give_back()

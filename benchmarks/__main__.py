@@ -22,7 +22,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from contrastive_core import store
+from contrastive_core.storage import atomic
+from contrastive_core.storage import records as store
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, REPORT, README = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md", "README.md"
@@ -149,13 +150,13 @@ def far(line: Record) -> str:
 
 def write(records: list[Record]) -> None:
     """Both texts, from the records."""
-    store.write_bytes(REPORT, report(records).encode())
+    atomic.write_bytes(REPORT, report(records).encode())
     page = (ROOT / README).read_text()
     if BEGIN in page:
         start, rest = page.split(BEGIN)
         rest = rest.split(END)[1] if END in rest else rest
         body = f"{BEGIN}\n\n{table(records)}\n\n{END}"
-        store.write_bytes(ROOT / README, (start + body + rest).encode())
+        atomic.write_bytes(ROOT / README, (start + body + rest).encode())
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from contrastive_core import runs
-from contrastive_core.embed import embed_run
+from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.metrics import create
 from contrastive_core.runs import Run
 

@@ -17,8 +17,8 @@ import torch
 from torchvision.transforms import v2
 
 from benchmarks._timing import Seconds, alternate, figure, summary
+from contrastive_core.data.augmentations import Recipe, make_views
 from contrastive_core.device import synchronise
-from contrastive_core.views import Recipe, make_views
 
 SIZE, VIEWS = 32, 2
 RECIPE = Recipe(crop_low=0.2, saturation=0.4, hue=0.1, blur=0.5)

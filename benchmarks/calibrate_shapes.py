@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from contrastive_core import data, metrics, runs
-from contrastive_core.config import TrainConfig, with_settings
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.monitor import embed
-from contrastive_core.prepare import Prepared, prepare
-from contrastive_core.train import train
+from contrastive_core import metrics, runs
+from contrastive_core.data import datasets
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.training.config import TrainConfig, with_settings
+from contrastive_core.training.loop import train
+from contrastive_core.training.monitor import embed
+from contrastive_core.training.setup import Prepared, prepare
 
 CROP_ONLY = {"flip": 0.0, "jitter": 0.0, "grey": 0.0, "blur": 0.0, "rotation": 0.0, "noise": 0.0}
 TRAINED: dict[str, dict[str, Any]] = {
@@ -126,7 +127,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, help="JSON file")
     args = options.parse_args()
     torch.set_num_threads(args.threads)
-    sets = (data.load("shapes", "train"), data.load("shapes", "test"))
+    sets = (datasets.load("shapes", "train"), datasets.load("shapes", "test"))
     found: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CONTRASTIVE_LAB_RUNS"] = folder

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from benchmarks._timing import alternate, extra_memory, limit, summary
-from contrastive_core.alike import ckas
+from contrastive_core.evaluation.representation_similarity import ckas
 
 GOAL = 1.0  # seconds
 

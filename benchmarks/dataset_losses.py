@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from benchmarks._timing import alternate, extra_memory, figure, limit, summary
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.sample_losses import per_sample
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.samples.losses import per_sample
 
 WIDTH, TEMPERATURE, BLOCK, CHECKED = 128, 0.2, 1024, 32
 KNOBS = {"temperature": TEMPERATURE}

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks._timing import alternate, extra_memory, figure, limit, summary
 from contrastive_core.metrics.knn import vote
-from contrastive_core.neighbours import nearest
+from contrastive_core.ops.neighbors import nearest
 
 WIDTH, K, CLASSES, TEMPERATURE = 128, 200, 10, 0.07
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from benchmarks._training import trained
 from contrastive_core import methods
-from contrastive_core.compare import correctness, difference
-from contrastive_core.embed import data_of, embed_run, random_encoder
+from contrastive_core.evaluation.compare import correctness, difference
+from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder
 from contrastive_core.runs import Run
 
 

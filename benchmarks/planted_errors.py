@@ -25,9 +25,13 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from benchmarks import _timing as timing
-from contrastive_core import data, embed, findings, runs, samples
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.views import to_float
+from contrastive_core import runs
+from contrastive_core.data import datasets
+from contrastive_core.data.augmentations import to_float
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation import embed
+from contrastive_core.samples import build as sample_build
+from contrastive_core.samples import issues as sample_issues
 
 SHARES = {"mislabelled": 0.05, "duplicate": 0.01, "outlier": 0.01}
 LABEL_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
@@ -39,14 +43,14 @@ SLACK = 0.01  # by which the mean may stay below the peer's, on each data set
 class Planted:
     """A training split with errors, the test split, and which rows each list should name."""
 
-    train: data.Dataset
-    test: data.Dataset
+    train: datasets.Dataset
+    test: datasets.Dataset
     rows: dict[str, np.ndarray]
 
 
 def plant(name: str, seed: int) -> Planted:
     """Plant flips, copies of test images and noise in a data set's training split."""
-    train, test = data.load(name, "train"), data.load(name, "test")
+    train, test = datasets.load(name, "train"), datasets.load(name, "test")
     rng, n = np.random.default_rng(seed), len(train)
     images, labels = np.array(train.images), np.array(train.labels)
     counts = [round(share * n) for share in SHARES.values()]
@@ -60,7 +64,7 @@ def plant(name: str, seed: int) -> Planted:
     return Planted(dataclasses.replace(train, images=images, labels=labels), test, rows)
 
 
-def encode(method: Any, dataset: data.Dataset) -> EmbeddingSet:
+def encode(method: Any, dataset: datasets.Dataset) -> EmbeddingSet:
     """h of a split, in evaluation mode."""
     with torch.no_grad():
         parts = [
@@ -98,8 +102,8 @@ def precisions(name: str, seed: int, method: Any) -> dict[str, dict[str, float]]
     """Average precision by list, of ours and of cleanlab's variants."""
     planted = plant(name, seed)
     train, test = encode(method, planted.train), encode(method, planted.test)
-    pixels = samples.pixel_rows(planted.train.images)
-    found = findings.find(train, other=test, pixels=pixels)
+    pixels = sample_build.pixel_rows(planted.train.images)
+    found = sample_issues.find(train, other=test, pixels=pixels)
     peers = cleanlabs(train, test, pixels, found.probabilities)
     result = {}
     for name_, rows in planted.rows.items():
@@ -130,7 +134,7 @@ def main() -> None:
     lines = []
     for name in args.data:
         run = runs.load(f"simclr-{name}")
-        method = embed.load_model(run, data.load(name, "train"), "cpu")
+        method = embed.load_model(run, datasets.load(name, "train"), "cpu")
         by_seed = [precisions(name, seed, method) for seed in args.seeds]
         print(f"\n{name}, {run.name}, average precision, mean over seeds {args.seeds}:")
         print(f"{'':<14}{'ours':>8}{'by seed':>24}{'cleanlab':>10}")

@@ -30,11 +30,13 @@ import torch
 import torch.multiprocessing as mp
 
 from benchmarks._timing import Seconds, figure, limit, summary
-from contrastive_core import distributed, losses, methods, one_batch
-from contrastive_core.encoders import create_encoder
-from contrastive_core.optim import create_optimizer
-from contrastive_core.types import Batch
-from contrastive_core.views import Recipe
+from contrastive_core import losses, methods
+from contrastive_core.data.augmentations import Recipe
+from contrastive_core.data.batch import Batch
+from contrastive_core.distributed import collectives
+from contrastive_core.models.encoders import create_encoder
+from contrastive_core.training import global_batch
+from contrastive_core.training.optim import create_optimizer
 
 SIZE, VIEWS, WORLDS = 32, 2, (1, 2, 4)
 STRONG, WEAK = 512, 128  # images of the whole batch, and of each process
@@ -59,7 +61,7 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
         "MASTER_PORT": str(port),
     }
     torch.set_num_threads(1)
-    world = distributed.join() if size > 1 else distributed.World()
+    world = collectives.join() if size > 1 else collectives.World()
     method = methods.create(
         "simclr",
         encoder=create_encoder("small", 3, SIZE),
@@ -67,24 +69,24 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
         n_train=batch,
         recipe=Recipe(),
     )
-    one_batch.synchronise_norms(method)
+    global_batch.synchronise_norms(method)
     parameters = list(method.parameters())
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)
-    index = distributed.share(torch.arange(batch), world)
+    index = collectives.share(torch.arange(batch), world)
     images = torch.randint(0, 256, (len(index), 3, SIZE, SIZE), dtype=torch.uint8)
     mine = Batch(images, torch.zeros_like(index), index)
 
     def step() -> None:
-        pairs = one_batch.global_pairs(method.pairs(mine, generator), by_label=False)
+        pairs = global_batch.global_pairs(method.pairs(mine, generator), by_label=False)
         optimizer.zero_grad(set_to_none=True)
-        one_batch.local_value(loss(pairs)).backward()
-        one_batch.sum_gradients(parameters)
+        global_batch.local_value(loss(pairs)).backward()
+        global_batch.sum_gradients(parameters)
         optimizer.step()
 
     step()
     step()
-    distributed.everyone(None)
+    collectives.everyone(None)
     before, start = received(), time.perf_counter()
     for _ in range(steps):
         step()
@@ -92,7 +94,7 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
     if world.first:
         count, width = sum(p.numel() for p in parameters), method.head.out_dim
         Path(folder, "out.json").write_text(json.dumps([seconds, moved, count, width]))
-    distributed.everyone(None)
+    collectives.everyone(None)
     os._exit(0)  # gloo's threads can abort an exit by the usual way
 
 

@@ -15,10 +15,13 @@ import argparse
 import shutil
 from pathlib import Path
 
-from contrastive_core import checkpoints, data, present, runs, store, sweep
-from contrastive_core.embed import embed_run
-from contrastive_core.evaluate import evaluate
-from contrastive_core.runs import Run
+from contrastive_core.evaluation import precompute
+from contrastive_core.evaluation.embed import embed_run
+from contrastive_core.evaluation.evaluate import evaluate
+from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
+from contrastive_core.runs import Run, checkpoints
+from contrastive_core.storage import records
+from contrastive_core.sweeps import spec as sweep_spec
 
 WHOLE = ("simclr-digits", "sup_con-digits", "simclr-shapes")
 SCORES = (
@@ -34,14 +37,14 @@ LIMIT = 10 << 20  # bytes of all shipped runs
 
 def ship(run: Run, whole: bool) -> Run:
     """One run, copied, scored and drawn."""
-    target = runs.SHIPPED / run.name
+    target = SHIPPED / run.name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    store.write_json(target / "run.json", run.manifest)
+    records.write_json(target / "run.json", run.manifest)
     status = {k: v for k, v in run.status().items() if k not in ("pid", "updated")}
-    store.write_json(target / "status.json", status)
+    records.write_json(target / "status.json", status)
     epochs = [line for line in run.metrics() if "images_per_s" not in line]
-    store.append_lines(target / "metrics.jsonl", epochs)
+    records.append_lines(target / "metrics.jsonl", epochs)
     made = Run(target, run.manifest)
     weights = checkpoints.load_weights(run)
     used = {k: v for k, v in weights.items() if k.startswith(("encoder.", "head."))}
@@ -61,13 +64,13 @@ def _snapshots(run: Run, made: Run) -> None:
 
 def _scores_and_maps(run: Run, whole: bool) -> None:
     """Made where shipped runs keep theirs, then moved beside the weights."""
-    home = data.data_home() / "embeddings" / run.name
+    home = data_home() / "embeddings" / run.name
     shutil.rmtree(home, ignore_errors=True)
     record = evaluate(run, SCORES)
-    store.write_json(run.path / "evaluation.json", record)
+    records.write_json(run.path / "evaluation.json", record)
     for which in "hz":
         for kind in ("pca", "umap") if whole else ("pca",):
-            present.write_map(run, "test", which, kind, embed_run(run, "test", which))
+            precompute.write_map(run, "test", which, kind, embed_run(run, "test", which))
     key = run.weights_hash()[:16]
     for path in sorted(home.glob(f"*-{key}.npz")):  # maps: split-which-kind-hash
         _copy(path, run.path / "maps" / (path.stem.removesuffix(f"-{key}") + ".npz"))
@@ -90,17 +93,17 @@ def main() -> None:
     options.add_argument("--whole", nargs="*", default=list(WHOLE))
     options.add_argument("--only", nargs="*", help="names; default: all in shipped.toml")
     args = options.parse_args()
-    named = [cell.run for cell in sweep.load(runs.ROOT / "checkpoints" / "shipped.toml").cells()]
+    named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
     for name in args.only or named:
-        source = runs.runs_home() / name
+        source = runs_home() / name
         if not (source / "run.json").exists():
             print(f"{name}: not trained yet, left out")
             continue
-        made = ship(Run(source, store.read_json(source / "run.json")), name in args.whole)
-        scores = store.read_json(made.path / "evaluation.json")["scores"]
+        made = ship(Run(source, records.read_json(source / "run.json")), name in args.whole)
+        scores = records.read_json(made.path / "evaluation.json")["scores"]
         knn = {k: round(100 * v["knn"]["value"], 1) for k, v in scores.items()}
         print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)
-    total = size(runs.SHIPPED)
+    total = size(SHIPPED)
     print(f"all: {total / 1e6:.2f} MB{' — too much' if total > LIMIT else ''}")
 
 

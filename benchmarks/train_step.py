@@ -24,14 +24,14 @@ from torch import Tensor
 from benchmarks._timing import Seconds, alternate, figure, limit, summary
 from benchmarks.augment import peer
 from contrastive_core import losses, methods, runs
-from contrastive_core.config import TrainConfig
+from contrastive_core.data.augmentations import Recipe
+from contrastive_core.data.batch import Batch
 from contrastive_core.device import autocast, channels_last, synchronise, wants_bf16
-from contrastive_core.encoders import create_encoder
-from contrastive_core.optim import create_optimizer
-from contrastive_core.prepare import prepare
-from contrastive_core.train import train
-from contrastive_core.types import Batch
-from contrastive_core.views import Recipe
+from contrastive_core.models.encoders import create_encoder
+from contrastive_core.training.config import TrainConfig
+from contrastive_core.training.loop import train
+from contrastive_core.training.optim import create_optimizer
+from contrastive_core.training.setup import prepare
 
 BATCH, SIZE, TAU = 256, 32, 0.2
 RECIPE = Recipe(crop_low=0.2, hue=0.1, blur=0.5)  # the peer's, see benchmarks/augment.py

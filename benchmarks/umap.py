@@ -35,7 +35,7 @@ def one_side(side: str, n: int, threads: int) -> dict[str, float]:
     import torch
 
     torch.set_num_threads(threads)
-    from contrastive_core import projection
+    from contrastive_core.evaluation import projection
 
     x, taken = some(n), {}
     start = time.perf_counter()

@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import nn
 
+from contrastive_core.errors import NoDevice
+
 __all__ = [
-    "NoDevice",
     "autocast",
     "channels_last",
     "choose",
@@ -24,10 +25,6 @@ __all__ = [
     "synchronise",
     "wants_bf16",
 ]
-
-
-class NoDevice(ValueError):
-    """Raised when a device was asked for that this machine does not have."""
 
 
 def choose(name: str = "auto") -> torch.device:

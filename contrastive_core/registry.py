@@ -14,13 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Knob", "Registry", "UnknownName", "knob", "knobs_of"]
+from contrastive_core.errors import UnknownName
+
+__all__ = ["Knob", "Registry", "knob", "knobs_of"]
 
 T = TypeVar("T")
-
-
-class UnknownName(ValueError):
-    """Raised for a name that no registry entry has; the message lists those that exist."""
 
 
 @dataclass(frozen=True)

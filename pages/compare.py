@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-import session
-from contrastive_core import figures, spaces
-from contrastive_core.compare import Comparison
+from contrastive_core.embeddings import ref
+from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.runs import Run
-from layout import against, axis, disagree
-from layout.sources import Source, of_run, of_vectors
-from layout.waiting import answer_or_wait
+from contrastive_lab import cache, format, state
+from contrastive_lab.compare import disagreements, knob_curves, tables
+from contrastive_lab.embedding_source import Source, of_run, of_vectors
+from contrastive_lab.progress import answer_or_wait
 
 VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A knob as an axis")
 MOST = 8
@@ -18,7 +18,7 @@ MOST = 8
 
 def page() -> None:
     st.title("Compare")
-    ready = [r for r in session.all_runs() if r.weights.exists()]
+    ready = [r for r in state.all_runs() if r.weights.exists()]
     known = offered(ready)
     if len(known) < 2:
         st.info("Two runs with weights are needed. Train another one, and compare.")
@@ -44,7 +44,7 @@ def page() -> None:
     view = st.segmented_control("Show", VIEWS, default=VIEWS[0], required=True, key="compare-view",
                                 label_visibility="collapsed")  # fmt: skip
     if view == "A knob as an axis":
-        axis.axis(ready, which)
+        knob_curves.axis(ready, which)
     elif made is not None:
         show(view, sources, made, which)
 
@@ -52,9 +52,7 @@ def page() -> None:
 def offered(ready: list[Run]) -> dict[str, Source]:
     """Runs with weights, and vectors that were loaded on Explore."""
     found = {r.name: of_run(r) for r in ready}
-    return found | {
-        spaces.PREFIX + key: of_vectors(key, about) for key, about in spaces.loaded().items()
-    }
+    return found | {ref.PREFIX + key: of_vectors(key, about) for key, about in ref.loaded().items()}
 
 
 def start(ready: list[Run], known: dict[str, Source]) -> list[str]:
@@ -62,8 +60,8 @@ def start(ready: list[Run], known: dict[str, Source]) -> list[str]:
     given = [n for n in st.query_params.get("runs", "").split(",") if n in known]
     if len(given) > 1 or not ready:
         return given[:MOST]
-    own = session.chosen_run() or ready[0]
-    same = [r.name for r in ready if session.data_key(r) == session.data_key(own)]
+    own = state.chosen_run() or ready[0]
+    same = [r.name for r in ready if state.data_key(r) == state.data_key(own)]
     return [own.name, *[n for n in same if n != own.name]][:2]
 
 
@@ -73,11 +71,11 @@ def verdict(sources: list[Source], which: str) -> Comparison | None:
     if len(data) > 1:
         named = ", ".join(sorted(d.strip() for d in data))
         st.warning(
-            f"These runs have no samples in common: they are of {figures.plain(named)}. "
+            f"These runs have no samples in common: they are of {format.plain(named)}. "
             "Choose runs of one data set."
         )
         return None
-    missing = [s.run for s in sources if s.run and session.ensure(s.run)]
+    missing = [s.run for s in sources if s.run and cache.ensure(s.run)]
     if missing:
         wait(missing)
         return None
@@ -94,7 +92,7 @@ def verdict(sources: list[Source], which: str) -> Comparison | None:
     if made.seeds:
         st.markdown(f"**{made.seeds}**")
     st.caption(about(made, sources, which))
-    against.table(sources, made)
+    tables.table(sources, made)
     return made
 
 
@@ -118,7 +116,7 @@ def method_of(source: Source) -> str:
     if source.run is None:
         return source.name
     config = {k: v for k, v in source.run.config.items() if k not in ("seed", "device", "threads")}
-    return f"{config.get('method')} {session.digest(sorted(config.items(), key=str))[:4]}"
+    return f"{config.get('method')} {cache.digest(sorted(config.items(), key=str))[:4]}"
 
 
 def seed_of(source: Source) -> int:
@@ -127,26 +125,26 @@ def seed_of(source: Source) -> int:
 
 @st.fragment(run_every=1.0)
 def wait(missing: list[Run]) -> None:
-    left = {r.name: what for r in missing if (what := session.ensure(r))}
+    left = {r.name: what for r in missing if (what := cache.ensure(r))}
     if not left:
         st.rerun()
     for run in missing:
-        if why := session.unprepared(run, "test"):
+        if why := cache.unprepared(run, "test"):
             st.text(f"{run.name} could not be prepared. {why}")
         elif run.name in left:
-            st.progress(0.3, text=figures.plain(f"Preparing {run.name} (once): {left[run.name]}"))
+            st.progress(0.3, text=format.plain(f"Preparing {run.name} (once): {left[run.name]}"))
 
 
 def show(view: str, sources: list[Source], made: Comparison, which: str) -> None:
     place = sources[0].place("test")
     if view == "Maps":
-        against.maps(sources, "test", which, place)
+        tables.maps(sources, "test", which, place)
     elif view == "Every test":
-        against.tests(made)
+        tables.tests(made)
     elif view == "How alike":
-        against.alike(sources, made, which)
+        tables.alike(sources, made, which)
     else:
-        disagree.disagree(sources, made, "test", place)
+        disagreements.disagree(sources, made, "test", place)
 
 
-session.run(page)
+state.run(page)

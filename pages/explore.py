@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-import session
-from components.scatter import MOST
-from contrastive_core import figures, spaces
-from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
-from layout import chosen, maps, scores, sources, vectors
-from layout.colours import DETAILS, LOSS, names_of
-from layout.sources import Source
-from layout.waiting import answer_or_wait
+from contrastive_lab import cache, embedding_map, embedding_source, format, state
+from contrastive_lab.colors import DETAILS, LOSS, names_of
+from contrastive_lab.components.scatter import MOST
+from contrastive_lab.embedding_source import Source
+from contrastive_lab.explore import load_vectors, scores, selection
+from contrastive_lab.progress import answer_or_wait
 
 SELECT = 150  # pixels of a list of choices
 
 
 def page() -> None:
-    key = vectors.chosen()
-    run = session.chosen_run()
+    key = load_vectors.chosen()
+    run = state.chosen_run()
     if key:
         of_vectors(key)
     elif run is None:
@@ -37,18 +37,18 @@ def title(text: str) -> None:
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
     ):
-        st.title(figures.plain(text), width="content")
-        vectors.opener()
+        st.title(format.plain(text), width="content")
+        load_vectors.opener()
 
 
 def of_vectors(key: str) -> None:
-    about = spaces.loaded()[key]
-    source = sources.of_vectors(key, about)
+    about = ref.loaded()[key]
+    source = embedding_source.of_vectors(key, about)
     title(source.name)
     known = "with labels" if about["labels"] else "no labels"
     st.caption(f"Loaded vectors · {about['rows']:,} rows × {about['width']:,} · {known}")
-    if left_out := vectors.about_left_out(key):
-        st.warning(figures.plain(left_out))
+    if left_out := load_vectors.about_left_out(key):
+        st.warning(format.plain(left_out))
     split = split_of(source)
     found = answer_or_wait("scores", {"space": source.space(split, "loaded").values}, "Scores")
     if found is not None:
@@ -66,14 +66,14 @@ def of_run(run: Run) -> None:
     if not run.weights.exists():
         waiting(run, status)
         return
-    if session.ensure(run):
+    if cache.ensure(run):
         making_of(run, "test")
         return
-    source = sources.of_run(run)
+    source = embedding_source.of_run(run)
     which = st.session_state.get("which") or "h"
     headline(run, which)
     split = split_of(source)
-    if session.ensure(run, split):
+    if cache.ensure(run, split):
         making_of(run, split)
     else:
         show(source, split, which)
@@ -90,7 +90,7 @@ def split_of(source: Source) -> str:
 
 def headline(run: Run, which: str) -> None:
     """The test split's scores, beside raw pixels, a random encoder and the other features."""
-    record = session.scores(run)
+    record = cache.scores(run)
     if record is None:
         return
     found = record["scores"]
@@ -105,44 +105,42 @@ def waiting(run: Run, status: dict[str, Any]) -> None:
         st.info("This run is still training; its map forms on the Train page.")
         st.page_link("pages/train.py", label="Watch it train", icon=":material/play_circle:")
     else:
-        st.warning(
-            figures.plain(f"It is {status['status']} and has no weights. {status['reason']}")
-        )
+        st.warning(format.plain(f"It is {status['status']} and has no weights. {status['reason']}"))
 
 
 @st.fragment(run_every=1.0)
 def making_of(run: Run, split: str) -> None:
     """Follow the process that embeds, scores and maps the run."""
-    what = session.ensure(run, split)
+    what = cache.ensure(run, split)
     if what is None:
         st.rerun()
-    if why := session.unprepared(run, split):
+    if why := cache.unprepared(run, split):
         st.text(f"{run.name} could not be prepared. {why}")
         if st.button("Try again"):
-            session.prepare_again(run, split)
+            cache.prepare_again(run, split)
         return
-    st.progress(0.3, text=figures.plain(f"Preparing {run.name} (once): {what}"))
+    st.progress(0.3, text=format.plain(f"Preparing {run.name} (once): {what}"))
 
 
 def show(source: Source, split: str, which: str) -> None:
     """Map, selection, and what is asked for below."""
     rows = source.rows(split, which)
     if rows is None:
-        st.info(f"{figures.plain(source.name)} has no {which} of its {split} images yet.")
+        st.info(f"{format.plain(source.name)} has no {which} of its {split} images yet.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         kind, wanted, name, other = controls(source, split, rows)
-    found = maps.map_of(source, split, which, kind, wanted, rows)
+    found = embedding_map.map_of(source, split, which, kind, wanted, rows)
     extra = placed(source, split, which, wanted, other) if other else None
-    picked = maps.draw(
+    picked = embedding_map.draw(
         source, split, which, rows, found, (name, details(source, split, which, name)), extra
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        maps.told(found)
+        embedding_map.told(found)
         if found["settings"]["kind"] == "umap":
-            maps.agreement(source.space(split, which), wanted)
+            embedding_map.agreement(source.space(split, which), wanted)
     if picked:
-        chosen.selected(source, rows, split, which, [i for i in picked if i < len(rows)])
+        selection.selected(source, rows, split, which, [i for i in picked if i < len(rows)])
     more(source, split, which, rows, found, picked)
 
 
@@ -161,7 +159,7 @@ def controls(
     kind = st.segmented_control("Map", ["umap", "pca"], default="pca" if large else "umap",
                                 required=True, format_func=str.upper, width="content",
                                 key=f"map-kind-{large}")  # fmt: skip
-    wanted, other = maps.settings(kind), ""
+    wanted, other = embedding_map.settings(kind), ""
     names = names_of(rows, split != "train", source.run is not None)
     name = st.selectbox("Colour by", names, key=f"colour-{source.data}", width=SELECT)
     if kind == "umap" and (others := others_of(source, split)):
@@ -187,7 +185,7 @@ def details(source: Source, split: str, which: str, name: str) -> dict[str, np.n
 def others_of(source: Source, split: str) -> dict[str, str]:
     """What can be placed on a map, by its name: the other split, or the key of loaded vectors."""
     others = {s: "" for s in source.splits if s != split}
-    loaded = {str(about["name"]): key for key, about in spaces.loaded().items()}
+    loaded = {str(about["name"]): key for key, about in ref.loaded().items()}
     return others | {name: key for name, key in loaded.items() if key != source.key}
 
 
@@ -196,8 +194,8 @@ def placed(
 ) -> tuple[np.ndarray, str] | None:
     """Where other samples fall on this map: the other split, or loaded vectors of its width."""
     own, key = source.space(split, which), others_of(source, split)[name]
-    new = spaces.of_vectors(key) if key else own.with_split(name)
-    question = maps.question(own, "umap", wanted)
+    new = ref.of_vectors(key) if key else own.with_split(name)
+    question = embedding_map.question(own, "umap", wanted)
     found = answer_or_wait(
         "placed", {"map": question, "new": new.values}, f"Placing {name} on the map"
     )
@@ -211,7 +209,7 @@ def more(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
     ):
         view = st.segmented_control("More", scores.VIEWS, key="more", width="content")
-        chosen.out(source, rows, found, picked)
+        selection.out(source, rows, found, picked)
     if view:
         asked = {"space": source.space(split, which).values}
         answer = answer_or_wait("scores", asked, "All scores and what they say of each sample")
@@ -219,4 +217,4 @@ def more(
             scores.more(source, view, answer, rows, split)
 
 
-session.run(page)
+state.run(page)

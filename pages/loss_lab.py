@@ -8,16 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-import session
-from components import Address, live_view, second_setting
-from components.knobs import knob_form, knob_of, live_of
-from contrastive_core import figures, spaces
-from contrastive_core.lab import SOURCES
-from contrastive_core.lab_batch import MEMORIES, SNAPSHOT, snapshots_of
+from contrastive_core.embeddings import ref
+from contrastive_core.loss_lab.batch import MEMORIES, SNAPSHOT, snapshots_of
+from contrastive_core.loss_lab.view import SOURCES
 from contrastive_core.runs import Run
-from layout.lab_circle import on_circle
-from layout.lab_rows import choices, vectors
-from layout.lab_words import formula
+from contrastive_lab import cache, format, state
+from contrastive_lab.components import Address, live_view, second_setting
+from contrastive_lab.loss_lab.circle import on_circle
+from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_of
+from contrastive_lab.loss_lab.formula import formula
+from contrastive_lab.loss_lab.rows import choices, vectors
 
 MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
 SHOWN = ("view", "panel", "order", "second")  # texts that the view reports, besides its numbers
@@ -25,12 +25,12 @@ SHOWN = ("view", "panel", "order", "second")  # texts that the view reports, bes
 
 def page() -> None:
     st.title("Loss Lab")
-    run = session.chosen_run()
+    run = state.chosen_run()
     if run is None or not run.weights.exists():
         st.info("The Loss Lab needs a run with weights. Choose one in the sidebar, or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
-    losses, address = session.catalogue()["losses"], Address("loss_lab")
+    losses, address = cache.catalogue()["losses"], Address("loss_lab")
     mode = st.segmented_control(
         "On", list(MODES), default=address.text("on", "batch", MODES), format_func=MODES.get,
         label_visibility="collapsed", key="lab-mode",
@@ -76,7 +76,7 @@ def on_batch(run: Run, losses: dict[str, Any], address: Address) -> None:
         st.warning(f"{error}")
         return
     if view.told:
-        st.caption(figures.plain(view.told))
+        st.caption(format.plain(view.told))
     draw(run, key, pairing, loss, losses, knobs, shown, view)
     if shown["panel"] == "formula":
         formula(loss, losses[loss])
@@ -123,18 +123,18 @@ def seen(key: tuple, pairing: str, loss: str, about: dict, knobs: dict[str, Any]
     live = live_of(about)
     if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":
         fixed = knobs | {live: about["knobs"][live]["default"]}
-        view = session.lab_view(key, pairing, loss, json.dumps(fixed, sort_keys=True))
+        view = cache.lab_view(key, pairing, loss, json.dumps(fixed, sort_keys=True))
         if view.kernel is not None:
             return replace(view, kernel=view.kernel | {live: knobs[live]})
-    return session.lab_view(key, pairing, loss, json.dumps(knobs, sort_keys=True))
+    return cache.lab_view(key, pairing, loss, json.dumps(knobs, sort_keys=True))
 
 
 def draw(
     run: Run, key: tuple, pairing: str, loss: str, losses: dict, knobs: dict, shown: dict, view: Any
 ) -> None:
     loaded = key[2].startswith("file:")
-    bare = loaded and not spaces.loaded()[key[2].removeprefix("file:")]["images"]
-    sprite, across = (b"", 1) if bare else session.lab_sprite(key)
+    bare = loaded and not ref.loaded()[key[2].removeprefix("file:")]["images"]
+    sprite, across = (b"", 1) if bare else cache.lab_sprite(key)
     live = live_of(losses[loss])
     held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
     rows = others(run, key[2])
@@ -143,7 +143,7 @@ def draw(
         view.mask,
         view.kernel,
         fixed={"pair": view.weight, "grad": view.grad, "loss": view.per_anchor},
-        content=session.digest(key, pairing, loss, sorted(held.items())),
+        content=cache.digest(key, pairing, loss, sorted(held.items())),
         names=view.names,
         column_names=view.column_names,
         knob=knob_of(losses[loss], live, knobs[live]) if live else None,
@@ -200,14 +200,14 @@ def second(
     try:
         found = seen(rows, pairing, other, losses[other], setting)
     except ValueError as error:
-        return second_setting(shown["second"], session.digest(error), reason=f"{error}")
+        return second_setting(shown["second"], cache.digest(error), reason=f"{error}")
     if found.scores.shape != view.scores.shape:
         text = "The second setting compares other pairs, so there is no difference to show."
-        return second_setting(shown["second"], session.digest(text, rows, other), reason=text)
+        return second_setting(shown["second"], cache.digest(text, rows, other), reason=text)
     held = {k: v for k, v in setting.items() if k != live or found.kernel is None}
     return second_setting(
         shown["second"],
-        session.digest(rows, pairing, other, sorted(held.items())),
+        cache.digest(rows, pairing, other, sorted(held.items())),
         scores=found.scores,
         mask=found.mask,
         kernel=found.kernel,
@@ -219,4 +219,4 @@ def second(
     )
 
 
-session.run(page)
+state.run(page)

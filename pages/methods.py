@@ -8,12 +8,12 @@ from typing import Any
 
 import streamlit as st
 
-import session
+from contrastive_lab import cache, state
 
 
 def page() -> None:
     st.title("Methods")
-    catalogue = session.catalogue()
+    catalogue = cache.catalogue()
     methods, losses = catalogue["methods"], catalogue["losses"]
     names = list(methods)
     wanted = st.query_params.get("method", names[0])
@@ -30,7 +30,7 @@ def page() -> None:
 def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
     st.header(f"{about['title']} ({about['year']})")
     st.markdown(f"{about['idea']} [Paper]({about['paper']})")
-    drawing(session.flow(name), about["title"])
+    drawing(cache.flow(name), about["title"])
     st.caption(f"Compared: {about['compared']}.")
     buttons = st.container(horizontal=True)
     if buttons.button("Train it", icon=":material/play_circle:", type="primary"):
@@ -66,8 +66,8 @@ def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
 
 def measured(name: str) -> None:
     rows = []
-    for run in session.all_runs():
-        record = session.scores(run) if run.config.get("method") == name else None
+    for run in state.all_runs():
+        record = cache.scores(run) if run.config.get("method") == name else None
         if record is None:
             continue
         h, random = record["scores"]["h"], record["scores"]["random"]
@@ -114,4 +114,4 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-session.run(page)
+state.run(page)

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-import session
-from components import scatter
-from contrastive_core import data as data_sets
-from contrastive_core import figures, jobs, runs, store, vision_sets, waiting
+from contrastive_core import runs
+from contrastive_core.data import datasets as data_sets
+from contrastive_core.data import torchvision_sets
+from contrastive_core.errors import Damaged, Locked
+from contrastive_core.jobs import process, queue
 from contrastive_core.runs import Run
-from layout.preview import preview
+from contrastive_lab import cache, format, state
+from contrastive_lab.components import scatter
+from contrastive_lab.train.augmentations import preview
 
 OWN = "folder of images…"
 
@@ -30,7 +33,7 @@ def page() -> None:
 
 
 def form() -> None:
-    catalogue = session.catalogue()
+    catalogue = cache.catalogue()
     methods = catalogue["methods"]
     names = sorted(methods, key=lambda m: (methods[m]["year"], m))
     preset = st.query_params.get("method", "simclr")
@@ -38,12 +41,12 @@ def form() -> None:
         "Method", names, names.index(preset) if preset in names else 0,
         format_func=lambda m: methods[m]["title"],
     )  # fmt: skip
-    dataset = st.selectbox("Data", ["digits", "shapes", *vision_sets.SIZES, OWN])
+    dataset = st.selectbox("Data", ["digits", "shapes", *torchvision_sets.SIZES, OWN])
     folder, download = "", False
     if dataset == OWN:
         folder = st.text_input("Folder (one folder per class, or images only)", placeholder="/path")
-    elif dataset in vision_sets.SIZES and not is_here(dataset):
-        size = f"{vision_sets.SIZES[dataset]:,} MB"
+    elif dataset in torchvision_sets.SIZES and not is_here(dataset):
+        size = f"{torchvision_sets.SIZES[dataset]:,} MB"
         download = st.checkbox(f"Fetch {dataset}: {size}", help="It is not on this machine yet.")
     with st.form("train"):
         epochs = st.number_input("Epochs", 1, 10_000, 20)
@@ -80,7 +83,7 @@ def form() -> None:
 
 def gpus() -> int:
     """How many GPUs to train on, asked where there are several."""
-    if (count := jobs.gpus()) < 2:
+    if (count := process.gpus()) < 2:
         return 1
     return int(
         st.number_input("GPUs", 1, count, 1, help="The batch is shared out: loss and weights stay.")
@@ -99,13 +102,13 @@ def asked_views(method: str, data: str, extra: str) -> dict[str, Any]:
 
 def is_here(dataset: str) -> bool:
     """Whether a data set need not be fetched: its files are here, or its images already decoded."""
-    return vision_sets.is_there(dataset, None) or data_sets.is_made(dataset, "train")
+    return torchvision_sets.is_there(dataset, None) or data_sets.is_made(dataset, "train")
 
 
 def free_name(method: str, data: str, seed: int) -> str:
     stem = f"{method}-{'folder' if data.startswith('folder:') else data}-s{seed}"
-    taken = {run.name for run in session.all_runs()} | set(jobs.starting())
-    taken |= {job.name for job in waiting.queue()}
+    taken = {run.name for run in state.all_runs()} | set(process.starting())
+    taken |= {job.name for job in queue.queue()}
     number = 1
     while (name := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
@@ -114,9 +117,9 @@ def free_name(method: str, data: str, seed: int) -> str:
 
 def start(name: str, arguments: list[str], beside: bool) -> None:
     try:
-        (waiting.start_now if beside else waiting.enqueue)(name, arguments)
-    except (ValueError, FileExistsError, store.Locked) as error:
-        st.error(figures.plain(error))
+        (queue.start_now if beside else queue.enqueue)(name, arguments)
+    except (ValueError, FileExistsError, Locked) as error:
+        st.error(format.plain(error))
         return
     st.session_state["watched"] = name
     st.query_params["watch"] = name
@@ -124,8 +127,8 @@ def start(name: str, arguments: list[str], beside: bool) -> None:
 
 def watch() -> None:
     """The run that was started last, or any that is at work."""
-    busy = [run.name for run in jobs.working()]
-    queued = [job.name for job in waiting.queue()]
+    busy = [run.name for run in process.working()]
+    queued = [job.name for job in queue.queue()]
     name = st.session_state.get("watched") or st.query_params.get("watch")
     if name is None:
         name = busy[0] if busy else None
@@ -142,17 +145,17 @@ def watch() -> None:
 
 @st.fragment(run_every=1.0)
 def live(name: str) -> None:
-    waiting.go_on()
+    queue.go_on()
     try:
         run = runs.load(name)
     except (ValueError, OSError) as error:
-        if name in [job.name for job in waiting.queue()]:
+        if name in [job.name for job in queue.queue()]:
             in_line(name)
-        elif problem := jobs.failure(name):
-            st.error(figures.plain(problem))
+        elif problem := process.failure(name):
+            st.error(format.plain(problem))
         else:
             st.progress(
-                0.0, f"{name}: starting" if name in jobs.starting() else figures.plain(error)
+                0.0, f"{name}: starting" if name in process.starting() else format.plain(error)
             )
         return
     progress(run)
@@ -160,17 +163,17 @@ def live(name: str) -> None:
     curves(run, lines)
     forming(run)
     with st.expander("Log"):
-        st.code(jobs.log_of(name, 30) or "nothing yet", language=None)
+        st.code(process.log_of(name, 30) or "nothing yet", language=None)
 
 
 def in_line(name: str) -> None:
     """A run that waits: behind which others, and a way out."""
-    before = [job.name for job in waiting.queue()]
+    before = [job.name for job in queue.queue()]
     ahead = before[: before.index(name)] if name in before else []
-    at_work = ", ".join(run.name for run in jobs.working()) or "the run before it"
+    at_work = ", ".join(run.name for run in process.working()) or "the run before it"
     st.info(f"{name} waits for {at_work}" + (f", then {', '.join(ahead)}." if ahead else "."))
     if st.button("Take it out of the queue", key=f"leave-{name}"):
-        waiting.remove(name)
+        queue.remove(name)
         st.rerun()
 
 
@@ -182,16 +185,16 @@ def progress(run: Run) -> None:
     st.progress(done, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
     a, b, c = st.columns(3)
     if state == "running" and a.button("Stop", icon=":material/stop:", key="stop"):
-        jobs.stop(run.name)
-    if run.name in [job.name for job in waiting.queue()]:
+        process.stop(run.name)
+    if run.name in [job.name for job in queue.queue()]:
         in_line(run.name)
     elif state in ("stopped", "failed") and not run.shipped:
-        (st.error if state == "failed" else st.info)(figures.plain(status.get("reason") or state))
+        (st.error if state == "failed" else st.info)(format.plain(status.get("reason") or state))
         if b.button("Resume", icon=":material/play_arrow:", type="primary", key="resume"):
             try:
-                waiting.resume(run.name)
-            except (ValueError, store.Locked) as error:
-                st.error(figures.plain(error))
+                queue.resume(run.name)
+            except (ValueError, Locked) as error:
+                st.error(format.plain(error))
     if state == "done" and c.button("Explore it", icon=":material/scatter_plot:", key="explore"):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
@@ -213,11 +216,11 @@ def curves(run: Run, lines: list[dict[str, Any]]) -> None:
     left, right = st.columns(2)
     with left:
         loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-        st.plotly_chart(figures.curves(loss, "step", "loss"), key=f"loss-{run.name}")
+        st.plotly_chart(format.curves(loss, "step", "loss"), key=f"loss-{run.name}")
     with right:
         known = [x for x in epochs if "knn" in x]
         shown = {"kNN": ([x["epoch"] for x in known], [100 * x["knn"] for x in known])}
-        st.plotly_chart(figures.curves(shown, "epoch", "kNN, %"), key=f"knn-{run.name}")
+        st.plotly_chart(format.curves(shown, "epoch", "kNN, %"), key=f"knn-{run.name}")
 
 
 def forming(run: Run) -> None:
@@ -231,16 +234,16 @@ def forming(run: Run) -> None:
         epoch = st.select_slider("Map after epoch", epochs, value=epochs[-1])
     try:
         found = run.snapshot(epoch)
-    except (store.Damaged, OSError) as error:
-        st.warning(figures.plain(error))
+    except (Damaged, OSError) as error:
+        st.warning(format.plain(error))
         return
-    xy = session.plane(found["z"])
+    xy = cache.plane(found["z"])
     classes = run.manifest.get("classes") or []
     scatter(
         xy,
         found["labels"],
         classes,
-        content=session.digest(run.name, epoch),
+        content=cache.digest(run.name, epoch),
         ids=[str(i) for i in found["index"]],
         title=f"PCA of z after epoch {epoch}",
         note=f"PCA of z after epoch {epoch}, {len(xy)} training images",
@@ -249,4 +252,4 @@ def forming(run: Run) -> None:
     )
 
 
-session.run(page)
+state.run(page)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrastive_core import losses, pairs
 from contrastive_core.losses import Loss
-from contrastive_core.types import Pairs
+from contrastive_core.pairs.types import Pairs
 
 __all__ = ["BUILDERS", "SETTINGS", "build", "ids", "knobs_of", "make", "usable"]
 

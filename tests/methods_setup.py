@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
-from contrastive_core.encoders import create_encoder
+from contrastive_core.data.augmentations import Recipe
+from contrastive_core.data.batch import Batch
+from contrastive_core.losses._output import LossOutput
 from contrastive_core.methods import Method
-from contrastive_core.types import Batch, LossOutput
-from contrastive_core.views import Recipe
+from contrastive_core.models.encoders import create_encoder
 
 SHAPE, N_TRAIN, BATCH = (3, 16, 16), 40, 8
 PLAIN = Recipe(crop=0, flip=0, jitter=0, grey=0)  # every view is the image itself

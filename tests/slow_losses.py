@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from contrastive_core.types import NO_GROUP, NO_ROW, Pairs
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["FORMULAS", "slow_loss"]
 

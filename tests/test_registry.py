@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from contrastive_core.registry import Knob, Registry, UnknownName
+from contrastive_core.errors import UnknownName
+from contrastive_core.registry import Knob, Registry
 
 
 def test_knob_checks_range_type_and_choice() -> None:

@@ -14,8 +14,8 @@ import torch
 import torch.multiprocessing as mp
 
 from benchmarks.browser import free_port
-from contrastive_core import distributed
-from contrastive_core.distributed import World
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.collectives import World
 
 __all__ = ["spread", "started", "torchrun"]
 
@@ -32,14 +32,14 @@ def _worker(rank: int, size: int, port: int, job: Job, folder: str) -> None:
         "OMP_NUM_THREADS": "1",
     }
     torch.set_num_threads(1)
-    world = distributed.join()
+    world = collectives.join()
     try:
         torch.save(job(world), f"{folder}/{rank}.pt")
     except Exception:
         Path(folder, f"{rank}.err").write_text(traceback.format_exc())
         os._exit(1)
-    distributed.everyone(None)
-    distributed.leave()
+    collectives.everyone(None)
+    collectives.leave()
     os._exit(0)  # gloo's threads can abort an exit by the usual way
 
 

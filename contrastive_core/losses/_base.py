@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from contrastive_core import similarity
-from contrastive_core.similarity import exactly, take
-from contrastive_core.types import Anatomy, LossOutput, Masks, Pairs
+from contrastive_core.losses._output import Anatomy, LossOutput
+from contrastive_core.ops import similarity
+from contrastive_core.ops.similarity import exactly, take
+from contrastive_core.pairs.types import Masks, Pairs
 
 __all__ = ["BLOCK", "Loss", "compare", "slice_rows"]
 

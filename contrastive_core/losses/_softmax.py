@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from contrastive_core import tiled
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._positives import count, mean_of_positives, over_groups
-from contrastive_core.losses._views import contrast_of_views
-from contrastive_core.similarity import masked_logsumexp, masked_mean
-from contrastive_core.tiled import Logits
-from contrastive_core.types import Masks, Pairs
+from contrastive_core.losses._group_sums import count, mean_of_positives, over_groups
+from contrastive_core.losses._multiview import contrast_of_views
+from contrastive_core.ops import tiled_logsumexp
+from contrastive_core.ops.similarity import masked_logsumexp, masked_mean
+from contrastive_core.ops.tiled_logsumexp import Logits
+from contrastive_core.pairs.types import Masks, Pairs
 
 __all__ = [
     "LogitLoss",
@@ -68,21 +68,21 @@ class SoftmaxLoss(LogitLoss):
         return value, masks.positive.any(-1).to(scores.dtype)
 
     def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        if not tiled.suits(pairs):
+        if not tiled_logsumexp.suits(pairs):
             return super().over_blocks(pairs)
         scale = float(self.logits(torch.ones((), dtype=torch.float64), pairs))
         logits = Logits(self.score, scale, getattr(self, "normalise", False))
         number = count(pairs)[0]
-        if self.one_denominator and tiled.closed(pairs, logits):
+        if self.one_denominator and tiled_logsumexp.closed(pairs, logits):
             value = contrast_of_views(pairs.anchors, scale, pairs.even_views or 0)
         elif self.one_denominator and self.score == "dot":
-            lse = tiled.log_sums(pairs, logits, "compared")
+            lse = tiled_logsumexp.log_sums(pairs, logits, "compared")
             value = torch.where(number > 0, lse, 0.0) - mean_of_positives(
                 pairs, logits.scale, number
             )
         else:
-            pairs, back = tiled.by_group(pairs)
-            negatives = tiled.log_sums(pairs, logits, "negative")
+            pairs, back = tiled_logsumexp.by_group(pairs)
+            negatives = tiled_logsumexp.log_sums(pairs, logits, "negative")
             value = over_groups(pairs, negatives, self.score, logits.scale, self.from_logits)[back]
         return self.scale * value, (number > 0).to(value.dtype)
 

@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from contrastive_core.losses._positives import count
+from contrastive_core.losses._group_sums import count
+from contrastive_core.losses._output import LossOutput
 from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import LossOutput, Pairs
 
 __all__ = ["InfoNCE"]
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from contrastive_core.losses._base import compare
 from contrastive_core.losses._softmax import LogitLoss
+from contrastive_core.ops.similarity import masked_logsumexp, masked_mean
+from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.registry import knob
-from contrastive_core.similarity import masked_logsumexp, masked_mean
-from contrastive_core.types import Masks, Pairs
 
 __all__ = ["InvarianceSpread"]
 

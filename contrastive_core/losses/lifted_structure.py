@@ -14,13 +14,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from contrastive_core import similarity
 from contrastive_core.losses import _base
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._lifted import lifted_at_once
+from contrastive_core.losses._lifted_fused import lifted_at_once
+from contrastive_core.ops import similarity
+from contrastive_core.ops.similarity import masked_logsumexp, take
+from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.registry import knob
-from contrastive_core.similarity import masked_logsumexp, take
-from contrastive_core.types import Masks, Pairs
 
 __all__ = ["LiftedStructure"]
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import Pairs
 
 __all__ = ["NPair"]
 

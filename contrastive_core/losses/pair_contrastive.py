@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
+from contrastive_core.ops.similarity import masked_mean
+from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.registry import knob
-from contrastive_core.similarity import masked_mean
-from contrastive_core.types import Masks, Pairs
 
 __all__ = ["PairContrastive"]
 

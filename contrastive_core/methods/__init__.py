@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import nn
 
+from contrastive_core.data.augmentations import Recipe
 from contrastive_core.methods._base import Facts, Method
 from contrastive_core.registry import Knob, Registry, knobs_of
-from contrastive_core.views import Recipe
 
 __all__ = ["Facts", "Method", "create", "get", "knobs", "names"]
 

@@ -17,11 +17,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from contrastive_core.encoders import HEADS, ProjectionHead
+from contrastive_core.data.augmentations import Recipe, make_views
+from contrastive_core.data.batch import Batch
 from contrastive_core.losses import Loss
+from contrastive_core.models.encoders import HEADS, ProjectionHead
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import Batch, Pairs
-from contrastive_core.views import Recipe, make_views
 
 __all__ = ["NO_KNOBS", "Default", "Facts", "HeadSettings", "Method", "small_images"]
 

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.encoders import split_norms
-from contrastive_core.memory import KeyQueue, ema_update
+from contrastive_core.data.batch import Batch
 from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
+from contrastive_core.models.encoders import split_norms
+from contrastive_core.models.memory_bank import KeyQueue, ema_update
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import Batch, Pairs
 
 __all__ = ["MoCo", "MoCoSettings", "queue_size"]
 

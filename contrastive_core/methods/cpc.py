@@ -15,11 +15,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.encoders import ProjectionHead
+from contrastive_core.data.augmentations import augment
+from contrastive_core.data.batch import Batch
 from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
+from contrastive_core.models.encoders import ProjectionHead
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import Batch, Pairs
-from contrastive_core.views import augment
 
 __all__ = ["CPC"]
 

@@ -15,11 +15,12 @@ from typing import Any, ClassVar
 import torch
 
 from contrastive_core import pairs
+from contrastive_core.data.batch import Batch
 from contrastive_core.losses.nce import NCE
-from contrastive_core.memory import MemoryBank
 from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
+from contrastive_core.models.memory_bank import MemoryBank
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import Batch, Pairs
 
 __all__ = ["InstDisc"]
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import torch
 
 from contrastive_core import pairs
-from contrastive_core.encoders import HEADS
+from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.batch import Batch
 from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
+from contrastive_core.models.encoders import HEADS
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import Batch, Pairs
-from contrastive_core.views import to_float
 
 __all__ = ["InvaSpread"]
 

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.encoders import HEADS
+from contrastive_core.data.batch import Batch
 from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
+from contrastive_core.models.encoders import HEADS
+from contrastive_core.ops.similarity import normalise
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.similarity import normalise
-from contrastive_core.types import Batch, Pairs
 
 __all__ = ["Metric"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from contrastive_core.encoders import HEADS
 from contrastive_core.methods._base import Default, Facts
 from contrastive_core.methods._moco import MoCo, MoCoSettings
+from contrastive_core.models.encoders import HEADS
 from contrastive_core.registry import knob
 
 __all__ = ["MoCoV1"]

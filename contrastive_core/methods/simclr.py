@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import torch
 
 from contrastive_core import pairs
+from contrastive_core.data.batch import Batch
 from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
-from contrastive_core.types import Batch, Pairs
 
 __all__ = ["SimCLR"]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.registry import Registry
 
 __all__ = [

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.neighbours import Graphs
-from contrastive_core.sharded import HERE, Rows
+from contrastive_core.distributed.sharded_rows import HERE, Rows
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
 
 __all__ = [
-    "CannotScore",
     "Metric",
     "MetricResult",
     "labels_of",
@@ -27,10 +27,6 @@ __all__ = [
 ]
 
 Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
-
-
-class CannotScore(ValueError):
-    """A metric has no value for this input; the message is the sentence to show."""
 
 
 @dataclass(frozen=True, eq=False)

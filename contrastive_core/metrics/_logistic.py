@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from contrastive_core.sharded import HERE, Rows
+from contrastive_core.distributed.sharded_rows import HERE, Rows
 
 __all__ = ["fit_logistic", "gram_of", "objective"]
 

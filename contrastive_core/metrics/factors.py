@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import CannotScore, Metric, MetricResult
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.linear_probe import standardise
-from contrastive_core.neighbours import Graphs, pick_device
+from contrastive_core.ops.neighbors import pick_device
 
 __all__ = ["Factors", "ridge"]
 

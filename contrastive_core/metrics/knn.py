@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, labels_of, wilson
-from contrastive_core.neighbours import Graphs, Neighbours
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult, labels_of, wilson
+from contrastive_core.ops.neighbors import Neighbours
 from contrastive_core.registry import knob
 
 __all__ = ["Knn", "confusion", "default_k", "vote"]

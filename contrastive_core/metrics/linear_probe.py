@@ -13,12 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, labels_of, wilson
+from contrastive_core.distributed.sharded_rows import HERE, Rows
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult, labels_of, wilson
 from contrastive_core.metrics._logistic import fit_logistic, gram_of, objective
-from contrastive_core.neighbours import Graphs, pick_device
+from contrastive_core.ops.neighbors import pick_device
 from contrastive_core.registry import knob
-from contrastive_core.sharded import HERE, Rows
 
 __all__ = ["LinearProbe", "fit_logistic", "held_out", "objective", "standardise"]
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import CannotScore, Metric, MetricResult, mean_interval
-from contrastive_core.neighbours import Graphs, nearest
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult, mean_interval
+from contrastive_core.ops.neighbors import nearest
 from contrastive_core.registry import knob
 
 __all__ = ["NeighbourStability"]

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import (
-    CannotScore,
-    Metric,
-    MetricResult,
-    labels_of,
-    mean_interval,
-)
-from contrastive_core.neighbours import Graphs
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval
 from contrastive_core.registry import knob
 
 __all__ = ["Purity"]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core.distributed.sharded_rows import Rows
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval
-from contrastive_core.neighbours import Graphs, pick_device, unit_rows
-from contrastive_core.sharded import Rows
+from contrastive_core.ops.neighbors import pick_device, unit_rows
 
 __all__ = ["Silhouette"]
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.embedding_set import EmbeddingSet
-from contrastive_core.metrics._base import Z95, CannotScore, Metric, MetricResult
-from contrastive_core.neighbours import Graphs, pick_device, unit_rows
+from contrastive_core.distributed.sharded_rows import Rows
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Z95, Metric, MetricResult
+from contrastive_core.ops.neighbors import pick_device, unit_rows
 from contrastive_core.registry import knob
-from contrastive_core.sharded import Rows
 
 __all__ = ["Uniformity"]
 

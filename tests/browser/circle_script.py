@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from components import circle
 from contrastive_core import losses
+from contrastive_lab.components import circle
 
 asked = st.query_params
 loss = losses.create(asked.get("loss", "nt_xent"))

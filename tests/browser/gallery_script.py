@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from components import gallery
+from contrastive_lab.components import gallery
 
 images = np.arange(6, dtype=np.uint8)[:, None, None, None].repeat(4, 2).repeat(4, 3) * 40
 chosen = gallery(images, [f"<b>{i}</b>" for i in range(6)], selected=[1], key="pictures")

@@ -4,7 +4,7 @@ what the view begins with."""
 import numpy as np
 import streamlit as st
 
-from components import live_view, second_setting, sprite
+from contrastive_lab.components import live_view, second_setting, sprite
 
 asked = st.query_params
 n, kind = int(asked.get("n", 64)), asked.get("kind", "softmax")

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from components import scatter, sprite
+from contrastive_lab.components import scatter, sprite
 
 asked = st.query_params
 n = int(asked.get("n", 600))

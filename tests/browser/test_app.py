@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from contrastive_core.paths import ROOT
+
 SLOW = 60_000  # milliseconds that a server on two busy cores may take
 
 

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from contrastive_core import losses, pairs
+from contrastive_core.paths import ROOT
 
 SCRIPT = Path(__file__).with_name("circle_script.py")
-PARTS = Path(__file__).parents[2] / "components"
+PARTS = ROOT / "contrastive_lab" / "components"
 FIND = """() => {
   const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
   for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ import pytest
 import torch
 
 from contrastive_core import losses, pairs
-from contrastive_core.types import LossOutput
+from contrastive_core.losses._output import LossOutput
+from contrastive_core.paths import ROOT
 
-KERNELS = (Path(__file__).parents[2] / "components" / "kernels.js").read_text("utf-8")
+KERNELS = (ROOT / "contrastive_lab" / "components" / "shared" / "kernels.js").read_text("utf-8")
 TEMPERATURES = (0.01, 0.03, 0.1, 0.5, 1.0, 3.0, 10.0)
 MARGINS = (0.05, 0.2, 0.7, 1.2, 2.0)
 WITHIN = 1e-4

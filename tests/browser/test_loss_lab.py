@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-APP = Path(__file__).parents[2] / "app.py"
+from contrastive_core.paths import ROOT
+
+APP = ROOT / "app.py"
 LAB = "/loss_lab?run=simclr-digits&on=batch&size=32"
 
 

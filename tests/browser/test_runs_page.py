@@ -20,7 +20,11 @@ from PIL import Image
 from servers import Server
 
 from benchmarks import browser as real
-from contrastive_core import jobs, runs, store, waiting
+from contrastive_core import runs
+from contrastive_core.jobs import process, queue
+from contrastive_core.paths import SHIPPED
+from contrastive_core.storage import atomic, records
+from contrastive_core.storage.lock import lock_holder
 
 SLOW = 90_000  # milliseconds that a server on two busy cores may take
 
@@ -79,12 +83,12 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     one.close()
     two.close()
     server.kill()
-    pid = store.lock_holder(home / "first" / "lock")
+    pid = lock_holder(home / "first" / "lock")
     before = len(runs.load("first").metrics())
-    assert [job.name for job in waiting.queue()] == ["second", "third"]
+    assert [job.name for job in queue.queue()] == ["second", "third"]
     wait(lambda: len(runs.load("first").metrics()) > before)  # it trains on without the app
     server.start()
-    assert store.lock_holder(home / "first" / "lock") == pid  # and is still the only one
+    assert lock_holder(home / "first" / "lock") == pid  # and is still the only one
 
     three = browser.new_page()
     three.goto(f"{server.address}/runs")
@@ -94,7 +98,7 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     three.close()
     os.kill(pid or os.getpid(), signal.SIGKILL)  # the training itself dies
     wait(lambda: mine() == {"first": "failed", "second": "done", "third": "done"})  # no page open
-    assert waiting.queue() == []
+    assert queue.queue() == []
 
     four = browser.new_page()
     four.goto(f"{server.address}/train?watch=first")
@@ -105,13 +109,13 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     four.get_by_role("button", name="Stop").click()
     four.get_by_text("asked to stop").wait_for(timeout=SLOW)
     four.close()
-    wait(lambda: not jobs.working())
+    wait(lambda: not process.working())
     assert mine() == {"first": "stopped", "second": "done", "third": "done"}
     for name in mine():
         steps = [x["step"] for x in runs.load(name).metrics() if "images_per_s" in x]
         assert steps == list(range(1, len(steps) + 1))  # no step is lost, none is there twice
     assert [p.name for p in home.iterdir() if p.name.startswith(".new-")] == []
-    wait(lambda: not any(jobs.pid_of(record["name"]) for record in jobs.records()))
+    wait(lambda: not any(process.pid_of(record["name"]) for record in process.records()))
 
 
 def select(page: Any, *numbers: int) -> None:
@@ -199,7 +203,7 @@ def test_rows_that_move_take_no_run_in_the_place_of_another(
             page.get_by_role("textbox", name="Note").fill("typed, not saved")
         runs.create(name, {"method": "simclr", "dataset": "digits"}).set_status("done")
         manifest = {**runs.load(name).manifest, "created": f"2026-01-0{number + 1}T00:00:00"}
-        store.write_json(runs.load(name).path / "run.json", manifest)  # the last one comes first
+        records.write_json(runs.load(name).path / "run.json", manifest)  # the last one comes first
     page.get_by_text(re.compile(r"^3 of")).wait_for(timeout=SLOW)  # the page saw it by itself
     page.get_by_role("heading", name="row-b").wait_for(timeout=SLOW)
     assert page.get_by_role("textbox", name="Note").input_value() == "typed, not saved"
@@ -315,7 +319,7 @@ values = [0.2, 0.5]
 
 
 def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page: Any) -> None:
-    store.write_bytes(home / ".sweeps" / "small.toml", SWEEP.encode())
+    atomic.write_bytes(home / ".sweeps" / "small.toml", SWEEP.encode())
     page.goto(f"{server.address}/runs?view=sweeps&sweep=small")
     page.get_by_role("button", name="How long will it take?").click(timeout=SLOW)
     page.get_by_text(re.compile(r"^\d+ s$|^1 min$")).first.wait_for(timeout=SLOW)
@@ -340,7 +344,7 @@ def test_a_checkpoint_is_shown_before_it_is_imported(
     page.get_by_text("1 missing").wait_for(timeout=SLOW)
     assert page.get_by_role("button", name="Import", exact=True).is_disabled()
 
-    path = runs.SHIPPED / "simclr-digits" / "weights.safetensors"
+    path = SHIPPED / "simclr-digits" / "weights.safetensors"
     page.goto(f"{server.address}/runs?view=import")
     page.get_by_label("or its path on this computer").fill(str(path), timeout=SLOW)
     page.get_by_label("Name of the run").fill("come-back")

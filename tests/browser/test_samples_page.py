@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_core import curation, data, runs, store
+from contrastive_core.data import datasets, overrides
+from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_core.storage import records
 
-ROOT = Path(__file__).resolve().parents[2]
 SLOW = 60_000  # milliseconds that a server on two busy cores may take
 FLIPS, LOOKED_AT, FOUND = 10, 15, 8
 
@@ -24,7 +25,7 @@ FLIPS, LOOKED_AT, FOUND = 10, 15, 8
 def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
     """A home of runs with one of digits that was trained with ten wrong labels; and their ids."""
     home = tmp_path_factory.mktemp("planted")
-    digits, rng = data.load("digits", "train"), np.random.default_rng(0)
+    digits, rng = datasets.load("digits", "train"), np.random.default_rng(0)
     rows = rng.choice(len(digits), FLIPS, replace=False)
     wrong = (digits.labels[rows] + rng.integers(1, 10, FLIPS)) % 10
     names = [digits.ids[i] for i in rows]
@@ -33,11 +34,11 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
         table.writerow(["id", "label"])
         table.writerows(zip(names, (digits.classes[c] for c in wrong), strict=True))
     run = home / "runs" / "planted"
-    shutil.copytree(runs.SHIPPED / "simclr-digits", run)
-    manifest = store.read_json(run / "run.json")
+    shutil.copytree(SHIPPED / "simclr-digits", run)
+    manifest = records.read_json(run / "run.json")
     manifest["name"] = "planted"
     manifest["config"]["relabel"] = str(home / "flips.csv")
-    store.write_json(run / "run.json", manifest)
+    records.write_json(run / "run.json", manifest)
     return home / "runs", set(names)
 
 
@@ -76,8 +77,8 @@ def test_planted_flips_are_found_marked_and_trained_without(
     page.get_by_role("button", name=f"Retrain with these {len(dropped)} changes").click()
     page.get_by_text(re.compile("planted-cleaned-1: done")).wait_for(timeout=2 * SLOW)
     config = json.loads((home / "planted-cleaned-1" / "run.json").read_text())["config"]
-    assert set(curation.read_ids(config["exclude"])) == dropped
-    assert set(curation.read_labels(config["relabel"])) == flips - dropped
+    assert set(overrides.read_ids(config["exclude"])) == dropped
+    assert set(overrides.read_labels(config["relabel"])) == flips - dropped
     assert config["epochs"] == 2
 
     page.get_by_role("button", name="Compare").click()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.scatter import PALETTE, _groups, _rows
+from contrastive_lab.components.scatter import PALETTE, _groups, _rows
 
 SCRIPT = Path(__file__).with_name("scatter_script.py")
 FIND = """() => {

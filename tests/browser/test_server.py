@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
+from contrastive_core.paths import ROOT
 
 UPGRADE = {
     "Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": "13",

@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_core import answers, data, embed, evaluate, present, runs, spaces, store
-from contrastive_core.embedding_set import EmbeddingSet
+from contrastive_core import runs
+from contrastive_core.data import datasets
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.cache import cached
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation import embed, evaluate, precompute
+from contrastive_core.jobs import results
+from contrastive_core.paths import ROOT
+from contrastive_core.storage import atomic, records
 
-ROOT = Path(__file__).resolve().parents[2]
 SLOW = 60_000  # milliseconds that a server on two busy cores may take
 WRONG = 36  # of 360 test images, in the run that is planted as the worse: 10 points
 POINTS = 50_000
@@ -42,12 +48,12 @@ def planted(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory)
 
 def plant_runs() -> tuple[str, ...]:
     """Runs good, same and worse on digits: `worse` has WRONG test images among another class."""
-    sets = {split: data.load("digits", split) for split in ("train", "test")}
+    sets = {split: datasets.load("digits", split) for split in ("train", "test")}
     moved = np.random.default_rng(1).permutation(len(sets["test"].labels))[:WRONG]
     for name in ("good", "same", "worse"):
         run = runs.create(name, runs.load("simclr-digits").config)
         run.set_status("done")
-        store.write_bytes(run.weights, name.encode())
+        atomic.write_bytes(run.weights, name.encode())
         for split, found in sets.items():
             labels = np.asarray(found.labels, np.int64)
             where = labels.copy()
@@ -61,25 +67,25 @@ def plant_runs() -> tuple[str, ...]:
                                     tuple(found.classes))  # fmt: skip
                 path = embed._path(run, split, which)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                store.write_npz(path, **rows.arrays())
+                records.write_npz(path, **rows.arrays())
         plant_pages(run)
     return tuple(sorted(str(sets["test"].ids[i]) for i in moved))
 
 
 def plant_pages(run: runs.Run) -> None:
     """What the pages wait for: scores and maps."""
-    sets = {w: embed.cached(run, "test", w) for w in "hz"}
-    train = embed.cached(run, "train", "h")
+    sets = {w: cached(run, "test", w) for w in "hz"}
+    train = cached(run, "train", "h")
     assert train is not None
     scores = evaluate.evaluate_sets(["knn", "uniformity", "rankme"], train, sets["h"])
     record = {"weights": run.weights_hash(), "split": "test", "scores": {"h": scores, "z": scores}}
-    store.write_json(run.path / "evaluation.json", record)
+    records.write_json(run.path / "evaluation.json", record)
     for which, rows in sets.items():
         for kind in ("pca", "umap"):
             meta = {"settings": {"kind": kind}, "quality": {}}
-            path = present.map_path(run, "test", which, kind)
+            path = precompute.map_path(run, "test", which, kind)
             path.parent.mkdir(parents=True, exist_ok=True)
-            store.write_npz(path, xy=rows.features[:, :2], meta=as_bytes(meta))
+            records.write_npz(path, xy=rows.features[:, :2], meta=as_bytes(meta))
 
 
 def plant_points() -> str:
@@ -91,14 +97,14 @@ def plant_points() -> str:
         (labels * 50).astype(np.uint8)[:, None, None, None], (POINTS, 1, 4, 4)
     )
     rows = EmbeddingSet(xy.astype(np.float32), labels.astype(np.int64))
-    key = spaces.adopt(rows, "many.npz", np.array(pictures))
-    space = {"space": spaces.of_vectors(key).values}
+    key = ref.adopt(rows, "many.npz", np.array(pictures))
+    space = {"space": ref.of_vectors(key).values}
     score = {"title": "RankMe", "reading": "planted", "value": 4.0, "unit": "", "extras": {}}
     scores = {"scores": {"own": {"rankme": score}}, "how": "", "n": POINTS}
-    answers.write("scores", space, answers.Answer(scores))
+    results.write("scores", space, results.Answer(scores))
     umap = {"kind": "umap", "seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
-    made = answers.Answer({"settings": umap, "quality": {}}, {"xy": rows.features[:, :2]})
-    answers.write("map", {**space, **umap}, made)
+    made = results.Answer({"settings": umap, "quality": {}}, {"xy": rows.features[:, :2]})
+    results.write("map", {**space, **umap}, made)
     return key
 
 

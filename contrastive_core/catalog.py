@@ -1,0 +1,150 @@
+"""What the app shows of every method, loss, metric and augmentation, without importing torch.
+
+The metadata live in the registered classes themselves. A process of its own reads them once
+(`python -m contrastive_core.catalog`) and writes them down as JSON, under a name that is the hash
+of the source files: a new or edited file makes a new catalogue by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.paths import ROOT, data_home
+from contrastive_core.registry import Knob
+from contrastive_core.storage import records
+
+__all__ = ["describe", "is_ready", "knobs", "read"]
+
+PACKAGE = ROOT / "contrastive_core"
+SOURCES = (
+    "methods/*.py",
+    "losses/*.py",
+    "metrics/*.py",
+    "data/augmentations.py",
+    "models/encoders.py",
+    "catalog.py",
+)
+SETS: dict[str, tuple[tuple[int, int, int], int, int]] = {  # facts of the sets that a card shows
+    "shapes": ((3, 32, 32), 5000, 8),
+    "digits": ((1, 8, 8), 1437, 10),
+    "cifar10": ((3, 32, 32), 50_000, 10),
+}
+METHOD = (
+    "title year paper idea compared flow updates measured_by_paper differences paper_recipe "
+    "default_loss loss_knobs needs_labels batch"
+).split()
+LOSS = "title year paper formula summary family score needs_negative".split()
+
+
+def read() -> dict[str, Any]:
+    """Everything that `describe` gives, read from disk; made first if it is not there (seconds).
+
+    Raises: RuntimeError with what the process said when a file cannot be read as a method or loss.
+    """
+    if not is_ready():
+        done = subprocess.run(
+            [sys.executable, "-m", "contrastive_core.catalog"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise RuntimeError(f"the catalogue cannot be made: {last}")
+        records.write_json(_path(), json.loads(done.stdout))
+    return dict(records.read_json(_path()))
+
+
+def is_ready() -> bool:
+    """Whether the catalogue of the present files is on disk."""
+    return _path().exists()
+
+
+def knobs(described: dict[str, Any]) -> dict[str, Knob]:
+    """Knobs again from their description, to draw sliders from and to check values with."""
+    return {k: Knob(**{**v, "choices": tuple(v["choices"])}) for k, v in described.items()}
+
+
+def describe() -> dict[str, Any]:
+    """`methods` and `losses` in the order of their years, `metrics`, `recipe`, `encoders`, as plain
+    values. Imports torch."""
+    from contrastive_core import losses, methods, metrics
+    from contrastive_core.data.augmentations import Recipe
+    from contrastive_core.models import encoders
+    from contrastive_core.registry import knobs_of
+
+    return {
+        "methods": _by_year({name: _method(methods, name) for name in methods.names()}),
+        "losses": _by_year({name: _loss(losses, name) for name in losses.names()}),
+        "metrics": {name: _metric(metrics, name) for name in metrics.names()},
+        "recipe": _plain(knobs_of(Recipe)),
+        "encoders": encoders.encoder_names(),
+    }
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def _method(methods: Any, name: str) -> dict[str, Any]:
+    cls = methods.get(name)
+    found = {key: getattr(cls, key) for key in METHOD}
+    found["knobs"] = methods.knobs(name)
+    sets = {dataset: methods.Facts(*facts) for dataset, facts in SETS.items()}
+    found["defaults"] = {
+        dataset: {
+            key: {"value": value, "why": why} for key, (value, why) in cls.defaults(facts).items()
+        }
+        for dataset, facts in sets.items()
+    }
+    found["problems"] = {
+        dataset: cls.problem(facts, found["defaults"][dataset]["batch_size"]["value"])
+        for dataset, facts in sets.items()
+    }
+    return _plain(found)  # type: ignore[no-any-return]
+
+
+def _loss(losses: Any, name: str) -> dict[str, Any]:
+    loss = losses.create(name)
+    found = {key: getattr(loss, key) for key in LOSS}
+    found |= {"knobs": losses.knobs(name), "kernel": loss.kernel()}
+    return _plain(found)  # type: ignore[no-any-return]
+
+
+def _metric(metrics: Any, name: str) -> dict[str, Any]:
+    cls = metrics.get(name)
+    keys = ("title", "reading", "needs_labels", "needs_train", "higher_is_better")
+    found = {key: getattr(cls, key) for key in keys if hasattr(cls, key)}
+    return _plain({**found, "knobs": metrics.knobs(name)})  # type: ignore[no-any-return]
+
+
+def _by_year(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return dict(sorted(found.items(), key=lambda item: (item[1]["year"], item[0])))
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON can hold."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _path() -> Path:
+    digest = hashlib.sha256()
+    for pattern in SOURCES:
+        for path in sorted(PACKAGE.glob(pattern)):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return data_home() / f"catalogue-{digest.hexdigest()[:16]}.json"
+
+
+if __name__ == "__main__":
+    print(json.dumps(describe()))

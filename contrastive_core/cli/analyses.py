@@ -1,0 +1,289 @@
+"""How each kind of question is answered; `answers.py` keeps what comes out.
+
+A question's values name spaces (`spaces.Space.values`) and settings. `tell` says what is being done
+right now, with a share in per cent where it is known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import runs
+from contrastive_core.embeddings.cache import graph_path
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.embeddings.ref import Space, judged
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.jobs import results
+from contrastive_core.jobs.results import Answer
+
+__all__ = ["KINDS", "make"]
+
+Values = dict[str, Any]
+Tell = Callable[[str], None]
+SEEDS = 3  # maps that are compared
+SLOW = "linear_probe"  # on pixels; raw and random have theirs in the run's evaluation
+SNAPSHOTS = 12  # of a run that are compared at most
+SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
+
+
+def make(kind: str, values: Values, tell: Tell = lambda what: None) -> Answer:
+    """The answer, made if it is not there yet. Raises ValueError with the reason."""
+    if kind not in KINDS:
+        raise ValueError(f"there are answers to {', '.join(KINDS)}; got {kind!r}")
+    found = results.read(kind, values)
+    if found is None:
+        found = KINDS[kind](values, tell)
+        results.write(kind, values, found)
+    return found
+
+
+# --- one space ---------------------------------------------------------------------------------
+
+
+def _scores(values: Values, tell: Tell) -> Answer:
+    """Every score with all its details, and what it says of each sample."""
+    space = Space(**values["space"])
+    rows = _rows(space, tell)
+    train, test, at, how = _judged(space, rows, tell)
+    graphs = _graphs(tell)
+    record, arrays = _score_all(rows, train, test, at, graphs, tell)
+    sources = {"own": record} | ({} if space.is_loaded else _references(space, tell))
+    about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
+    return Answer({"scores": sources, **about}, arrays)
+
+
+def _score_all(
+    rows: EmbeddingSet,
+    train: EmbeddingSet | None,
+    test: EmbeddingSet,
+    at: np.ndarray,
+    graphs: Graphs,
+    tell: Tell,
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Scores that need training rows are taken on `test`, which stands at rows `at`."""
+    from contrastive_core import metrics
+    from contrastive_core.evaluation.evaluate import evaluate_sets
+
+    record: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
+    for name in metrics.names():
+        metric = metrics.get(name)
+        tell(metric.title)
+        taught = metric.needs_train
+        kept: dict[str, Any] = {}
+        pair = (train, test) if taught else (None, rows)
+        record |= evaluate_sets([name], *pair, graphs, kept)
+        where = at if taught else np.arange(len(rows))
+        for part, array in kept.get(name, {}).items():
+            arrays[f"{name}:{part}"] = _spread(array, where, len(rows))
+    return record, arrays
+
+
+def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
+    """Values of the rows `at` among all n: NaN, or -1, for others. What is not per row stays."""
+    if len(array) != len(at) or len(at) == n or array.ndim != 1:
+        return array
+    out = np.full(n, np.nan if array.dtype.kind == "f" else -1, array.dtype)
+    out[at] = array
+    return out
+
+
+def _references(space: Space, tell: Tell) -> dict[str, Any]:
+    """The same for raw pixels and the untrained encoder, where details are shown."""
+    from contrastive_core import metrics
+    from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
+    from contrastive_core.evaluation.evaluate import evaluate_sets
+
+    run = runs.load(space.name)
+    sets: dict[str, list[EmbeddingSet]] = {"raw": [], "random": []}
+    for split in ("train", "test"):
+        dataset = data_of(run, split)
+        sets["raw"].append(raw_pixels(dataset))
+        sets["random"].append(random_encoder(run, dataset)[0])
+    found = {}
+    for source, (train, test) in sets.items():
+        tell("raw pixels" if source == "raw" else "the untrained encoder")
+        names = [name for name in metrics.names() if name != SLOW]
+        found[source] = evaluate_sets(names, train, test)
+    return found
+
+
+def _loss(values: Values, tell: Tell) -> Answer:
+    """The loss of every sample, with the run's own loss."""
+    from contrastive_core.samples.build import samples_of_run
+
+    space = Space(**values["space"])
+    tell("the loss of every sample")
+    table = samples_of_run(runs.load(space.name), None, space.split)
+    at = {name: row for row, name in enumerate(table.columns["id"])}
+    ids = _rows(space, tell).ids
+    loss = [table.columns["loss"][at[i]] if i in at else np.nan for i in ids]
+    return Answer({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
+
+
+def _map(values: Values, tell: Tell) -> Answer:
+    """A map with its settings and how far it can be believed."""
+    from contrastive_core.evaluation.projection import map_of
+
+    rows = _rows(Space(**values["space"]), tell)
+    settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
+    made = map_of(rows, values["kind"], _graphs(tell), _share(tell, "UMAP's layout"), **settings)
+    return Answer({"settings": made.settings, "quality": made.quality}, {"xy": made.xy})
+
+
+def _agreement(values: Values, tell: Tell) -> Answer:
+    """How many of the nearest points on a map are the same with two other seeds."""
+    from contrastive_core.evaluation.projection import agreement
+
+    seeds = [int(values["seed"]) + q for q in range(SEEDS)]
+    maps = []
+    for number, seed in enumerate(seeds, 1):
+        part = _named(tell, f"seed {number} of {SEEDS}")
+        maps.append(make("map", {**values, "seed": seed}, part).arrays["xy"])
+    k = min(15, len(maps[0]) - 1)
+    return Answer({"agreement": agreement(maps, k), "k": k, "seeds": seeds})
+
+
+def _placed(values: Values, tell: Tell) -> Answer:
+    """Where the samples of another space, of the same width, fall on a map that exists."""
+    from contrastive_core.evaluation.projection import place
+
+    own = values["map"]
+    rows, new = _rows(Space(**own["space"]), tell), _rows(Space(**values["new"]), tell)
+    if rows.width != new.width:
+        raise UnusableEmbedding(f"the map's rows are {rows.width} wide, the new ones {new.width}")
+    xy = make("map", own, tell).arrays["xy"]
+    tell("placing the new samples")
+    return Answer({"n": len(new)}, {"xy": place(new.features, rows.features, xy)})
+
+
+# --- several spaces ----------------------------------------------------------------------------
+
+
+def _comparison(values: Values, tell: Tell) -> Answer:
+    """Which of some spaces is better, how alike they are, and on which samples they differ."""
+    from contrastive_core.evaluation.compare import compare
+
+    found = [Space(**v) for v in values["spaces"]]
+    train, test = [], []
+    for number, space in enumerate(found, 1):
+        part = _named(tell, f"{number} of {len(found)}")
+        rows = _rows(space, part)
+        taught, judged_rows, _, _ = _judged(space, rows, part)
+        train.append(taught)
+        test.append(judged_rows)
+    tell("the differences and their tests")
+    groups = [(g, int(s)) for g, s in values.get("groups", [])]
+    made = compare(values["names"], train, test, groups=groups, scored=True)
+    return Answer(made.plain(), made.arrays())
+
+
+def _snapshots(values: Values, tell: Tell) -> Answer:
+    """How alike the snapshots of one run are, by CKA, shared neighbours and Procrustes."""
+    from contrastive_core.evaluation.representation_similarity import (
+        ckas,
+        graphs_of,
+        matrix,
+        overlaps,
+        procrustes,
+    )
+
+    run, which = runs.load(values["run"]), values["which"]
+    epochs = run.snapshots()
+    if len(epochs) < 2:
+        raise ValueError(f"{run.name} has {len(epochs)} snapshots; two are needed")
+    chosen = np.unique(np.linspace(0, len(epochs) - 1, SNAPSHOTS).round().astype(int))
+    epochs = [epochs[q] for q in chosen]
+    features = [run.snapshot(epoch)[which] for epoch in epochs]
+    tell("how alike the snapshots are")
+    k = min(20, len(features[0]) - 1)
+    graphs = graphs_of([EmbeddingSet(x) for x in features], k)
+    found = {
+        "cka": ckas(features),
+        "overlap": overlaps(graphs),
+        "procrustes": matrix(features, procrustes),
+    }
+    return Answer({"epochs": epochs, "k": k, "n": len(features[0])}, found)
+
+
+# --- before a training -------------------------------------------------------------------------
+
+
+def _views(values: Values, tell: Tell) -> Answer:
+    """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
+    these settings would make of them; uint8."""
+    import torch
+
+    from contrastive_core.data import datasets
+    from contrastive_core.data.augmentations import Recipe, make_views
+    from contrastive_core.training.config import TrainConfig, with_settings
+    from contrastive_core.training.setup import resolve
+
+    config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
+    tell("the images")
+    dataset = datasets.load(config.dataset, "train", config.root)
+    config, _ = resolve(config, dataset, torch.device("cpu"))
+    rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
+    images = torch.from_numpy(np.asarray(dataset.images[rows]))
+    generator = torch.Generator().manual_seed(config.seed)
+    views = make_views(images, Recipe(**config.recipe), VIEWS, generator)
+    made = (255 * views).round().to(torch.uint8).numpy()
+    return Answer({"recipe": config.recipe}, {"images": images.numpy(), "views": made})
+
+
+KINDS: dict[str, Callable[[Values, Tell], Answer]] = {
+    "scores": _scores,
+    "loss": _loss,
+    "map": _map,
+    "agreement": _agreement,
+    "placed": _placed,
+    "comparison": _comparison,
+    "snapshots": _snapshots,
+    "views": _views,
+}
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def _rows(space: Space, tell: Tell) -> EmbeddingSet:
+    """The rows of a space; a run's are embedded if they have not been."""
+    from contrastive_core.evaluation.embed import embed_run
+
+    if space.is_loaded:
+        rows = space.rows()
+        assert rows is not None
+        return rows
+    return embed_run(
+        runs.load(space.name), space.split, space.which, progress=_share(tell, "embedding")
+    )
+
+
+def _judged(
+    space: Space, rows: EmbeddingSet, tell: Tell
+) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
+    """Training rows, judged rows, where these stand among `rows`, and a sentence."""
+    if space.is_loaded and not space.split:
+        return judged(rows)
+    everywhere = np.arange(len(rows))
+    if space.split == "train":
+        return None, rows, everywhere, "Training rows are not judged by themselves."
+    train = dataclasses.replace(space, split="train")
+    return _rows(train, tell), rows, everywhere, "Judged on the test split."
+
+
+def _graphs(tell: Tell) -> Graphs:
+    return Graphs(place=graph_path, progress=_share(tell, "nearest neighbours"))
+
+
+def _share(tell: Tell, what: str) -> Callable[[float], None]:
+    return lambda share: tell(f"{what} {100 * share:.0f} %")
+
+
+def _named(tell: Tell, what: str) -> Tell:
+    return lambda more: tell(f"{what}: {more}")

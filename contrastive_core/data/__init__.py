@@ -1,0 +1,1 @@
+"""Data sets, image folders, overrides, samplers, augmentations. Torch-free where it only reads."""

@@ -1,0 +1,117 @@
+"""A training set with samples left out or given other classes, as files of sample ids say.
+
+`exclude`: one id a line, a CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns
+`id` and `label`, or a JSON object of class by id. A class is its name or its number, −1 is none.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.errors import BadSetting
+
+__all__ = ["curated", "read_ids", "read_labels"]
+
+
+def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
+    """The data set without the samples of `exclude`, and with the classes of `relabel`."""
+    if exclude:
+        gone = set(read_ids(exclude))
+        _check_ids(gone, dataset, exclude)
+        keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
+        if not len(keep):
+            raise BadSetting(f"{exclude} excludes every training image")
+        dataset = _take(dataset, keep)
+    if relabel:
+        changes = read_labels(relabel)
+        _check_ids(set(changes), dataset, relabel)
+        labels, at = dataset.labels.copy(), {id: i for i, id in enumerate(dataset.ids)}
+        for id, name in changes.items():
+            labels[at[id]] = _class_number(name, dataset.classes, relabel)
+        dataset = dataclasses.replace(dataset, labels=labels)
+    return dataset
+
+
+def _take(dataset: Dataset, keep: np.ndarray) -> Dataset:
+    return dataclasses.replace(
+        dataset,
+        images=dataset.images[keep],
+        labels=dataset.labels[keep],
+        ids=[dataset.ids[i] for i in keep],
+        factors={k: v[keep] for k, v in dataset.factors.items()},
+    )
+
+
+def read_ids(path: str) -> list[str]:
+    """Sample ids: one a line, a CSV with a column `id`, or a JSON list."""
+    text = _text(path)
+    if path.endswith(".json"):
+        return [str(v) for v in _json(path, text, list)]
+    if path.endswith(".csv"):
+        return [row["id"] for row in _table(path, text, "id")]
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def read_labels(path: str) -> dict[str, str]:
+    """Classes by sample id: a CSV with columns `id` and `label`, or a JSON object."""
+    text = _text(path)
+    if path.endswith(".json"):
+        return {str(k): str(v) for k, v in _json(path, text, dict).items()}
+    return {row["id"]: row["label"] for row in _table(path, text, "id", "label")}
+
+
+def _json(path: str, text: str, kind: type) -> Any:
+    """What the file holds, if it is a list or an object as wanted."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadSetting(f"cannot read {path}: {error}") from None
+    if not isinstance(found, kind):
+        raise BadSetting(f"{path} must hold a JSON {'list' if kind is list else 'object'}")
+    return found
+
+
+def _table(path: str, text: str, *columns: str) -> list[dict[str, str]]:
+    rows = csv.DictReader(text.splitlines())
+    for column in columns:
+        if column not in (rows.fieldnames or ()):
+            raise BadSetting(f"{path} needs a column {column!r} in its first line")
+    try:
+        found = list(rows)
+    except csv.Error as error:
+        raise BadSetting(f"cannot read {path}: {error}") from None
+    for number, row in enumerate(found, 2):
+        if any(row[column] is None for column in columns):
+            raise BadSetting(f"{path}: line {number} is cut short")
+    return found
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"cannot read {path}: {error}") from None
+
+
+def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
+    unknown = sorted(ids - set(dataset.ids))
+    if unknown:
+        raise BadSetting(
+            f"{path} names {len(unknown)} samples that {dataset.name} has not, such as "
+            f"{unknown[0]!r}; its ids look like {dataset.ids[0]!r}"
+        )
+
+
+def _class_number(name: str, classes: tuple[str, ...], path: str) -> int:
+    if name in classes:
+        return classes.index(name)
+    if name.lstrip("-").isdigit() and -1 <= int(name) < len(classes):
+        return int(name)
+    raise BadSetting(f"{path} names the class {name!r}; known: {', '.join(classes[:20])}")

@@ -1,0 +1,1 @@
+"""Many processes: collectives, and rows that lie in parts."""

@@ -1,0 +1,233 @@
+"""A thin adapter over torch.distributed: who is there, and plain messages between processes.
+
+Without torchrun there is a world of one, and every function here is the identity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from contrastive_core.errors import Elsewhere
+
+__all__ = [
+    "World",
+    "alone",
+    "anyone",
+    "as_one",
+    "differing",
+    "everyone",
+    "from_first",
+    "gather",
+    "here",
+    "join",
+    "leave",
+    "numbers",
+    "share",
+    "together",
+    "total",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among the others: rank 0 … size−1, and its place on its own machine."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files."""
+        return self.rank == 0
+
+
+def join(cuda: bool = False) -> World:
+    """Meet the processes that torchrun started; a world of one without it.
+
+    Raises: ValueError when this machine has fewer GPUs than processes.
+    """
+    count = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    if cuda and torch.cuda.device_count() < count:
+        if int(os.environ.get("LOCAL_RANK", 0)):
+            raise Elsewhere
+        raise ValueError(
+            f"{count} processes need {count} GPUs, and this machine has "
+            f"{torch.cuda.device_count()}: take fewer processes, or --device cpu"
+        )
+    if not dist.is_initialized() and "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        if cuda:
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+        dist.init_process_group("nccl" if cuda else "gloo")
+    return here()
+
+
+def here() -> World:
+    """This process's place in the world that was joined; a world of one before."""
+    if not dist.is_initialized():
+        return World()
+    local = int(os.environ.get("LOCAL_RANK", 0))
+    return World(dist.get_rank(), dist.get_world_size(), local)
+
+
+@contextmanager
+def together(device: str) -> Iterator[World]:
+    """Join for the time of a command that works on `device`, then leave."""
+    wanted = device.split(":")[0] in ("auto", "cuda")
+    try:
+        yield join(wanted and torch.cuda.is_available())
+        everyone(None)  # nobody leaves while another still works
+    finally:
+        leave()
+
+
+def leave() -> None:
+    """Part from the others, if there are any."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def alone() -> bool:
+    """Whether there is no other process."""
+    return not dist.is_initialized() or dist.get_world_size() == 1
+
+
+# --- tensors -----------------------------------------------------------------------------------
+
+
+class _Gather(torch.autograd.Function):
+    """All processes' rows, in the order of ranks; backward sums what every process sends back,
+    each of which sends a row's gradient only to its owner."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, counts: list[int]) -> Tensor:
+        ctx.counts = counts
+        padded = x.new_zeros(max(counts), *x.shape[1:])
+        padded[: len(x)] = x
+        parts = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(parts, padded)
+        return torch.cat([p[:n] for p, n in zip(parts, counts, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        grad, mine = grads[0].contiguous(), ctx.counts[dist.get_rank()]
+        parts = grad.new_empty(len(ctx.counts) * mine, *grad.shape[1:])
+        dist.all_to_all_single(parts, grad, [mine] * len(ctx.counts), ctx.counts)
+        return parts.view(len(ctx.counts), mine, *grad.shape[1:]).sum(0), None
+
+
+def gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
+    """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; n may differ.
+
+    Args: counts: every process's n, if they are known.
+    """
+    if alone():
+        return x
+    counts = [int(c) for c in everyone(len(x))] if counts is None else counts
+    if x.dtype == torch.bool:
+        return gather(x.to(torch.uint8), counts).bool()
+    return _Gather.apply(x.contiguous(), counts)  # type: ignore[no-any-return]
+
+
+def numbers(*mine: int) -> list[list[int]]:
+    """Some integers of every process, by process: one small message, fit for every step."""
+    if alone():
+        return [list(mine)]
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    own = torch.tensor(mine, device=device)
+    found = own.new_empty(dist.get_world_size() * len(mine))
+    dist.all_gather_into_tensor(found, own)
+    return found.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
+
+
+def everyone(value: Any) -> list[Any]:
+    """A plain value of every process, in the order of ranks."""
+    if alone():
+        return [value]
+    found: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(found, value)
+    return found
+
+
+def from_first(value: Any) -> Any:
+    """What the first process has; the others' own values are of no account."""
+    if alone():
+        return value
+    found = [value]
+    dist.broadcast_object_list(found, 0)
+    return found[0]
+
+
+def as_one(work: Callable[[], T]) -> T:
+    """Do `work` on every process. If it fails on some, the first of them raises its error, and
+    every other process raises `Elsewhere`: nobody goes on alone, or waits for who is gone."""
+    found: T | None = None
+    error: Exception | None = None
+    try:
+        found = work()
+    except Exception as caught:
+        error = caught
+    failed = everyone(error is not None)
+    if error is not None and failed.index(True) == here().rank:
+        raise error
+    if any(failed):
+        raise Elsewhere
+    return found  # type: ignore[return-value]
+
+
+def anyone(flag: bool) -> bool:
+    """Whether the flag is set on any process: one small message, fit for every step."""
+    if alone():
+        return flag
+    cuda = dist.get_backend() == "nccl"
+    raised = torch.tensor([float(flag)], device="cuda" if cuda else "cpu")
+    dist.all_reduce(raised)
+    return bool(raised > 0)
+
+
+class _Total(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        x = x.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        grad = grads[0].clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(grad)
+        return grad
+
+
+def total(x: Tensor) -> Tensor:
+    """The sum of `x` over all processes, with gradient."""
+    return x if alone() else _Total.apply(x)  # type: ignore[no-any-return]
+
+
+def share(batch: Tensor, world: World) -> Tensor:
+    """This process's rows of a batch that all processes drew alike: contiguous, at most one row
+    more or less than another's."""
+    n = len(batch)
+    return batch[n * world.rank // world.size : n * (world.rank + 1) // world.size]
+
+
+def differing(state: Mapping[str, Tensor]) -> list[str]:
+    """Names of tensors that are not equal, bit by bit, on every process."""
+    if alone():
+        return []
+    own = {
+        k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()
+    }
+    hashes = everyone({k: h.hexdigest() for k, h in own.items()})
+    return [k for k in own if any(h[k] != hashes[0][k] for h in hashes)]

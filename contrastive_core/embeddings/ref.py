@@ -1,0 +1,204 @@
+"""What pages look at: a run's embedding of a split, or vectors that were loaded. Torch-free.
+
+A space is named by plain values, so that an address can hold it and another process can find it.
+Loaded vectors are kept under their content in `data_home()/spaces/<key>/`: `rows.npz`,
+`about.json` and, where pictures came along, `images.npy`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.data import datasets
+from contrastive_core.embeddings.cache import cached
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.paths import data_home
+from contrastive_core.runs import Run, load
+from contrastive_core.storage import atomic, records
+
+__all__ = [
+    "PREFIX", "Space", "adopt", "dataset_pictures", "forget", "judged", "loaded", "of_run",
+    "of_vectors", "pictures",
+]  # fmt: skip
+
+PREFIX = "vectors:"
+KEY = re.compile(r"[0-9a-f]{16}")
+SIDE = 64  # pixels along the side of a kept picture, at most
+HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marked as a test
+
+
+@dataclass(frozen=True)
+class Space:
+    """`name` is a run's, or `vectors:KEY`; `content` the hash of its weights or of its rows."""
+
+    name: str
+    split: str = "test"
+    which: str = "h"
+    content: str = ""
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.name.startswith(PREFIX)
+
+    @property
+    def key(self) -> str:
+        return self.name.removeprefix(PREFIX)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The space as plain values; `Space(**values)` is the inverse."""
+        return asdict(self)
+
+    def rows(self) -> EmbeddingSet | None:
+        """The embedding, if it has been made. Raises ValueError for what does not exist."""
+        if not self.is_loaded:
+            return cached(load(self.name), self.split, self.which)
+        rows = EmbeddingSet.from_arrays(records.read_npz(_folder(self.key) / "rows.npz"))
+        return _of_split(rows, self.split)
+
+    def with_split(self, split: str) -> Space:
+        return Space(self.name, split, self.which, self.content)
+
+
+def of_run(run: Run, split: str = "test", which: str = "h") -> Space:
+    """A run's embedding. Raises ValueError when it has no weights."""
+    return Space(run.name, split, which, run.weights_hash())
+
+
+def of_vectors(key: str, split: str = "") -> Space:
+    """Loaded vectors: all rows, or those of one split."""
+    return Space(PREFIX + key, split, "loaded", key)
+
+
+# --- vectors that were loaded --------------------------------------------------------------------
+
+
+def adopt(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, told: str = "") -> str:
+    """Keep vectors under their content; returns the key. Rows without a direction are left out.
+
+    Args: images: (n, c, h, w) uint8 of all rows; told: a sentence about pictures, kept too.
+    Raises: UnusableEmbedding.
+    """
+    bad = rows.problems
+    left = np.setdiff1d(np.arange(len(rows)), np.concatenate([*bad.values()]))
+    if len(left) < 2:
+        raise UnusableEmbedding(
+            f"{name} has {len(left)} rows that can be used: {len(bad['not_finite'])} hold values "
+            f"that are not finite, {len(bad['zero'])} are all zeros"
+        )
+    kept = rows if len(left) == len(rows) else rows.take(left)
+    key = kept.content_hash[:16]
+    about = {
+        "name": name, "rows": len(kept), "width": kept.width, "labels": kept.labels is not None,
+        "left_out": {k: len(v) for k, v in bad.items() if len(v)}, "splits": _splits(kept),
+        "images": images is not None, "dataset": kept.provenance.get("dataset"),
+        "split": kept.split, "told": told,
+    }  # fmt: skip
+    folder = _folder(key)
+    if images is not None:
+        with atomic.writing(folder / "images.npy") as file:
+            np.save(file, np.ascontiguousarray(images[left], np.uint8))
+    records.write_npz(folder / "rows.npz", **kept.arrays())
+    records.write_json(folder / "about.json", about)
+    return key
+
+
+def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
+    """Images (n, c, h, w) of rows that came from a data set of this computer, found by their ids;
+    None where they did not, or it has not been decoded here."""
+    name = str(rows.provenance.get("dataset") or "")
+    splits = {rows.split} if rows.split else set(map(str, rows.columns.get("split", ())))
+    if not name or len(splits) != 1:
+        return None
+    try:
+        (split,) = splits
+        if not datasets.is_made(name, split):
+            return None
+        found = datasets.load(name, split)
+    except ValueError:
+        return None
+    at = {str(sample): row for row, sample in enumerate(found.ids)}
+    if not all(sample in at for sample in rows.ids):
+        return None
+    step = max(1, -(-max(found.images.shape[2:]) // SIDE))
+    chosen = [at[sample] for sample in rows.ids]
+    return np.asarray(found.images[chosen][:, :, ::step, ::step])
+
+
+def loaded() -> dict[str, dict[str, Any]]:
+    """What is known of all vectors that were loaded, by key, newest first."""
+    files = (data_home() / "spaces").glob("*/about.json")
+    found = {}
+    for path in sorted(files, key=lambda p: p.stat().st_mtime, reverse=True):
+        if KEY.fullmatch(path.parent.name):
+            found[path.parent.name] = dict(records.read_json(path))
+    return found
+
+
+def forget(key: str) -> None:
+    """Remove loaded vectors; the file they came from is not touched."""
+    import shutil
+
+    shutil.rmtree(_folder(key), ignore_errors=True)
+
+
+def pictures(space: Space) -> np.ndarray | None:
+    """Images (n, c, h, w) uint8 of the rows of loaded vectors, in their order, if there are."""
+    path = _folder(space.key) / "images.npy"
+    if not path.exists():
+        return None
+    images = np.load(path, mmap_mode="r", allow_pickle=False)
+    rows = EmbeddingSet.from_arrays(records.read_npz(_folder(space.key) / "rows.npz"))
+    at = _rows_of_split(rows, space.split)
+    return images if at is None else images[at]
+
+
+def judged(rows: EmbeddingSet) -> tuple[EmbeddingSet, EmbeddingSet, np.ndarray, str]:
+    """Rows that teach, rows that are judged, where the latter stand, and a sentence about it.
+
+    By the column `split` where it has train and test; else a fifth of each class, chosen by a hash
+    of the ids, so that files that share rows judge (nearly) the same ones.
+    """
+    if _splits(rows) == ["test", "train"]:
+        test = np.flatnonzero(rows.columns["split"] == "test")
+        train = np.flatnonzero(rows.columns["split"] == "train")
+        how = "Judged on the rows marked as test, taught by those marked as train."
+    else:
+        labels = np.zeros(len(rows), np.int64) if rows.labels is None else rows.labels
+        mask = np.zeros(len(rows), bool)
+        hashed = [hashlib.blake2b(i.encode(), digest_size=8).digest() for i in rows.ids]
+        order = np.argsort(np.frombuffer(b"".join(hashed), ">u8"), kind="stable")
+        for label in np.unique(labels):
+            own = order[labels[order] == label]
+            mask[own[: len(own) // HELD_OUT]] = True
+        test, train = np.flatnonzero(mask), np.flatnonzero(~mask)
+        how = "No rows are marked as train and test: a fixed fifth of each class is judged."
+    if not len(test):
+        test, how = np.arange(len(rows)), "Too few rows to hold any out."
+    return rows.take(train), rows.take(test), test, how
+
+
+def _splits(rows: EmbeddingSet) -> list[str]:
+    return sorted(set(map(str, rows.columns.get("split", ()))) & {"train", "test"})
+
+
+def _rows_of_split(rows: EmbeddingSet, split: str) -> np.ndarray | None:
+    return np.flatnonzero(rows.columns["split"] == split) if split in _splits(rows) else None
+
+
+def _of_split(rows: EmbeddingSet, split: str) -> EmbeddingSet:
+    at = _rows_of_split(rows, split)
+    return rows if at is None else rows.take(at)
+
+
+def _folder(key: str) -> Path:
+    if not KEY.fullmatch(key):
+        raise UnusableEmbedding("there are no such vectors; open the file again")
+    return data_home() / "spaces" / key

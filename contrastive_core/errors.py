@@ -1,0 +1,107 @@
+"""Every exception this library raises by a name of its own. Each message is a sentence to show.
+
+`exit_status` is what the command line ends with: 2 for input that cannot be used, 1 for what went
+wrong on the way.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "BadName",
+    "BadSetting",
+    "CannotGoOn",
+    "CannotImport",
+    "CannotScore",
+    "Damaged",
+    "Elsewhere",
+    "Gone",
+    "Locked",
+    "NoDevice",
+    "NoSuchRun",
+    "NotDownloaded",
+    "NotRecognized",
+    "Refused",
+    "UnknownName",
+    "UnusableEmbedding",
+]
+
+
+# --- input that cannot be used -----------------------------------------------------------------
+
+
+class UnknownName(ValueError):
+    """A name that no registry entry has; the message lists those that exist."""
+
+
+class BadSetting(ValueError):
+    """A setting that cannot be used."""
+
+
+class BadName(ValueError):
+    """A run name that is not one plain file name."""
+
+
+class NoSuchRun(ValueError):
+    """There is no run of that name; the message lists some that exist."""
+
+
+class NoDevice(ValueError):
+    """A device was asked for that this machine does not have."""
+
+
+class NotDownloaded(ValueError):
+    """The data set has to be fetched first; the message says how large it is and how."""
+
+
+class UnusableEmbedding(ValueError):
+    """Vectors that cannot be used; the message says which rows and what to do."""
+
+
+class CannotScore(ValueError):
+    """A metric has no value for this input."""
+
+
+class CannotImport(ValueError):
+    """A checkpoint that is refused."""
+
+
+class NotRecognized(ValueError):
+    """A checkpoint whose encoder cannot be told; the message says what is in it."""
+
+
+class Refused(ValueError):
+    """What the sandboxed child says of a checkpoint it will not open."""
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+class Damaged(ValueError):
+    """A file that is not what was written; the message names it."""
+
+
+class Gone(ValueError):
+    """The run was renamed or deleted meanwhile."""
+
+
+# --- on the way --------------------------------------------------------------------------------
+
+
+class Locked(RuntimeError):
+    """Another living process holds the lock."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class CannotGoOn(RuntimeError):
+    """Training has to end here; the message says why and what to try."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class Elsewhere(Exception):
+    """Another process of the group failed, and says why: this one ends without a word."""
+
+    exit_status: ClassVar[int] = 2

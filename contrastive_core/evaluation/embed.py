@@ -1,0 +1,208 @@
+"""A run's encoder on a whole split: h or z of every image, in evaluation mode, cached.
+
+The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights
+and data, so a page that only reads needs no torch. Of many processes (torchrun) each encodes its
+share of the images, in the chunks that one process would take, so that the rows are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.data import datasets
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.distributed import partition
+from contrastive_core.embeddings.cache import cached, path_of
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.runs import Run
+from contrastive_core.storage import records
+
+__all__ = [
+    "embed_run",
+    "from_weights",
+    "load_model",
+    "parts",
+    "random_encoder",
+    "random_encoder_of",
+    "raw_pixels",
+]
+
+CHUNK = 500  # images per forward pass
+ALL = slice(None)
+
+
+def embed_run(
+    run: Run,
+    split: str = "test",
+    which: str = "h",
+    device: str = "auto",
+    progress: Callable[[float], None] | None = None,
+) -> EmbeddingSet:
+    """The embedding of a split, computed once: whole on every process, written by the first.
+
+    Raises ValueError without weights or data.
+    """
+    from contrastive_core.distributed import collectives
+    from contrastive_core.distributed.sharded_rows import SPREAD
+
+    found = cached(run, split, which)
+    if not collectives.anyone(found is None) and found is not None:
+        return found
+    dataset = data_of(run, split)
+    mine = _forward(load_model(run, dataset, device), dataset, progress, _share(dataset))
+    about = {"run": run.name, "weights": run.weights_hash()}
+    sets = {k: _as_set(SPREAD.whole(v), dataset, k, about) for k, v in zip("hz", mine, strict=True)}
+    if collectives.here().first:
+        for name, rows in sets.items():
+            path = path_of(run, split, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            records.write_npz(path, **rows.arrays())
+    collectives.everyone(None)  # from here on it is there for all
+    return sets[which]
+
+
+def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]:
+    """This process's rows of a split, and no others: "h", "z", "raw" pixels, "random" encoder.
+
+    h and z are read from the cache if `embed_run` has made it, else computed. Raises ValueError
+    where there are fewer rows than processes.
+    """
+    from contrastive_core.device import choose
+    from contrastive_core.distributed import collectives
+    from contrastive_core.embeddings import file_formats
+
+    world, dataset = collectives.here(), data_of(run, split)
+    if len(dataset) < world.size:
+        raise ValueError(f"{len(dataset)} images are too few for {world.size} processes")
+    own = _share(dataset)
+    paths = {which: path_of(run, split, which) for which in "hz"}
+    if collectives.anyone(not all(p.exists() for p in paths.values())):
+        both = _forward(load_model(run, dataset, device), dataset, None, own)
+        about = {"run": run.name, "weights": run.weights_hash()}
+        found = {k: _as_set(v, dataset, k, about, own) for k, v in zip("hz", both, strict=True)}
+    else:
+        found = {k: file_formats.read(p, (world.rank, world.size)) for k, p in paths.items()}
+    untrained = random_encoder_of(run, dataset).to(choose(device))
+    h, _ = _forward(untrained, dataset, None, own)
+    found["random"] = _as_set(h, dataset, "h", {"source": "random encoder"}, own)
+    return {**found, "raw": raw_pixels(dataset, own)}
+
+
+def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
+    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept."""
+    both = _forward(load_model(run, dataset, device), dataset, None)
+    about = {"run": run.name, "weights": run.weights_hash()}
+    return {k: _as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True)}
+
+
+def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
+    """The run's method with its encoder and head, in evaluation mode, on the device.
+
+    Memory (queue, bank, key encoder) is left as it was made: nothing is encoded with it.
+    """
+    from contrastive_core.device import choose
+    from contrastive_core.runs import checkpoints
+
+    method = _untrained(run, dataset or data_of(run, "test"))
+    weights = checkpoints.load_weights(run)
+    for part in ("encoder", "head"):
+        own = {
+            k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")
+        }
+        getattr(method, part).load_state_dict(own)
+    return method.eval().to(choose(device))
+
+
+def random_encoder_of(run: Run, dataset: Dataset) -> Any:
+    """The run's method as it was before training, in evaluation mode."""
+    import torch
+
+    with torch.random.fork_rng():
+        torch.manual_seed(int(run.config.get("seed", 0)))
+        return _untrained(run, dataset).eval()
+
+
+def _untrained(run: Run, dataset: Dataset) -> Any:
+    from contrastive_core.training.config import from_dict
+    from contrastive_core.training.setup import model
+
+    return model(from_dict(run.config), dataset)
+
+
+def data_of(run: Run, split: str) -> Dataset:
+    """The data set a run was trained on."""
+    return datasets.load(str(run.config.get("dataset")), split, run.config.get("root"))
+
+
+def raw_pixels(dataset: Dataset, rows: slice = ALL) -> EmbeddingSet:
+    """The images themselves, centred at mid-grey: what any encoder has to beat."""
+    images = np.asarray(dataset.images[rows], np.float32)
+    flat = images.reshape(len(images), -1) / 255 - 0.5
+    return _as_set(flat, dataset, "loaded", {"source": "raw pixels"}, rows)
+
+
+def random_encoder(
+    run: Run, dataset: Dataset, device: str = "auto"
+) -> tuple[EmbeddingSet, EmbeddingSet]:
+    """h and z of the run's encoder as it was before training."""
+    from contrastive_core.device import choose
+
+    both = _forward(random_encoder_of(run, dataset).to(choose(device)), dataset, None)
+    about = {"source": "random encoder"}
+    h, z = (_as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True))
+    return h, z
+
+
+def _share(dataset: Dataset) -> slice:
+    """This process's images: contiguous, in the order of ranks."""
+    from contrastive_core.distributed import collectives
+
+    world = collectives.here()
+    return partition.part_of(len(dataset), (world.rank, world.size))
+
+
+def _forward(
+    method: Any,
+    dataset: Dataset,
+    progress: Callable[[float], None] | None,
+    rows: slice = ALL,
+) -> tuple[np.ndarray, np.ndarray]:
+    """h and z of the images `rows`. Chunks start where they do for all images, since a batch of
+    another size may round its last digits otherwise."""
+    import torch
+
+    from contrastive_core.data.augmentations import to_float
+
+    device = next(method.parameters()).device
+    first, last, _ = rows.indices(len(dataset))
+    h, z = [], []
+    with torch.no_grad():
+        for start in range(first // CHUNK * CHUNK, max(last, 1), CHUNK):
+            part = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(device)
+            features = method.features(to_float(part))
+            own = slice(max(0, first - start), max(0, last - start))
+            h.append(features[own].float().cpu())
+            z.append(method.project(features)[own].float().cpu())
+            if progress:
+                progress(min(1.0, (start + CHUNK - first) / (last - first or 1)))
+    return torch.cat(h).numpy(), torch.cat(z).numpy()
+
+
+def _as_set(
+    features: np.ndarray, dataset: Dataset, which: str, about: dict[str, Any], rows: slice = ALL
+) -> EmbeddingSet:
+    known = bool((dataset.labels >= 0).any())
+    return EmbeddingSet(
+        np.ascontiguousarray(features, np.float32),
+        np.asarray(dataset.labels[rows], np.int64) if known else None,
+        tuple(dataset.ids[rows]),
+        dataset.split,
+        which,
+        tuple(dataset.classes),
+        {k: np.asarray(v)[rows] for k, v in dataset.factors.items()},
+        None,
+        {"dataset": dataset.name, "fingerprint": dataset.fingerprint, **about},
+    )

@@ -1,0 +1,295 @@
+"""Maps in the plane: PCA at once, UMAP from a given exact graph; seeded, judged, cached.
+
+UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral
+layout and given our exact neighbours instead of its approximate ones. Scores are never computed
+on a map; trustworthiness and continuity (Venna & Kaski 2001) say how far a map can be believed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.ops.neighbors import Neighbours, nearest, pick_device, unit_rows
+
+__all__ = [
+    "Map",
+    "agreement",
+    "cached_map",
+    "continuity",
+    "judge",
+    "map_of",
+    "pca",
+    "place",
+    "trustworthiness",
+    "umap",
+    "warm_umap",
+]
+
+BLOCK = 512
+JUDGED = 5000  # anchors that are judged when there are more rows: enough for two digits
+JUDGED_K = 15
+STEPS = 20  # of Weiszfeld
+EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
+# gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
+VERSION = 2  # of the recipe: a change makes cached maps stale
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Coordinates (n, 2), how they were made, and how far they can be believed."""
+
+    xy: Float32[np.ndarray, "n 2"]
+    settings: dict[str, Any]
+    quality: dict[str, float] = field(default_factory=dict)
+
+
+def pca(features: np.ndarray, components: int = 2) -> np.ndarray:
+    """Scores (n, components) on the leading principal axes, float32; signs are fixed.
+
+    Missing components (fewer columns or rows) are zero. Raises: UnusableEmbedding on NaN.
+    """
+    x = torch.from_numpy(np.ascontiguousarray(features, np.float32))
+    if not bool(torch.isfinite(x).all()):
+        raise UnusableEmbedding("some rows hold values that are not finite")
+    x = x - x.double().mean(0).float()
+    n, d = x.shape
+    if d <= n:
+        axes = torch.linalg.eigh((x.mT @ x).double())[1].flip(1)[:, :components].float()  # (d, c)
+        scores = x @ axes
+    else:
+        values, left = torch.linalg.eigh((x @ x.mT).double())
+        values, left = values.flip(0)[:components], left.flip(1)[:, :components]
+        scores = (left * values.clamp_min(0).sqrt()).float()
+    at = scores.abs().argmax(0, keepdim=True)
+    scores = scores * torch.where(scores.gather(0, at) < 0, -1.0, 1.0)
+    out = np.zeros((n, components), np.float32)
+    out[:, : scores.shape[1]] = scores.numpy()
+    return out
+
+
+def umap(
+    features: np.ndarray,
+    seed: int = 0,
+    neighbours: int = 15,
+    min_dist: float = 0.1,
+    metric: str = "cosine",
+    graph: Neighbours | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> np.ndarray:
+    """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
+
+    Args:
+        neighbours: size of the neighbourhood, the row itself counted, as in umap-learn.
+        graph: nearest rows in the same set, at least neighbours − 1 of them; computed if missing.
+        progress: called with the share of the layout that is done.
+    Raises: UnusableEmbedding for fewer than four rows, or rows that are all alike.
+    """
+    n = len(features)
+    if n < 4:
+        raise UnusableEmbedding(f"UMAP needs at least four rows, and there are {n}")
+    neighbours = max(2, min(neighbours, n - 1))
+    if graph is None or graph.k < neighbours - 1 or graph.metric != metric:
+        graph = nearest(features, None, neighbours - 1, metric)
+    graph = graph.first(neighbours - 1)
+    own = np.arange(n)[:, None]
+    away = 1 - graph.score if metric == "cosine" else graph.score
+    index = np.hstack([own, graph.index]).astype(np.int32)
+    distance = np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
+    start = pca(features)
+    spread = float(np.abs(start).max()) or 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from umap import UMAP
+
+        model = UMAP(
+            n_neighbors=neighbours,
+            min_dist=min_dist,
+            metric=metric,
+            random_state=seed,
+            n_jobs=1,
+            n_epochs=EPOCHS,
+            init=start * (10 / spread),
+            precomputed_knn=(index, distance),
+            verbose=progress is not None,
+            tqdm_kwds={"file": _Told(progress), "mininterval": 0.2},
+        )
+        with contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
+            xy = np.asarray(model.fit_transform(start), np.float32)
+    if not np.isfinite(xy).all():
+        raise UnusableEmbedding("UMAP finds no layout: these rows are (nearly) all alike")
+    return xy
+
+
+class _Told(io.TextIOBase):
+    """A file to which a progress bar is written, and which tells the share that it shows."""
+
+    def __init__(self, hear: Callable[[float], None] | None) -> None:
+        self.hear = hear
+
+    def write(self, text: str) -> int:
+        if self.hear and (found := re.search(r"(\d+)/(\d+)", text)):
+            self.hear(int(found[1]) / max(1, int(found[2])))
+        return len(text)
+
+
+def warm_umap() -> None:
+    """Compile umap-learn's functions on a few rows, so that the first real map is not held up."""
+    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbours=5)
+
+
+def place(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15) -> np.ndarray:
+    """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbours.
+
+    That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which
+    stays with most of them where a mean would fall into the gap between two groups. Weights fall
+    with distance, the k-th neighbour's being the scale; a row of the base keeps its place.
+    """
+    found = nearest(new, base, min(k, len(base)))
+    away = 1 - found.score.astype(np.float64)  # (m, k)
+    weight = np.exp(-away / np.maximum(away[:, -1:], 1e-12))
+    weight[away[:, 0] <= 1e-6, 1:] = 0
+    near = xy[found.index].astype(np.float64)  # (m, k, 2)
+    least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # so near is at the place itself
+    pull = weight
+    for _ in range(STEPS):
+        at = np.einsum("mk,mkc->mc", pull / pull.sum(1, keepdims=True), near)
+        pull = weight / np.maximum(np.linalg.norm(near - at[:, None], axis=2), least)
+    return at.astype(np.float32)
+
+
+def trustworthiness(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> float:
+    """1 when no row is a neighbour on the map without being one in the embedding (cosine)."""
+    return _kept(_sphere(features), torch.from_numpy(xy).double(), k)
+
+
+def continuity(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> float:
+    """1 when no neighbour in the embedding (cosine) is torn away on the map."""
+    return _kept(torch.from_numpy(xy).double(), _sphere(features), k)
+
+
+def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
+    """Mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
+    found = [nearest(xy, None, k, "euclidean").index for xy in maps]
+    shares = [_overlap(a, b) for i, a in enumerate(found) for b in found[:i]]
+    return float(np.mean(shares))
+
+
+def judge(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> dict[str, float]:
+    """Trustworthiness and continuity at k, and the k and number of rows they were judged with."""
+    k = max(1, min(k, (len(xy) - 2) // 2))
+    return {
+        "trustworthiness": trustworthiness(features, xy, k),
+        "continuity": continuity(features, xy, k),
+        "k": k,
+        "judged": min(len(xy), JUDGED),
+    }
+
+
+def map_of(
+    rows: EmbeddingSet,
+    kind: str = "pca",
+    graphs: Graphs | None = None,
+    progress: Callable[[float], None] | None = None,
+    **settings: Any,
+) -> Map:
+    """The map `kind` ("pca", "umap") of an embedding, judged. Raises: UnusableEmbedding."""
+    if len(rows) < 4 and kind == "umap":
+        raise UnusableEmbedding(f"UMAP needs at least four rows, and there are {len(rows)}")
+    if count := len(rows.problems["not_finite"]):
+        raise UnusableEmbedding(f"{count} rows hold values that are not finite")
+    used: dict[str, Any] = {}
+    if kind == "pca":
+        xy = pca(rows.features)
+    elif kind == "umap":
+        used = {"seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
+        used |= settings
+        wanted = max(2, min(int(used["neighbours"]), len(rows) - 1)) - 1
+        graph = (graphs or Graphs()).get(rows, None, wanted, used["metric"])
+        xy = umap(rows.features, graph=graph, progress=progress, **used)
+    else:
+        raise ValueError(f"a map is pca or umap; got {kind!r}")
+    quality = judge(rows.features, xy) if len(rows) >= 4 else {}
+    return Map(xy, {"kind": kind, **used}, quality)
+
+
+def cached_map(
+    rows: EmbeddingSet,
+    folder: str | Path,
+    kind: str = "pca",
+    graphs: Graphs | None = None,
+    **settings: Any,
+) -> Map:
+    """`map_of`, kept in `folder` under the hash of the embedding's content and the settings."""
+    key = json.dumps([VERSION, rows.content_hash, kind, sorted(settings.items())])
+    path = Path(folder) / f"map-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npz"
+    if path.exists():
+        return _read(path)
+    made = map_of(rows, kind, graphs, **settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    meta = json.dumps({"settings": made.settings, "quality": made.quality})
+    temporary = path.with_name(f".{path.name}.part")
+    with temporary.open("wb") as file:
+        np.savez(file, xy=made.xy, meta=np.frombuffer(meta.encode(), np.uint8))
+    temporary.replace(path)
+    return made
+
+
+def _read(path: Path) -> Map:
+    with np.load(path, allow_pickle=False) as file:
+        meta = json.loads(file["meta"].tobytes())
+        return Map(file["xy"], meta["settings"], meta["quality"])
+
+
+def _sphere(features: np.ndarray) -> torch.Tensor:
+    return unit_rows(features).double()
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean share of common entries per row of two (n, k) neighbour lists."""
+    hits = [len(np.intersect1d(x, y, assume_unique=True)) for x, y in zip(a, b, strict=True)]
+    return float(np.mean(hits)) / a.shape[1]
+
+
+def _kept(truth: torch.Tensor, seen: torch.Tensor, k: int) -> float:
+    """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbour in `seen` only.
+
+    Exact up to JUDGED rows; above, the mean over that many evenly spaced anchors.
+    """
+    n = len(truth)
+    if not 1 <= k < n / 2:
+        raise UnusableEmbedding(f"k must lie in 1..{(n - 1) // 2} for {n} rows; got {k}")
+    device = pick_device()
+    truth, seen = truth.to(device), seen.to(device)
+    anchors = torch.linspace(0, n - 1, min(n, JUDGED), device=device).long()
+    excess = 0.0
+    for rows in anchors.split(BLOCK):
+        near = _distances(seen, rows).topk(k, largest=False).indices  # (r, k)
+        far = _distances(truth, rows).argsort(1)  # (r, n): nearest first, itself last
+        rank = torch.empty_like(far)
+        rank.scatter_(1, far, torch.arange(1, n + 1, device=device).expand_as(far))
+        excess += float((rank.gather(1, near) - k).clamp_min(0).sum())
+    return 1 - excess * 2 / (len(anchors) * k * (2 * n - 3 * k - 1))
+
+
+def _distances(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Squared distances (r, n), float64, of some rows to all; a row to itself is infinitely far."""
+    norms = x.square().sum(1)
+    away = norms[rows, None] + norms - 2 * (x[rows] @ x.mT)
+    away[torch.arange(len(rows), device=x.device), rows] = torch.inf
+    return away

@@ -1,0 +1,1 @@
+"""What runs in child processes: tasks, the queue, results. Torch-free."""

@@ -1,0 +1,198 @@
+"""Runs that wait for their turn: one at a time on each device, whoever closes what. Torch-free.
+
+A waiting run is a file in `.jobs/queue`: a kill loses none, and a damaged one hides no other. Who
+adds a run starts it when its device is free; else a small process of its own, which outlives the
+app, starts it later (`python -m contrastive_core queue`). A file is removed only after its training
+was started, and a run's folder can be made only once: killed in between, nothing is lost and
+nothing is trained twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+
+from contrastive_core import runs
+from contrastive_core.errors import Locked
+from contrastive_core.jobs import process
+from contrastive_core.jobs.queue_files import (
+    Waiting,
+    add,
+    broken,
+    changing,
+    device_of,
+    files,
+    folder,
+    queue,
+)
+from contrastive_core.storage.lock import lock, lock_holder
+
+__all__ = [
+    "Waiting",
+    "broken",
+    "device_of",
+    "enqueue",
+    "enqueue_group",
+    "go_on",
+    "queue",
+    "remove",
+    "resume",
+    "start_due",
+    "start_now",
+    "work",
+]
+
+RUNNER = "queue-runner"  # its log's name
+POLL_SECONDS = 0.5
+
+
+def enqueue(name: str, arguments: Sequence[str]) -> None:
+    """Train a new run as soon as its device is free.
+
+    Args: arguments: of the command line after `train`, without `--run`.
+    Raises: BadName; FileExistsError when the name is taken, also by a run that waits.
+    """
+    runs.checked_name(name)
+    with changing():
+        _check_free(name)
+        add(name, arguments, time.time())
+    go_on()
+
+
+def _check_free(name: str) -> None:
+    if process.is_taken(name) or name in {job.name for job in queue()}:
+        raise FileExistsError(f"there is a run {name!r} already; choose another name")
+
+
+def start_now(name: str, arguments: Sequence[str]) -> None:
+    """Train a new run at once, whatever else is at work. Otherwise as `enqueue`."""
+    runs.checked_name(name)
+    with changing():
+        _check_free(name)
+        process.spawn(name, ["train", "--run", name, *arguments])
+
+
+def resume(name: str) -> None:
+    """Go on with a stopped or failed run as soon as its device is free.
+
+    Raises: NoSuchRun; ValueError when it is shipped, done, at work, or waits already.
+    """
+    process.check_resumable(name)  # this may wait for a process that ends; others need not
+    with changing():
+        process.check_resumable(name)
+        if name in {job.name for job in queue()}:
+            raise ValueError(f"{name} waits for its turn already")
+        add(name, _resuming(name), time.time())
+    go_on()
+
+
+def enqueue_group(
+    group: str, wanted: Sequence[tuple[str, Sequence[str]]], hours: float | None = None
+) -> list[str]:
+    """Let many runs wait in this order: new ones, and those that can go on. Returns their names.
+
+    Args: wanted: name and arguments of each; hours: after which no more of them is started.
+    What is done, at work or waits already is left out.
+    """
+    asked, added = time.time(), []
+    with changing():
+        before = [p for p, job in files() if isinstance(job, Waiting) and job.group == group]
+        others = {job.name for job in queue() if job.group != group}
+        for name, arguments in wanted:
+            if process.pid_of(name) or name in others:
+                continue
+            if process.is_taken(name):
+                if runs.load(name).status()["status"] not in ("stopped", "failed"):
+                    continue
+                arguments = _resuming(name)
+            add(name, arguments, asked, group, hours)
+            added.append(name)
+        for path in before:  # asked for before: its hours begin anew; last, so that none is lost
+            path.unlink(missing_ok=True)
+    go_on()
+    return added
+
+
+def _resuming(name: str) -> list[str]:
+    run = runs.load(name)
+    processes = min(int(run.manifest.get("processes") or 1), process.gpus())
+    many = ["--processes", str(processes)] if processes > 1 else []
+    return ["--resume", "--device", str(run.config.get("device") or "auto"), *many]
+
+
+def remove(name: str) -> None:
+    """Take a waiting run out of the queue; one that is not in it is left alone."""
+    with changing():
+        for path, job in files():
+            if isinstance(job, Waiting) and job.name == name:
+                path.unlink(missing_ok=True)
+
+
+def go_on() -> None:
+    """Start what can start now, and see to it that a process starts the rest. Any page may call
+    it at any time."""
+    if not files():
+        return
+    with contextlib.suppress(Locked):
+        start_due()
+    due = any(not job.held() for job in queue())
+    at_it = process.pid_of(RUNNER) or lock_holder(folder() / "runner.lock")
+    if due and not at_it:
+        process.spawn(RUNNER, ["queue"])
+
+
+def start_due() -> list[str]:
+    """Start the first waiting run of every device on which nothing works. Returns their names."""
+    started = []
+    with changing():
+        busy = _busy()
+        for path, job in files():
+            if not isinstance(job, Waiting):
+                continue
+            if _has_begun(job):
+                path.unlink(missing_ok=True)
+            elif job.device not in busy and not job.held():
+                about = {"device": job.device, "group": job.group, "asked": job.asked}
+                process.spawn(job.name, ["train", "--run", job.name, *job.arguments], **about)
+                path.unlink(missing_ok=True)  # last: a kill before this starts nothing twice
+                busy.add(job.device)
+                started.append(job.name)
+    return started
+
+
+def work(tell: Callable[[str], None] = lambda text: None) -> None:
+    """Start waiting runs until none is left to start. One process at a time does this: another
+    returns at once."""
+    while any(not job.held() for job in queue()):  # again, for what came as the lock was let go
+        try:
+            with lock(folder() / "runner.lock"):
+                while any(not job.held() for job in queue()):
+                    for name in start_due():
+                        tell(f"{name} has been started")
+                    time.sleep(POLL_SECONDS)
+        except Locked:
+            return
+
+
+# --- what works --------------------------------------------------------------------------------
+
+
+def _busy() -> set[str]:
+    """Devices that a living training uses."""
+    at_work = {
+        device_of(["--device", str(r.config.get("device") or "auto")]) for r in process.working()
+    }
+    living = [j for j in process.records() if "device" in j and process.pid_of(j["name"])]
+    return at_work | {str(j["device"]) for j in living}
+
+
+def _has_begun(job: Waiting) -> bool:
+    """Whether the run was started already, by a process that was killed before it could say so."""
+    if process.pid_of(job.name):
+        return True
+    try:
+        run = runs.load(job.name)
+    except (ValueError, OSError):
+        return job.resumes  # renamed or deleted since: there is nothing to go on with
+    return not job.resumes or run.is_alive() or run.status().get("updated", 0) > job.asked

@@ -1,0 +1,1 @@
+"""The Loss Lab's batch, memory and view."""

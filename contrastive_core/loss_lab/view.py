@@ -1,0 +1,167 @@
+"""A loss on a batch of the Loss Lab: who is compared with whom, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.loss_lab.batch import LabBatch
+from contrastive_core.loss_lab.memory import Memory
+
+__all__ = [
+    "DERIVATIVES",
+    "PAIRINGS",
+    "SOURCES",
+    "LabView",
+    "view_of",
+]
+
+SOURCES = {
+    "z": "Projection z",
+    "h": "Backbone h",
+    "random": "Untrained encoder",
+    "pixels": "Raw pixels",
+    "file": "A file of vectors",
+}
+PAIRINGS = {
+    "views": "Views of one image",
+    "classes": "Images of one class",
+    "queue": "Key and queue (MoCo)",
+    "bank": "Memory bank (Inst Disc)",
+}
+
+DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
+    "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}
+        x_1-x_2 & \text{positive}\\
+        -\frac{\varepsilon-D}{D}\,(x_1-x_2) & \text{negative, } 0<D<\varepsilon\\
+        0 & \text{negative, } D\ge\varepsilon \text{ or } D=0
+        \end{cases}\qquad D=\lVert x_1-x_2\rVert""",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LabView:
+    """A loss on a batch, as the browser draws it."""
+
+    scores: np.ndarray  # (n, w) float32
+    mask: np.ndarray  # (n, w) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
+    kernel: dict[str, Any] | None
+    row_thumbs: list[int]
+    column_thumbs: list[int]
+    names: list[str]
+    column_names: list[str]
+    score_name: str
+    value: float
+    n_valid: int
+    per_anchor: np.ndarray
+    weight: np.ndarray  # (n, w) on pairs
+    grad: np.ndarray  # (n, w)
+    extras: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    told: str = ""  # what is to be known of the rows
+
+
+def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
+    """The anatomy of a loss on a batch. Raises ValueError for a loss that cannot use the pairs."""
+    import torch
+
+    from contrastive_core import losses
+
+    made = losses.create(loss, **knobs)
+    pairs, rows, columns, names = _pairs(batch, pairing)
+    anatomy = made.anatomy(pairs)
+    mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
+    for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
+        mask[part] = number
+    extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
+    scores = {"dot": "similarity", "distance": "distance", "squared_distance": "squared distance"}
+    kind = anatomy.score_kind
+    unit = getattr(made, "normalise", False)
+    return LabView(
+        anatomy.scores.float().numpy(),
+        mask.numpy(),
+        made.kernel(),
+        rows,
+        columns,
+        [batch.name(r) for r in rows],
+        names,
+        "cosine similarity" if unit and kind == "dot" else scores.get(kind, kind),
+        float(anatomy.output.value),
+        anatomy.output.n_valid,
+        anatomy.output.per_anchor.numpy(),
+        anatomy.weight.numpy(),
+        anatomy.grad_scores.numpy(),
+        extras,
+        "" if anatomy.output.n_valid else _why(anatomy, batch, pairing),
+        batch.told,
+    )
+
+
+def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], list[str]]:
+    """Pairs, which thumbnail each anchor and each candidate has, and the candidates' names."""
+    import torch
+
+    from contrastive_core import pairs
+
+    if pairing not in PAIRINGS:
+        raise ValueError(f"a pairing is one of {', '.join(PAIRINGS)}; got {pairing!r}")
+    z = torch.from_numpy(batch.rows)  # (b, v, d)
+    b, v, _ = z.shape
+    every = list(range(b * v))
+    names = [batch.name(row) for row in every]
+    if pairing == "views":
+        return pairs.from_views(z), every, every, names
+    if pairing == "classes":
+        return pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names
+    if v < 2:
+        raise ValueError(
+            "A query and a key need two views of each image; these rows have one. Compare images "
+            "of one class instead."
+        )
+    q, k = z[:, 0], z[:, 1]
+    if batch.memory is not None:
+        return _with_memory(batch, batch.memory, pairing, q, k)
+    asked = torch.arange(0, b, 4)  # every fourth image is a query, so that each class has some
+    rows, keys = [i * v for i in asked.tolist()], every[1::v]
+    if pairing == "bank":
+        return pairs.from_bank(q[asked], asked, k), rows, keys, names[1::v]
+    rest = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
+    made = pairs.from_queue(q[asked], k[asked], k[rest])
+    columns = [keys[i] for i in [*asked.tolist(), *rest]]
+    return made, rows, columns, [names[i] for i in columns]
+
+
+def _with_memory(
+    batch: LabBatch, memory: Memory, pairing: str, q: Any, k: Any
+) -> tuple[Any, list[int], list[int], list[str]]:
+    """Queries (b, d) against their keys and the queue, or against the bank."""
+    import torch
+
+    from contrastive_core import pairs
+
+    b, v = batch.rows.shape[:2]
+    rows, m = torch.from_numpy(memory.rows), len(memory.rows)
+    thumbs = [-1] * m if memory.thumbs is None else [b * v + i for i in range(m)]
+    asked, keys = [i * v for i in range(b)], [i * v + 1 for i in range(b)]
+    if pairing == "queue":
+        names = [batch.name(key) for key in keys] + memory.names
+        return pairs.from_queue(q, k, rows), asked, keys + thumbs, names
+    assert memory.own is not None  # a bank has a slot for each query
+    made = pairs.from_bank(q, torch.from_numpy(memory.own), rows, log_z=memory.log_z)
+    made = replace(made, population=memory.size)
+    return made, asked, thumbs, memory.names
+
+
+def _why(anatomy: Any, batch: LabBatch, pairing: str) -> str:
+    if not bool(anatomy.positive.any()):
+        told = "No anchor has a positive in this batch, so the loss is undefined for all of them. "
+        if pairing == "views" and batch.rows.shape[1] == 1:
+            return told + "There is one view of each image; compare images of one class instead."
+        if pairing == "classes" and (batch.labels < 0).all():
+            return told + "These rows have no labels."
+        return told + "Take a larger batch."
+    if not bool(anatomy.negative.any()):
+        return "No anchor has a negative in this batch: all its images belong together."
+    return "The loss is undefined for every anchor of this batch."

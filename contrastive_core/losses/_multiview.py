@@ -1,0 +1,98 @@
+"""What is simpler where all views of some images meet and nothing else: row i is of image i // v.
+
+Then a row's positives stand beside it, and a small batch's loss and gradient are a closed form:
+softmax minus target, times the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from contrastive_core.ops.similarity import exactly
+from contrastive_core.ops.thread_pool import scratch
+
+__all__ = ["contrast_of_views", "mean_of_views"]
+
+ROWS = 1 << 10  # rows at once
+
+
+def contrast_of_views(a: Tensor, scale: float, v: int) -> Tensor:
+    """log Σ_{j≠i} e^ℓ_ij − mean of ℓ_ip over the v − 1 other views p of i; ℓ = scale · a_i·a_j.
+
+    Args: a: (n, d), v views of each image side by side; |ℓ| so small that e^ℓ can be summed.
+    Returns: (n). Holds e^ℓ (n, n) for the backward pass.
+    """
+    return _Contrast.apply(a, scale, v)
+
+
+def mean_of_views(a: Tensor, v: int) -> Tensor:
+    """The mean of a_i·a_p over the v − 1 other views p of i's image; (n). No further (n, d)."""
+    return _Mean.apply(a, v)
+
+
+class _Contrast(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, scale: float, v: int) -> Tensor:
+        a, n = a.contiguous(), len(a)
+        x = a.new_empty(n, n)
+        torch.addmm(x, a, a.mT, beta=0, alpha=scale, out=x)
+        x.fill_diagonal_(0)
+        positive = _within(x, v).sum(1).mT.reshape(n) / (v - 1)
+        x.exp_().fill_diagonal_(0)
+        sums = x.sum(1)
+        ctx.scale, ctx.v = scale, v
+        ctx.save_for_backward(a, x, sums)
+        return sums.log().sub_(positive)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
+        a, x, sums = ctx.saved_tensors
+        g = g * ctx.scale
+        share, target = g / sums, (g / (ctx.v - 1)).view(-1, ctx.v).mT  # (n), (v, images)
+        h = torch.add(share[:, None], share, out=scratch(len(a), len(a), a))
+        h.mul_(x)  # ∂/∂ℓ_ij + ∂/∂ℓ_ji
+        _within(h, ctx.v).sub_(target[:, None]).sub_(target)
+        h.fill_diagonal_(0)
+        with exactly(a.device):
+            return h @ a, None, None
+
+
+def _within(x: Tensor, v: int) -> Tensor:
+    """The entries of x (n, n) between views of one image: (v, v, images), a view of `x`."""
+    return x.view(-1, v, len(x) // v, v).diagonal(dim1=0, dim2=2)
+
+
+class _Mean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, v: int) -> Tensor:
+        ctx.v = v
+        ctx.save_for_backward(a)
+        found = a.new_empty(len(a))
+        for r in _spans(len(a), v):
+            x = a[r].view(-1, v, a.shape[1])  # (images, v, d)
+            others = x.sum(1, keepdim=True) - x
+            torch.sum(others.mul_(x), -1, out=found[r].view(-1, v))
+        return found.div_(v - 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        (a,), v = ctx.saved_tensors, ctx.v
+        grad = torch.empty_like(a)
+        for r in _spans(len(a), v):
+            x, w = a[r].view(-1, v, a.shape[1]), (g[r] / (v - 1)).view(-1, v, 1)
+            wx = x * w
+            mine = torch.sub(wx.sum(1, keepdim=True), wx, out=grad[r].view_as(x))
+            mine.addcmul_(w, x.sum(1, keepdim=True)).sub_(wx)
+        return grad, None
+
+
+def _spans(n: int, v: int) -> list[slice]:
+    """Some rows at a time, whole images."""
+    size = max(1, ROWS // v) * v
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

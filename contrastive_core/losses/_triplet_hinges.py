@@ -1,0 +1,72 @@
+"""All triplets of anchors with few positives: each positive with every negative, some anchors at
+a time, side by side on CPU threads. Above `MOST` positives a sort is quicker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastive_core.ops.thread_pool import run_rounds, scratch
+
+__all__ = ["MOST", "hinge_sums", "listed"]
+
+MOST = 32  # positives of an anchor
+AT_ONCE = 1 << 17  # triplets: half a megabyte in float32
+
+
+def hinge_sums(d: Tensor, negative: Tensor, where: Tensor, reach: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ max(0, D_ip + ε − D_ik) over the positives p and negatives k of each anchor, and how many
+    of these are active; (n) each.
+
+    Args: d: (n, w); negative: (n, w). where: (n, k) columns of positives. reach: (n, k) D_ip + ε,
+    −inf where there is no such positive.
+    """
+    return _Hinges.apply(d, negative, where, reach)
+
+
+class _Hinges(torch.autograd.Function):
+    """The gradient of a sum of hinges is a number of them: how many of its triplets are active."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, d: Tensor, negative: Tensor, where: Tensor, reach: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        number = torch.empty_like(d)  # of active triplets with each pair, negative ones below 0
+        total, active = d.new_empty(len(d)), d.new_empty(len(d))
+        far = d.masked_fill(~negative, torch.inf)
+        k, w = where.shape[1], d.shape[1]
+        size = max(1, AT_ONCE // max(1, k * w))
+
+        def some(i: int, _: int) -> None:
+            r, n = slice(i, i + size), min(size, len(d) - i)
+            x = scratch(n, k * w, d).view(n, k, w)
+            torch.sub(reach[r, :, None], far[r, None], out=x).clamp_min_(0)
+            torch.sum(x, (1, 2), out=total[r])
+            x.sign_()
+            of_positives = x.sum(2)  # (r, k)
+            torch.sum(of_positives, 1, out=active[r])
+            torch.sum(x, 1, out=number[r]).neg_().scatter_add_(1, where[r], of_positives)
+
+        run_rounds([[(i, 0) for i in range(0, len(d), size)]], some, d, len(d) <= size)
+        ctx.save_for_backward(number)
+        ctx.mark_non_differentiable(active)
+        return total, active
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        (number,) = ctx.saved_tensors
+        return number * g[:, None], None, None, None
+
+
+def listed(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns of each row's true entries, padded to the fullest row, and which are real."""
+    i, j = mask.nonzero().unbind(1)
+    number = mask.sum(-1)
+    most = int(number.max()) if len(number) else 0
+    rank = torch.arange(len(i), device=mask.device) - (number.cumsum(0) - number)[i]
+    where = torch.zeros(len(mask), most, dtype=torch.long, device=mask.device)
+    where[i, rank] = j
+    return where, torch.arange(most, device=mask.device) < number[:, None]

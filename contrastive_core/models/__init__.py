@@ -1,0 +1,1 @@
+"""Encoders, heads, the memory bank and the key queue."""

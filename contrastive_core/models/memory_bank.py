@@ -1,0 +1,108 @@
+"""What some methods remember: a queue of keys (MoCo), a bank of features (Inst Disc), an average.
+
+State lives in persistent buffers, so that it is saved with the weights, and changes only in the
+named methods, without gradient.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from contrastive_core.ops.similarity import normalise
+
+__all__ = ["KeyQueue", "MemoryBank", "ema_update"]
+
+
+class KeyQueue(nn.Module):
+    """The last `size` keys (K, d), unit rows, oldest overwritten first; random rows at first."""
+
+    rows: Tensor
+    pointer: Tensor
+    enqueued: Tensor
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        if size < 1:
+            raise ValueError(f"a queue holds at least one key; got {size}")
+        self.register_buffer("rows", normalise(torch.randn(size, dim)))
+        self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
+        self.register_buffer("enqueued", torch.zeros((), dtype=torch.long))
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    @torch.no_grad()
+    def enqueue(self, keys: Float[Tensor, "n d"]) -> None:
+        """Put `keys` in place of the oldest; of more than K, the last K stay."""
+        n, k = len(keys), len(self)
+        kept = normalise(keys[-k:].detach().to(self.rows))
+        start = self.pointer + max(0, n - k)
+        at = (start + torch.arange(len(kept), device=self.rows.device)) % k
+        self.rows[at] = kept
+        self.pointer.copy_((self.pointer + n) % k)
+        self.enqueued.add_(n)
+
+
+class MemoryBank(nn.Module):
+    """One unit row per training image (N, d), random at first: v ← norm(μ v + (1 − μ) f).
+
+    `log_z` is the log of NCE's normaliser: of the first batch, or its running mean (EMA 0.99).
+    """
+
+    rows: Tensor
+    log_z: Tensor
+
+    def __init__(
+        self, size: int, dim: int, momentum: float = 0.5, ema: float | None = None
+    ) -> None:
+        super().__init__()
+        self.momentum, self.ema = momentum, ema
+        self.register_buffer("rows", normalise(torch.randn(size, dim)))
+        self.register_buffer("log_z", torch.tensor(torch.nan))
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    def noise(
+        self, index: Int[Tensor, " n"], k: int, generator: torch.Generator
+    ) -> Int[Tensor, "n k"]:
+        """K slots per anchor, uniform over the others: its own is never drawn, repeats may be."""
+        if len(self) < 2:
+            raise ValueError("noise needs a bank of at least two images")
+        drawn = torch.randint(
+            len(self) - 1, (len(index), k), generator=generator, device=generator.device
+        )
+        drawn = drawn.to(index.device)
+        return drawn + (drawn >= index[:, None])
+
+    @torch.no_grad()
+    def update(self, index: Int[Tensor, " n"], features: Float[Tensor, "n d"]) -> None:
+        """Move the slots of a batch towards its features. A repeated index counts once, last."""
+        f = normalise(features.detach().to(self.rows))
+        self.rows[index] = normalise(self.momentum * self.rows[index] + (1 - self.momentum) * f)
+
+    def next_log_z(self, estimate: float) -> float:
+        """What `log_z` becomes with a batch's estimate: the first stays, or Z's average runs on."""
+        kept = float(self.log_z)
+        if math.isnan(kept):
+            return estimate
+        if self.ema is None:
+            return kept
+        both = torch.tensor([kept + math.log(self.ema), estimate + math.log1p(-self.ema)])
+        return float(both.logsumexp(0))
+
+    @torch.no_grad()
+    def keep_log_z(self, log_z: float) -> None:
+        """Store what `next_log_z` gave, once the step is taken."""
+        self.log_z.fill_(log_z)
+
+
+@torch.no_grad()
+def ema_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
+    """θ_target ← m θ_target + (1 − m) θ_source, parameters only (MoCo, eq. 2)."""
+    for t, s in zip(target.parameters(), source.parameters(), strict=True):
+        t.lerp_(s.detach().to(t.dtype), 1 - momentum)

@@ -1,0 +1,1 @@
+"""Operations on rows: similarity, tiled log-sum-exp, nearest neighbors."""

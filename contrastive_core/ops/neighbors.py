@@ -1,0 +1,251 @@
+"""Exact nearest neighbours, block by block: one graph for kNN, purity, hubness and maps.
+
+No n×m matrix is ever held: a block of queries meets a block of base rows, and only the best k so
+far are kept. Euclidean neighbours are ranked once more by differences in float64, since Gram
+distances lose their digits for near rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.partition import part_of
+from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
+from contrastive_core.errors import UnusableEmbedding
+
+__all__ = ["Neighbours", "nearest", "nearest_together", "pick_device", "unit_rows"]
+
+QUERIES = 128  # rows per block: with 65,536 columns 32 MiB of float32 at a time
+BASE = 65_536
+KEPT = 30  # neighbours that are looked for at least, so that one search serves maps and scores
+SLACK = 8  # Gram distances may swap near-equal rows; this many more are ranked exactly
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The k nearest base rows of each query, nearest first; ties go to the smaller index.
+
+    `index` (n, k) int64; `score` (n, k) float32: cosine similarity, or Euclidean distance.
+    """
+
+    index: np.ndarray
+    score: np.ndarray
+    metric: str
+
+    @property
+    def k(self) -> int:
+        return self.index.shape[1]
+
+    def first(self, k: int) -> Neighbours:
+        return Neighbours(self.index[:, :k], self.score[:, :k], self.metric)
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device to compute on: CUDA if there is one, else the CPU (MPS lacks exact sorting)."""
+    if name != "auto":
+        return torch.device(name)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
+    """Rows of length 1 as a float32 tensor (n, d); scaled first, so that no norm overflows."""
+    x = torch.from_numpy(np.ascontiguousarray(features, np.float32)).to(device or "cpu")
+    x = x / x.abs().amax(1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+    return x / x.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+
+
+def nearest(
+    queries: np.ndarray,
+    base: np.ndarray | None,
+    k: int,
+    metric: str = "cosine",
+    device: str = "auto",
+    progress: Callable[[float], None] | None = None,
+    rows: Rows = HERE,
+    of: slice = slice(None),
+) -> Neighbours:
+    """The exact k nearest rows of `base` for each query.
+
+    Args:
+        queries: (n, d); base: (m, d), or None for the queries themselves, a row never its own
+            neighbour.
+        metric: "cosine" or "euclidean".
+        progress: called with the share done, 0 to 1.
+        rows: how both lie; if spread (cosine only), the result is of this part's queries, with
+            the numbers that base rows have in the whole.
+        of: only of these queries.
+    Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
+        finite.
+    """
+    own = base is None
+    base = queries if base is None else base
+    _check(queries, base, k, metric, own, rows)
+    where = pick_device(device)
+    if rows.spread:
+        unit = unit_rows(queries, where)
+        return _spread(unit, unit if own else unit_rows(base, where), k, own, rows)
+    if metric == "cosine":
+        q = unit_rows(queries, where)
+        b = q if own else unit_rows(base, where)
+        wanted, offset = k, None
+    else:
+        centre = torch.from_numpy(base.mean(0, dtype=np.float64).astype(np.float32)).to(where)
+        q = torch.from_numpy(np.ascontiguousarray(queries, np.float32)).to(where) - centre
+        b = (
+            q
+            if own
+            else torch.from_numpy(np.ascontiguousarray(base, np.float32)).to(where) - centre
+        )
+        wanted, offset = min(k + SLACK, len(b) - own), b.square().sum(1) / 2
+    index = np.empty((len(q), k), np.int64)
+    score = np.empty((len(q), k), np.float32)
+    first, last, _ = of.indices(len(q))
+    for start in range(first, last, QUERIES):
+        block = slice(start, min(start + QUERIES, last))
+        best, found = _block(q[block], b, wanted, start if own else None, offset)
+        if metric == "euclidean":
+            best, found = _exact_distances(q[block], b, found, k)
+        score[block], index[block] = best.cpu().numpy(), found.cpu().numpy()
+        if progress:
+            progress((block.stop - first) / (last - first))
+    return Neighbours(index[of], score[of], metric)
+
+
+def nearest_together(
+    queries: np.ndarray,
+    base: np.ndarray | None,
+    k: int,
+    metric: str = "cosine",
+    progress: Callable[[float], None] | None = None,
+) -> Neighbours:
+    """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
+    each, the whole result on every one."""
+    world = collectives.here()
+    share = part_of(len(queries), (world.rank, world.size))
+    found = nearest(queries, base, k, metric, progress=progress, of=share)
+    return Neighbours(SPREAD.whole(found.index), SPREAD.whole(found.score), metric)
+
+
+def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbours:
+    """The k nearest rows of all parts, for this part's queries: a block of base rows comes by at
+    a time, and meets every block of queries. What is best so far has one place from the start:
+    small results between large passing ones would keep the heap from shrinking."""
+    first, width = rows.start(len(q)), 0
+    score = q.new_zeros(len(q), k)
+    index = torch.zeros(len(q), k, dtype=torch.long, device=q.device)
+    for start, part in rows.blocks(b, BASE):
+        then = min(k, width + len(part))
+        for i in range(0, len(q), QUERIES):
+            block = slice(i, i + QUERIES)
+            best = (score[block, :width], index[block, :width])
+            at = first + i if own else None
+            score[block, :then], index[block, :then] = _meet(
+                *best, q[block], part, start, k, at, None
+            )
+        width = then
+    for i in range(0, len(q), QUERIES):
+        block = slice(i, i + QUERIES)
+        score[block], index[block] = _in_order(score[block], index[block])
+    return Neighbours(index.cpu().numpy(), score.cpu().numpy(), "cosine")
+
+
+def _block(
+    q: Tensor, b: Tensor, k: int, own_from: int | None, offset: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Best k of q·b (less `offset`) for a block of queries: values and columns, (r, k) each."""
+    best = _nothing(q)
+    for start in range(0, len(b), BASE):
+        part = slice(start, start + BASE)
+        less = None if offset is None else offset[part]
+        best = _meet(*best, q, b[part], start, k, own_from, less)
+    return _in_order(*best)
+
+
+def _nothing(q: Tensor) -> tuple[Tensor, Tensor]:
+    return q.new_empty(len(q), 0), torch.empty(len(q), 0, dtype=torch.long, device=q.device)
+
+
+def _meet(
+    values: Tensor,
+    columns: Tensor,
+    q: Tensor,
+    part: Tensor,
+    start: int,
+    k: int,
+    own_from: int | None,
+    offset: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """The best k so far (r, ≤ k), and those of the base rows from number `start` on."""
+    s = q @ part.mT  # (r, c)
+    if offset is not None:
+        s -= offset
+    if own_from is not None:
+        own = torch.arange(own_from, own_from + len(q), device=q.device) - start
+        inside = (own >= 0) & (own < len(part))
+        s[inside.nonzero()[:, 0], own[inside]] = -torch.inf
+    top, at = _best(s, min(k, len(part)))
+    values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
+    if values.shape[1] > k:
+        values, keep = values.topk(k, dim=1)
+        columns = columns.gather(1, keep)
+    return values, columns
+
+
+def _best(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`s.topk(k)`, unsorted, (r, k) each, by the largest of each group of columns: whatever is
+    among the best k lies in one of the k groups whose largest are best: few columns are ranked."""
+    rows, columns = s.shape
+    size = math.isqrt(columns // k)  # columns in a group
+    if size < 2:
+        return s.topk(k, dim=1, sorted=False)
+    number = columns // size
+    grouped = s[:, : size * number].unflatten(1, (size, number))  # (r, size, number)
+    groups = grouped.amax(1).topk(k, dim=1, sorted=False).indices[:, None].expand(-1, size, -1)
+    rest = s[:, size * number :]  # (r, < size)
+    values = torch.cat([grouped.gather(2, groups).flatten(1), rest], 1)
+    at = torch.arange(size, device=s.device)[:, None] * number + groups  # (r, size, k)
+    tail = torch.arange(size * number, columns, device=s.device).expand(rows, -1)
+    values, chosen = values.topk(k, dim=1, sorted=False)
+    return values, torch.cat([at.flatten(1), tail], 1).gather(1, chosen)
+
+
+def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorted by value, falling, then by column, rising."""
+    by_column = columns.argsort(1)
+    values, columns = values.gather(1, by_column), columns.gather(1, by_column)
+    order = values.argsort(dim=1, descending=True, stable=True)
+    return values.gather(1, order), columns.gather(1, order)
+
+
+def _exact_distances(q: Tensor, b: Tensor, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    distance = torch.empty(found.shape, dtype=torch.float64, device=q.device)
+    for i in range(0, len(q), 64):  # (64, k, d) differences at a time
+        step = slice(i, i + 64)
+        distance[step] = (b[found[step]].double() - q[step, None].double()).norm(dim=2)
+    nearness, found = _in_order(-distance, found)
+    return -nearness[:, :k].float(), found[:, :k]
+
+
+def _check(
+    queries: np.ndarray, base: np.ndarray, k: int, metric: str, own: bool, rows: Rows
+) -> None:
+    if metric not in ("cosine", "euclidean") or (rows.spread and metric != "cosine"):
+        known = "cosine over many processes" if rows.spread else "cosine or euclidean"
+        raise ValueError(f"metric must be {known}; got {metric!r}")
+    if queries.ndim != 2 or base.ndim != 2 or queries.shape[1] != base.shape[1]:
+        raise UnusableEmbedding(
+            f"queries (n, d) and base (m, d) must match; got {queries.shape}, {base.shape}"
+        )
+    others = rows.number(len(base)) - own
+    if not 1 <= k <= others:
+        raise UnusableEmbedding(f"{k} neighbours were asked for among {others} rows")
+    for part in (queries,) if own else (queries, base):
+        if count := rows.number(int((~np.isfinite(part).all(1)).sum())):
+            raise UnusableEmbedding(f"{count} rows hold values that are not finite")

@@ -1,0 +1,195 @@
+"""The tiled engine: row log-sum-exps of an n×m matrix of logits that is never held.
+
+Masks are derived from ids, tile by tile. The forward pass keeps only the row sums; the backward
+pass computes each tile again. Where anchors and candidates are the same rows, each tile serves its
+rows and its columns, which halves the work. Tiles run in rounds in which no two share a row or a
+column, so threads never meet and the order of summation, hence the result, does not depend on
+their number. A matrix that fits one small buffer is one tile, kept for the backward pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastive_core.ops import similarity, tile_plan
+from contrastive_core.ops.thread_pool import run_rounds, scratch
+from contrastive_core.ops.tile_plan import Plan
+from contrastive_core.pairs.types import Pairs
+
+__all__ = ["TILED_FROM", "Logits", "by_group", "closed", "log_sums", "suits"]
+
+TILED_FROM = 1 << 14  # scores: below, plain autograd is as quick
+SAFE = {torch.float32: 40.0, torch.float64: 300.0}  # |logit| whose exponentials can be summed
+
+
+def suits(pairs: Pairs) -> bool:
+    """Whether the engine takes these pairs: related by ids, and many."""
+    return pairs.by_id and len(pairs) * pairs.width >= TILED_FROM
+
+
+@dataclass(frozen=True)
+class Logits:
+    """ℓ = scale · score: of a tile, and what its gradient sends back to the rows."""
+
+    score: str = "dot"  # or "squared_distance"
+    scale: float = 1.0
+    unit: bool = False  # rows have unit length, or none
+
+    def of(self, a: Tensor, c: Tensor, kept: bool = False) -> Tensor:
+        """The logits (r, c) of a tile, in this thread's buffer, or `kept` in one of their own."""
+        buffer = a.new_empty(len(a), len(c)) if kept else scratch(len(a), len(c), a)
+        if self.score == "dot":
+            return torch.addmm(buffer, a, c.mT, beta=0, alpha=self.scale, out=buffer)
+        return torch.mul(similarity.squared_distance(a, c), self.scale, out=buffer)
+
+    def bound(self, a: Tensor, c: Tensor) -> float:
+        """A number that no |ℓ| exceeds."""
+        if not len(a) or not len(c):
+            return 0.0
+        if self.unit:
+            return abs(self.scale) * (1 if self.score == "dot" else 4)
+        x = float(a.norm(dim=1).amax())
+        y = x if c is a else float(c.norm(dim=1).amax())
+        return abs(self.scale) * (x * y if self.score == "dot" else (x + y) ** 2)
+
+    def back(self, grad: Tensor, g: Tensor, a: Tensor, c: Tensor) -> None:
+        """Add to `grad` (r, d) what the gradient `g` (r, c) of the logits sends to rows `a`."""
+        if self.score == "dot":
+            grad.addmm_(g, c, alpha=self.scale)
+        else:
+            grad.addmm_(g, c, alpha=-2 * self.scale)
+            grad.addcmul_(g.sum(1, keepdim=True), a, value=2 * self.scale)
+
+
+def closed(pairs: Pairs, logits: Logits) -> bool:
+    """Whether the pairs are so regular, few and alike that a closed form does."""
+    few = pairs.even_views and len(pairs) ** 2 <= min(tile_plan.SQUARE, tile_plan.ONE_TILE)
+    a = pairs.anchors.detach()
+    return bool(few) and logits.score == "dot" and logits.bound(a, a) <= SAFE[a.dtype]
+
+
+def log_sums(pairs: Pairs, logits: Logits, which: str) -> Tensor:
+    """log Σ e^ℓ of every anchor over its negatives, or over all it is compared with; (n).
+
+    Args: which: "negative" or "compared". −inf, with zero gradient, where there is none.
+    """
+    return _LogSums.apply(pairs.anchors, pairs.candidates, pairs, logits, which)
+
+
+def by_group(pairs: Pairs) -> tuple[Pairs, Tensor]:
+    """The pairs with rows sorted by group, and where each anchor went: now positives adjoin."""
+    groups = (pairs.anchor_groups, pairs.candidate_groups)
+    if pairs.even_views or all(bool((g[1:] >= g[:-1]).all()) for g in groups):
+        return pairs, torch.arange(len(pairs), device=groups[0].device)
+    i = pairs.anchor_groups.argsort(stable=True)
+    j = i if pairs.symmetric else pairs.candidate_groups.argsort(stable=True)
+    parts = ("s", "_groups", "_rows", "_views")
+    changed = {f"anchor{k}": getattr(pairs, f"anchor{k}")[i] for k in parts}
+    for k in parts:
+        same = changed[f"anchor{k}"] if pairs.symmetric else None
+        own = getattr(pairs, f"candidate{k}")
+        changed[f"candidate{k}"] = own[j] if same is None else same
+    changed |= {k: getattr(pairs, k)[j] for k in ("as_positive", "as_negative")}
+    return dataclasses.replace(pairs, **changed), i.argsort()
+
+
+class _LogSums(torch.autograd.Function):
+    """Row log-sum-exps; saves the rows and the row sums, or the one tile.
+
+    Where no logit is large the exponentials themselves are summed, one per pair of rows; else
+    every row's sum runs along with its largest logit.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, c: Tensor, pairs: Pairs, logits: Logits, which: str) -> Tensor:
+        plan = Plan(pairs, which)
+        a = a.detach().contiguous()
+        c = a if plan.mirrored else c.detach().contiguous()
+        small = logits.bound(a, c) <= SAFE[a.dtype]
+        sums, top = a.new_zeros(len(a)), a.new_full((len(a),), 0.0 if small else -torch.inf)
+        kept: list[Tensor] = []
+
+        def tile(i: int, j: int) -> None:
+            rows, cols = plan.rows[i], plan.cols[j]
+            x = _terms(plan, logits, a, c, i, j, small)
+            add = _add_small if small else _add_large
+            add(x, sums[rows], top[rows])
+            if plan.mirrored and i != j:
+                add(x.mT, sums[cols], top[cols])
+            if plan.single:
+                kept.append(x)
+
+        run_rounds(plan.rounds, tile, a, plan.single)
+        ctx.plan, ctx.logits, ctx.small = plan, logits, small
+        lse = sums.log() + top
+        ctx.save_for_backward(a, c, sums if small else lse, *kept)
+        return lse
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        a, c, total, *kept = ctx.saved_tensors
+        plan, logits, small = ctx.plan, ctx.logits, ctx.small
+        to_a, to_c = ctx.needs_input_grad[:2]
+        grad_a = torch.zeros_like(a) if to_a or plan.mirrored else None
+        grad_c = torch.zeros_like(c) if to_c and not plan.mirrored else None
+        none = (total == 0) if small else total.isinf()
+        share = torch.where(none, 0.0, g / torch.where(none, 1.0, total) if small else g)
+        level = torch.where(none, 0.0, total)
+
+        def tile(i: int, j: int) -> None:
+            rows, cols = plan.rows[i], plan.cols[j]
+            x = kept[0] if kept else _terms(plan, logits, a, c, i, j, small)
+            h = _weights(x, share, level, rows, cols, small, plan.mirrored)
+            if grad_a is not None:
+                logits.back(grad_a[rows], h, a[rows], c[cols])
+                if plan.mirrored and i != j:
+                    logits.back(grad_a[cols], h.mT, a[cols], a[rows])
+            if grad_c is not None:
+                logits.back(grad_c[cols], h.mT, c[cols], a[rows])
+
+        with similarity.exactly(a.device):
+            run_rounds(plan.rounds, tile, a, plan.single)
+        return grad_a, grad_c, None, None, None
+
+
+def _terms(plan: Plan, logits: Logits, a: Tensor, c: Tensor, i: int, j: int, small: bool) -> Tensor:
+    """A tile's e^ℓ, 0 where not wanted (small); or its ℓ, −inf where not wanted; (r, c)."""
+    x = logits.of(a[plan.rows[i]], c[plan.cols[j]], plan.single)
+    return plan.blank(x.exp_(), i, j, 0.0) if small else plan.blank(x, i, j, -torch.inf)
+
+
+def _add_small(x: Tensor, sums: Tensor, top: Tensor) -> None:
+    sums += x.sum(1)
+
+
+def _add_large(x: Tensor, sums: Tensor, top: Tensor) -> None:
+    """Take a tile's logits (r, c) into the sums (r), which are relative to `top` (r)."""
+    higher = torch.maximum(top, x.amax(1))
+    level = torch.where(higher.isinf(), 0.0, higher)
+    sums *= (top - level).exp_()
+    sums += torch.sub(x, level[:, None], out=_spare(x, 1)).exp_().sum(1)
+    top.copy_(higher)
+
+
+def _weights(
+    x: Tensor, share: Tensor, level: Tensor, rows: slice, cols: slice, small: bool, both: bool
+) -> Tensor:
+    """∂/∂ℓ of the tile (r, c): of its rows' sums, and of its columns' where it serves both."""
+    g_i, g_j = share[rows, None], share[None, cols]
+    h = _spare(x, 1)
+    if small:
+        return torch.mul(x, torch.add(g_i, g_j, out=h) if both else g_i, out=h)
+    torch.sub(x, level[rows, None], out=h).exp_().mul_(g_i)
+    if both:
+        h += torch.sub(x, level[None, cols], out=_spare(x, 2)).exp_().mul_(g_j)
+    return h
+
+
+def _spare(x: Tensor, which: int) -> Tensor:
+    return scratch(len(x), x.shape[1], x, which)

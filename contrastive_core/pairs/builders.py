@@ -1,0 +1,233 @@
+"""Who is compared with whom: builders of `Pairs` for each way the papers pair their rows.
+
+Queue rows get groups of their own, so that an old key of the same image is no positive; bank and
+queue rows have no row id. Views are stored image-major: row = image · views + view.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Even, Pairs
+
+__all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
+
+
+def from_views(
+    z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = None, anchors: str = "all"
+) -> Pairs:
+    """Pairs of a multi-view batch: all views of an image (or of a class) are positives.
+
+    Args:
+        z: embeddings (images, views, d).
+        labels: class per image, -1 for none; default: every image is its own group.
+        anchors: "all", or "first_view" (all views stay candidates).
+    Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`.
+    """
+    if z.ndim != 3:
+        raise ValueError(f"z must be (images, views, d); got shape {tuple(z.shape)}")
+    every = _of_views(z, labels)
+    if anchors == "all":
+        return every
+    if anchors != "first_view":
+        raise ValueError(f'anchors must be "all" or "first_view"; got {anchors!r}')
+    v = z.shape[1]
+    rows, groups = (x[::v].contiguous() for x in (every.anchor_rows, every.anchor_groups))
+    return Pairs(
+        anchors=z[:, 0],
+        candidates=every.candidates,
+        anchor_groups=groups,
+        candidate_groups=every.candidate_groups,
+        anchor_rows=rows,
+        candidate_rows=every.candidate_rows,
+        anchor_views=torch.zeros_like(rows),
+        candidate_views=every.candidate_views,
+        as_positive=every.as_positive,
+        as_negative=every.as_negative,
+    )
+
+
+def from_labels(z: Float[Tensor, "n d"], labels: Int[Tensor, " n"]) -> Pairs:
+    """Pairs of a labelled batch with one view per image; label -1 belongs to no group.
+
+    Raises: ValueError when `z` is not (n, d) or the number of labels differs.
+    """
+    if z.ndim != 2:
+        raise ValueError(f"z must be (n, d); got shape {tuple(z.shape)}")
+    groups = _labels(labels, z.shape[0], z.device)
+    return _square(z, groups, torch.zeros_like(groups))
+
+
+def from_queue(
+    queries: Float[Tensor, "n d"],
+    keys: Float[Tensor, "n d"],
+    queue: Float[Tensor, "k d"],
+    queue_groups: Int[Tensor, " k"] | None = None,
+) -> Pairs:
+    """MoCo's pairs: the key of the same image is the positive, the queue alone is negative.
+
+    Args:
+        queries, keys: (n, d), row i of both is image i.
+        queue: (k, d) older keys.
+        queue_groups: by default every queue row is a group of its own.
+    Raises: ValueError when the shapes do not match.
+    """
+    if queries.shape != keys.shape or queue.ndim != 2 or queue.shape[1] != queries.shape[1]:
+        raise ValueError(
+            "queries and keys must be (n, d) and queue (k, d); got "
+            f"{tuple(queries.shape)}, {tuple(keys.shape)}, {tuple(queue.shape)}"
+        )
+    n, k = queries.shape[0], queue.shape[0]
+    own, none = _arange(n, queries), torch.full((n + k,), NO_ROW, device=queries.device)
+    queue_groups = _arange(k, queries) + n if queue_groups is None else queue_groups
+    is_key = _arange(n + k, queries) < n
+    return Pairs(
+        anchors=queries,
+        candidates=torch.cat([keys, queue.to(keys.dtype)]),
+        anchor_groups=own,
+        candidate_groups=torch.cat([own, queue_groups]),
+        anchor_rows=own,
+        candidate_rows=none,
+        anchor_views=torch.zeros_like(own),
+        candidate_views=is_key.long(),
+        as_positive=is_key,
+        as_negative=~is_key,
+    )
+
+
+def from_bank(
+    features: Float[Tensor, "n d"],
+    index: Int[Tensor, " n"],
+    bank: Float[Tensor, "m d"],
+    noise: Int[Tensor, "n k"] | None = None,
+    log_z: float | None = None,
+) -> Pairs:
+    """Inst Disc's pairs: the bank slot of the same image is the positive, other slots negatives.
+
+    Args:
+        features: (n, d); index: (n) each image's slot; bank: (m, d).
+        noise: (n, k) slots drawn per anchor, repeats allowed; default: the whole bank.
+        log_z: the bank's estimate of the log normaliser, for `nce`.
+    Raises: ValueError when shapes do not match or an index lies outside the bank.
+    """
+    n, m = features.shape[0], bank.shape[0]
+    if index.shape != (n,) or bank.ndim != 2 or bank.shape[1] != features.shape[1]:
+        raise ValueError(
+            "features must be (n, d), index (n) and bank (m, d); got "
+            f"{tuple(features.shape)}, {tuple(index.shape)}, {tuple(bank.shape)}"
+        )
+    if n and (int(index.min()) < 0 or int(index.max()) >= m):
+        raise ValueError(
+            f"index must lie in 0..{m - 1}; got {int(index.min())}..{int(index.max())}"
+        )
+    if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
+        raise ValueError(f"noise must be ({n}, k) slots; got shape {tuple(noise.shape)}")
+    index, slots, allowed = index.long(), _arange(m, features), _true(m, features)
+    return Pairs(
+        anchors=features,
+        candidates=bank,
+        anchor_groups=index,
+        candidate_groups=slots,
+        anchor_rows=_arange(n, features),
+        candidate_rows=torch.full_like(slots, NO_ROW),
+        anchor_views=torch.zeros_like(index),
+        candidate_views=torch.ones_like(slots),
+        as_positive=allowed,
+        as_negative=allowed,
+        columns=None if noise is None else torch.cat([index[:, None], noise.long()], dim=1),
+        population=m,
+        log_z=log_z,
+    )
+
+
+def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tensor, " n"]) -> Pairs:
+    """Pairs of an explicit list (A, B, y): row i of `a` meets row i of `b` only.
+
+    Args: a, b: (n, d); same: (n), true (or 1) where the two belong together.
+    Raises: ValueError when the shapes do not match.
+    """
+    if a.ndim != 2 or a.shape != b.shape or same.shape != a.shape[:1]:
+        raise ValueError(
+            "a and b must be (n, d) and same (n); got "
+            f"{tuple(a.shape)}, {tuple(b.shape)}, {tuple(same.shape)}"
+        )
+    own, allowed = _arange(a.shape[0], a), _true(a.shape[0], a)
+    return Pairs(
+        anchors=a,
+        candidates=b,
+        anchor_groups=2 * own,
+        candidate_groups=2 * own + (~same.bool()).long(),
+        anchor_rows=own,
+        candidate_rows=torch.full_like(own, NO_ROW),
+        anchor_views=torch.zeros_like(own),
+        candidate_views=torch.ones_like(own),
+        as_positive=allowed,
+        as_negative=allowed,
+        columns=own[:, None],
+    )
+
+
+def from_mask(
+    anchors: Float[Tensor, "n d"],
+    candidates: Float[Tensor, "m d"],
+    positive: Bool[Tensor, "n m"],
+    negative: Bool[Tensor, "n m"],
+) -> Pairs:
+    """Pairs with explicit masks. A pair in neither mask is not compared.
+
+    When `anchors is candidates`, the diagonal is a self pair.
+    Raises: ValueError when shapes do not match or a pair is in both masks.
+    """
+    n, m = anchors.shape[0], candidates.shape[0]
+    for name, mask in (("positive", positive), ("negative", negative)):
+        if mask.shape != (n, m):
+            raise ValueError(f"{name} must be ({n}, {m}); got shape {tuple(mask.shape)}")
+    if bool((positive.bool() & negative.bool()).any()):
+        raise ValueError("a pair cannot be positive and negative at once")
+    rows, cols, allowed = _arange(n, anchors), _arange(m, anchors), _true(m, anchors)
+    return Pairs(
+        anchors=anchors,
+        candidates=candidates,
+        anchor_groups=torch.full_like(rows, NO_GROUP),
+        candidate_groups=torch.full_like(cols, NO_GROUP),
+        anchor_rows=rows,
+        candidate_rows=cols if anchors is candidates else torch.full_like(cols, NO_ROW),
+        anchor_views=torch.zeros_like(rows),
+        candidate_views=torch.zeros_like(cols),
+        as_positive=allowed,
+        as_negative=allowed,
+        positive=positive.bool(),
+        negative=negative.bool(),
+    )
+
+
+def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
+    """All rows of z (b, v, d) with all; without labels every image is its own group."""
+    b, v, d = z.shape
+    rows = torch.arange(b * v, device=z.device)
+    each, allowed = max(v, 1), _true(b * v, z)
+    groups = rows // each if labels is None else _labels(labels, b, z.device).repeat_interleave(v)
+    even = Even(v, groups, rows, allowed) if labels is None else None
+    z, views = z.reshape(b * v, d), rows % each
+    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, even=even)
+
+
+def _square(z: Tensor, groups: Tensor, views: Tensor) -> Pairs:
+    rows, allowed = _arange(z.shape[0], z), _true(z.shape[0], z)
+    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed)
+
+
+def _labels(labels: Tensor, n: int, device: torch.device) -> Tensor:
+    if labels.shape != (n,):
+        raise ValueError(f"labels must be ({n},), one per image; got shape {tuple(labels.shape)}")
+    return labels.to(device=device, dtype=torch.long)
+
+
+def _arange(n: int, like: Tensor) -> Tensor:
+    return torch.arange(n, device=like.device)
+
+
+def _true(n: int, like: Tensor) -> Tensor:
+    return torch.ones(n, dtype=torch.bool, device=like.device)

@@ -1,0 +1,21 @@
+"""Where things lie: users' runs, shipped runs, and what can be made again. Torch-free."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["ROOT", "SHIPPED", "data_home", "runs_home"]
+
+ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = ROOT / "checkpoints" / "shipped"
+
+
+def runs_home() -> Path:
+    """Where users' runs live: $CONTRASTIVE_LAB_RUNS, or `checkpoints/runs`."""
+    return Path(os.environ.get("CONTRASTIVE_LAB_RUNS") or ROOT / "checkpoints" / "runs")
+
+
+def data_home() -> Path:
+    """Where what can be made again is kept: $CONTRASTIVE_LAB_HOME, or `.cache`."""
+    return Path(os.environ.get("CONTRASTIVE_LAB_HOME") or ROOT / ".cache")

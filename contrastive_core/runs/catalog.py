@@ -1,0 +1,177 @@
+"""A run is a folder that a person can read: settings, status, metrics, states, snapshots.
+
+    run.json        what was asked: settings, seed, data fingerprint, versions (never changes)
+    status.json     how it stands: queued, running, done, stopped or failed, and why
+    metrics.jsonl   a line per step and per epoch
+    state/          all that a resume needs        weights.safetensors   the model
+    snapshots/      the fixed sample's embedding   embeddings/           whole splits, cached
+    evaluation.json scores                         meta.json             title, note, tags
+
+Objects and lines of JSON carry a hash of the rest under "seal". Who changes one by hand takes its
+seal out; it is then read as it stands.
+
+Users' runs live in `runs_home()`, shipped ones, which nobody writes to, in `SHIPPED`. What is read
+from and written to one folder is in run_folder.py. Torch-free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.errors import BadName, Damaged, NoSuchRun
+from contrastive_core.paths import ROOT, SHIPPED, runs_home
+from contrastive_core.runs.run import Run, stamp
+from contrastive_core.storage import atomic, records
+
+__all__ = [
+    "Run",
+    "create",
+    "damaged",
+    "list_runs",
+    "load",
+]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
+
+
+# --- all runs ----------------------------------------------------------------------------------
+
+
+def checked_name(name: str) -> str:
+    """The name, if it is one plain file name. Raises BadName."""
+    if not NAME.fullmatch(name) or name.endswith(".part"):
+        raise BadName(
+            f"a run's name has up to 64 letters, digits, dots, dashes or underscores and starts "
+            f"with a letter or digit; got {name!r}"
+        )
+    return name
+
+
+def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **more: Any) -> Run:
+    """Make a run's folder with its manifest. Without a name one is made from the settings.
+
+    Raises: BadName; FileExistsError when the name is taken.
+    """
+    home = runs_home()
+    name = checked_name(name) if name else _free_name(home, config)
+    path = home / name
+    if path.exists() or (SHIPPED / name).exists():
+        raise FileExistsError(f"there is a run {name!r} already; choose another name, or --resume")
+    manifest = {
+        "id": secrets.token_hex(8),
+        "name": name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "method": config.get("method"),
+        "loss": config.get("loss"),
+        "dataset": config.get("dataset"),
+        "data_fingerprint": fingerprint,
+        "seed": config.get("seed"),
+        "config": config,
+        "threads": config.get("threads"),
+        "versions": {p: _version(p) for p in PACKAGES} | {"python": platform.python_version()},
+        "git_commit": _git_commit(),
+        **more,
+    }
+    _place(path, manifest)
+    return Run(path, manifest)
+
+
+def _place(path: Path, manifest: dict[str, Any]) -> None:
+    """Make the folder aside and move it to its name whole: of two processes one can do so, and a
+    kill leaves no folder that blocks a name without being a run."""
+    home = path.parent
+    home.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+    try:
+        records.write_json(aside / "run.json", manifest)
+        records.write_json(aside / "status.json", {"status": "queued", "reason": "", **stamp()})
+        aside.chmod(0o755)
+        os.rename(aside, path)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        if path.exists():
+            raise FileExistsError(f"there is a run {path.name!r} already") from error
+        raise
+    atomic.sync_folder(home)
+
+
+def load(name: str) -> Run:
+    """The run of that name, the user's or a shipped one. Raises BadName, NoSuchRun, Damaged."""
+    checked_name(name)
+    for home in (runs_home(), SHIPPED):
+        if (home / name / "run.json").is_file():
+            manifest = records.read_json(home / name / "run.json")
+            if not isinstance(manifest, dict):
+                raise Damaged(f"{home / name / 'run.json'} is damaged: not an object")
+            return Run(home / name, manifest)
+    known = [run.name for run in list_runs()]
+    hint = f"known: {', '.join(known[:20])}" if known else "there are none yet"
+    raise NoSuchRun(f"no run {name!r}; {hint}")
+
+
+def list_runs() -> list[Run]:
+    """All runs, the users' newest first, then the shipped. A damaged one is left out."""
+    found = []
+    for home in (runs_home(), SHIPPED):
+        here = []
+        for path in sorted(home.glob("*/run.json")):
+            with contextlib.suppress(Damaged, OSError):
+                manifest = records.read_json(path)
+                if isinstance(manifest, dict) and NAME.fullmatch(path.parent.name):
+                    here.append(Run(path.parent, manifest))
+        found += sorted(here, key=lambda r: str(r.manifest.get("created")), reverse=home != SHIPPED)
+    return found
+
+
+def damaged() -> dict[str, str]:
+    """Runs whose manifest cannot be read, and why: `list_runs` leaves them out."""
+    found = {}
+    for path in sorted(p for h in (runs_home(), SHIPPED) for p in h.glob("*/run.json")):
+        if not NAME.fullmatch(path.parent.name):
+            continue
+        try:
+            if not isinstance(records.read_json(path), dict):
+                found[path.parent.name] = f"{path} is damaged: not an object"
+        except (Damaged, OSError) as error:
+            found[path.parent.name] = str(error)
+    return found
+
+
+def _free_name(home: Path, config: dict[str, Any]) -> str:
+    data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
+    stem = f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}"
+    for number in range(1, 100_000):
+        name = stem if number == 1 else f"{stem}-{number}"
+        if not (home / name).exists() and not (SHIPPED / name).exists():
+            return name
+    raise FileExistsError(f"too many runs named {stem}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    if not (ROOT / ".git").exists():
+        return None
+    try:
+        command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()

@@ -1,0 +1,124 @@
+"""A run's encoder without this project: its weights as safetensors and a few lines that load them.
+
+The lines need torch and safetensors, torchvision for a ResNet, timm for one of timm's. Torch-free.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from contrastive_core.errors import Damaged
+from contrastive_core.runs import Run
+
+__all__ = ["shapes_of", "snippet"]
+
+COLOURS = {  # mean and deviation of each channel, as in encoders.py; a test holds them together
+    "plain": ((0.5,), (0.25,)),
+    "none": ((0.0,), (1.0,)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+}
+
+TEXT = """\
+# {name}: {method} on {dataset}. h of images (n, {channels}, height, width) with values in [0, 1].
+import torch
+{imports}from safetensors.torch import load_file
+from torch import nn
+
+{network}
+
+weights = load_file("{name}.safetensors")
+start = "encoder.body."
+net.load_state_dict({{k[len(start):]: v.float() if v.is_floating_point() else v
+                     for k, v in weights.items() if k.startswith(start)}})
+net.eval()
+mean, deviation = torch.tensor({mean}).view(-1, 1, 1), torch.tensor({deviation}).view(-1, 1, 1)
+
+
+@torch.no_grad()
+def encode(images):
+{resize}    return net((images - mean) / deviation)
+"""
+
+RESIZE = """\
+    images = nn.functional.interpolate(images, ({side}, {side}), mode="bilinear", antialias=True)
+"""
+
+SMALL = """\
+layers = []
+for c_in, c_out, stride in {sizes}:
+    layers += [nn.Conv2d(c_in, c_out, 3, stride, 1, bias=False), nn.BatchNorm2d(c_out), nn.ReLU()]
+net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())"""
+
+RESNET = """\
+net = models.{name}(weights=None)
+net.fc = nn.Identity()"""
+
+
+def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
+    """Python that loads the run's encoder from its exported weights.
+
+    Args: shapes: of the weights' tensors by name, as `shapes_of` reads them.
+    """
+    config = run.config
+    knobs = dict(config.get("encoder_knobs") or {})
+    mean, deviation = COLOURS[str(knobs.get("colours", "plain"))]
+    side = int(knobs.get("pixels") or 0)
+    body = {k.removeprefix("encoder.body."): v for k, v in shapes.items()}
+    imports, network, channels = _network(str(config.get("encoder")), body, _side(run, side))
+    return TEXT.format(
+        name=run.name,
+        method=config.get("method"),
+        dataset=" ".join(str(config.get("dataset")).split()),
+        channels=channels,
+        imports=imports,
+        network=network,
+        mean=list(mean),
+        deviation=list(deviation),
+        resize=RESIZE.format(side=side) if side else "",
+    )
+
+
+def shapes_of(run: Run) -> dict[str, tuple[int, ...]]:
+    """Shapes of a run's tensors, from the file's header alone. Raises Damaged, OSError."""
+    try:
+        with run.weights.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            head = json.loads(file.read(min(size, 100_000_000)))
+        return {k: tuple(v["shape"]) for k, v in head.items() if k != "__metadata__"}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"{run.weights} is damaged: {error}") from None
+
+
+def _side(run: Run, pixels: int) -> int:
+    """Height of the images that the encoder was trained on, on which the small one's strides
+    depend."""
+    shape = run.manifest.get("image_shape") or (
+        0,
+        8 if run.config.get("dataset") == "digits" else 32,
+    )
+    return pixels or int(shape[1])
+
+
+def _network(name: str, body: dict[str, Any], side: int) -> tuple[str, str, int]:
+    """Imports, the lines that make the untrained network as `net`, and the images' channels."""
+    if name.startswith("timm:"):
+        made = name.removeprefix("timm:")
+        stem = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
+        line = f"net = timm.create_model({made!r}, num_classes=0, in_chans={stem[1]})"
+        return "import timm\n", line, int(stem[1])
+    if name != "small":
+        out, channels, kernel = body["conv1.weight"][:3]
+        lines = RESNET.format(name=name)
+        if kernel == 3:
+            lines += f"\nnet.conv1 = nn.Conv2d({channels}, {out}, 3, 1, 1, bias=False)"
+            lines += "\nnet.maxpool = nn.Identity()"
+        elif channels != 3:
+            lines += f"\nnet.conv1 = nn.Conv2d({channels}, {out}, 7, 2, 3, bias=False)"
+        return "import torchvision.models as models\n", lines, int(channels)
+    convolutions = [v for v in body.values() if len(v) == 4]
+    ordered = [body[f"{i}.weight"] for i in range(0, 3 * len(convolutions), 3)]
+    strides = (1, 2, 2, 1, 2, 1) if side >= 16 else (1, 1, 2, 1, 2, 1)
+    sizes = [(v[1], v[0], stride) for v, stride in zip(ordered, strides, strict=True)]
+    return "", SMALL.format(sizes=sizes), int(ordered[0][1])

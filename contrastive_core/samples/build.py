@@ -1,0 +1,236 @@
+"""Every sample of a run's split with its loss and what is odd about it: the Samples page, the
+command.
+
+A supervised method's rows are paired by class; a self-supervised one's by two augmented views of
+each image (evaluation mode). Augmentations are drawn twice either way, so that the spread that they
+cause can be told from that between samples. The loss is taken on z, where training takes it; the
+lists on h, which holds more.
+
+Under torchrun the work is shared, and every process holds all rows: the anchors of a loss meet all
+candidates in one engine, which takes them from memory, and the probe's folds fit on four fifths of
+the rows each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from contrastive_core.data import datasets
+from contrastive_core.distributed import partition
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.runs import Run
+from contrastive_core.samples.explain import Why, why
+from contrastive_core.samples.losses import Tell
+from contrastive_core.samples.over_epochs import follow
+from contrastive_core.samples.score import table_of
+from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.table import (
+    SampleTable,
+    keep_arrays,
+    keep_table,
+    knobs_of,
+    path_of,
+    read_arrays,
+    read_table,
+)
+
+__all__ = [
+    "Stage",
+    "compared",
+    "pixel_rows",
+    "rows_of",
+    "samples_of_run",
+    "samples_of_vectors",
+]
+
+CHUNK = 256  # images whose views are made at a time
+DRAWS = 2  # of augmentations: the least that shows what augmentation does
+WIDEST = 4096  # numbers of an image that are looked at for outliers
+MOST = 1 << 26  # of all images: 256 MB in float32
+Stage = Callable[[str, float], None]
+
+
+def samples_of_run(
+    run: Run,
+    loss: str | None = None,
+    split: str = "train",
+    tell: Stage | None = None,
+    device: str = "auto",
+) -> SampleTable:
+    """The table of a run's split, cached by weights, loss and split; also its views, and the loss
+    over its snapshots.
+
+    Labels are those that the run was trained with (`--relabel`); what it left out stays out.
+    Args: tell: hears what is at work and the share of it that is done; what it raises stops it.
+    """
+    from contrastive_core.distributed import collectives
+
+    loss = loss or str(run.config.get("loss"))
+    say, first = tell or _silent, collectives.here().first
+    known = read_table(path_of(run, "samples", loss, split), loss)
+    if not collectives.anyone(known is None) and known is not None:
+        if split == "train":
+            follow(run, loss)
+        return known
+    say("embedding", 0.0)
+    dataset, h, z = rows_of(run, split, device, lambda share: say("embedding", share))
+    alone = _by_class(run, h)
+    seen = _views(run, dataset, device, 2 - alone, lambda share: say("augmented views", share))
+    views, augmented = (None, [v[:, 0] for v in seen]) if alone else (seen, None)
+    if views and first:
+        keep_arrays(path_of(run, "views", "z", split), views=views[0])
+    made = table_of(
+        z, loss, knobs_of(run, loss), views,
+        lambda share: say("loss of every sample", share),
+        augmented=augmented,
+        features=h,
+        other=_other(run, split, device),
+        pixels=pixel_rows(dataset.images),
+        batch=int(run.config.get("batch_size") or 0),
+    )  # fmt: skip
+    if split == "train" and run.snapshots():
+        say("loss over snapshots", 0.0)
+        follow(run, loss)
+    if first:
+        keep_table(made, path_of(run, "samples", loss, split))
+    return made
+
+
+def samples_of_vectors(
+    subject: Subject, rows: EmbeddingSet, pixels: np.ndarray | None, tell: Stage | None = None
+) -> SampleTable:
+    """The table of loaded vectors, paired by class where they have labels; cached by content.
+
+    Args: pixels: (n, c, h, w) uint8 images that came along.
+    """
+    if (known := subject.table()) is not None:
+        return known
+    say = tell or _silent
+    made = table_of(
+        rows, subject.loss, None, None,
+        lambda share: say("loss of every sample", share),
+        pixels=None if pixels is None else pixel_rows(pixels),
+    )  # fmt: skip
+    keep_table(made, subject.path())
+    return made
+
+
+def _silent(what: str, share: float) -> None:
+    """Nobody asks how far it is."""
+
+
+def rows_of(
+    run: Run, split: str, device: str = "auto", tell: Tell | None = None
+) -> tuple[datasets.Dataset, EmbeddingSet, EmbeddingSet]:
+    """A split as the run was trained on it, with its h and z."""
+    from contrastive_core.evaluation.embed import data_of, embed_run
+
+    dataset = data_of(run, split)
+    dataset = _as_trained(run, dataset) if split == "train" else dataset
+    h, z = (_take(embed_run(run, split, w, device, tell), dataset) for w in "hz")
+    return dataset, h, z
+
+
+def compared(run: Run, split: str) -> tuple[EmbeddingSet, np.ndarray | None]:
+    """What a run's loss compares: rows of z, and views (n, v, d) where it pairs those."""
+    _, h, z = rows_of(run, split)
+    if _by_class(run, h):
+        return z, None
+    found = read_arrays(path_of(run, "views", "z", split))
+    if found is None:
+        raise ValueError(f"the augmented views of {run.name} have not been made")
+    return z, found["views"]
+
+
+def why_of(subject: Subject, sample: str) -> Why:
+    """Why a sample has the loss it has. Raises ValueError for one that is not there."""
+    run, views, knobs = subject.run, None, None
+    if run is None:
+        rows = ref.of_vectors(subject.name.removeprefix(ref.PREFIX), subject.split).rows()
+        assert rows is not None
+    else:
+        rows, views = compared(run, subject.split)
+        knobs = knobs_of(run, subject.loss)
+    if sample not in rows.ids:
+        raise ValueError(f"there is no sample {sample!r}; ids look like {rows.ids[0]!r}")
+    return why(rows, rows.ids.index(sample), subject.loss, knobs, views)
+
+
+def _by_class(run: Run, rows: EmbeddingSet) -> bool:
+    """Whether rows are paired by class: the method does so, and there are classes."""
+    from contrastive_core import methods
+
+    return rows.labels is not None and methods.get(str(run.config["method"])).needs_labels
+
+
+def _as_trained(run: Run, dataset: datasets.Dataset) -> datasets.Dataset:
+    """The training set as the run saw it, as far as the files that changed it are still there."""
+    from contrastive_core.data.overrides import curated
+
+    files = (run.config.get(k) for k in ("exclude", "relabel"))
+    return curated(dataset, *(f if f and Path(f).exists() else None for f in files))
+
+
+def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
+    """The rows of the samples of `dataset`, with its labels."""
+    at = {name: i for i, name in enumerate(rows.ids)}
+    found = rows.take([at[name] for name in dataset.ids])
+    known = bool((np.asarray(dataset.labels) >= 0).any())
+    labels = np.asarray(dataset.labels, np.int64) if known else None
+    return dataclasses.replace(found, labels=labels)
+
+
+def _other(run: Run, split: str, device: str) -> EmbeddingSet | None:
+    """The other split, or None where the data have none."""
+    from contrastive_core.evaluation.embed import embed_run
+
+    try:
+        return embed_run(run, "test" if split == "train" else "train", "h", device)
+    except (ValueError, FileNotFoundError):
+        return None
+
+
+def pixel_rows(images: np.ndarray) -> np.ndarray:
+    """Images (n, c, h, w) uint8 as rows (n, p) float32: every pixel of each, or as many of them on
+    a grid as WIDEST and MOST allow."""
+    images, step = np.asarray(images), 1
+    while (p := images[0, :, ::step, ::step].size) > WIDEST or p * len(images) > MOST:
+        if p <= images.shape[1]:
+            break
+        step += 1
+    thin = images[:, :, ::step, ::step]
+    return thin.reshape(len(thin), -1).astype(np.float32) / 255
+
+
+def _views(
+    run: Run, dataset: datasets.Dataset, device: str, each: int, tell: Tell, seed: int = 0
+) -> list[np.ndarray]:
+    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every
+    chunk draws from a seed of its own, so that many processes draw what one would."""
+    import torch
+
+    from contrastive_core.data.augmentations import make_views
+    from contrastive_core.distributed import collectives
+    from contrastive_core.distributed.sharded_rows import SPREAD
+    from contrastive_core.evaluation.embed import load_model
+
+    method = load_model(run, dataset, device)
+    where = next(method.parameters()).device
+    starts, world = range(0, len(dataset), CHUNK), collectives.here()
+    mine = starts[partition.part_of(len(starts), (world.rank, world.size))]
+    found = [torch.empty(0, each * DRAWS, method.head.out_dim)]
+    with torch.no_grad():
+        for start in mine:
+            generator = torch.Generator().manual_seed(seed + start)
+            images = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(where)
+            x = make_views(images, method.recipe, each * DRAWS, generator)
+            z = method.project(method.features(x.flatten(0, 1)))
+            found.append(z.unflatten(0, x.shape[:2]).float().cpu())
+            tell(len(found) / (len(mine) + 1))
+    z = SPREAD.whole(torch.cat(found).numpy())  # (n, each · draws, d)
+    return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]

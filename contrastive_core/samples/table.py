@@ -1,0 +1,223 @@
+"""One row per sample: its loss, what is odd about it, and why it is on a list. Torch-free.
+
+`samples.py` makes tables, in a process of its own where a page asks; here they are kept and read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.paths import data_home
+from contrastive_core.runs import Run
+from contrastive_core.storage import atomic, records
+
+__all__ = [
+    "COLUMNS", "LISTS", "SampleTable", "difficulty", "keep_arrays", "keep_table", "knobs_of",
+    "path_of", "read_arrays", "read_table", "reason", "write_table",
+]  # fmt: skip
+
+COLUMNS = (
+    "id", "label", "loss", "weight", "rank", "mislabelled", "false_negative", "duplicate",
+    "outlier", "ambiguous", "nearest_positive", "nearest_negative",
+)  # fmt: skip
+VERSION = 7
+K = 20  # neighbours behind every list
+
+LISTS = {
+    "mislabelled": (
+        "Likely mislabelled",
+        "Three voters that have not seen a sample's label give each class a probability: the "
+        "supervised contrastive loss it would have under that class, its 20 nearest neighbours, "
+        "and a linear probe trained without it. The score is 1 − (mean probability of its label "
+        "− the largest other): the normalised margin of confident learning.",
+    ),
+    "loss": (
+        "Highest loss",
+        "What the loss finds hardest: exact, against every other sample of the split.",
+    ),
+    "false_negative": (
+        "Likely false negatives",
+        "The loss pushes them away from a sample that looks the same: cosine similarity to the "
+        "nearest negative.",
+    ),
+    "duplicate": (
+        "Near-duplicates and leaks",
+        "Much nearer to one sample, of this or of the other split, than to its 20th neighbour: "
+        "1 − d₁/d₂₀.",
+    ),
+    "outlier": (
+        "Outliers",
+        "Far from everything, in the embedding or in raw pixels: mean distance to the 20 nearest, "
+        "in interquartile ranges above the median.",
+    ),
+    "ambiguous": (
+        "Ambiguous between classes",
+        "A linear probe that has not seen them cannot decide: normalised entropy of its "
+        "probabilities.",
+    ),
+    "hub": (
+        "Hubs",
+        "Among the 20 nearest neighbours of very many others: how often, over what is usual.",
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SampleTable:
+    """One row per sample, as columns (see COLUMNS).
+
+    `extra` holds columns that explain them: hub, twin (id of the nearest row), leaked (it is of the
+    other split), lookalike (id of what is pushed away), predicted, voted and easiest (classes by
+    probe, by neighbours and by loss), correct, suggested, between, loss_in_batches and its spread,
+    loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid`
+    (g) the values of `knob` that loss_over_knob is of.
+    """
+
+    columns: dict[str, np.ndarray]
+    classes: tuple[str, ...]
+    loss: str
+    extra: dict[str, np.ndarray] = field(default_factory=dict)
+    facts: dict[str, float] = field(default_factory=dict)
+    knob: str = ""
+    grid: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def __len__(self) -> int:
+        return len(self.columns["id"])
+
+    def score(self, name: str) -> np.ndarray:
+        """Scores (n) float64 of a list, NaN where there is none."""
+        return np.asarray({**self.extra, **self.columns}[name], np.float64)
+
+    def ranked(self, name: str) -> np.ndarray:
+        """Rows of a list, the strongest suspicion first."""
+        score = self.score(name)
+        order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
+        return order[np.isfinite(score[order])]
+
+    def row(self, sample: str) -> int | None:
+        """Where a sample stands, or None."""
+        return self._places.get(sample)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {str(name): row for row, name in enumerate(self.columns["id"])}
+
+
+def reason(table: SampleTable, name: str, row: int) -> str:
+    """Why a sample is on a list, in a few words."""
+    extra, columns = table.extra, table.columns
+    label = str(columns["label"][row])
+    if name == "mislabelled" and "predicted" in extra:
+        return (
+            f"labelled {label}; the loss says {extra['easiest'][row]}, neighbours "
+            f"{extra['voted'][row]}, the probe {extra['predicted'][row]}"
+        )
+    if name == "false_negative" and (other := str(extra["lookalike"][row])):
+        at = table.row(other)
+        theirs = "" if at is None else str(columns["label"][at])
+        same = f", {theirs} too" if theirs == label else f", {theirs}"
+        return f"pushed away from {other}{same if label else ''}"
+    if name == "duplicate":
+        where = " in the other split" if extra["leaked"][row] else ""
+        return f"nearest: {extra['twin'][row]}{where}"
+    if name == "ambiguous" and "between" in extra:
+        return f"between {extra['between'][row]}"
+    if name == "hub":
+        return f"among the {K} nearest of {round(K * float(extra['hub'][row]))} others"
+    if name == "outlier":
+        return f"{float(columns['outlier'][row]):.1f} interquartile ranges above the median"
+    return f"rank {int(columns['rank'][row])} of {len(table)} by {table.loss}"
+
+
+def difficulty(losses: np.ndarray, share: float = 0.1) -> np.ndarray:
+    """How hard n samples are for several runs, from losses (runs, n): codes (n).
+
+    1: easy for all (in the lower half of every run); 2: hard for all (in the highest `share` of
+    every run); 3 + r: hard for run r alone (in its highest `share`, in the lower half of all
+    others); 0: neither. Ranks are compared, since losses have no common scale.
+    """
+    high = np.stack([_percentile(row) for row in losses])  # (runs, n)
+    hard, easy = high > 1 - share, high <= 0.5
+    code = np.where(easy.all(0), 1, np.where(hard.all(0), 2, 0))
+    for r in range(len(losses)):
+        others = np.delete(easy, r, 0).all(0)
+        code = np.where(hard[r] & others & (len(losses) > 1), 3 + r, code)
+    return np.where(np.isfinite(losses).all(0), code, 0)
+
+
+def _percentile(values: np.ndarray) -> np.ndarray:
+    """Share (n) of values that are not above each."""
+    order = np.sort(np.where(np.isfinite(values), values, np.inf))
+    return np.searchsorted(order, values, side="right") / len(values)
+
+
+# --- kept and read -----------------------------------------------------------------------------
+
+
+def path_of(run: Run, what: str, loss: str, split: str) -> Path:
+    """Where `what` (samples, views, snapshots) of a run's present weights is kept."""
+    name = f"{what}-{split}-{loss}-{run.weights_hash()[:16]}-v{VERSION}.npz"
+    home = data_home() / "embeddings" / run.name if run.shipped else run.path / "embeddings"
+    return home / name
+
+
+def knobs_of(run: Run, loss: str) -> dict[str, Any] | None:
+    """The run's settings of a loss, if it was trained with it."""
+    return run.config.get("loss_knobs") if loss == run.config.get("loss") else None
+
+
+def read_table(path: Path, loss: str) -> SampleTable | None:
+    """The table if it has been made."""
+    found = read_arrays(path)
+    if found is None or not {"classes", "knob", "grid", *COLUMNS} <= set(found):
+        return None
+    return SampleTable(
+        {k: found[k] for k in COLUMNS},
+        tuple(found["classes"].tolist()),
+        loss,
+        {k[6:]: v for k, v in found.items() if k.startswith("extra:")},
+        {k[5:]: float(v) for k, v in found.items() if k.startswith("fact:")},
+        str(found["knob"]),
+        found["grid"],
+    )
+
+
+def keep_table(table: SampleTable, path: Path) -> None:
+    extra = {f"extra:{k}": v for k, v in table.extra.items()}
+    facts = {f"fact:{k}": np.array(v) for k, v in table.facts.items()}
+    more = {"classes": np.array(table.classes, np.str_), "knob": np.array(table.knob)}
+    keep_arrays(path, **more, grid=table.grid, **table.columns, **extra, **facts)
+
+
+def keep_arrays(path: Path, **arrays: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records.write_npz(path, **arrays)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray] | None:
+    """Arrays that `keep_arrays` wrote; None when there are none, or they are damaged."""
+    try:
+        return records.read_npz(path)
+    except (OSError, ValueError):
+        return None
+
+
+def write_table(table: SampleTable, out: Path) -> None:
+    """Write `.parquet` or `.csv`, one row per sample."""
+    import pandas as pd
+
+    from contrastive_core.storage.tables import safe_cell
+
+    columns: dict[str, Any] = dict(table.columns)
+    frame = pd.DataFrame(columns)
+    if out.suffix == ".csv":
+        for name in ("id", "label", "nearest_positive", "nearest_negative"):
+            frame[name] = [safe_cell(v) for v in frame[name]]
+        atomic.write_bytes(out, frame.to_csv(index=False).encode())
+    else:
+        atomic.write_bytes(out, frame.to_parquet(index=False))

@@ -1,0 +1,1 @@
+"""Sweep files: their grid, their runs, their figures."""

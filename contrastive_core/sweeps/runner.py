@@ -1,0 +1,174 @@
+"""What stands between a sweep's file and its figure: how far it is, how long it takes, training it.
+
+A cell is known by its run's name, so whoever trains it (the queue of the app, or the command line
+in the foreground) finds done cells done. Torch-free, but for timing a few steps (`rehearse`).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from contrastive_core import runs
+from contrastive_core.evaluation.evaluate import read_evaluation
+from contrastive_core.jobs import process, queue
+from contrastive_core.storage import records
+from contrastive_core.sweeps.spec import Cell, Sweep, config_of
+
+__all__ = ["enqueue", "estimate", "measure", "run_sweep", "status", "unscored"]
+
+SCORED = ("linear_probe", "knn")  # metrics that a figure can show of a cell's test images
+STARTING = 4.0  # seconds that a cell's process takes before its first step
+MEASURED = 12  # cells at most whose steps are timed; the others take their mean
+
+
+def status(sweep: Sweep) -> list[dict[str, Any]]:
+    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores. Cells that
+    share a run have a row each."""
+    known = {run.name: run for run in runs.list_runs()}
+    rows = []
+    for cell in sweep.cells():
+        run = known.get(cell.run)
+        row: dict[str, Any] = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
+        if run is not None:
+            row["status"] = run.status().get("status", "")
+            lines = [line for line in run.metrics() if "images_per_s" not in line]
+            row |= {k: v for k, v in (lines[-1] if lines else {}).items() if k not in row}
+            row |= _test_scores(run)
+        rows.append(row)
+    return rows
+
+
+def _test_scores(run: runs.Run) -> dict[str, float]:
+    """What a run scored on test images, as `linear_probe test`, `knn test`."""
+    scores = (read_evaluation(run) or {}).get("scores", {}).get("h", {})
+    found = {f"{m} test": scores.get(m, {}).get("value") for m in SCORED}
+    return {k: float(v) for k, v in found.items() if v is not None}
+
+
+def estimate(sweep: Sweep) -> float | None:
+    """Seconds that the cells still to be trained will take; None where nothing is known yet.
+
+    A cell is known from one that is done with the same settings and another seed, or from steps
+    that `measure` timed, times what done cells took over what was foretold of them; the others
+    take the mean of those.
+    """
+    took: dict[str, float] = {}
+    rows = {row["run"]: row for row in status(sweep)}
+    for cell in sweep.trained():
+        row = rows[cell.run]
+        if row["status"] == "done" and "seconds" in row:
+            took[_sign(cell)] = float(row["seconds"]) + STARTING
+    timed = _timings()
+    foretold = {
+        _sign(cell): timed[_sign(cell)] * config_of(cell).epochs + STARTING
+        for cell in sweep.trained()
+        if _sign(cell) in timed
+    }
+    both = took.keys() & foretold.keys()
+    ratio = sum(took[s] for s in both) / sum(foretold[s] for s in both) if both else 1.0
+    guessed = {s: ratio * t for s, t in foretold.items()} | took
+    left = [guessed.get(_sign(c)) for c in sweep.trained() if rows[c.run]["status"] != "done"]
+    known_ones = [t for t in left if t is not None] or list(took.values())
+    if not left:
+        return 0.0
+    if not known_ones:
+        return None
+    mean = sum(known_ones) / len(known_ones)
+    return sum(mean if t is None else t for t in left)
+
+
+def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
+    """Time a few steps of cells of which nothing is known, spread over the sweep."""
+    from contrastive_core.training.step_timing import seconds_per_epoch
+
+    done = {r["run"] for r in status(sweep) if r["status"] == "done"}
+    cells = {_sign(c): c for c in sweep.trained() if c.run not in done}
+    wanted = [c for sign, c in cells.items() if sign not in _timings()]
+    stride = max(1, -(-len(wanted) // MEASURED))
+    for number, cell in enumerate(wanted[::stride], 1):
+        report(f"timing a few steps of cell {number} of {len(wanted[::stride])}")
+        seconds = seconds_per_epoch(config_of(cell))
+        records.write_json(_timings_file(), {**_timings(), _sign(cell): seconds})
+
+
+def _sign(cell: Cell) -> str:
+    """What a cell's time depends on: its settings but for seed and epochs."""
+    rest = {k: v for k, v in cell.settings.items() if k != "epochs"}
+    rest["epochs"] = None
+    return json.dumps(rest, sort_keys=True, default=str)
+
+
+def _timings_file() -> Any:
+    return process.folder() / "timings" / "epochs.json"
+
+
+def _timings() -> dict[str, float]:
+    """Seconds per epoch by a cell's sign, on this computer."""
+    try:
+        return {str(k): float(v) for k, v in dict(records.read_json(_timings_file())).items()}
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def enqueue(sweep: Sweep, most: int | None = None) -> list[str]:
+    """Let the cells that are not done wait in the queue, one at a time; returns their runs' names.
+
+    Stopped and failed cells are resumed. Raises store.Locked.
+    """
+    rows = {row["run"]: row["status"] for row in status(sweep)}
+    wanted = [
+        (c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")
+    ]
+    return queue.enqueue_group(sweep.name, wanted[:most], sweep.budget_hours)
+
+
+def unscored(sweep: Sweep) -> list[str]:
+    """Runs of done cells whose test images have not been scored."""
+    rows = {row["run"]: row for row in status(sweep)}
+    return [
+        name
+        for name, row in rows.items()
+        if row["status"] == "done" and any(f"{m} test" not in row for m in SCORED)
+    ]
+
+
+def run_sweep(
+    sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None
+) -> list[dict[str, Any]]:
+    """Train what is not done yet, one cell at a time, `most` cells at most. Returns the `status`.
+
+    A cell that fails is reported and left; the next one starts. A stop stops the sweep too.
+    """
+    trained = 0
+    started, cells = time.monotonic(), sweep.trained()
+    for i, cell in enumerate(cells):
+        found = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
+        if found in ("done", "running"):  # the app's queue may be at it
+            continue
+        if sweep.budget_hours and time.monotonic() - started > 3600 * sweep.budget_hours:
+            report(f"the budget of {sweep.budget_hours:g} hours is used up; run it again to go on")
+            break
+        if most is not None and trained >= most:
+            break
+        trained += 1
+        left = estimate(sweep)
+        about = "" if left is None else f", about {left / 60:.0f} min left"
+        report(f"[{i + 1}/{len(cells)}] {cell.run}{about}")
+        resume = [] if found == "waiting" else ["--resume"]
+        argv = cell.argv() if not resume else ["train", "--run", cell.run, "--resume"]
+        code = _train(argv)
+        if code:
+            report(f"{cell.run} ended with exit status {code}; going on with the next cell")
+        elif {r["run"]: r["status"] for r in status(sweep)}[cell.run] == "stopped":
+            report("stopped; run the sweep again to go on")
+            break
+    return status(sweep)
+
+
+def _train(argv: list[str]) -> int:
+    return subprocess.run([sys.executable, "-m", "contrastive_core", *argv]).returncode

@@ -1,0 +1,174 @@
+"""Sweep files: a little TOML says which settings vary; each cell is an ordinary run. Torch-free.
+
+    name = "temperature"               # "": runs are called by their labels alone
+    seeds = [0, 1, 2]                  # default: [0]
+    form = "line"                      # how it is drawn: "table", "line" or "matrix"
+    budget_hours = 6                   # no new cell is started later than this
+
+    [base]                             # options and settings that every cell shares
+    method = "simclr"
+    dataset = "shapes"
+    epochs = 8
+
+    [[axes]]
+    key = "loss.temperature"           # one setting ...
+    values = [0.05, 0.1, 0.5]
+
+    [[axes]]
+    name = "head"                      # ... or named groups of settings
+    values = [
+      { label = "none", set = { "method.head" = "none" } },
+      { label = "wide", set = { "method.head" = "nonlinear", "method.hidden" = 512 },
+        at = { width = 512 } },        # where it stands on what is drawn, if not its label
+    ]                                  # "none" might say ignores = ["method.hidden"]: settings of
+                                       # other axes without effect; such cells are trained once
+
+    [draw]                             # optional: which of these names is what
+    x = "loss.temperature"             # line: x, series; matrix: rows, columns
+    series = "head"
+    measures = ["accuracy", "uniformity"]
+
+Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed,
+so a sweep that was cut off goes on where it was: done runs are kept, stopped ones are resumed
+(sweeping.py).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.errors import BadSetting
+from contrastive_core.sweeps.grid import Axis, Cell, Draw, Sweep, as_text, config_of
+
+__all__ = ["MEASURES", "Axis", "Cell", "Draw", "Sweep", "changed", "config_of", "load", "read"]
+
+FORMS = ("table", "line", "matrix")
+KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"}
+MEASURES = ("accuracy", "uniformity", "alignment", "rankme", "memory_mb", "seconds", "loss")
+MOST = 1000  # cells
+
+
+def load(path: str | Path) -> Sweep:
+    """Read and check a sweep file. Raises BadSetting with the sentence to show."""
+    path = Path(path)
+    try:
+        return read(path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"cannot read {path}: {error}") from None
+
+
+def read(text: str, file: str) -> Sweep:
+    """A sweep from the text of its file, called `file`. Raises BadSetting."""
+    try:
+        raw = tomllib.loads(text)
+        return _read(raw, file)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadSetting(f"cannot read {file}: {error}") from None
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        if isinstance(error, BadSetting):
+            raise
+        raise BadSetting(f"{file}: {error}") from None
+
+
+def _read(raw: dict[str, Any], file: str) -> Sweep:
+    if unknown := sorted(set(raw) - KEYS):
+        raise BadSetting(f"{file}: unknown key {unknown[0]!r}; known: {', '.join(sorted(KEYS))}")
+    name = str(raw.get("name", Path(file).stem))
+    axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
+    hours = raw.get("budget_hours")
+    found = Sweep(
+        name,
+        str(raw.get("title", name)),
+        dict(raw.get("base", {})),
+        axes,
+        tuple(int(seed) for seed in raw.get("seeds", [0])),
+        raw.get("form", "table"),
+        None if hours is None else float(hours),
+        _draw(file, raw.get("draw", {}), axes),
+    )
+    if found.form not in FORMS:
+        raise BadSetting(f"{file}: form must be one of {', '.join(FORMS)}")
+    _check(file, found)
+    return found
+
+
+def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
+    """The sweep with some `key=value` for every cell: another sweep, with runs of its own.
+
+    Raises: BadSetting.
+    """
+    if not settings:
+        return sweep
+    pairs = [s.partition("=")[::2] for s in settings]
+    new = {k.strip(): v.strip() for k, v in pairs}
+    axes = []
+    for axis in sweep.axes:  # also where an axis sets it itself
+        values = [(b, s | {k: new[k] for k in s if k in new}, at) for b, s, at in axis.values]
+        axes.append(replace(axis, values=tuple(values)))
+    ending = "-".join(f"{k.rpartition('.')[2]}{v}" for k, v in new.items())
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{sweep.name}-{ending}".strip("-"))
+    made = replace(sweep, name=name, base={**sweep.base, **new}, axes=tuple(axes))
+    _check(sweep.name, made)
+    return made
+
+
+def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
+    """What is drawn along what; by default the last axis is x, or the matrix's columns."""
+    if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
+        raise BadSetting(f"{file}: [draw] has no key {unknown[0]!r}")
+    known = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
+    given: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
+    for name in given.values():
+        if name not in known:
+            raise BadSetting(f"{file}: [draw] names {name!r}; there are {', '.join(sorted(known))}")
+    measures = tuple(raw.get("measures", ["accuracy"]))
+    if not measures or not set(measures) <= set(MEASURES):
+        raise BadSetting(f"{file}: measures are some of {', '.join(MEASURES)}")
+    names = [a.name for a in axes]
+    last, first = (names[-1], names[0]) if names else ("", "")
+    other = first if len(names) > 1 else ""
+    usual = {"x": last, "series": other, "rows": first, "columns": last}
+    where = {**usual, **given}
+    return Draw(where["x"], where["series"], where["rows"], where["columns"], measures)
+
+
+def _axis(file: str, raw: dict[str, Any]) -> Axis:
+    if unknown := sorted(set(raw) - {"name", "key", "values"}):
+        raise BadSetting(f"{file}: an axis has no key {unknown[0]!r}")
+    values, key = raw.get("values"), raw.get("key")
+    if not isinstance(values, list) or not values:
+        raise BadSetting(f"{file}: every axis needs a list of values")
+    name = str(raw.get("name", key))
+    if key is not None:
+        return Axis(name, tuple((as_text(v), {str(key): v}, {}) for v in values))
+    more = {"at", "ignores"}
+    if not all(isinstance(v, dict) and {"label", "set"} == set(v) - more for v in values):
+        raise BadSetting(f"{file}: axis {name!r} needs a key, or values of label and set")
+    made = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
+    ignores = {str(v["label"]): tuple(map(str, v["ignores"])) for v in values if "ignores" in v}
+    return Axis(name, tuple(made), ignores)
+
+
+def _check(file: str, sweep: Sweep) -> None:
+    """Every cell's settings are understood, and no two cells share a run."""
+    count = len(sweep.seeds)
+    for axis in sweep.axes:
+        count *= len(axis.values)
+    if not 1 <= count <= MOST:
+        raise BadSetting(f"{file}: {count:,} cells; a sweep has 1 to {MOST}")
+    cells = sweep.cells()
+    for cell in cells:
+        try:
+            config_of(cell)
+        except (TypeError, BadSetting) as error:
+            raise BadSetting(f"{file}: {error}") from None
+    trained = {cell.run: cell for cell in cells}
+    if any(trained[c.run].arguments() != c.arguments() for c in cells):
+        raise BadSetting(f"{file}: two cells would have the same run name; use shorter labels")
+    if len({(str(sorted(c.at.items())), c.seed) for c in cells}) < len(cells):
+        raise BadSetting(f"{file}: two cells stand at the same place; one of them is enough")

@@ -1,0 +1,1 @@
+"""Settings, setup, the loop, its state and its metrics."""

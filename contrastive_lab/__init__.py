@@ -1,0 +1,1 @@
+"""The app: all of Streamlit."""

@@ -1,0 +1,302 @@
+"""Between pages and core: cached by plain values; the only file that sees both.
+
+A page that only reads results never imports torch: embeddings, scores and maps are made by a
+process of their own (`jobs.present`) and read here as arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.data import datasets
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.cache import cached
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation import evaluate, precompute
+from contrastive_core.jobs import process
+from contrastive_core.runs import Run
+from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.table import SampleTable, read_arrays
+
+DEFAULT_RUN = "simclr-shapes"
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+# --- what was computed -------------------------------------------------------------------------
+
+
+def embedding(run: Run, split: str, which: str) -> EmbeddingSet | None:
+    """h or z of a split, if it has been made."""
+    try:
+        return _embedding(run.name, run.weights_hash(), split, which)
+    except ValueError:
+        return None
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _embedding(name: str, weights: str, split: str, which: str) -> EmbeddingSet:
+    found = cached(runs.load(name), split, which)
+    if found is None:
+        raise ValueError("not yet")
+    return found
+
+
+def scores(run: Run) -> dict[str, Any] | None:
+    return evaluate.read_evaluation(run)
+
+
+def read_map(run: Run, split: str, which: str, kind: str) -> dict[str, Any] | None:
+    return precompute.read_map(run, split, which, kind)
+
+
+def ensure(run: Run, split: str = "test") -> str | None:
+    """None when the run's pages can be drawn; else what is being made for them right now."""
+    try:
+        if precompute.is_ready(run, split):
+            if read_map(run, split, "h", "umap") is None and not process.presenting(
+                run.name, split
+            ):
+                process.present(run.name, split)
+            return None
+    except ValueError as error:
+        return str(error)
+    if what := process.presenting(run.name, split):
+        return what
+    if unprepared(run, split):
+        return "it failed"
+    st.session_state[_asked(run, split)] = True
+    process.present(run.name, split)
+    return process.presenting(run.name, split) or "starting"
+
+
+def _asked(run: Run, split: str) -> str:
+    return f"asked {run.name} {split} {run.weights_hash()}"
+
+
+def unprepared(run: Run, split: str) -> str | None:
+    """Why the process that was asked to prepare a run has ended without doing so."""
+    if not st.session_state.get(_asked(run, split)) or process.presenting(run.name, split):
+        return None
+    if precompute.is_ready(run, split):
+        return None
+    return process.log_of(f"present.{run.name}.{split}", 1) or "Its process ended without a word."
+
+
+def prepare_again(run: Run, split: str) -> None:
+    st.session_state.pop(_asked(run, split), None)
+
+
+# --- images ------------------------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading images…")
+def dataset(name: str, split: str, root: str | None = None) -> datasets.Dataset:
+    return datasets.load(name, split, root)
+
+
+def images_ready(run: Run, split: str) -> bool:
+    """Whether a split's images can be read at once. If not, a process of its own decodes them, so
+    that the first page waits for nothing and imports nothing."""
+    name, root = str(run.config.get("dataset")), run.config.get("root")
+    if datasets.is_made(name, split):
+        return True
+    child = _decoding(name, split, root)
+    if child.poll() is None:
+        return False
+    if child.returncode:
+        raise ValueError(child.communicate()[1].strip().rsplit("\n", 1)[-1])
+    return True
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def _decoding(name: str, split: str, root: str | None) -> subprocess.Popen[str]:
+    code = "import sys; from contrastive_core import data; data.load(sys.argv[1], sys.argv[2]"
+    code += ", sys.argv[3] or None)"
+    command = [sys.executable, "-c", code, name, split, root or ""]
+    here = Path(__file__).parent
+    return subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True)
+
+
+def dataset_of(run: Run, split: str) -> datasets.Dataset:
+    return dataset(str(run.config.get("dataset")), split, run.config.get("root"))
+
+
+@st.cache_data(max_entries=6, show_spinner=False)
+def sprite_of(name: str, split: str, fingerprint: str, root: str | None) -> tuple[bytes, int]:
+    from contrastive_lab.components.shared.thumbnails import sprite
+
+    images = dataset(name, split, root).images
+    return sprite(images, tile_of(len(images)))
+
+
+def tile_of(n: int) -> int:
+    """Side in pixels of the thumbnails of n pictures: smaller where there are many."""
+    from contrastive_lab.components.shared.thumbnails import TILE
+
+    return TILE if n <= 10_000 else TILE // 2
+
+
+def sprite(run: Run, split: str) -> tuple[bytes, int]:
+    """Thumbnails of a split as one PNG, and how many stand in a row."""
+    found = dataset_of(run, split)
+    return sprite_of(found.name, split, found.fingerprint, run.config.get("root"))
+
+
+def picture(images: np.ndarray, i: int) -> np.ndarray:
+    """One image (h, w, 3) for st.image."""
+    image = np.asarray(images[i]).transpose(1, 2, 0)
+    return image if image.shape[2] == 3 else np.repeat(image[:, :, :1], 3, axis=2)
+
+
+# --- neighbours without torch ------------------------------------------------------------------
+
+
+def neighbours(rows: EmbeddingSet, i: int, k: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """The k most similar other rows of row i: numbers and cosine similarities."""
+    lengths = _lengths(rows.content_hash, rows.features)
+    s = rows.features @ (rows.features[i] / lengths[i]) / lengths
+    s[i] = -np.inf
+    order = np.argsort(-s, kind="stable")[:k]
+    return order, s[order]
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _lengths(content: str, _features: np.ndarray) -> np.ndarray:
+    return np.maximum(np.linalg.norm(_features, axis=1), 1e-12)
+
+
+def plane(features: np.ndarray) -> np.ndarray:
+    """The first two principal components (n, 2) of some rows, by numpy: small sets only."""
+    x = features.astype(np.float64) - features.mean(0, dtype=np.float64)
+    _, axes = np.linalg.eigh(x.T @ x)
+    xy = x @ axes[:, -2:][:, ::-1]
+    top = np.abs(xy).argmax(0)
+    return (xy * np.sign(xy[top, [0, 1]])).astype(np.float32)
+
+
+# --- names and knobs ---------------------------------------------------------------------------
+
+
+@st.cache_data(show_spinner="Looking up methods and losses…")
+def catalogue() -> dict[str, Any]:
+    """What is registered, with metadata and knobs, as plain values."""
+    from contrastive_core.catalog import read
+
+    return read()
+
+
+def flow(method: str) -> str:
+    """A method's data flow as SVG."""
+    from contrastive_lab.methods.diagram import flow_svg
+
+    m = catalogue()["methods"][method]
+    loss = catalogue()["losses"][m["default_loss"]]["title"]
+    lanes = tuple(tuple(lane) for lane in m["flow"])
+    updates = tuple(tuple(u) for u in m.get("updates", ()))
+    return flow_svg(m["title"], lanes, m["compared"], loss, updates)
+
+
+def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
+    """Knobs of a loss or method: default, low, high, choices, help, log."""
+    return dict(catalogue()[kind][name]["knobs"])
+
+
+# --- the Loss Lab ------------------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=6, show_spinner="Encoding a batch…")
+def lab_batch(
+    name: str, weights: str, source: str, images: int, views: int, seed: int, memory: str
+) -> Any:
+    from contrastive_core.loss_lab.batch import batch_of
+
+    return batch_of(runs.load(name), source, images, views, seed, "test", memory)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def lab_view(batch_key: tuple[Any, ...], pairing: str, loss: str, knobs: str) -> Any:
+    """The anatomy for one setting. Raises ValueError with the reason for a refused pairing."""
+    from contrastive_core.loss_lab.view import view_of
+
+    return view_of(lab_batch(*batch_key), pairing, loss, json.loads(knobs))
+
+
+@st.cache_data(max_entries=24, show_spinner=False)
+def lab_kernel(loss: str, knobs: str) -> dict[str, Any] | None:
+    """What the browser needs to compute a loss with these knobs; None where it cannot."""
+    from contrastive_core import losses
+
+    return losses.create(loss, **json.loads(knobs)).kernel()
+
+
+@st.cache_data(max_entries=6, show_spinner=False)
+def lab_sprite(batch_key: tuple[Any, ...]) -> tuple[bytes, int]:
+    from contrastive_lab.components.shared.thumbnails import sprite
+
+    return sprite(lab_batch(*batch_key).thumbs)
+
+
+def digest(*parts: Any) -> str:
+    """A short hash of plain values: the key of what was made from them."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+# --- comparing and listing ---------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def sample_table(subject: Subject, path: str) -> SampleTable:
+    """The table of a subject. Raises LookupError while it has not been made."""
+    found = subject.table()
+    if found is None:
+        raise LookupError(path)
+    return found
+
+
+@st.cache_resource(max_entries=64, show_spinner="Taking its loss apart…")
+def sample_why(subject: Subject, path: str, sample: str) -> Any:
+    """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
+    from contrastive_core.samples.build import why_of
+
+    return why_of(subject, sample)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
+    """Images of a run's data set, or of loaded vectors (None where none came along), and where
+    each sample stands."""
+    if not name.startswith(ref.PREFIX):
+        found = dataset_of(runs.load(name), split)
+        return found.images, {sample: i for i, sample in enumerate(found.ids)}
+    space = ref.of_vectors(name.removeprefix(ref.PREFIX), split)
+    rows = space.rows()
+    ids = () if rows is None else rows.ids
+    return ref.pictures(space), {sample: i for i, sample in enumerate(ids)}
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def sample_rows(subject: Subject, path: str) -> EmbeddingSet | None:
+    """What neighbours are looked for in: h of a run, or the loaded vectors."""
+    if (run := subject.run) is not None:
+        return cached(run, subject.split, "h")
+    return ref.of_vectors(subject.name.removeprefix(ref.PREFIX), subject.split).rows()
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def snapshot_losses(path: str) -> dict[str, np.ndarray]:
+    """The loss of a run's fixed sample over its snapshots. Raises LookupError without one."""
+    found = read_arrays(Path(path))
+    if found is None:
+        raise LookupError(path)
+    return found

@@ -1,0 +1,118 @@
+"""What the points of a map can be coloured by, and which of many points are drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+
+__all__ = ["DETAILS", "colour_of", "drawn", "hints_of", "kept", "names_of", "plain_table"]
+
+# From the answer "scores": name on the page → its array.
+DETAILS = {
+    "prediction (kNN)": "knn:predicted",
+    "right or wrong (kNN)": "knn:per_sample",
+    "right or wrong (probe)": "linear_probe:per_sample",
+    "hubness": "hubness:per_sample",
+    "purity": "purity:per_sample",
+    "silhouette": "silhouette:per_sample",
+}
+LOSS = "loss"
+FEW = 24  # distinct values that are shown as categories
+HINTED, HINT = 20_000, 120  # rows that have texts when pointed at, and characters of these
+MANY = 200  # categories, above which ten colours are shared
+
+
+def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
+    """What can be chosen; details only where the samples are judged."""
+    found = ["class"] if rows.labels is not None else ["sample"]
+    found += [k for k, v in rows.columns.items() if _tells(v)]
+    if rows.labels is not None and judged:
+        found += list(DETAILS)
+    elif judged:
+        found += ["hubness"]
+    return [*found, LOSS] if is_run else found
+
+
+def _tells(values: np.ndarray) -> bool:
+    """Numbers that differ, or texts of which there are not too many."""
+    count = len(np.unique(values))
+    return count > 1 and (values.dtype.kind != "U" or count <= MANY)
+
+
+def hints_of(rows: EmbeddingSet) -> list[str]:
+    """A text for each row, shown where it is pointed at: that of the longest text column."""
+    texts = {k: v for k, v in rows.columns.items() if v.dtype.kind == "U" and k != "split"}
+    if not texts or len(rows) > HINTED:
+        return []
+    longest = max(texts.values(), key=lambda v: v.dtype.itemsize)
+    return [t[:HINT] for t in longest.tolist()]
+
+
+def colour_of(
+    rows: EmbeddingSet, name: str, details: dict[str, np.ndarray]
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Values (n) and the names of categories; no names where they are numbers on a scale."""
+    if name == "class":
+        assert rows.labels is not None
+        names = rows.classes or tuple(map(str, range(int(rows.labels.max()) + 1)))
+        return _few(rows.labels, names)
+    if name in DETAILS or name == LOSS:
+        values = details.get(DETAILS.get(name, LOSS))
+        if values is None:
+            return None, ()
+        if "right" in name:
+            return np.where(np.isnan(values), -1, 1 - values).astype(np.int64), ("right", "wrong")
+        if name.startswith("prediction"):
+            names = rows.classes or tuple(map(str, range(int(values.max()) + 1)))
+            return _few(values, names)
+        return values, ()
+    return _column(rows.columns[name]) if name in rows.columns else (None, ())
+
+
+def _column(values: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    kinds, at = np.unique(values, return_inverse=True)
+    if values.dtype.kind in "Ub" or (len(kinds) <= FEW and values.dtype.kind in "iu"):
+        return _few(at.astype(np.int64), tuple(map(str, kinds.tolist())))
+    return values.astype(np.float64), ()
+
+
+def _few(labels: np.ndarray, names: tuple[str, ...]) -> tuple[np.ndarray, tuple[str, ...]]:
+    if len(names) <= MANY:
+        return labels, names
+    return np.where(labels < 0, -1, labels % 10), tuple(f"{k}, {k + 10}, …" for k in range(10))
+
+
+def drawn(labels: np.ndarray | None, n: int, most: int) -> np.ndarray | None:
+    """Rows (most) that stand for all n on a map, by class; None where all are drawn."""
+    if n <= most:
+        return None
+    rng = np.random.default_rng(0)
+    order = rng.permutation(n)
+    if labels is None:
+        return np.sort(order[:most])
+    order = order[np.argsort(labels[order], kind="stable")]
+    return np.sort(order[np.linspace(0, n - 1, most).round().astype(np.int64)])
+
+
+def kept(selection: list[int], shown: np.ndarray | None) -> list[int]:
+    """Places of selected rows among those that are drawn."""
+    if shown is None:
+        return selection
+    at = np.searchsorted(shown, selection)
+    at = at[(at < len(shown))] if len(at) else at
+    wanted = set(selection)
+    return [int(a) for a in at if int(shown[a]) in wanted]
+
+
+def plain_table(rows: EmbeddingSet, chosen: list[int]) -> list[dict[str, Any]]:
+    """Ids, classes and columns of some rows, for a table."""
+    found = []
+    for i in chosen:
+        row: dict[str, Any] = {"row": i, "id": rows.ids[i]}
+        if rows.labels is not None:
+            row["class"] = rows.class_name(int(rows.labels[i]))
+        found.append(row | {k: v[i].item() for k, v in rows.columns.items()})
+    return found

@@ -1,0 +1,129 @@
+"""Where two spaces disagree: samples that one has right, neighbours that one keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.representation_similarity import overlap
+from contrastive_lab import format, state
+from contrastive_lab.components import gallery
+from contrastive_lab.embedding_source import Source
+
+__all__ = ["disagree"]
+
+SHOWN = 60
+
+
+def disagree(sources: list[Source], made: Comparison, split: str, place: str) -> None:
+    """Choose A, B and what they disagree on."""
+    a, b = st.columns(2)
+    names = made.names
+    first = a.selectbox("A", names, 0)
+    second = b.selectbox("B", [n for n in names if n != first])
+    i, j = names.index(first), names.index(second)
+    ways = ["A right, B wrong", "B right, A wrong", "Both wrong"] if made.right is not None else []
+    way = st.segmented_control("They disagree on", [*ways, "Neighbours"], required=True,
+                              default=(ways or ["Neighbours"])[0], key="disagree-on")  # fmt: skip
+    if way == "Neighbours":
+        _neighbours(sources, made, i, j, split, place)
+        return
+    assert made.right is not None
+    one, two = made.right[i], made.right[j]
+    chosen = {ways[0]: one & ~two, ways[1]: two & ~one, ways[2]: ~one & ~two}[way]
+    rows = np.flatnonzero(chosen)
+    told = way.replace("A", first, 1) if way.startswith("A") else way
+    st.markdown(f"**{len(rows):,} samples**: {_named(told, first, second)}.")
+    _gallery(sources[0], made, rows, split, place, f"{first} {second} {way}")
+
+
+def _named(way: str, first: str, second: str) -> str:
+    if way == "Both wrong":
+        return f"{first} and {second} both wrong"
+    right, wrong = (second, first) if way.startswith("B") else (first, second)
+    return f"{right} right, {wrong} wrong"
+
+
+def _gallery(
+    source: Source, made: Comparison, rows: np.ndarray, split: str, place: str, key: str
+) -> None:
+    """Pictures of samples; the chosen ones are selected on all pages."""
+    if not len(rows):
+        return
+    at = _places(source, made, split)
+    shown = rows[:SHOWN]
+    if source.has_pictures(split):
+        images = source.pictures(split)
+        captions = [f"{_label(source, made, r, split)}\n{made.ids[r]}" for r in shown]
+        picked = gallery(np.stack([images[at[made.ids[r]]] for r in shown]), captions,
+                         title=key, key=f"gallery {key}")  # fmt: skip
+        if picked:
+            st.button("Select these on the maps", on_click=_select,
+                      args=([at[made.ids[shown[q]]] for q in picked], place))  # fmt: skip
+    else:
+        st.dataframe([{"id": made.ids[r]} for r in shown], hide_index=True)
+    if len(rows) > SHOWN:
+        st.caption(f"{SHOWN} of {len(rows):,} are shown.")
+    row = st.container(horizontal=True)
+    listed = [{"id": made.ids[r], "class": _label(source, made, r, split)} for r in rows]
+    row.download_button(
+        "These samples as CSV", format.table_csv(listed), "disagree.csv", "text/csv"
+    )
+    row.button("Select all of these on the maps", on_click=_select,
+               args=([at[made.ids[r]] for r in rows], place))  # fmt: skip
+
+
+def _select(rows: list[int], place: str) -> None:
+    state.select(rows, place)
+    st.toast(f"{len(rows):,} selected, on all pages")
+
+
+def _neighbours(
+    sources: list[Source], made: Comparison, i: int, j: int, split: str, place: str
+) -> None:
+    """Samples whose neighbourhoods differ most, and what A keeps and B loses for one of them."""
+    first, second = made.names[i], made.names[j]
+    share = overlap(made.graphs[i], made.graphs[j])
+    order = np.argsort(share, kind="stable")
+    st.markdown(
+        f"Of a sample's {made.k} nearest, {first} and {second} share "
+        f"**{100 * share.mean():.0f} %**. The samples that moved most come first."
+    )
+    row = st.selectbox(
+        "Sample", order[:200].tolist(), key=f"moved {first} {second}",
+        format_func=lambda r: f"{made.ids[r]}, {100 * share[r]:.0f} % shared",
+    )  # fmt: skip
+    a, b = made.graphs[i][row].tolist(), made.graphs[j][row].tolist()
+    groups = {
+        f"Neighbours in {first} that {second} loses": [r for r in a if r not in set(b)],
+        f"New neighbours in {second}": [r for r in b if r not in set(a)],
+        "Kept by both": [r for r in a if r in set(b)],
+    }
+    for title, rows in groups.items():
+        if rows:
+            st.markdown(f"**{title}** ({len(rows)})")
+            _strip(sources[0], made, [row, *rows], split, title)
+
+
+def _strip(source: Source, made: Comparison, rows: list[int], split: str, title: str) -> None:
+    if not source.has_pictures(split):
+        st.text(", ".join(made.ids[r] for r in rows[1:]))
+        return
+    at, images = _places(source, made, split), source.pictures(split)
+    captions = ["the sample", *(_label(source, made, r, split) for r in rows[1:])]
+    gallery(np.stack([images[at[made.ids[r]]] for r in rows]), captions, title=title, size=56,
+            key=f"strip {title} {rows[0]}")  # fmt: skip
+
+
+def _places(source: Source, made: Comparison, split: str) -> dict[str, int]:
+    """The row of each sample among the source's pictures."""
+    rows = source.rows(split if source.splits else "", "h")
+    return {name: q for q, name in enumerate(rows.ids if rows is not None else made.ids)}
+
+
+def _label(source: Source, made: Comparison, row: int, split: str) -> str:
+    rows = source.rows(split if source.splits else "", "h")
+    if made.labels is None or rows is None:
+        return ""
+    return rows.class_name(int(made.labels[row]))

@@ -1,0 +1,177 @@
+"""The map of one space: which one, how it is made, how far it can be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.ref import Space
+from contrastive_core.jobs import process
+from contrastive_core.jobs.task import share_of
+from contrastive_core.runs import Run
+from contrastive_lab import cache, format, results, state
+from contrastive_lab.colors import colour_of, drawn, hints_of, kept
+from contrastive_lab.components.scatter import MOST, PALETTE, scatter
+from contrastive_lab.embedding_source import Source
+from contrastive_lab.progress import answer_or_wait
+
+__all__ = ["agreement", "draw", "map_of", "settings", "told"]
+
+DARK = "#24292F"  # of samples that are placed on a map of others
+AGREE = "Draws this map with two more seeds and counts the neighbours on it that all three share."
+DEFAULTS = {"seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
+
+
+def settings(kind: str) -> dict[str, Any]:
+    """UMAP's settings, as they were last asked for."""
+    if kind != "umap":
+        return {}
+    now = dict(st.session_state.get("umap", DEFAULTS))
+    drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
+    box = st.popover("Settings", icon=":material/tune:", key=f"umap-settings-{drawn_before}")
+    with box, st.form(f"umap-form-{drawn_before}", border=False):
+        seed = st.number_input("Seed", 0, 10_000, int(now["seed"]))
+        neighbours = st.slider("Neighbours", 2, 100, int(now["neighbours"]),
+                               help="small: local detail; large: the coarse layout")  # fmt: skip
+        dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05,
+                         help="how close points may lie on the map")  # fmt: skip
+        metric = st.segmented_control("Metric", ["cosine", "euclidean"], default=now["metric"])
+        if st.form_submit_button("Draw this map", type="primary"):
+            st.session_state["umap"] = {
+                "seed": int(seed), "neighbours": int(neighbours), "min_dist": float(dist),
+                "metric": metric or "cosine",
+            }  # fmt: skip
+            st.session_state["umap-drawn"] = drawn_before + 1
+            st.rerun()
+    return now
+
+
+def map_of(
+    source: Source, split: str, which: str, kind: str, wanted: dict[str, Any], rows: EmbeddingSet
+) -> dict[str, Any]:
+    """`xy`, `settings`, `quality`; PCA without a judgement while the map is being made."""
+    if source.run and wanted in ({}, DEFAULTS):
+        found = cache.read_map(source.run, split, which, kind)
+        if found is not None:
+            return found
+        if process.presenting(source.run.name, split):  # it is at this very map
+            _mapping(source.run, split)
+            known = cache.read_map(source.run, split, which, "pca")
+            if known is not None:
+                return known
+    values = question(source.space(split, which), kind, wanted)
+    made = answer_or_wait("map", values, f"{kind.upper()} map")
+    if made is not None:
+        return {"xy": made.arrays["xy"], **made.meta}
+    plane = results.plane(rows.content_hash, rows.features)
+    return {"xy": plane, "settings": {"kind": "pca"}, "quality": {}}
+
+
+@st.fragment(run_every=1.0)
+def _mapping(run: Run, split: str) -> None:
+    """Follow the process that prepares a run while it makes its maps."""
+    doing = process.presenting(run.name, split)
+    if doing is None:
+        st.rerun()
+    st.progress(share_of(doing), text=format.plain(f"Maps: {doing}"))
+
+
+def question(space: Space, kind: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    return {"space": space.values, "kind": kind, **wanted}
+
+
+def told(found: dict[str, Any]) -> None:
+    """The map's settings and quality."""
+    q, s = found["quality"], found["settings"]
+    parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in s.items()]
+    text = f"{s['kind'].upper()}{': ' + ', '.join(parts[1:]) if parts[1:] else ''}. "
+    if q:
+        text += (
+            f"Trustworthiness {q['trustworthiness']:.3f}, continuity {q['continuity']:.3f} "
+            f"(k = {q.get('k', '–')}; 1 is a map to be believed). "
+        )
+    st.caption(text + "Scores are computed in the embedding, never on the map.")
+
+
+def agreement(space: Space, wanted: dict[str, Any]) -> None:
+    """Whether three seeds give the same neighbours on the map, once it is asked for."""
+    values = question(space, "umap", wanted)
+    ask = f"three {sorted(values['space'].items())} {sorted(wanted.items())}"
+    if results.answer("agreement", values) is None and not st.session_state.get(ask):
+        if st.button("Do three seeds agree?", help=AGREE):
+            st.session_state[ask] = True
+            st.rerun()
+        return
+    found = answer_or_wait("agreement", values, "Maps of two more seeds")
+    if found is not None:
+        seeds = ", ".join(map(str, found.meta["seeds"]))
+        st.caption(
+            f"Maps of seeds {seeds} share {100 * found.meta['agreement']:.0f} % of the "
+            f"{found.meta['k']} nearest points: what differs is the seed's, not the data's."
+        )
+
+
+def draw(
+    source: Source,
+    split: str,
+    which: str,
+    rows: EmbeddingSet,
+    found: dict[str, Any],
+    colour: tuple[str, dict[str, np.ndarray]],
+    extra: tuple[np.ndarray, str] | None = None,
+) -> list[int]:
+    """The scatter; returns the selected rows. `extra`: places of other samples, and their name."""
+    name, details = colour
+    values, names = colour_of(rows, name, details)
+    shown = drawn(rows.labels, len(rows), MOST)
+    everything = slice(None) if shown is None else shown
+    xy, ids = found["xy"][everything], rows.ids
+    if shown is not None:
+        ids = tuple(rows.ids[i] for i in shown)
+    if values is not None:
+        values = values[everything]
+    palette: Sequence[str] = PALETTE
+    if extra is not None:
+        xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
+        palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
+    pictures = extra is None and source.has_pictures(split)
+    sprite, across = source.sprite(split, shown) if pictures else (b"", 1)
+    space = rows.content_hash
+    key, place = f"map-{source.data}-{split}", source.place(split)
+    scatter(
+        xy, values, names,
+        content=cache.digest(space, str(found["settings"]), pictures, extra and extra[1]),
+        ids=ids, title=f"{found['settings']['kind'].upper()} map of {source.name}, {which} {split}",
+        note="" if shown is None else f"{len(shown):,} of {len(rows):,} points, by class",
+        hints=hints_of(rows) if shown is None else (),
+        sprite=sprite, across=across, tile=cache.tile_of(len(ids)),
+        selection=kept(state.selection(place), shown), stamp=f"{place} {state.stamp(key)}",
+        on_change=lambda chosen: state.select(_rows(chosen, shown, len(rows)), place, key),
+        palette=palette, key=key,
+    )  # fmt: skip
+    return state.selection(place)
+
+
+def _rows(chosen: list[int], shown: np.ndarray | None, n: int) -> list[int]:
+    """Rows of the space behind points; points of other samples have none."""
+    if shown is None:
+        return [i for i in chosen if i < n]
+    return [int(shown[i]) for i in chosen if i < len(shown)]
+
+
+def _with_extra(
+    xy: np.ndarray, ids: tuple[str, ...], values: Any, names: tuple[str, ...], extra: Any
+) -> tuple[Any, ...]:
+    """The map's points, pale by their category, and other samples in a category of their own."""
+    places, name = extra
+    own = np.zeros(len(xy), np.int64) if values is None or not names else values
+    names = names or ("this space",)
+    joined = np.concatenate([own, np.full(len(places), len(names))])
+    return (
+        np.concatenate([xy, places]), (*ids, *(f"{name} {i}" for i in range(len(places)))),
+        joined, (*names, name),
+    )  # fmt: skip

@@ -1,0 +1,117 @@
+"""Opening vectors from elsewhere: by upload or by path, with a sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import streamlit as st
+
+from contrastive_core.embeddings import attached_images, file_formats, ref
+from contrastive_lab import format
+
+__all__ = ["about_left_out", "chosen", "opener"]
+
+
+def chosen() -> str | None:
+    """The key of the vectors that are looked at, kept in the address; None: a run is."""
+    key = st.session_state.get("vectors", st.query_params.get("vectors"))
+    if not key or key not in ref.loaded():
+        st.query_params.pop("vectors", None)
+        return None
+    st.query_params["vectors"] = key
+    return str(key)
+
+
+def look_at(key: str | None) -> None:
+    st.session_state["vectors"] = key or ""
+    st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
+    if not key:
+        st.query_params.pop("vectors", None)
+
+
+def opener() -> None:
+    """The popover that opens a file, or comes back to one, or to the run."""
+    key = f"vectors-{st.session_state.get('vectors-opened', 0)}"  # a new one closes the popover
+    with st.popover("Open vectors", icon=":material/folder_open:", key=key, width="content"):
+        st.caption(
+            "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
+            "split are known by name; a column image holds pictures or their file names."
+        )
+        given = st.file_uploader(
+            "A file", [e[1:] for e in file_formats.ENDINGS], key="vectors-file"
+        )
+        path = st.text_input("or, instead, its path on this computer", key="vectors-path")
+        pictures = st.text_input(
+            "Folder of its pictures, if it holds file names", key="vectors-pictures",
+            placeholder="the file's own folder", help="File names are followed below this folder "
+            "and below the file's own, and nowhere else.",
+        )  # fmt: skip
+        if st.button("Look at it", type="primary", disabled=not (given or path.strip())):
+            _open(None if path.strip() else given, path.strip(), pictures.strip())
+        _known()
+
+
+def _open(given: object, path: str, pictures: str) -> None:
+    folder = Path(pictures).expanduser() if pictures else None
+    try:
+        if given is None:
+            key = _read(Path(path).expanduser(), Path(path).name, folder)
+        else:
+            with tempfile.TemporaryDirectory() as place:
+                name = Path(given.name).name  # type: ignore[attr-defined]
+                copy = Path(place) / f"vectors{Path(name).suffix.lower()}"
+                copy.write_bytes(given.getbuffer())  # type: ignore[attr-defined]
+                key = _read(copy, name, folder)
+    except FileNotFoundError:
+        st.error(format.plain(f"There is no file {path}."))
+    except IsADirectoryError:
+        st.error(format.plain(f"{path} is a folder; give the path of a file in it."))
+    except (ValueError, OSError) as error:
+        why = str(error).replace("vectors.", f"{_name(given, path)}: vectors.", 1)
+        st.error(format.plain(why))
+    else:
+        look_at(key)
+        st.rerun()
+
+
+def _name(given: object, path: str) -> str:
+    return getattr(given, "name", path)
+
+
+def _read(path: Path, name: str, folder: Path | None) -> str:
+    with st.spinner(f"Reading {name}…"):
+        rows = file_formats.read(path)
+        found = attached_images.pictures_of(path, rows, folder)
+        if found.images is None and (images := ref.dataset_pictures(rows)) is not None:
+            found = attached_images.Attached(images)
+        return ref.adopt(rows, name, found.images, found.told)
+
+
+def _known() -> None:
+    """Files that were opened before, and the way back to the run."""
+    now = chosen()
+    if now and st.button("Back to the run", icon=":material/arrow_back:"):
+        look_at(None)
+        st.rerun()
+    for key, about in list(ref.loaded().items())[:8]:
+        a, b = st.columns([5, 1])
+        text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"
+        if a.button(text, key=f"open-{key}", disabled=key == now, width="stretch"):
+            look_at(key)
+            st.rerun()
+        if b.button("", icon=":material/close:", key=f"forget-{key}", help="Forget"):
+            ref.forget(key)
+            if key == now:
+                look_at(None)
+            st.rerun()
+
+
+def about_left_out(key: str) -> str:
+    """What was not taken over from the file, in sentences; "" if all was."""
+    about = ref.loaded()[key]
+    left = about.get("left_out", {})
+    named = {"not_finite": "with values that are not finite", "zero": "of zeros only"}
+    parts = [f"{n} {named[k]}" for k, n in left.items()]
+    rows = f"Rows left out: {', '.join(parts)}." if parts else ""
+    return f"{rows} {about.get('told', '')}".strip()

@@ -1,0 +1,120 @@
+"""The selected samples: what they are, the neighbours of one of them, and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_lab import cache, export, format, state
+from contrastive_lab.colors import plain_table
+from contrastive_lab.components import gallery
+from contrastive_lab.embedding_source import Source
+
+__all__ = ["neighbours", "out", "selected"]
+
+SHOWN = 12  # neighbours of a picture
+LISTED = 200  # selected samples in the table
+OTHERS = 7  # other runs in which ranks are looked up
+
+
+def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked: list[int]) -> None:
+    """A sentence about the selection, and the neighbours of one of its samples."""
+    one = picked[0]
+    if len(picked) == 1:
+        st.subheader(format.plain(rows.ids[one]))
+    else:
+        st.subheader(f"{len(picked):,} selected")
+        if rows.labels is not None:
+            counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
+            order = np.argsort(-counts)[:12]
+            told = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
+            st.caption(format.plain(" · ".join(told)))
+        one = st.selectbox(
+            "Neighbours of", picked[:LISTED], format_func=lambda i: rows.ids[i],
+            key=f"one-{source.data}-{split}",
+        )  # fmt: skip
+    neighbours(source, rows, split, which, int(one))
+    if rows.columns or rows.labels is not None:
+        with st.expander("What is known of it" if len(picked) == 1 else "The selection as a table"):
+            st.dataframe(plain_table(rows, picked[:LISTED]), hide_index=True)
+
+
+def neighbours(source: Source, rows: EmbeddingSet, split: str, which: str, i: int) -> None:
+    """The nearest samples, with similarity, label and their rank in each other run."""
+    near, similarity = cache.neighbours(rows, i, min(SHOWN, len(rows) - 1))
+    others = _ranks(source, rows, split, which, i, near)
+    table = []
+    for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True), 1):
+        row: dict[str, Any] = {"rank": q, "id": rows.ids[j], "cosine similarity": round(s, 3)}
+        if rows.labels is not None:
+            row["class"] = rows.class_name(int(rows.labels[j]))
+        table.append(row | {f"rank in {name}": int(r[q - 1]) for name, r in others.items()})
+    name = format.plain(rows.ids[i])
+    st.caption(f"Nearest to {name} in the embedding. Click a picture to go to its point.")
+    place = source.place(split)
+    if source.has_pictures(split):
+        images = source.pictures(split)
+        shown = [i, *near.tolist()]
+        captions = ["itself", *(_caption(row) for row in table)]
+        key = f"near-{source.data}-{split}-{which}-{i}"
+        picked = gallery(np.stack([images[j] for j in shown]), captions, size=88,
+                         title="nearest samples", key=key)  # fmt: skip
+        if picked and shown[picked[0]] != i:
+            state.select([shown[picked[0]]], place)
+            st.rerun()
+    with st.expander(
+        "As a table, with ranks in other runs", expanded=not source.has_pictures(split)
+    ):
+        st.dataframe(table, hide_index=True)
+
+
+def _caption(row: dict[str, Any]) -> str:
+    return f"{row.get('class', row['id'])} {row['cosine similarity']:.2f}"
+
+
+def _ranks(
+    source: Source, rows: EmbeddingSet, split: str, which: str, i: int, near: np.ndarray
+) -> dict[str, np.ndarray]:
+    """For each other run on the same samples: how near it has the same neighbours (1: nearest)."""
+    if source.run is None:
+        return {}
+    found = {}
+    for run in state.all_runs():
+        if run.name == source.run.name or state.data_key(run) != source.data:
+            continue
+        other = cache.embedding(run, split, which) if run.weights.exists() else None
+        if other is None or other.ids != rows.ids:
+            continue
+        order, _ = cache.neighbours(other, i, len(rows) - 1)
+        rank = np.empty(len(rows), np.int64)
+        rank[order] = np.arange(1, len(rows))
+        found[run.name] = rank[near]
+        if len(found) == OTHERS:
+            break
+    return found
+
+
+def out(source: Source, rows: EmbeddingSet, found: dict[str, Any], picked: list[int]) -> None:
+    """Selection, coordinates and neighbours, vectors, as files for other tools."""
+    name = source.name.rsplit(".", 1)[0]
+    with st.popover("Export", icon=":material/download:", width="content"):
+        st.caption("x, y and neighbors are named as Embedding Atlas reads them.")
+        for ending in ("parquet", "csv"):
+            st.download_button(
+                f"Map, neighbours and columns (.{ending})",
+                lambda ending=ending: export.table(rows, found["xy"], None, ending),
+                f"{name}-map.{ending}", key=f"map-{ending}",
+            )  # fmt: skip
+        for ending in ("parquet", "csv"):
+            st.download_button(
+                f"The selection, {len(picked):,} rows (.{ending})",
+                lambda ending=ending: export.table(rows, found["xy"], picked, ending),
+                f"{name}-selection.{ending}", disabled=not picked, key=f"selection-{ending}",
+            )  # fmt: skip
+        st.download_button(
+            "The vectors (.csv)", lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv"
+        )
+        st.caption("Pictures: the button PNG above each map.")

@@ -1,0 +1,232 @@
+"""One run: how it stands, what can be done with it, how it is made again, used elsewhere, noted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.errors import BadSetting, Damaged, Locked
+from contrastive_core.jobs import manage, process, queue
+from contrastive_core.runs import Run, export_weights
+from contrastive_core.runs import verify as run_verify
+from contrastive_core.training.config import from_dict, settings_of, with_settings
+from contrastive_lab import format, state
+from contrastive_lab.runs import table
+
+__all__ = ["details", "difference"]
+
+
+def details(run: Run) -> None:
+    """Everything about one run."""
+    status = run.status()
+    st.subheader(run.name)
+    if title := run.meta().get("title"):
+        st.text(str(title))
+    if status.get("reason"):
+        show = st.error if status["status"] == "failed" else st.info
+        show(format.plain(status["reason"]))
+    if status.get("note"):
+        st.warning(format.plain(status["note"]))
+    for why in run_verify.damaged_records(run):
+        if why != status.get("reason"):
+            st.warning(format.plain(f"{why}. It is left as it is."))
+    act(run, str(status["status"]))
+    again(run)
+    left, right = st.columns(2)
+    with left, st.expander("Settings"):
+        st.json(run.config)
+    with right, st.expander("Versions, data, seed, files"):
+        st.json({k: v for k, v in run.manifest.items() if k != "config"})
+        st.text(f"Its folder: {run.path}")
+    clone(run)
+    if not run.shipped:
+        annotate(run)
+    elsewhere(run)
+    check(run)
+    with st.expander("Log"):
+        st.code(process.log_of(run.name, 100) or "no log", language=None)
+
+
+def act(run: Run, state: str) -> None:
+    a, b, c = st.columns(3)
+    if a.button("Explore", icon=":material/scatter_plot:", disabled=not run.weights.exists()):
+        st.session_state["run"] = run.name
+        st.switch_page("pages/explore.py")
+    if run.name in [job.name for job in queue.queue()]:
+        b.button("Resume", disabled=True, help="It waits for its turn already")
+    elif state == "running" and b.button("Stop", icon=":material/stop:"):
+        process.stop(run.name)
+        st.toast("It saves its state and stops.")
+    else:
+        trained = not run.shipped and "imported" not in run.manifest
+        can = state in ("stopped", "failed") and trained
+        if can and b.button("Resume", icon=":material/play_arrow:", type="primary"):
+            resume(run)
+    locked = run.shipped or state == "running"
+    if c.button("Delete", icon=":material/delete:", disabled=locked):
+        table.remove([run])
+
+
+def resume(run: Run) -> None:
+    try:
+        queue.resume(run.name)
+    except (ValueError, Locked) as error:
+        st.error(format.plain(error))
+        return
+    st.session_state["watched"] = run.name
+    st.switch_page("pages/train.py")
+
+
+def again(run: Run) -> None:
+    """The exact command line, here, with many processes and on many machines."""
+    if "imported" in run.manifest:
+        st.caption("It was imported, not trained here.")
+        return
+    st.markdown("**The command line that makes this run again**, every setting spelled out")
+    st.code(process.command_of(run), language="bash", wrap_lines=True)
+    with st.expander("On several GPUs or machines (torchrun)"):
+        a, b = st.columns(2)
+        processes = int(a.number_input("Processes on each machine", 1, 64, 4))
+        machines = int(b.number_input("Machines", 1, 256, 1))
+        many = process.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
+        st.code(many, language="bash", wrap_lines=True)
+        if machines > 1:
+            st.caption(
+                "Run this on every machine. RANK is 0 on the first and counts up; FIRST is the "
+                "first machine's address. The batch size is that of all processes together."
+            )
+        else:
+            st.caption("The batch size is that of all processes together.")
+
+
+def clone(run: Run) -> None:
+    """Train it again under another name, with changes."""
+    with st.expander("Clone with changes"), st.form(f"clone-{run.name}"):
+        a, b, c = st.columns(3)
+        name = a.text_input("Name of the clone", _free_name(run))
+        epochs = b.number_input("Epochs", 1, 100_000, int(run.config.get("epochs") or 20))
+        seed = c.number_input("Seed", 0, 2**31 - 1, int(run.config.get("seed") or 0))
+        text = st.text_area(
+            "Other changes, one a line",
+            placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",
+            help="Any setting of the command line's --set; all others stay as they are.",
+        )
+        if st.form_submit_button("Train the clone", icon=":material/content_copy:"):
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            start_clone(run, name.strip(), [f"epochs={epochs}", f"seed={seed}", *lines])
+
+
+def start_clone(run: Run, name: str, changes: list[str]) -> None:
+    try:
+        config = with_settings(from_dict(run.config), changes)
+        queue.enqueue(name, settings_of(config.to_dict()))
+    except (BadSetting, ValueError, FileExistsError, Locked) as error:
+        st.error(format.plain(error))
+        return
+    st.session_state["watched"] = name
+    st.switch_page("pages/train.py")
+
+
+def _free_name(run: Run) -> str:
+    taken = {r.name for r in state.all_runs()} | {job.name for job in queue.queue()}
+    taken |= set(process.starting())
+    return next(n for i in range(2, 9999) if (n := f"{run.name[:58]}-{i}") not in taken)
+
+
+def annotate(run: Run) -> None:
+    """Name, title, tags, note."""
+    meta = run.meta()
+    with st.expander("Rename, tag, note"), st.form(f"meta-{run.name}"):
+        a, b = st.columns(2)
+        name = a.text_input("Name", run.name).strip()
+        title = b.text_input("Title", str(meta.get("title") or ""))
+        tags = st.text_input(
+            "Tags", ", ".join(map(str, meta.get("tags") or [])), help="separated by commas"
+        )
+        note = st.text_area("Note", str(meta.get("note") or ""))
+        if st.form_submit_button("Save"):
+            kept = [t.strip() for t in tags.split(",") if t.strip()]
+            try:
+                run.set_meta(title=title.strip(), tags=kept, note=note)
+                if name != run.name:
+                    table.renamed(run.name, manage.rename(run.name, name).name)
+            except (ValueError, OSError, Locked) as error:
+                st.error(format.plain(error))
+                return
+            st.rerun()
+
+
+def elsewhere(run: Run) -> None:
+    """Weights as safetensors, and Python that loads them without this project."""
+    with st.expander("Use it elsewhere"):
+        if not run.weights.exists():
+            st.caption("It has no weights yet.")
+            return
+        try:
+            text = export_weights.snippet(run, export_weights.shapes_of(run))
+        except (Damaged, OSError, KeyError, ValueError) as error:
+            st.error(format.plain(error))
+            return
+        st.download_button(
+            "Weights (safetensors)", lambda: run.weights.read_bytes(), f"{run.name}.safetensors"
+        )
+        st.code(text, language="python")
+
+
+def check(run: Run) -> None:
+    """Is every file what was written? What is damaged is named, and what is left to go on from."""
+    if not st.button("Check its files", icon=":material/fact_check:"):
+        return
+    with st.spinner("Reading every file…"):
+        try:
+            found = process.damage_of(run.name)
+        except ValueError as error:
+            st.error(format.plain(error))
+            return
+    if not found:
+        st.success("Every file is what was written.")
+        return
+    for line in found:
+        st.error(format.plain(line))
+    if any(line.startswith("state/") for line in found):
+        st.info("Resume goes on from the newest state that is whole.")
+
+
+# --- two runs ----------------------------------------------------------------------------------
+
+
+def difference(pair: list[Run]) -> None:
+    """Settings and circumstances that two runs do not share."""
+    one, two = (_flat({**r.config, **_about(r)}) for r in pair)
+    rows = [
+        {"setting": k, pair[0].name: _shown(one.get(k)), pair[1].name: _shown(two.get(k))}
+        for k in sorted(one.keys() | two.keys())
+        if one.get(k) != two.get(k)
+    ]
+    st.subheader("What differs")
+    if not rows:
+        st.info("These two runs have the same settings, data, versions and seed.")
+        return
+    same = len(one.keys() | two.keys()) - len(rows)
+    st.caption(f"{len(rows)} differ; {same} are the same.")
+    st.dataframe(rows, hide_index=True)
+
+
+def _about(run: Run) -> dict[str, Any]:
+    kept = ("versions", "device", "processes", "git_commit", "data_fingerprint")
+    return {k: run.manifest.get(k) for k in kept}
+
+
+def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def _shown(value: Any) -> str:
+    return "–" if value is None else str(value)

@@ -1,0 +1,84 @@
+"""A checkpoint from elsewhere: what it is first, then a run of it. A child process opens it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.jobs import process
+from contrastive_lab import cache, format
+
+__all__ = ["elsewhere"]
+
+ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
+DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
+
+
+def elsewhere() -> None:
+    """Choose a file, see what it is, import it."""
+    given = st.file_uploader(
+        "MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors",
+        ENDINGS,
+        help="Opened without running anything in it, in a process of its own.",
+    )
+    typed = st.text_input("or its path on this computer", placeholder="/path/to/checkpoint.pth.tar")
+    a, b, c = st.columns(3)
+    dataset = a.selectbox(
+        "To be judged on", DATA, accept_new_options=True, help="Or type folder:PATH"
+    )
+    name = b.text_input("Name of the run", placeholder="made from the file's name").strip()
+    encoder = c.text_input("Encoder, if it cannot be told", placeholder="timm:NAME").strip()
+    if given is None and not typed.strip():
+        return
+    arguments = ["--dataset", dataset]
+    arguments += ["--run", name] if name else []
+    arguments += ["--encoder", encoder] if encoder else []
+    key = cache.digest(given.file_id if given else typed, encoder)
+    try:
+        with _file(given, typed.strip()) as path:
+            seen = st.session_state.setdefault("previews", {})
+            if key not in seen:
+                with st.spinner("Opening it in a process of its own…"):
+                    seen[key] = process.ask("import", path, *arguments, "--dry-run")
+            preview(seen[key])
+            bad = bool(seen[key]["missing"] or seen[key]["unlike"])
+            if st.button("Import", type="primary", disabled=bad):
+                with st.spinner("Importing…"):
+                    st.session_state["run"] = process.ask("import", path, *arguments)["run"]
+                st.switch_page("pages/explore.py")
+    except (ValueError, OSError) as error:
+        st.error(format.plain(f"Not imported. {error}"))
+
+
+def preview(report: dict[str, Any]) -> None:
+    """What it is, what matched, what is missing."""
+    st.subheader(format.plain(f"{report['kind']}, {report['encoder']}"))
+    a, b, c, d = st.columns(4)
+    a.metric("Tensors matched", report["matched"])
+    b.metric("Missing", len(report["missing"]))
+    c.metric("Of another shape", len(report["unlike"]))
+    d.metric("Not used", len(report["unused"]))
+    st.text(f"Shown as {report['method']}; head: {report['head'].get('head', 'none')}")
+    for note in report["notes"]:
+        st.text(note)
+    for part in ("missing", "unlike", "unused"):
+        if report[part]:
+            with st.expander(f"{len(report[part])} {part}"):
+                st.code("\n".join(map(str, report[part])), language=None)
+
+
+@contextmanager
+def _file(given: Any, typed: str) -> Iterator[str]:
+    """The path of what was given, for as long as it is needed."""
+    if given is None:
+        yield typed
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(given.name).name
+        path.write_bytes(given.getbuffer())
+        yield str(path)

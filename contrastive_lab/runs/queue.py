@@ -1,0 +1,82 @@
+"""What trains now, what waits behind it, and what could not start."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.errors import Locked
+from contrastive_core.jobs import process, queue
+from contrastive_lab import format
+
+__all__ = ["line"]
+
+STATES = "states-of-runs"  # as they were when they were last drawn
+FIRST, MOST = 3, 30  # that wait: always in sight, and at all
+
+
+@st.fragment(run_every=2.0)
+def line() -> None:
+    """At work, in line, failed at the start; redrawn every two seconds, and with it the page when
+    a run has begun, ended or gone since, be it by another tab or by itself."""
+    queue.go_on()
+    states = {run.name: run.status()["status"] for run in runs.list_runs()}
+    before = st.session_state.get(STATES, states)
+    st.session_state[STATES] = states
+    if states != before:
+        st.rerun()
+    queued, broken, failed = queue.queue(), queue.broken(), process.failures()
+    working = process.working()
+    names = [r.name for r in working] + process.starting()
+    queued = [job for job in queued if job.name not in names]
+    for why in broken:
+        st.warning(format.plain(f"{why}. It is left alone; the others wait on."))
+    for name, why in list(failed.items())[:5]:
+        a, b = st.columns([5, 1])
+        a.error(format.plain(f"{name} could not start: {why}"))
+        if b.button("Dismiss", key=f"dismiss-{name}"):
+            process.dismiss(name)
+            st.rerun()
+    if not names and not queued:
+        return
+    with st.container(border=True):
+        for run in working:
+            status = run.status()
+            epochs = status.get("epochs") or run.config.get("epochs") or 1
+            share = min(1.0, (status.get("epoch") or 0) / epochs)
+            a, b = st.columns([5, 1], vertical_alignment="center")
+            a.progress(share, f"{run.name}: epoch {status.get('epoch') or 0} of {epochs}")
+            if b.button("Stop", key=f"stop-{run.name}"):
+                process.stop(run.name)
+        for name in process.starting():
+            st.progress(0.0, f"{name}: starting")
+        for place, job in enumerate(queued[:FIRST], 1):
+            waits(place, job)
+        if len(queued) > FIRST:
+            with st.expander(f"{len(queued) - FIRST} more wait"):
+                for place, job in enumerate(queued[FIRST:MOST], FIRST + 1):
+                    waits(place, job)
+                if len(queued) > MOST:
+                    st.caption(f"… and {len(queued) - MOST} more")
+        if len(queued) > 1 and st.button(f"Remove all {len(queued)} that wait"):
+            for job in queued:
+                leave(job.name, again=False)
+            st.rerun()
+
+
+def waits(place: int, job: queue.Waiting) -> None:
+    a, b = st.columns([5, 1], vertical_alignment="center")
+    why = job.held() or f"waits for {job.device}"
+    a.text(f"{place}. {job.name}: {why}")
+    if b.button("Remove", key=f"remove-{job.name}"):
+        leave(job.name)
+
+
+def leave(name: str, again: bool = True) -> None:
+    try:
+        queue.remove(name)
+    except Locked as error:
+        st.error(format.plain(error))
+        return
+    if again:
+        st.rerun()

@@ -1,0 +1,104 @@
+"""A new sweep: by a form, or as TOML that may start from a ready-made one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.errors import BadSetting
+from contrastive_core.paths import ROOT
+from contrastive_core.storage import atomic
+from contrastive_core.sweeps.spec import FORMS, read
+from contrastive_core.training.config import literal
+from contrastive_lab import cache, format
+
+__all__ = ["new_sweep", "toml_of"]
+
+
+def new_sweep(folder: Path) -> None:
+    """Write a sweep file into `folder`."""
+    how = st.segmented_control("Write it", ["by a form", "as TOML"], default="by a form")
+    (as_toml if how == "as TOML" else by_form)(folder)
+
+
+def by_form(folder: Path) -> None:
+    methods = cache.catalogue()["methods"]
+    with st.form("new-sweep"):
+        a, b, c, d = st.columns(4)
+        name = a.text_input("Name", placeholder="tau")
+        method = b.selectbox("Method", sorted(methods), sorted(methods).index("simclr"))
+        dataset = c.text_input("Data", "digits")
+        epochs = d.number_input("Epochs of each cell", 1, 10_000, 10)
+        axes = []
+        for number, (key, values) in enumerate((("loss.temperature", "0.1, 0.2, 0.5"), ("", ""))):
+            a, b = st.columns([1, 2])
+            axes.append((
+                a.text_input(f"Axis {number + 1}: setting", key, help="Any key of --set").strip(),
+                b.text_input(f"Axis {number + 1}: values, by commas", values),
+            ))  # fmt: skip
+        a, b, c = st.columns(3)
+        seeds = a.text_input("Seeds, by commas", "0")
+        hours = b.number_input("Hours after which no new cell starts", 0.1, 1000.0, 3.0)
+        form = c.selectbox("Drawn as", FORMS, FORMS.index("line"))
+        if st.form_submit_button("Save the sweep", type="primary"):
+            base = {"method": method, "dataset": dataset.strip(), "epochs": int(epochs)}
+            try:
+                text = toml_of(name.strip(), base, axes, seeds, float(hours), form)
+            except BadSetting as error:
+                st.error(format.plain(error))
+                return
+            save(folder, name.strip(), text)
+
+
+def as_toml(folder: Path) -> None:
+    ready = {p.stem: p for p in sorted((ROOT / "sweeps").glob("*.toml"))}
+    start = st.selectbox("Starting from", list(ready))
+    with st.form(f"toml-from-{start}"):
+        name = st.text_input("Name", f"my-{start}")
+        content = ready[start].read_text(encoding="utf-8")
+        text = st.text_area("TOML", content.replace(f'name = "{start}"', ""), height=420)
+        if st.form_submit_button("Save the sweep", type="primary"):
+            save(folder, name.strip(), text)
+
+
+def toml_of(
+    name: str,
+    base: dict[str, Any],
+    axes: list[tuple[str, str]],
+    seeds: str,
+    hours: float,
+    form: str,
+) -> str:
+    """A sweep file's text. Raises BadSetting for seeds or values that cannot be read."""
+    try:
+        numbers = [int(s) for s in seeds.split(",") if s.strip()]
+    except ValueError:
+        raise BadSetting(f"seeds are whole numbers, by commas; got {seeds!r}") from None
+    lines = [f"title = {json.dumps(name)}", f"form = {json.dumps(form)}"]
+    lines += [f"seeds = {numbers}", f"budget_hours = {hours}", "", "[base]"]
+    lines += [f"{k} = {json.dumps(v)}" for k, v in base.items()]
+    for key, values in axes:
+        if key:
+            found = [literal(v) for v in values.split(",") if v.strip()]
+            found = ["none" if v is None else v for v in found]
+            lines += ["", "[[axes]]", f"key = {json.dumps(key)}", f"values = {json.dumps(found)}"]
+    return "\n".join(lines) + "\n"
+
+
+def save(folder: Path, name: str, text: str) -> None:
+    try:
+        runs.checked_name(name)
+        if (folder / f"{name}.toml").exists() or (ROOT / "sweeps" / f"{name}.toml").exists():
+            raise BadSetting(f"there is a sweep {name!r} already; choose another name")
+        read(text, f"{name}.toml")
+    except ValueError as error:
+        st.error(format.plain(error))
+        return
+    atomic.write_bytes(folder / f"{name}.toml", text.encode())
+    st.query_params["sweep"] = name
+    st.session_state.pop("Sweep", None)
+    st.rerun()

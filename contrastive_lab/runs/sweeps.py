@@ -1,0 +1,184 @@
+"""Sweeps: choose or write one, see how long it takes, let its cells wait, watch its figure fill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.errors import BadSetting, Locked
+from contrastive_core.jobs import process, queue
+from contrastive_core.paths import ROOT, runs_home
+from contrastive_core.storage import atomic
+from contrastive_core.sweeps import plots as sweep_plots
+from contrastive_core.sweeps import runner as sweep_runner
+from contrastive_core.sweeps.spec import Sweep, load, read
+from contrastive_lab import format
+from contrastive_lab.runs.sweep_form import new_sweep
+
+__all__ = ["sweeps"]
+
+READY = ROOT / "sweeps"
+NEW = "a new one…"
+
+
+def sweeps() -> None:
+    """The sweep that is chosen: its plan, its time, its cells, its figure."""
+    files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
+    names = [*files, NEW]
+    asked = st.query_params.get("sweep")
+    name = st.selectbox(
+        "Sweep", names, names.index(asked) if asked in names else 0, format_func=_titles(files)
+    )
+    st.query_params["sweep"] = name
+    if name == NEW:
+        new_sweep(own_folder())
+        return
+    try:
+        found = load(files[name])
+    except BadSetting as error:
+        st.error(format.plain(error))
+        text(files[name])
+        return
+    plan(found, files[name])
+    text(files[name])
+
+
+def own_folder() -> Path:
+    """Where a user's own sweep files lie."""
+    return runs_home() / ".sweeps"
+
+
+def _titles(files: dict[str, Path]) -> Any:
+    def title(name: str) -> str:
+        try:
+            return load(files[name]).title if name in files else name
+        except BadSetting:
+            return f"{name} (cannot be read)"
+
+    return title
+
+
+@st.fragment(run_every=5.0)
+def plan(sweep: Sweep, path: Path) -> None:
+    """How it stands; redrawn every five seconds."""
+    rows = sweep_runner.status(sweep)
+    queued = {job.name: job for job in queue.queue()}
+    starting = process.starting()
+    for row in rows:
+        if row["run"] in starting:
+            row["status"] = "running"
+        elif row["run"] in queued and row["status"] != "running":
+            row["status"] = "queued"
+    states = list({r["run"]: r["status"] for r in rows}.values())  # some cells share a run
+    counts = {s: states.count(s) for s in ("done", "running", "queued")}
+    bad = states.count("failed") + states.count("stopped")
+    a, b, c, d = st.columns(4)
+    a.metric("Cells done", f"{counts['done']} of {len(states)}")
+    b.metric("At work, waiting", f"{counts['running']}, {counts['queued']}")
+    c.metric("Stopped or failed", bad, help="Start goes on with them.")
+    d.metric(
+        "Still to train", duration(sweep_runner.estimate(sweep)), help="On this computer, alone."
+    )
+    held = next((j.held() for j in queued.values() if j.group == sweep.name and j.held()), "")
+    if held:
+        st.warning(held)
+    idle = counts["queued"] if held else 0  # a new start gives them new hours
+    start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle)
+    figure(sweep, path, rows)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in words."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min" if seconds >= 60 or not seconds else f"{seconds:.0f} s"
+    return f"{seconds / 3600:.1f} h"
+
+
+def start(sweep: Sweep, path: Path, left: int) -> None:
+    """How long it will take, then all cells or a few."""
+    task = f"time.{sweep.name}"
+    if sweep_runner.estimate(sweep) is None:
+        if process.pid_of(task):
+            st.info(format.plain(process.log_of(task, 1) or "Timing a few steps…"))
+        elif st.button("How long will it take?", icon=":material/timer:"):
+            process.spawn(task, ["sweep", str(path), "--dry-run"])
+            st.rerun(scope="fragment")
+        elif said := [x for x in process.log_of(task).splitlines() if x.startswith("error: ")]:
+            st.error(format.plain(said[-1]))
+    if not left:
+        return
+    a, b = st.columns([1, 3], vertical_alignment="bottom")
+    most = int(a.number_input("Cells to train now", 1, left, left, key=f"most-{sweep.name}"))
+    budget = f", no new one after {sweep.budget_hours:g} h" if sweep.budget_hours else ""
+    pressed = b.button(
+        "Start", type="primary", icon=":material/play_arrow:", key=f"start-{sweep.name}",
+        help=f"One cell at a time{budget}; the app may be closed meanwhile.",
+    )  # fmt: skip
+    if pressed:
+        try:
+            added = sweep_runner.enqueue(sweep, most)
+            st.toast(f"{len(added)} cells wait for their turn.")
+        except (ValueError, OSError, Locked) as error:
+            st.error(format.plain(error))
+            return
+        st.rerun()
+
+
+def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
+    """The figure or table so far, by the accuracy that is chosen."""
+    if not any(r["status"] == "done" for r in rows):
+        st.caption("The figure appears with the first cell that is done.")
+        return
+    known = sweep_plots.ACCURACIES
+    there = [k for k in known if any(k in r for r in rows)] or ["knn"]
+    accuracy = st.segmented_control(
+        "Accuracy", there, default=there[0], format_func=lambda k: known[k],
+        key=f"accuracy-{sweep.name}",
+    ) or there[0]  # fmt: skip
+    drawn = sweep_plots.draw(sweep, rows, accuracy)
+    for column, one in zip(st.columns(max(1, min(3, len(drawn)))), drawn, strict=False):
+        column.plotly_chart(one)
+    shown = sweep_plots.table(sweep, rows, accuracy)
+    if sweep.form == "table":
+        st.dataframe(shown, hide_index=True)
+    else:
+        with st.expander("As a table"):
+            st.dataframe(shown, hide_index=True)
+    a, b = st.columns(2)
+    a.download_button("Table as CSV", format.table_csv(shown), f"{sweep.name}.csv", "text/csv")
+    unscored(sweep, path, b)
+
+
+def unscored(sweep: Sweep, path: Path, place: Any) -> None:
+    """Cells whose test images have no scores yet: another process makes them."""
+    task, left = f"score.{sweep.name}", sweep_runner.unscored(sweep)
+    if process.pid_of(task):
+        st.info(format.plain(process.log_of(task, 1) or "Scoring…"))
+    elif left and place.button(f"Score {len(left)} cells on the test images"):
+        process.spawn(task, ["sweep", str(path), "--score"])
+        st.rerun(scope="fragment")
+
+
+def text(path: Path) -> None:
+    """The file itself, and how to run it without the app; an own one can be changed."""
+    st.code(f"python -m contrastive_core sweep {path}", language="bash", wrap_lines=True)
+    with st.expander("The file"):
+        content = path.read_text(encoding="utf-8", errors="replace")
+        if path.parent == READY:
+            st.code(content, language="toml")
+            st.caption("To change it, choose “a new one…” and give it another name.")
+            return
+        with st.form(f"toml-{path.stem}"):
+            written = st.text_area("TOML", content, height=360)
+            if st.form_submit_button("Save"):
+                try:
+                    read(written, path.name)
+                except BadSetting as error:
+                    st.error(format.plain(error))
+                    return
+                atomic.write_bytes(path, written.encode())
+                st.rerun()

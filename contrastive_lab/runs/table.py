@@ -1,0 +1,175 @@
+"""All runs as a table: search, filters, sorting, a CSV; damaged ones named; the bin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.errors import Damaged, Locked
+from contrastive_core.jobs import manage
+from contrastive_core.runs import Run
+from contrastive_lab import cache, format
+
+__all__ = ["bin_of", "damage", "remove", "renamed", "row", "table", "undo"]
+
+TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
+STATES = ["running", "done", "stopped", "failed", "queued"]
+COLUMNS = {
+    "kNN %": st.column_config.NumberColumn(
+        format="%.1f", help="On the test images; where a run has not been scored: none"
+    ),
+    "epochs": st.column_config.NumberColumn(help="Done of those asked for"),
+}
+
+
+def table(found: Sequence[Run]) -> list[Run]:
+    """The table with its search and filters; returns the runs that are selected in it."""
+    a, b, c, d = st.columns([3, 2, 2, 3])
+    text = a.text_input("Search", placeholder="name, title, tag, note, method, data")
+    states = b.multiselect("Status", STATES)
+    methods = c.multiselect("Method", sorted({str(r.config.get("method")) for r in found}))
+    origin = d.segmented_control("Show", ["all", "mine", "shipped"], default="all")
+    rows = [row(run) for run in found]
+    shown = [
+        r for r in rows
+        if all(word in _text(r) for word in text.lower().split())
+        and (not states or r["status"] in states)
+        and (not methods or r["method"] in methods)
+        and (origin in (None, "all") or r["origin"] == origin)
+    ]  # fmt: skip
+    if not shown:
+        st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
+        return []
+    same_selection([r["name"] for r in shown])
+    picked = st.dataframe(
+        shown, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
+        column_config=COLUMNS, column_order=[k for k in shown[0] if k != "note"],
+    ).selection.rows  # fmt: skip
+    left, right = st.columns([4, 1])
+    left.caption(
+        f"{len(shown)} of {len(rows)} runs. Select a row for its details, two for the difference "
+        "of their settings. A click on a column's name sorts."
+    )
+    right.download_button("Table as CSV", format.table_csv(shown), "runs.csv", "text/csv")
+    known = {run.name: run for run in found}
+    return [known[shown[i]["name"]] for i in picked if i < len(shown)]
+
+
+def same_selection(names: list[str]) -> None:
+    """Let the same runs be selected where rows have moved: a new run must not be deleted in the
+    place of the one that stood in its row."""
+    before = st.session_state.get(SHOWN, [])
+    if TABLE in st.session_state and before != names:
+        rows = st.session_state[TABLE]["selection"]["rows"]
+        chosen = {before[i] for i in rows if i < len(before)}
+        kept = [i for i, name in enumerate(names) if name in chosen]
+        st.session_state[TABLE] = {"selection": {"rows": kept}}
+    st.session_state[SHOWN] = names
+
+
+def renamed(old: str, new: str) -> None:
+    """The run stays selected under its new name."""
+    st.session_state["run"] = new
+    st.session_state[SHOWN] = [new if n == old else n for n in st.session_state.get(SHOWN, [])]
+
+
+def row(run: Run) -> dict[str, Any]:
+    """What the table shows of a run."""
+    status, record, meta = run.status(), cache.scores(run), run.meta()
+    knn = record["scores"].get("h", {}).get("knn", {}).get("value") if record else None
+    epochs = run.config.get("epochs")
+    done = epochs if status["status"] == "done" else status.get("epoch", 0)
+    return {
+        "name": run.name,
+        "title": str(meta.get("title") or ""),
+        "status": status["status"],
+        "method": run.config.get("method"),
+        "loss": run.config.get("loss"),
+        "data": run.config.get("dataset"),
+        "epochs": done,
+        "of": epochs,
+        "seed": run.config.get("seed"),
+        "kNN %": None if knn is None else 100 * knn,
+        "tags": ", ".join(map(str, meta.get("tags") or [])),
+        "note": str(meta.get("note") or ""),
+        "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
+        "origin": "shipped" if run.shipped else "mine",
+    }
+
+
+def _text(row: dict[str, Any]) -> str:
+    return " ".join(map(str, row.values())).lower()
+
+
+# --- what is gone, or cannot be read -----------------------------------------------------------
+
+
+def damage() -> None:
+    """Runs that are left out of the table, each with its damaged file."""
+    for name, why in runs.damaged().items():
+        st.warning(format.plain(f"{name} is left out: {why}. Nothing else of it was touched."))
+
+
+def remove(chosen: Sequence[Run]) -> None:
+    """Move runs to the bin; the page then offers to undo it."""
+    gone = []
+    for run in chosen:
+        try:
+            gone.append(str(manage.delete(run.name)))
+        except (ValueError, OSError, Locked) as error:
+            st.error(format.plain(error))
+    st.session_state["binned"] = gone
+    if gone:
+        st.rerun()
+
+
+def undo() -> None:
+    """The last deletion can be taken back at once."""
+    gone = st.session_state.get("binned")
+    if not gone:
+        return
+    a, b = st.columns([5, 1])
+    a.info(
+        f"Deleted: {', '.join(_name(Path(p)) for p in gone)}. The bin below keeps what is deleted."
+    )
+    if b.button("Undo", type="primary"):
+        left = [p for p in gone if not _restore(Path(p))]
+        st.session_state["binned"] = left
+        if not left:
+            st.rerun()
+
+
+def bin_of() -> None:
+    """Deleted runs, each with a way back; emptied only when asked to."""
+    gone = manage.binned()
+    if not gone:
+        return
+    with st.expander(f"Bin ({len(gone)})"):
+        for path in gone[:50]:
+            a, b = st.columns([5, 1])
+            a.text(_name(path))
+            if b.button("Restore", key=f"restore-{path.name}") and _restore(path):
+                st.session_state.pop("binned", None)
+                st.rerun()
+        sure = st.checkbox("Yes, remove them for good: this cannot be undone")
+        if st.button("Empty the bin", disabled=not sure):
+            manage.empty_bin()
+            st.session_state.pop("binned", None)
+            st.rerun()
+
+
+def _name(binned: Path) -> str:
+    return binned.name.rsplit("-", 1)[0]
+
+
+def _restore(binned: Path) -> bool:
+    try:
+        manage.restore(binned)
+    except (OSError, ValueError, Damaged) as error:
+        st.error(format.plain(error))
+        return False
+    return True

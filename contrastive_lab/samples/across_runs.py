@@ -1,0 +1,113 @@
+"""The same samples across runs: easy for all, hard for all, hard for one."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.table import SampleTable, difficulty
+from contrastive_lab import cache, format, state
+from contrastive_lab.components import gallery, scatter
+from contrastive_lab.samples.lists import NEXT_PART, open_one
+from contrastive_lab.samples.subject import Pictures, table_or_wait
+
+__all__ = ["across", "ranks"]
+
+SHOWN = 60
+
+
+def across(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
+    """The loss of this run against that of others, on the samples they have in common."""
+    own = subject.run
+    if own is None:
+        st.info("Loaded vectors are alone here: choose a run in the sidebar to compare runs.")
+        return
+    same = [
+        r.name for r in state.all_runs()
+        if state.data_key(r) == state.data_key(own) and r.weights.exists() and r != own
+    ]  # fmt: skip
+    given = [n for n in st.query_params.get("with", "").split(",") if n in same] or same[:1]
+    others = st.multiselect("Against", same, given, max_selections=7)
+    if not others:
+        st.info("Choose a run of the same data; train one if there is none.")
+        return
+    st.query_params["with"] = ",".join(others)
+    tables = [table]
+    for name in others:
+        loss = str(next(r for r in state.all_runs() if r.name == name).config.get("loss"))
+        found = table_or_wait(Subject(name, subject.split, loss))
+        if found is None:
+            return
+        tables.append(found)
+    linked(subject, tables, [subject.name, *others], pictures)
+
+
+def linked(
+    subject: Subject, tables: list[SampleTable], names: list[str], pictures: Pictures
+) -> None:
+    ids = [
+        i for i in map(str, tables[0].columns["id"]) if all(t.row(i) is not None for t in tables)
+    ]
+    rows = [[t.row(i) for i in ids] for t in tables]
+    losses = np.stack(
+        [t.columns["loss"][r] for t, r in zip(tables, rows, strict=True)]
+    )  # (runs, n)
+    code = difficulty(losses)
+    kinds = ["neither", "easy for all", "hard for all", *(f"hard for {n} alone" for n in names)]
+    known = np.isfinite(losses).all(0)
+    high = np.stack([ranks(v) for v in losses[:2]], 1)  # (n, 2)
+    st.caption(
+        f"{names[0]} to the right, {names[1]} upwards: share of samples with a lower loss, since "
+        "losses of different runs have no common scale. Hard: among the highest 10 %; easy: in the "
+        "lower half. Select points to see them."
+    )
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        picked = scatter(
+            high[known], code[known], kinds, content=cache.digest(names, subject),
+            ids=[i for i, k in zip(ids, known, strict=True) if k],
+            title=f"loss of {names[0]} against loss of {names[1]}", height=460,
+            key=f"samples-across-{'-'.join(names[:2])}",
+        )  # fmt: skip
+    with right:
+        counts = np.bincount(code[known], minlength=len(kinds))
+        kind = st.radio(
+            "Samples", range(len(kinds)), index=2, key="samples-kind",
+            format_func=lambda c: f"{kinds[c]}: {counts[c]}",
+        )  # fmt: skip
+        both = np.corrcoef(high[known].T)[0, 1]
+        st.caption(f"Rank correlation of the two losses: {both:.2f}.")
+        shown = np.flatnonzero(known)[picked] if picked else np.flatnonzero(known & (code == kind))
+        shown = shown[np.argsort(-losses[:, shown].mean(0), kind="stable")]
+        st.download_button(
+            "These as CSV",
+            lambda: format.table_csv([
+                {"id": ids[i], "kind": kinds[code[i]],
+                 **{f"loss of {n}": float(v) for n, v in zip(names, losses[:, i], strict=True)}}
+                for i in shown
+            ]),
+            "across.csv", "text/csv",
+        )  # fmt: skip
+    labels = tables[0].columns["label"]
+    part = shown[:SHOWN]
+    images = pictures.stack([ids[i] for i in part])
+    st.caption(f"{len(shown)} {'selected' if picked else kinds[kind]}; a click opens one.")
+    if images is None:
+        st.dataframe([{"id": ids[i], "label": str(labels[rows[0][i]])} for i in part])
+        return
+    chosen = gallery(
+        images, [str(labels[rows[0][i]]) for i in part], title="samples across runs",
+        key=f"across-{cache.digest(names, kind, picked)}",
+    )  # fmt: skip
+    if chosen:
+        open_one(ids[part[chosen[-1]]])
+        st.session_state[NEXT_PART] = "Findings"
+        st.rerun()
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Share (n) of samples with a lower value."""
+    found = np.empty(len(values))
+    found[np.argsort(values, kind="stable")] = np.arange(len(values)) / max(1, len(values) - 1)
+    return found

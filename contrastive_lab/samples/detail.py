@@ -1,0 +1,195 @@
+"""One sample: its picture, why it is on the list, what to do with it, and why its loss is so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.table import LISTS, SampleTable, reason
+from contrastive_lab import cache, format
+from contrastive_lab.components.sample_view import why_view
+from contrastive_lab.samples import over_epochs
+from contrastive_lab.samples.lists import go_to
+from contrastive_lab.samples.subject import Pictures, session_choice
+
+__all__ = ["show"]
+
+NEAR = 8
+KEYS = {"keep": "1", "drop": "2", "relabel": "3"}
+
+
+def show(
+    subject: Subject, table: SampleTable, name: str, rows: np.ndarray, row: int,
+    marked: dict[str, Any], pictures: Pictures,
+) -> None:  # fmt: skip
+    """The sample of `row`, with the list's others before and after it."""
+    ids = [str(i) for i in table.columns["id"][rows]]
+    sample = str(table.columns["id"][row])
+    place = ids.index(sample) if sample in ids else -1
+    left, right = st.columns([1, 4], gap="large")
+    with left:
+        pictures.show(st, sample)
+        step(st, "Next", ids, place + 1, "j")
+        step(st, "Back", ids, place - 1 if place >= 0 else -1, "k")
+    with right:
+        label = str(table.columns["label"][row])
+        where = f"{place + 1} of {len(ids)}" if place >= 0 else "not on this list"
+        st.subheader(format.plain(f"{where}: {label or sample}"))
+        st.caption(format.plain(f"{sample} · {reason(table, name, row)}"))
+        decide(subject, table, row, marked.get(sample), ids, place, pictures.classes)
+        st.caption(numbers(table, row))
+        view = session_choice(st, "Show", ["Neighbours", "Why this loss", "Over time"], "view")
+    if view == "Neighbours":
+        around(subject, table, name, row, pictures)
+    elif view == "Why this loss":
+        explain(subject, table, row, pictures)
+    else:
+        over_epochs.of_one(subject, table, rows, row)
+
+
+def step(column: Any, text: str, ids: list[str], place: int, key: str) -> None:
+    there = 0 <= place < len(ids)
+    if column.button(text, disabled=not there, shortcut=key, width="stretch"):
+        go_to(ids[place])
+        st.rerun()
+
+
+def numbers(table: SampleTable, row: int) -> str:
+    """Its place in every list, and its loss with the spread of it."""
+    columns, extra = table.columns, table.extra
+    found = []
+    if np.isfinite(columns["loss"][row]):
+        found.append(f"loss {columns['loss'][row]:.3f}, rank {int(columns['rank'][row])}")
+    if "loss_in_batches" in extra and np.isfinite(extra["loss_in_batches"][row]):
+        mean, spread = (extra[f"loss_in_batches{k}"][row] for k in ("", "_spread"))
+        found.append(f"in training's batches {mean:.3f} ± {spread:.3f}")
+    draws = extra.get("loss_by_draw")
+    if draws is not None and draws.shape[1] > 1:
+        found.append("by draw of views " + ", ".join(f"{v:.3f}" for v in draws[row]))
+    for name in LISTS:
+        score = table.score(name)
+        nothing = name == "false_negative" and score[row] <= -1  # no negative is near
+        if name != "loss" and np.isfinite(score[row]) and not nothing:
+            place = int((score > score[row]).sum()) + 1
+            found.append(f"{LISTS[name][0].lower()} {score[row]:.3f} (place {place})")
+    return " · ".join(found)
+
+
+def decide(
+    subject: Subject, table: SampleTable, row: int, mark: Any, ids: list[str], place: int,
+    classes: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Keep, drop or relabel; the next sample follows."""
+    sample = str(table.columns["id"][row])
+    classes = classes or table.classes
+    columns = st.columns([1, 1, 1, 2])
+    label = None
+    if classes:
+        guess = mark.get("label") if mark else None
+        guess = guess or (str(table.extra["suggested"][row]) if "suggested" in table.extra else "")
+        label = columns[3].selectbox(
+            "Right class", classes, classes.index(guess) if guess in classes else 0,
+            label_visibility="collapsed", key=f"class-{sample}",
+        )  # fmt: skip
+    for column, (what, key) in zip(columns, KEYS.items(), strict=False):
+        pressed = column.button(
+            what.capitalize(), shortcut=key, width="stretch", key=f"mark-{what}",
+            disabled=what == "relabel" and not classes,
+            type="primary" if mark and mark["what"] == what else "secondary",
+        )  # fmt: skip
+        if pressed:
+            sample_annotations.add(
+                subject.marked, sample, what, label if what == "relabel" else None
+            )
+            go_to(ids[place + 1] if 0 <= place < len(ids) - 1 else sample)
+            st.rerun()
+
+
+def around(subject: Subject, table: SampleTable, name: str, row: int, pictures: Pictures) -> None:
+    """Its nearest samples, with their labels; before them what it is confused with."""
+    sample = str(table.columns["id"][row])
+    rows = cache.sample_rows(subject, str(subject.path()))
+    if rows is None or sample not in rows.ids:
+        return
+    columns = st.columns(NEAR + 1)
+    if name == "duplicate":
+        other = {"train": "test", "test": "train"}[subject.split]
+        split = other if table.extra["leaked"][row] else subject.split
+        twin = str(table.extra["twin"][row])
+        pictures.show(columns[0], twin, f"twin, {split}: {twin}", split)
+    elif name == "false_negative" and (other := str(table.extra["lookalike"][row])):
+        pictures.show(columns[0], other, f"pushed away: {label_of(table, other)}")
+    else:
+        pictures.show(columns[0], sample, "itself")
+    near, similarity = cache.neighbours(rows, rows.ids.index(sample), NEAR)
+    for column, j, s in zip(columns[1:], near, similarity, strict=False):
+        pictures.show(column, rows.ids[j], f"{label_of(table, rows.ids[j])} {s:.2f}")
+    st.caption("Nearest in the embedding h, by cosine similarity, with their labels.")
+
+
+def label_of(table: SampleTable, sample: str) -> str:
+    """Its label here; the training set's samples that the run left out have none."""
+    at = table.row(sample)
+    return "left out" if at is None else str(table.columns["label"][at])
+
+
+def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) -> None:
+    """The loss taken apart: shares of pairs, margin, and rank as the knob is dragged."""
+    sample = str(table.columns["id"][row])
+    try:
+        why = cache.sample_why(subject, str(subject.path()), sample)
+    except ValueError as error:
+        st.info(format.plain(error))
+        return
+    shown = [
+        *((p, True) for p in why.weakest_positives),
+        *((p, False) for p in why.hardest_negatives),
+    ]
+    names = [
+        f"{'positive' if positive else 'negative'} {label_of(table, p.id)} · {p.id}"
+        for p, positive in shown
+    ]
+    if np.isfinite(why.margin):
+        st.caption(
+            f"Margin {why.margin:+.3f}: cosine to its nearest positive less that to its nearest "
+            f"negative. {'A negative is nearer.' if why.margin < 0 else ''}"
+        )
+    if why.kernel is None:
+        rows = [
+            {"pair": n, "share %": round(100 * p.share, 2), why.score_kind: p.score}
+            for n, (p, _) in zip(names, shown, strict=True)
+        ]
+        st.dataframe(rows, hide_index=True)
+        return
+    about = cache.catalogue()["losses"][subject.loss]
+    why_view(
+        why.scores, why.mask, why.kernel,
+        [{"name": n, "column": p.column, "positive": positive}
+         for n, (p, positive) in zip(names, shown, strict=True)],
+        content=cache.digest(subject, sample, str(subject.path())),
+        knob=knob_of(about, why.kernel),
+        grid=table.grid, losses=table.extra.get("loss_over_knob"), row=row,
+        images=pictures.stack([p.id for p, _ in shown]),
+        key=f"why-{sample}",
+    )  # fmt: skip
+    st.caption(
+        "Weakest positives and hardest negatives first. The encoder stays as it is: what moves is "
+        "the loss's view of it, computed in the browser; ranks between the values at which all "
+        "losses are known are interpolated."
+    )
+
+
+def knob_of(about: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any] | None:
+    """What is dragged: its label, range and the value that the run has."""
+    name = kernel.get("knob")
+    if name is None:
+        return None
+    low, high = (0.02, 2.0) if name == "temperature" else (0.05, 2.0)
+    label = "τ, temperature" if name == "temperature" else "ε, margin"
+    value = float(kernel[name])
+    return {"label": label, "low": min(low, value), "high": max(high, value), "value": value,
+            "log": bool(about["knobs"][name]["log"])}  # fmt: skip

@@ -1,0 +1,200 @@
+"""The lists of the Samples page: which one, filtered how, as a table and as pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.samples.table import LISTS, SampleTable, reason
+from contrastive_lab import cache, format
+from contrastive_lab.components import gallery
+from contrastive_lab.samples.subject import Pictures, session_choice
+
+__all__ = ["filtered", "go_to", "open_one", "pick", "show", "told"]
+
+PAGE = 60  # pictures at once
+NEAR = 0.9  # of the duplicates' score: a tenth of the distance that is usual here
+ROWS = 2000  # of the table on the page; the CSV has all
+AT = "sample-at"  # of the session: the id of the sample at hand
+NEXT_PART = "samples-next-part"  # of the page, when it is drawn again
+ASKED = "sample-asked"  # the one that was asked for by its id
+
+
+def go_to(sample: str | None) -> None:
+    """Another sample is at hand; None: the first of the list."""
+    st.session_state[AT] = sample
+
+
+def open_one(sample: str) -> None:
+    """A sample is at hand whether or not it is on the list."""
+    st.session_state[AT] = st.session_state[ASKED] = sample
+
+
+def pick(table: SampleTable) -> str:
+    """The name of the list, kept in the address."""
+    known = [n for n in LISTS if len(table.ranked(n))]
+    given = st.query_params.get("list", known[0])
+
+    def changed() -> None:
+        go_to(None)
+
+    name = st.pills(
+        "List", known, default=given if given in known else known[0],
+        format_func=lambda n: LISTS[n][0], key="samples-list", on_change=changed,
+        label_visibility="collapsed",
+    ) or known[0]  # fmt: skip
+    st.query_params["list"] = name
+    st.caption(LISTS[name][1])
+    return str(name)
+
+
+def told(table: SampleTable, name: str, method: str) -> None:
+    """What is known of the whole set, beside its lists; `method` trained the encoder ("": none)."""
+    facts, lines = table.facts, []
+    known = cache.catalogue()["methods"]
+    if name == "mislabelled" and method in known and known[method]["needs_labels"]:
+        lines.append(
+            "This encoder was trained with the labels: mistakes that it has learnt by heart stay "
+            "hidden. An encoder trained without labels has no such blind spot."
+        )
+    if name == "mislabelled":
+        many = int((table.score(name) > 1).sum())
+        lines.append(f"For {many:,} of {len(table):,} the voters together prefer another class.")
+    if name == "duplicate":
+        near = table.score(name) > NEAR
+        leaks = int((near & table.extra["leaked"]).sum())
+        lines.append(f"{int(near.sum()):,} score above {NEAR}; of these {leaks:,} cross splits.")
+    if name == "false_negative" and "false_negatives_of_same_class" in facts:
+        share = 100 * facts["false_negatives_of_same_class"]
+        lines.append(f"Of the 5 % pushed hardest, {share:.0f} % share the class of what they meet.")
+    if name == "loss" and "variance_share" in facts:
+        share = 100 * facts["variance_share"]
+        lines.append(
+            f"Of the spread of losses, {share:.0f} % comes from augmentation (another draw of the "
+            f"same image), {100 - share:.0f} % from the samples."
+        )
+    if name == "loss" and "loss_in_batches" in table.extra:
+        exact, seen = (
+            float(np.nanmean(v)) for v in (table.columns["loss"], table.extra["loss_in_batches"])
+        )
+        lines.append(
+            f"Mean loss {exact:.3f} against all samples; {seen:.3f} in batches like training's."
+        )
+    if lines:
+        st.caption(" ".join(lines))
+
+
+def filtered(
+    table: SampleTable, rows: np.ndarray, marked: dict[str, Any], followed: np.ndarray | None
+) -> np.ndarray:
+    """The rows of a list that pass the filters; followed: (n) bool, those that snapshots follow,
+    None where they follow all or none."""
+    columns, keep = table.columns, np.ones(len(rows), bool)
+    classes = sorted(set(columns["label"].tolist()) - {""})
+    with st.expander("Filter"):
+        a, b, c, d = st.columns([3, 3, 2, 2])
+        wanted = a.multiselect("Classes", classes) if len(classes) > 1 else []
+        if wanted:
+            keep &= np.isin(columns["label"][rows], wanted)
+        loss = columns["loss"][rows]
+        known = loss[np.isfinite(loss)]
+        if len(known) and known.min() < known.max():
+            ends = (float(known.min()), float(known.max()))
+            low, high = b.slider("Loss", *ends, ends)
+            keep &= ~np.isfinite(loss) | ((loss >= low) & (loss <= high))
+        if "correct" in table.extra:
+            which = c.segmented_control("Probe says", ["its label", "another"])
+            if which:
+                keep &= table.extra["correct"][rows] == (which == "its label")
+        seen = d.segmented_control("Marked", ["yes", "no"])
+        if seen:
+            has = np.array([str(i) in marked for i in columns["id"][rows]], bool)
+            keep &= has == (seen == "yes")
+        if followed is not None:
+            only = d.segmented_control("In the run's snapshots", ["yes", "no"])
+            if only:
+                keep &= followed[rows] == (only == "yes")
+    if not keep.all():
+        st.caption(f"The filter leaves {int(keep.sum()):,} of {len(rows):,}.")
+    return rows[keep]
+
+
+def show(
+    table: SampleTable, name: str, rows: np.ndarray, at: str, marked: dict[str, Any],
+    pictures: Pictures,
+) -> None:  # fmt: skip
+    """The list as pictures or as a table; a click brings a sample to hand."""
+    a, b = st.columns([5, 1])
+    with a:
+        how = session_choice(st, "As", ["pictures", "table"], "as")
+    b.download_button(
+        "This list as CSV", lambda: format.table_csv(listed(table, name, rows, marked)),
+        f"{name}.csv", "text/csv",
+    )  # fmt: skip
+    if how == "table":
+        as_table(table, name, rows, marked)
+    else:
+        as_pictures(table, name, rows, at, marked, pictures)
+
+
+def listed(
+    table: SampleTable, name: str, rows: np.ndarray, marked: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Plain values of a list's rows."""
+    columns, score = table.columns, table.score(name)
+    return [
+        {
+            "place": place, "id": str(columns["id"][r]), "label": str(columns["label"][r]),
+            "score": round(float(score[r]), 5), "loss": round(float(columns["loss"][r]), 5),
+            "rank": int(columns["rank"][r]),
+            "mark": marked.get(str(columns["id"][r]), {}).get("what", ""),
+            "why": reason(table, name, int(r)),
+        }
+        for place, r in enumerate(rows, 1)
+    ]  # fmt: skip
+
+
+def as_table(table: SampleTable, name: str, rows: np.ndarray, marked: dict[str, Any]) -> None:
+    key = "samples-table"
+
+    def chosen() -> None:
+        found = st.session_state[key]["selection"]["rows"]
+        if found:
+            go_to(str(table.columns["id"][rows[found[0]]]))
+
+    st.dataframe(
+        listed(table, name, rows[:ROWS], marked), hide_index=True, height=460, key=key,
+        on_select=chosen, selection_mode="single-row",
+        column_config={"why": st.column_config.TextColumn(width="large")},
+    )  # fmt: skip
+    if len(rows) > ROWS:
+        st.caption(f"The first {ROWS:,} of {len(rows):,}; the CSV has all.")
+
+
+def as_pictures(
+    table: SampleTable, name: str, rows: np.ndarray, at: str, marked: dict[str, Any],
+    pictures: Pictures,
+) -> None:  # fmt: skip
+    ids = [str(i) for i in table.columns["id"][rows]]
+    place = ids.index(at) if at in ids else 0
+    first = place // PAGE * PAGE
+    part = ids[first : first + PAGE]
+    images = pictures.stack(part)
+    if images is None:
+        as_table(table, name, rows, marked)
+        return
+    captions = []
+    for q, (sample, row) in enumerate(zip(part, rows[first:], strict=False), first + 1):
+        what = marked.get(sample, {}).get("what")
+        captions.append(f"{q}. {table.columns['label'][row]}{' · ' + what if what else ''}")
+    lit = [place - first] if at in ids else []
+    done = sum(bool(marked.get(i)) for i in part)
+    found = gallery(
+        images, captions, selected=lit, title="samples of the list",
+        key=f"samples-{cache.digest(part)}-{at}-{done}",
+    )  # fmt: skip
+    if other := [q for q in found if q not in lit]:
+        go_to(part[other[-1]])
+        st.rerun()

@@ -1,0 +1,140 @@
+"""The loss of samples over a run's snapshots: of one, and which were learned late or forgotten."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.table import SampleTable
+from contrastive_lab import cache, format
+from contrastive_lab.samples.across_runs import ranks
+from contrastive_lab.samples.lists import NEXT_PART, go_to, open_one
+from contrastive_lab.samples.subject import Pictures, waiting
+
+__all__ = ["followed", "of_all", "of_one"]
+
+
+def of_one(subject: Subject, table: SampleTable, rows: np.ndarray, row: int) -> None:
+    """One sample's loss beside the mean; where snapshots do not follow it, one of the list that
+    they do."""
+    found = losses_over_time(subject)
+    if found is None:
+        return
+    where = places(table, found["index"])
+    if row in where:
+        curves(subject, table, found, [row])
+        st.caption(covered(table, where, found))
+        return
+    st.info(f"The run's snapshots do not follow this sample. {covered(table, where, found)}")
+    at = int(np.flatnonzero(rows == row)[0]) if row in rows else -1
+    other = next((int(r) for r in np.roll(rows, -at - 1) if int(r) in where), None)
+    if other is None:
+        st.caption(
+            "No sample of this list is among them: clear the filter, or see Over time above."
+        )
+    elif st.button(
+        f"Go to the next of this list that they follow: {table.columns['id'][other]}",
+        icon=":material/arrow_forward:",
+    ):
+        go_to(str(table.columns["id"][other]))
+        st.rerun()
+
+
+def covered(table: SampleTable, where: dict[int, int], found: dict[str, np.ndarray]) -> str:
+    """How many samples the snapshots follow, and when they were taken."""
+    epochs = found["epochs"].tolist()
+    taken = ", ".join(map(str, epochs)) if len(epochs) <= 8 else f"{epochs[0]} to {epochs[-1]}"
+    return (
+        f"{len(where):,} of {len(table):,} samples are followed, at epochs {taken}; their losses "
+        "are of these samples alone, paired by class."
+    )
+
+
+def curves(
+    subject: Subject, table: SampleTable, found: dict[str, np.ndarray], rows: list[int]
+) -> None:
+    """Losses of rows of the table over the snapshots, beside the mean of all that they follow."""
+    every, epochs = found["loss"], found["epochs"].tolist()
+    where = places(table, found["index"])
+    known = every[:, np.isfinite(every).all(0)]
+    series = {"mean of all": (epochs, known.mean(1).tolist())} if known.size else {}
+    for row in rows:
+        name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
+        series[name] = (epochs, every[:, where[row]].tolist())
+    st.plotly_chart(format.curves(series, "epoch", f"{subject.loss} by class"))
+
+
+def of_all(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
+    """Which samples were learned late, or forgotten."""
+    found = losses_over_time(subject)
+    if found is None:
+        return
+    where = places(table, found["index"])
+    st.caption(covered(table, where, found))
+    rows = [row for row, q in where.items() if np.isfinite(found["loss"][:, q]).all()]
+    if not rows:
+        st.info("None of them has another of its class, so that none has a loss.")
+        return
+    high = np.stack([ranks(v[[where[row] for row in rows]]) for v in found["loss"]])  # (epochs, r)
+    kinds = {
+        "Hard from first to last": high.min(0),
+        "Learned late: hard on average, easy at the end": high.mean(0) - high[-1],
+        "Forgotten: easy once, hard at the end": high[-1] - high.min(0),
+    }
+    first = next(iter(kinds))
+    kind = st.segmented_control("Which", list(kinds), default=first) or first
+    order = [rows[q] for q in np.argsort(-kinds[kind], kind="stable")]
+    curves(subject, table, found, order[:5])
+    columns = st.columns(10)
+    for column, row in zip(columns, order, strict=False):
+        sample = str(table.columns["id"][row])
+        pictures.show(column, sample, f"{table.columns['label'][row]}")
+        if column.button("Open", key=f"time-{sample}"):
+            open_one(sample)
+            st.session_state[NEXT_PART] = "Findings"
+            st.rerun()
+
+
+def losses_over_time(subject: Subject) -> dict[str, np.ndarray] | None:
+    """What snapshots say; None, with a sentence, where they say nothing."""
+    run = subject.run
+    if run is None or subject.split != "train" or not run.snapshots():
+        st.info("Losses over time need the snapshots of a run's training; here there are none.")
+        return None
+    try:
+        found = cache.snapshot_losses(str(subject.path("snapshots")))
+    except LookupError:
+        if subject.progress():
+            waiting(subject)
+        else:
+            st.info("The losses over this run's snapshots have not been made.")
+            if st.button("Make them", type="primary"):
+                subject.start()
+                st.rerun()
+        return None
+    if "why" in found:
+        st.info(format.plain(f"There are no losses over time here: {found['why']}."))
+        return None
+    return found
+
+
+def followed(subject: Subject, table: SampleTable) -> np.ndarray | None:
+    """Which rows (n) bool the snapshots follow; None where that is all, none, or not known."""
+    if subject.run is None or subject.split != "train":
+        return None
+    try:
+        found = cache.snapshot_losses(str(subject.path("snapshots")))
+    except LookupError:
+        return None
+    mask = np.zeros(len(table), bool)
+    mask[list(places(table, found.get("index", np.zeros(0))))] = True
+    return mask if mask.any() and not mask.all() else None
+
+
+def places(table: SampleTable, index: np.ndarray) -> dict[int, int]:
+    """Where rows of the table stand among the snapshots' samples.
+
+    The index counts the training set as the run saw it, which is what the table lists.
+    """
+    return {int(i): q for q, i in enumerate(index) if i < len(table)}

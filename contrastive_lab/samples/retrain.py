@@ -1,0 +1,150 @@
+"""What was decided, undo, and training again without it: then the comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.errors import Locked
+from contrastive_core.jobs import process, queue
+from contrastive_core.runs import Run
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples.subject import Subject
+from contrastive_lab import cache, format, state
+from contrastive_lab.samples.lists import open_one
+
+__all__ = ["bar", "drop_first", "retrain"]
+
+
+def bar(subject: Subject, found: dict[str, Any]) -> None:
+    """What is marked, undo, and the keys."""
+    a, b = st.columns([6, 1])
+    counts = {w: sum(m["what"] == w for m in found.values()) for w in sample_annotations.CHOICES}
+    a.caption(
+        "Marked: " + ", ".join(f"{n} {w}" for w, n in counts.items())
+        + ". Keys: j next, k back, 1 keep, 2 drop, 3 relabel, u undo."
+    )  # fmt: skip
+    if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not found, width="stretch"):
+        open_one(sample_annotations.undo(subject.marked) or "")
+        st.rerun()
+
+
+def drop_first(subject: Subject, ids: list[str], found: dict[str, Any]) -> None:
+    """Drop the first of a list at once, those that were kept or relabelled left out."""
+    with st.popover("Drop many", icon=":material/delete_sweep:"):
+        number = int(st.number_input("The first of this list", 1, len(ids), min(10, len(ids))))
+        part = [i for i in ids[:number] if i not in found]
+        st.caption("Samples that have a mark keep it. One undo takes all of these back.")
+        if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
+            sample_annotations.drop_many(subject.marked, part)
+            st.rerun()
+
+
+def retrain(subject: Subject, found: dict[str, Any]) -> None:
+    """Files of what was decided, a button that trains without it, and what came of it."""
+    changed = sum(m["what"] in ("drop", "relabel") for m in found.values())
+    run = subject.run
+    with st.expander(f"Train again with {changed} changes", expanded=bool(changed)):
+        if changed:
+            files(subject)
+        if run is None:
+            st.caption("Vectors cannot be trained again; the files say what to leave out.")
+        elif subject.split != "train":
+            st.caption(
+                "Training leaves out training samples only: choose the split train. What is marked "
+                "here is of this split alone."
+            )
+        else:
+            start(run, changed)
+    if run is not None:
+        results(run)
+
+
+def files(subject: Subject) -> None:
+    changes = sample_annotations.export(subject.marked)
+    for path, what in ((changes.exclude, "--exclude"), (changes.relabel, "--relabel")):
+        if path:
+            use = f" for train {what}" if subject.split == "train" else ""
+            st.download_button(
+                f"{path.name}{use}", path.read_bytes(), path.name, "text/csv",
+                icon=":material/download:",
+            )  # fmt: skip
+
+
+def start(run: Run, changed: int) -> None:
+    a, b = st.columns([1, 2], vertical_alignment="bottom")
+    epochs = a.number_input("Epochs", 1, 10_000, int(run.config.get("epochs") or 20))
+    pressed = b.button(
+        f"Retrain with these {changed} changes", type="primary", disabled=not changed,
+        icon=":material/replay:",
+    )  # fmt: skip
+    if not pressed:
+        return
+    arguments = [
+        *process.arguments_of(run),
+        *sample_annotations.export(run).arguments(),
+        "--epochs",
+        str(epochs),
+    ]
+    taken = {r.name for r in state.all_runs()} | set(process.starting())
+    taken |= {job.name for job in queue.queue()}
+    fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in taken)
+    try:
+        queue.enqueue(fresh, arguments)
+    except (ValueError, OSError, Locked) as error:
+        st.error(format.plain(error))
+        return
+    st.session_state["retrained"] = fresh
+
+
+def results(run: Run) -> None:
+    """Runs that were trained without what was marked here."""
+    fresh = st.session_state.get("retrained")
+    known = sample_annotations.cleaned(run, state.all_runs())
+    if fresh and fresh not in {r.name for r in known} and not process.failure(fresh):
+        starting(fresh)
+    elif fresh and (why := process.failure(fresh)):
+        st.error(format.plain(f"{fresh} could not start. {why}"))
+    for one in known:
+        result(run.name, one.name)
+
+
+@st.fragment(run_every=1.0)
+def starting(name: str) -> None:
+    if name in {r.name for r in state.all_runs()} or process.failure(name):
+        st.rerun()
+    waits = name in {job.name for job in queue.queue()}
+    st.progress(0.0, f"{name}: {'waits for its turn' if waits else 'starting'}")
+
+
+def result(before: str, name: str) -> None:
+    """A retrained run: how far it is, or what it is worth beside the run before."""
+    one = next(r for r in state.all_runs() if r.name == name)
+    if one.status()["status"] == "running":
+        training(name)
+        return
+    a, b = st.columns([5, 1], vertical_alignment="center")
+    parts = [f"**{name}**: {one.status()['status']}"]
+    pair = [cache.scores(r) for r in state.all_runs() if r.name in (before, name)]
+    if len(pair) == 2 and all(pair):
+        old, new = (cache.scores(r) for n in (before, name) for r in state.all_runs()
+                    if r.name == n)  # fmt: skip
+        told = [format.figure_of(s["scores"]["h"].get("knn")) for s in (old, new)]
+        parts.append(f"kNN accuracy {told[0]} before, {told[1]} now")
+    a.markdown(" · ".join(parts))
+    if one.weights.exists() and b.button("Compare", key=f"compare-{name}", width="stretch"):
+        st.switch_page("pages/compare.py", query_params={"runs": f"{before},{name}"})
+
+
+@st.fragment(run_every=1.0)
+def training(name: str) -> None:
+    one = next((r for r in state.all_runs() if r.name == name), None)
+    status = one.status() if one else {"status": "gone"}
+    if status["status"] != "running":
+        st.rerun()
+    epochs = status.get("epochs") or 1
+    st.progress(
+        min(1.0, status.get("epoch", 0) / epochs),
+        f"{name}: epoch {status.get('epoch', 0)} of {epochs}",
+    )

@@ -1,0 +1,46 @@
+"""The selection that all pages share, on Samples: its list cut to it, and the list made it."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings import ref
+from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.table import SampleTable
+from contrastive_lab import state
+from contrastive_lab.embedding_source import Source, of_run, of_vectors
+
+__all__ = ["bar"]
+
+
+def bar(subject: Subject, table: SampleTable, rows: np.ndarray) -> np.ndarray:
+    """Rows of the list, only those selected on the maps if that is asked for."""
+    source, split = _source(subject)
+    known = source.rows(split, "h" if source.run else "loaded") if source else None
+    if source is None or known is None:
+        return rows
+    place = source.place(split)
+    lit = {known.ids[i] for i in state.selection(place) if i < len(known)}
+    a, b = st.columns([3, 1], vertical_alignment="center")
+    ids = table.columns["id"][rows].astype(str)
+    inside = np.isin(ids, list(lit))
+    if lit and a.toggle(f"Only the {len(lit):,} selected on the maps", key="only-selected"):
+        rows, ids = rows[inside], ids[inside]
+    if b.button("Select this list on the maps", width="stretch", disabled=not len(rows)):
+        at = {name: row for row, name in enumerate(known.ids)}
+        state.select(sorted(at[i] for i in ids.tolist() if i in at), place)
+        st.rerun()
+    return rows
+
+
+def _source(subject: Subject) -> tuple[Source | None, str]:
+    """What Explore calls the same samples, and their split there."""
+    if subject.run is not None:
+        return of_run(subject.run), subject.split
+    key = subject.name.removeprefix(ref.PREFIX)
+    about = ref.loaded().get(key)
+    if about is None:
+        return None, ""
+    source = of_vectors(key, about)
+    return source, subject.split if source.splits else ""

@@ -1,0 +1,141 @@
+"""What the Samples page looks at, its table, and the pictures behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings import ref
+from contrastive_core.jobs import task
+from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.table import SampleTable
+from contrastive_lab import cache, format, state
+
+__all__ = ["Pictures", "choose", "table_or_wait"]
+
+SPLITS = ["train", "test"]
+
+
+def choose() -> Subject | None:
+    """The subject of the address or of the pickers; None when there is nothing to look at."""
+    run, known = state.chosen_run(), ref.loaded()
+    names = [run.name] if run is not None and run.weights.exists() else []
+    names += [ref.PREFIX + key for key in known]
+    if not names:
+        st.info("Choose a run with weights in the sidebar, or train one.")
+        st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
+        return None
+    a, b, c = st.columns([2, 1, 2])
+    looked_at = ref.PREFIX + str(st.session_state.get("vectors"))  # on the page before
+    name, wanted = names[0], st.query_params.get("on", looked_at)
+    if len(names) > 1:
+        name = a.selectbox(
+            "Of", names, names.index(wanted) if wanted in names else 0,
+            format_func=lambda n: f"{known[n.removeprefix(ref.PREFIX)]['name']} (vectors)"
+            if n.startswith(ref.PREFIX) else n,
+        )  # fmt: skip
+    about = known.get(name.removeprefix(ref.PREFIX), {"splits": SPLITS})
+    split = SPLITS[0]
+    if about["splits"]:
+        split = session_choice(b, "Split", SPLITS, "split", split_of(name))
+    losses = cache.catalogue()["losses"]
+    own = str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
+    given = st.query_params.get("loss", own)
+    start = given if given in losses else own if own in losses else next(iter(losses))
+    loss = c.selectbox(
+        "Loss", list(losses), list(losses).index(start),
+        format_func=lambda n: losses[n]["title"], key=f"samples-loss-{name}",
+    )  # fmt: skip
+    st.query_params.update({"on": name, "split": split, "loss": loss})
+    return Subject(name, split, loss)
+
+
+def split_of(name: str) -> str:
+    """The split of the address's sample, or the first."""
+    asked = st.query_params.get("sample")
+    if asked and "split" not in st.query_params:
+        for split in SPLITS:
+            if asked in cache.sample_images(name, split)[1]:
+                return split
+    return SPLITS[0]
+
+
+def session_choice(
+    place: Any, label: str, options: list[str], name: str, default: str | None = None
+) -> str:
+    """A segmented control whose value is kept in the address."""
+    given = st.query_params.get(name, default or options[0])
+    chosen = place.segmented_control(
+        label, options, default=given if given in options else options[0], key=f"samples-{name}",
+    ) or options[0]  # fmt: skip
+    st.query_params[name] = chosen
+    return str(chosen)
+
+
+def table_or_wait(subject: Subject) -> SampleTable | None:
+    """The table; while a process makes it, how far it is, with a way to stop it."""
+    try:
+        return cache.sample_table(subject, str(subject.path()))
+    except LookupError:
+        if not subject.failed():
+            subject.start()
+        waiting(subject)
+        return None
+    except ValueError as error:
+        st.warning(str(error))
+        return None
+
+
+@st.fragment(run_every=0.7)
+def waiting(subject: Subject) -> None:
+    if subject.path().exists() and not subject.progress():
+        st.rerun()
+    a, b = st.columns([6, 1])
+    if what := subject.progress():
+        a.progress(task.share_of(what), f"Looking at every sample of {subject.name}: {what}")
+        if b.button("Stop", icon=":material/stop:"):
+            subject.stop()
+    elif why := subject.failed():
+        a.warning(f"The samples of {subject.name} could not be listed. {why}")
+        if b.button("Try again"):
+            subject.start()
+
+
+class Pictures:
+    """Images by sample id: of a run's data set, or those that came along with vectors."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.found = subject, {}
+        self.classes: tuple[str, ...] = ()
+        if (run := subject.run) is not None:
+            self.classes = tuple(cache.dataset_of(run, subject.split).classes)
+
+    def get(self, sample: str, split: str | None = None) -> np.ndarray | None:
+        """An image (c, h, w) uint8, or None."""
+        images, at = self._of(split or self.subject.split)
+        i = at.get(sample)
+        return None if images is None or i is None else np.asarray(images[i])
+
+    def stack(self, samples: list[str]) -> np.ndarray | None:
+        """Images (n, c, h, w) of samples of the subject's split; None where there are none."""
+        images, at = self._of(self.subject.split)
+        if images is None or any(s not in at for s in samples) or not samples:
+            return None
+        return np.stack([np.asarray(images[at[s]]) for s in samples])
+
+    def _of(self, split: str) -> tuple[Any, dict[str, int]]:
+        if split not in self.found:
+            self.found[split] = cache.sample_images(self.subject.name, split)
+        return self.found[split]
+
+    def show(self, place: Any, sample: str, caption: str = "", split: str | None = None) -> None:
+        """The picture with a caption; the id alone where there is no picture."""
+        image = self.get(sample, split)
+        if image is None:
+            place.markdown(f"{format.plain(sample)}  \n{format.plain(caption)}")
+        else:
+            place.image(
+                cache.picture(image[None], 0), format.plain(caption) or None, width="stretch"
+            )

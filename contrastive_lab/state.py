@@ -1,0 +1,112 @@
+"""The session: which run is chosen, which rows are selected, and what the address says of it."""
+
+from __future__ import annotations
+
+import ctypes
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+
+from contrastive_core import runs
+from contrastive_core.runs import Run
+
+__all__ = [
+    "all_runs",
+    "chosen_run",
+    "data_key",
+    "give_back",
+    "pick_run",
+    "run",
+    "select",
+    "selection",
+    "stamp",
+]
+
+DEFAULT_RUN = "simclr-shapes"
+APP = Path(__file__).resolve().parents[1] / "app.py"
+
+
+def run(page: Callable[[], None]) -> None:
+    """Draw a page. Before the server's first run of app.py it is asked for by its file alone: then
+    app.py is run, which brings it back with navigation around it."""
+    if PagesManager.uses_pages_directory:
+        runpy.run_path(str(APP))
+    else:
+        page()
+
+
+def give_back() -> None:
+    """Return to the system what drawing took for a moment; glibc would keep it (of the first page's
+    memory a fifth: benchmarks/start.py). Elsewhere nothing is done."""
+    if trim := getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "malloc_trim", None):
+        trim(0)
+
+
+def all_runs() -> list[Run]:
+    """Runs with a readable manifest, newest first, then the shipped."""
+    return runs.list_runs()
+
+
+def chosen_run() -> Run | None:
+    """The run of the sidebar's picker."""
+    known = {run.name: run for run in all_runs()}
+    return known.get(st.session_state.get("run") or "")
+
+
+def pick_run() -> None:
+    """The sidebar's run picker, kept in the address."""
+    names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
+    if not names:
+        st.sidebar.info("No runs yet. Start one on the Train page.")
+        return
+    wanted = st.session_state.get("run") or st.query_params.get("run")
+    if wanted not in names:
+        wanted = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
+    st.session_state["run"] = wanted
+    labels = {run.name: _label(run) for run in all_runs()}
+    picked = st.sidebar.selectbox(
+        "Run", names, index=names.index(wanted), format_func=lambda n: labels.get(n, n)
+    )
+    if picked != wanted:
+        st.session_state["run"] = picked
+    st.query_params["run"] = picked
+
+
+def _label(run: Run) -> str:
+    title = run.meta().get("title")
+    return f"{title or run.name}{' · shipped' if run.shipped else ''}"
+
+
+def selection(data: str | None = None) -> list[int]:
+    """Rows that all pages have lit, of some data's test split (default: the chosen run's)."""
+    kept = st.session_state.get("selection", {})
+    return list(kept.get(data or _own_data(), []))
+
+
+def select(rows: list[int], data: str | None = None, by: str = "") -> None:
+    """Light rows on all pages. `by` is the key of the map they were chosen on, if any."""
+    kept = st.session_state.setdefault("selection", {})
+    kept[data or _own_data()] = [int(r) for r in rows]
+    st.session_state["selected"] = (st.session_state.get("selected", (0, ""))[0] + 1, by)
+
+
+def stamp(key: str) -> str:
+    """Changes when a selection was made elsewhere than on the map `key`."""
+    count, by = st.session_state.get("selected", (0, ""))
+    if by != key:
+        st.session_state[f"{key}:stamp"] = count
+    return str(st.session_state.get(f"{key}:stamp", 0))
+
+
+def _own_data() -> str:
+    run = chosen_run()
+    return data_key(run) if run else ""
+
+
+def data_key(run: Run) -> str:
+    """What runs on the same samples have in common."""
+    return f"{run.config.get('dataset')} {run.config.get('root') or ''}"

@@ -1,0 +1,51 @@
+"""What a training would see: some images, and the views that its recipe makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_lab.progress import answer_or_wait
+
+__all__ = ["preview"]
+
+SIDE = 72  # pixels of an image on the page, before the browser scales it
+GAP = 4
+STEPS = ("crop", "flip", "rotation", "jitter", "grey", "blur", "noise", "sobel", "cutout")
+
+
+def preview(values: dict[str, Any]) -> None:
+    """The images in the first column, their views beside them; and which steps are on."""
+    st.subheader("What it will see")
+    found = answer_or_wait("views", values, "The views")
+    if found is None:
+        return
+    st.image(sheet(found.arrays["images"], found.arrays["views"]))
+    st.caption(
+        f"Left: images of {values['dataset']}. Beside each: views of it, drawn anew in every "
+        f"epoch. {steps(found.meta['recipe'])}"
+    )
+
+
+def steps(recipe: dict[str, Any]) -> str:
+    """Which augmentations are on, and how often, in words."""
+    on = [f"{name} {100 * recipe[name]:.0f} %" for name in STEPS if recipe[name] > 0]
+    return f"On: {', '.join(on)}." if on else "No augmentation is on: every view is the image."
+
+
+def sheet(images: np.ndarray, views: np.ndarray) -> np.ndarray:
+    """One picture (height, width, 3) uint8 of images (k, c, h, w), views (k, v, c, h, w) beside."""
+    tiles = np.concatenate([images[:, None], views], axis=1)  # (k, 1 + v, c, h, w)
+    tiles = np.moveaxis(tiles, 2, -1)
+    if tiles.shape[-1] == 1:
+        tiles = tiles.repeat(3, axis=-1)
+    times = max(1, round(SIDE / tiles.shape[2]))
+    tiles = tiles.repeat(times, axis=2).repeat(times, axis=3)
+    k, n, h, w, _ = tiles.shape
+    paper = np.full((k, h + GAP, n * (w + GAP) + GAP, 3), 255, np.uint8)
+    for column in range(n):
+        left = column * (w + GAP) + (GAP if column else 0)  # the image stands apart
+        paper[:, :h, left : left + w] = tiles[:, column]
+    return paper.reshape(-1, paper.shape[2], 3)[:-GAP]

@@ -1,0 +1,160 @@
+"""Comparing spaces: planted differences are found with the right sign, equal ones are not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation import compare, paired_tests, representation_similarity
+
+RNG = np.random.default_rng
+
+
+def space(n: int, noise: float, seed: int = 0, split: str = "test") -> EmbeddingSet:
+    """Four classes at the corners of a square, blurred by `noise`."""
+    labels = np.arange(n) % 4
+    centres = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], np.float32)
+    rng = RNG([seed, n])
+    x = centres[labels] + noise * rng.normal(size=(n, 3))
+    return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64), split=split)
+
+
+def test_identical_spaces_give_no_difference() -> None:
+    a, train = space(400, 0.5), space(800, 0.5, split="train")
+    found = compare.compare(["a", "b"], [train, train], [a, a])
+    assert found.verdict == "No difference that these data can show."
+    assert found.differences[0].value == 0
+    assert not found.differences[0].claimed
+    assert found.cka[0, 1] == pytest.approx(1)
+    assert found.overlap[0, 1] == 1
+    assert found.procrustes[0, 1] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None:
+    good, bad = (0.3, 0.9)
+    train = [space(800, s, split="train") for s in (bad, good)]
+    found = compare.compare(["bad", "good"], train, [space(600, s, 1) for s in (bad, good)])
+    big = compare.compare(["bad", "good"], train, [space(8000, s, 2) for s in (bad, good)])
+    truth = big.accuracy[0] - big.accuracy[1]
+    d = found.differences[0]
+    assert found.verdict.startswith("good is better than bad by ")
+    assert d.claimed
+    assert d.interval[0] < truth < d.interval[1]
+
+
+def test_the_verdict_says_who_cannot_be_told_apart() -> None:
+    def said(*accuracy: float) -> str:
+        right = np.stack([np.arange(400) < 400 * a for a in accuracy])
+        sets = [EmbeddingSet(RNG(0).normal(size=(400, 2)).astype(np.float32))] * len(accuracy)
+        made = compare.compare("abcd"[: len(accuracy)], [None] * len(accuracy), sets)
+        found = compare._differences(made.names, right, 0)
+        told = dataclasses.replace(made, right=right, accuracy=[*accuracy], differences=found)
+        return told.verdict
+
+    assert said(0.9, 0.9) == "No difference that these data can show."
+    text = said(0.5, 0.9, 0.9)
+    assert text.startswith("b is better than a by 40.0 points")
+    assert text.endswith("Between it and c there is no difference that these data can show.")
+    assert "2 others (c, d)" in said(0.5, 0.9, 0.9, 0.9)
+
+
+def test_holm_corrects_for_the_number_of_tests() -> None:
+    assert paired_tests.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_cka_is_debiased_and_blind_to_turning_and_scaling() -> None:
+    x = RNG(0).normal(size=(300, 20))
+    turn = np.linalg.qr(RNG(1).normal(size=(20, 20)))[0]
+    assert representation_similarity.cka(x, 3 * x @ turn + 5) == pytest.approx(1)
+    independent = [
+        representation_similarity.cka(x, RNG(s).normal(size=(300, 40))) for s in range(2, 12)
+    ]
+    assert abs(np.mean(independent)) < 0.02  # the biased one gives about 0.12 here
+
+
+def test_cka_equals_the_unbiased_hsic_written_out() -> None:
+    x, y = RNG(0).normal(size=(30, 4)), RNG(1).normal(size=(30, 6))
+    y[:, :4] += x
+
+    def hsic(k, m):
+        k, m = (v - np.diag(np.diag(v)) for v in (k, m))
+        n, one = len(k), np.ones(len(k))
+        total = np.trace(k @ m) + one @ k @ one * (one @ m @ one) / ((n - 1) * (n - 2))
+        return (total - 2 / (n - 2) * one @ k @ m @ one) / (n * (n - 3))
+
+    k, m = x @ x.T, y @ y.T
+    expected = hsic(k, m) / np.sqrt(hsic(k, k) * hsic(m, m))
+    assert representation_similarity.cka(x, y) == pytest.approx(expected, rel=1e-6)
+
+
+def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
+    x = RNG(0).normal(size=(50, 2)).astype(np.float32)
+    mirrored = (x * [1, -1] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) * 3 + 7).astype(np.float32)
+    np.testing.assert_allclose(representation_similarity.aligned(mirrored, x), x, atol=1e-4)
+
+
+def test_only_common_samples_are_compared() -> None:
+    a, b = space(20, 0.1), space(20, 0.2)
+    shared = compare.common([a, b.take(np.arange(19, 4, -1))])
+    assert shared[0].ids == shared[1].ids
+    assert len(shared[0]) == 15
+    other = EmbeddingSet(a.features, a.labels, tuple(f"x{i}" for i in range(20)))
+    with pytest.raises(ValueError, match="no samples in common"):
+        compare.common([a, other])
+    with pytest.raises(ValueError, match="two to 8"):
+        compare.common([a])
+
+
+def test_two_methods_are_told_apart_only_if_every_seed_agrees() -> None:
+    n, right = 400, []
+    for seed in range(3):
+        right += [RNG(seed).random(n) < 0.9, RNG(seed + 10).random(n) < 0.6]
+    groups = [(name, seed) for seed in range(3) for name in ("a", "b")]
+    assert compare.seeds_verdict(groups, np.stack(right)).startswith(
+        "a is better than b with each of 3 seeds, by "
+    )
+    right[5] = right[4].copy()  # one seed shows nothing
+    assert "do not all show" in compare.seeds_verdict(groups, np.stack(right))
+    assert compare.seeds_verdict(groups[:4], np.stack(right[:4])) == ""
+
+
+def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    inside = found = 0
+    for seed in range(200):
+        rng = RNG(seed)
+        shared = rng.normal(size=150)
+        a = shared + 0.3 + 0.5 * rng.normal(size=150)
+        b = shared + 0.5 * rng.normal(size=150)
+        row = paired_tests.paired_tests(["a", "b"], [{"purity": (x.mean(), x)} for x in (a, b)])[0]
+        inside += row["low"] < 0.3 < row["high"]
+        found += row["p"] < 0.05
+    assert 183 <= inside <= 199  # 95 % of 200, within three deviations
+    assert found > 190  # the pairs share what would hide the difference
+
+
+def test_the_influence_of_each_sample_gives_uniformity_its_spread() -> None:
+    from contrastive_core import metrics
+
+    values, spreads = [], []
+    for seed in range(60):
+        x = (RNG(seed).normal(size=(120, 3)) + np.array([1, 0, 0])).astype(np.float32)
+        result = metrics.create("uniformity")(None, EmbeddingSet(x))
+        own = paired_tests.influence("uniformity", result.value, result.per_sample)
+        values.append(result.value)
+        spreads.append(own.std(ddof=1) / np.sqrt(len(own)))
+    assert np.mean(spreads) == pytest.approx(np.std(values, ddof=1), rel=0.35)
+
+
+def test_many_wide_spaces_have_the_same_cka_as_pairs() -> None:
+    parts = [RNG(s).normal(size=(40, 30)) for s in range(3)]
+    found = representation_similarity.ckas(parts)
+    before, representation_similarity.WIDEST = representation_similarity.WIDEST, 10
+    try:
+        np.testing.assert_allclose(representation_similarity.ckas(parts), found, atol=1e-5)
+    finally:
+        representation_similarity.WIDEST = before
+    assert found[0, 0] == pytest.approx(1)
+    assert np.isnan(representation_similarity.ckas([np.ones((5, 2)), np.eye(5)])[0, 1])

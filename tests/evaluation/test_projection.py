@@ -1,0 +1,108 @@
+"""Maps are exact where they can be, repeat with their seed, and their judges match a peer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.evaluation import projection
+from contrastive_core.evaluation.projection import (
+    agreement,
+    cached_map,
+    continuity,
+    map_of,
+    pca,
+    place,
+    umap,
+)
+
+
+def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32) * np.arange(d, 0, -1)
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 6), (10, 40)])
+def test_pca_equals_the_singular_value_decomposition(n: int, d: int) -> None:
+    x = rows(n, d).astype(np.float32)
+    u, s, _ = np.linalg.svd((x - x.mean(0)).astype(np.float64), full_matrices=False)
+    assert np.allclose(np.abs(pca(x)), np.abs(u[:, :2] * s[:2]), atol=1e-3)
+    assert np.array_equal(pca(x), pca(x))
+
+
+def test_pca_of_one_column_has_a_second_axis_of_zeros() -> None:
+    assert not pca(rows(5, 1))[:, 1].any()
+    bad = rows(5, 2)
+    bad[0, 0] = np.inf
+    with pytest.raises(UnusableEmbedding):
+        pca(bad)
+
+
+def test_judges_match_scikit_learn() -> None:
+    from sklearn.manifold import trustworthiness
+
+    x = rows(80)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    xy = np.ascontiguousarray(x[:, :2])
+    ours = projection.trustworthiness(x, xy, 7)
+    assert ours == pytest.approx(trustworthiness(unit, xy, n_neighbors=7), abs=1e-9)
+    assert continuity(x, xy, 7) == pytest.approx(trustworthiness(xy, unit, n_neighbors=7), abs=1e-9)
+    angle = np.random.default_rng(1).uniform(0, 6.28, 50)
+    circle = np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32)
+    assert projection.trustworthiness(circle, circle, 5) == 1
+
+
+def test_judging_a_sample_of_anchors_stays_close(monkeypatch) -> None:
+    x = rows(400)
+    whole = projection.trustworthiness(x, np.ascontiguousarray(x[:, :2]))
+    monkeypatch.setattr(projection, "JUDGED", 200)
+    part = projection.trustworthiness(x, np.ascontiguousarray(x[:, :2]))
+    assert part == pytest.approx(whole, abs=0.02)
+
+
+def test_agreement_and_place() -> None:
+    xy = rows(50, 2).astype(np.float32)
+    assert agreement([xy, xy * 2, -xy], 5) == 1
+    base = rows(40)
+    assert np.allclose(place(base[:3], base, xy[:40]), xy[:3], atol=1e-3)
+    assert place(rows(2, seed=3), base, xy[:40]).shape == (2, 2)
+
+
+def test_a_new_row_falls_among_most_of_its_neighbours_not_between_them() -> None:
+    base = np.array([[1, 0.01 * q] for q in range(9)], np.float32)  # all about equally near
+    xy = np.array([[0, 0]] * 6 + [[10, 0]] * 3, np.float32)
+    assert np.abs(place(base[4:5] * 1.001 + [0, 1e-3], base, xy, 9)).max() < 0.5
+
+
+def test_umap_repeats_separates_and_is_cached(tmp_path, monkeypatch) -> None:
+    labels = np.arange(90) % 3
+    x = (np.eye(3, 5)[labels] * 5 + np.random.default_rng(0).normal(size=(90, 5)) * 0.2).astype(
+        np.float32
+    )
+    found = EmbeddingSet(x, labels)
+    first = cached_map(found, tmp_path, "umap", seed=1, neighbours=8)
+    assert np.array_equal(first.xy, umap(x, seed=1, neighbours=8))
+    assert first.settings["min_dist"] == 0.1
+    assert first.quality["trustworthiness"] > 0.85
+    centres = np.stack([first.xy[labels == c].mean(0) for c in range(3)])
+    nearest_centre = np.linalg.norm(first.xy[:, None] - centres, axis=2).argmin(1)
+    assert np.array_equal(nearest_centre, labels)
+    monkeypatch.setattr(projection, "map_of", lambda *a, **k: pytest.fail("computed twice"))
+    again = cached_map(found, tmp_path, "umap", seed=1, neighbours=8)
+    assert np.array_equal(again.xy, first.xy)
+    assert again.quality == first.quality
+
+
+def test_sentences_for_what_cannot_be_mapped() -> None:
+    with pytest.raises(UnusableEmbedding, match="all alike"):
+        umap(np.ones((40, 4), np.float32))
+    with pytest.raises(UnusableEmbedding, match="four rows"):
+        map_of(EmbeddingSet(rows(3).astype(np.float32)), "umap")
+    with pytest.raises(ValueError, match="pca or umap"):
+        map_of(EmbeddingSet(rows().astype(np.float32)), "tsne")
+    bad = rows(9).astype(np.float32)
+    bad[2] = np.nan
+    with pytest.raises(UnusableEmbedding, match="1 rows"):
+        map_of(EmbeddingSet(bad))
+    assert map_of(EmbeddingSet(np.zeros((20, 4), np.float32))).xy.shape == (20, 2)

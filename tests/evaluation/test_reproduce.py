@@ -1,0 +1,44 @@
+"""Published figures follow from the weights, or `verify` says which do not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from contrastive_core import runs
+from contrastive_core.evaluation.reproduce import deviations
+from contrastive_core.runs import Run
+from contrastive_core.storage import records
+
+
+@pytest.fixture
+def run(tmp_path) -> Run:
+    """The smallest run that comes along, in a folder of its own."""
+    source = runs.load("sup_con-digits")
+    path = tmp_path / "shipped" / source.name
+    shutil.copytree(source.path, path)
+    return dataclasses.replace(source, path=path)
+
+
+def test_the_figures_that_come_along_follow_from_the_weights(run: Run) -> None:
+    assert deviations(run) == []
+
+
+def test_a_figure_that_does_not_follow_is_named(run: Run) -> None:
+    record = records.read_json(run.path / "evaluation.json")
+    record["scores"]["h"]["knn"]["value"] -= 0.02
+    record["scores"]["random"]["rankme"]["value"] *= 1.1
+    (run.path / "evaluation.json").write_text(json.dumps(record))
+    found = deviations(run)
+    assert len(found) == 2
+    assert "knn of backbone h is" in found[0]
+    assert "rankme of random encoder is" in found[1]
+
+
+def test_figures_of_other_weights_are_not_trusted(run: Run) -> None:
+    record = records.read_json(run.path / "evaluation.json")
+    (run.path / "evaluation.json").write_text(json.dumps({**record, "weights": "0" * 64}))
+    assert deviations(run) == ["evaluation.json is missing, or of other weights"]

@@ -1,0 +1,310 @@
+"""Checkpoints from elsewhere: each format with its real key names, and files that mean harm."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import types
+from collections import OrderedDict
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torchvision.models as models
+from PIL import Image
+from safetensors.torch import save_file
+from torch import nn
+
+from contrastive_core import importers, runs
+from contrastive_core.cli.main import main
+from contrastive_core.data import datasets
+from contrastive_core.errors import CannotImport, NotRecognized, Refused
+from contrastive_core.evaluation import embed
+from contrastive_core.importers import recognise, sandbox
+from contrastive_core.models.encoders import COLOURS
+from contrastive_core.paths import runs_home
+
+
+def resnet18(small: bool) -> nn.Module:
+    torch.manual_seed(0)
+    net = models.resnet18()
+    if small:
+        net.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+        net.maxpool = nn.Identity()
+    for m in net.modules():
+        if isinstance(m, nn.BatchNorm2d):
+            nn.init.uniform_(m.running_mean, -0.1, 0.1)
+    net.fc = nn.Identity()
+    return net.eval()
+
+
+def mlp(start: str) -> dict[str, torch.Tensor]:
+    """A head of two layers, as all of them name it."""
+    found = {}
+    for name, shape in (("0", (512, 512)), ("2", (128, 512))):
+        found[f"{start}{name}.weight"] = torch.randn(shape) * 0.05
+        found[f"{start}{name}.bias"] = torch.zeros(shape[0])
+    return found
+
+
+def under(prefix: str, net: nn.Module) -> dict[str, torch.Tensor]:
+    return {prefix + k: v for k, v in net.state_dict().items()}
+
+
+def moco(version: int) -> dict:
+    net = resnet18(False)
+    state = under("module.encoder_q.", net) | under("module.encoder_k.", net)
+    if version == 2:
+        state |= mlp("module.encoder_q.fc.") | mlp("module.encoder_k.fc.")
+    else:
+        head = {"weight": torch.randn(128, 512), "bias": torch.zeros(128)}
+        state |= {f"module.encoder_{e}.fc.{k}": v for e in "qk" for k, v in head.items()}
+    state |= {"module.queue": torch.randn(128, 64), "module.queue_ptr": torch.zeros(1).long()}
+    return {"epoch": 200, "arch": "resnet18", "state_dict": OrderedDict(state), "optimizer": {}}
+
+
+def sup_contrast() -> dict:
+    names = resnet18(True).state_dict().items()
+    state = {f"encoder.module.{k.replace('downsample', 'shortcut')}": v for k, v in names}
+    opt = argparse.Namespace(model="resnet18", dataset="cifar10", temp=0.1)
+    return {"opt": opt, "model": state | mlp("head."), "optimizer": {}, "epoch": 1000}
+
+
+def sthalles() -> dict:
+    state = under("backbone.", resnet18(False)) | mlp("backbone.fc.")
+    return {"epoch": 100, "arch": "resnet18", "state_dict": state, "optimizer": {}}
+
+
+def lightly() -> dict:
+    """`nn.Sequential(*list(resnet.children())[:-1])` with a MoCo head, saved by Lightning."""
+    body = nn.Sequential(*list(resnet18(False).children())[:-1])
+    state = under("backbone.", body) | under("backbone_momentum.", body)
+    state |= mlp("projection_head.layers.") | mlp("projection_head_momentum.layers.")
+    about = {"pytorch-lightning_version": "2.4.0", "global_step": 9, "epoch": 4, "loops": {}}
+    return {**about, "state_dict": state, "hyper_parameters": {"lr": 0.06}}
+
+
+def lightly_own() -> dict:
+    """lightly's own ResNet: stem of 3×3, no pooling, `shortcut`, stages at 2 to 5."""
+    table = {"conv1": "0", "bn1": "1", **{f"layer{i}": str(i + 1) for i in (1, 2, 3, 4)}}
+    state = {}
+    for key, value in resnet18(True).state_dict().items():
+        first, _, rest = key.partition(".")
+        state[f"backbone.{table[first]}.{rest.replace('downsample', 'shortcut')}"] = value
+    state |= {"projection_head.layers.0.weight": torch.randn(512, 512)}  # SimCLR's, with BatchNorm
+    state |= {"projection_head.layers.1.weight": torch.ones(512)}
+    return {"pytorch-lightning_version": "2.4.0", "state_dict": state}
+
+
+def solo_learn() -> dict:
+    state = under("backbone.", resnet18(True)) | mlp("projector.")
+    state |= {"classifier.weight": torch.randn(10, 512), "classifier.bias": torch.zeros(10)}
+    hyper = settings_class("omegaconf.dictconfig", "DictConfig")()
+    hyper._content = {"name": "simclr"}
+    about = {"pytorch-lightning_version": "1.9.5", "hyper_parameters": hyper}
+    return {**about, "state_dict": state}
+
+
+def settings_class(module: str, name: str) -> type:
+    """A class of that name, which a pickle will ask for and no reader here has."""
+    made = sys.modules.setdefault(module, types.ModuleType(module))
+    cls = type(name, (), {"__module__": module})
+    setattr(made, name, cls)
+    return cls
+
+
+def torchvision_supervised() -> dict:
+    state = resnet18(False).state_dict()
+    return state | {"fc.weight": torch.randn(1000, 512), "fc.bias": torch.zeros(1000)}
+
+
+PLAIN = "a state dict of torchvision or timm"
+FORMATS = {  # how it is made; kind, method, whether the stem is small, head
+    "moco_v1": (lambda: moco(1), "MoCo", "moco_v1", False, "linear"),
+    "moco_v2": (lambda: moco(2), "MoCo", "moco_v2", False, "nonlinear"),
+    "sup_contrast": (sup_contrast, "SupContrast", "sup_con", True, "nonlinear"),
+    "sthalles": (sthalles, "SimCLR by sthalles", "simclr", False, "nonlinear"),
+    "lightly": (lightly, "lightly", "moco_v2", False, "nonlinear"),
+    "lightly_own": (lightly_own, "lightly", "simclr", True, "none"),
+    "solo_learn": (solo_learn, "solo-learn", "simclr", True, "nonlinear"),
+    "torchvision": (torchvision_supervised, PLAIN, "simclr", False, "none"),
+}
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> str:
+    """A small data set of colour images."""
+    rng, folder = np.random.default_rng(0), tmp_path / "photos"
+    folder.mkdir()
+    for i in range(10):
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / f"{i}.png")
+    return f"folder:{folder}"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_features_of_its_own_network(
+    name: str, tmp_path: Path, photos: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        importers, "_open", sandbox.main
+    )  # a child imports torch anew: seconds each
+    make, kind, method, small, head = FORMATS[name]
+    path = tmp_path / f"{name}.pth.tar"
+    torch.save(make(), path)
+    with importers.opened(path) as it:
+        assert (it.found.kind, it.found.method, it.found.encoder) == (kind, method, "resnet18")
+        assert it.found.head["head"] == head
+        assert not it.missing
+        assert not it.unlike
+        json.dumps(it.report())
+        run = importers.adopt(it, photos)
+    dataset = datasets.load(photos, "train")
+    model = embed.load_model(run, dataset, "cpu")
+    images = torch.from_numpy(np.array(dataset.images[:4])).float() / 255
+    colours = COLOURS[it.found.encoder_knobs["colours"]]
+    mean, deviation = (torch.tensor(v).view(-1, 1, 1) for v in colours)
+    with torch.no_grad():
+        wanted = resnet18(small)((images - mean) / deviation)
+        torch.testing.assert_close(model.features(images), wanted, rtol=1e-4, atol=1e-5)
+    assert run.status()["status"] == "done"
+    assert run.manifest["imported"]["kind"] == kind
+
+
+def test_the_old_format_of_torch_opens_too(tmp_path: Path) -> None:
+    torch.save(sup_contrast(), tmp_path / "old.pth", _use_new_zipfile_serialization=False)
+    sandbox.main(tmp_path / "old.pth", tmp_path / "out.safetensors")
+    assert (tmp_path / "out.safetensors").stat().st_size > 40_000_000
+
+
+def test_safetensors_and_our_own_come_back(tmp_path: Path) -> None:
+    save_file(resnet18(True).state_dict(), tmp_path / "plain.safetensors")
+    with importers.opened(tmp_path / "plain.safetensors") as it:
+        assert it.found.encoder_knobs["stem"] == "small"
+    assert main(["train", "--run", "own", "--epochs", "1", "--dataset", "digits"]) == 0
+    assert main(["import", str(runs.load("own").weights), "--dataset", "digits"]) == 0
+    one, two = (embed.embed_run(runs.load(n), "test", "z") for n in ("own", "weights"))
+    np.testing.assert_allclose(one.features, two.features, atol=1e-5)
+
+
+def test_the_command_line(tmp_path: Path, photos: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "my run.pth"
+    torch.save(sthalles(), path)
+    assert main(["import", str(path), "--dry-run"]) == 0
+    assert "SimCLR by sthalles, resnet18" in capsys.readouterr().out
+    assert not (runs_home() / "my-run").exists()
+    assert main(["import", str(path), "--json", "--dataset", photos]) == 0
+    assert json.loads(capsys.readouterr().out)["run"] == "my-run"
+    assert main(["import", str(path), "--dataset", "digits"]) == 2
+    assert "takes images of 3 channels and digits has 1" in capsys.readouterr().err
+    assert main(["import", str(tmp_path / "nothing.pth")]) == 2
+    assert main(["import", str(tmp_path)]) == 2
+    assert main(["import", str(path), "--run", "../x"]) == 2
+
+
+def test_a_checkpoint_with_a_part_missing_is_not_made_a_run(tmp_path: Path) -> None:
+    state = sthalles()
+    del state["state_dict"]["backbone.layer3.0.bn1.weight"]
+    torch.save(state, tmp_path / "part.pth")
+    with importers.opened(tmp_path / "part.pth") as it:
+        assert it.missing == ("encoder.body.layer3.0.bn1.weight",)
+        with refused("1 of its tensors are missing"):
+            importers.adopt(it, "digits")
+
+
+def refused(why: str) -> AbstractContextManager:
+    return pytest.raises(CannotImport, match=why)
+
+
+class Harm:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple:
+        return os.system, (f"touch {self.target}",)
+
+
+class Evaluated(Harm):
+    def __reduce__(self) -> tuple:
+        return eval, (f"open({str(self.target)!r}, 'w')",)
+
+
+@pytest.mark.parametrize(("kind", "new"), [(Harm, True), (Harm, False), (Evaluated, True)])
+def test_code_in_a_checkpoint_is_never_run(tmp_path: Path, kind: type, new: bool) -> None:
+    target, path = tmp_path / "touched", tmp_path / "bad.pth"
+    state = {"state_dict": {"conv1.weight": torch.zeros(64, 3, 3, 3)}, "hyper": kind(target)}
+    torch.save(state, path, _use_new_zipfile_serialization=new)
+    with refused("could run code"), importers.opened(path):
+        pass
+    assert not target.exists()
+
+
+def test_files_that_are_no_checkpoints_say_so(tmp_path: Path) -> None:
+    torch.save(sthalles(), tmp_path / "whole.pth")
+    cases = {
+        "empty.pth": b"",
+        "text.pth": b"hello" * 100,
+        "cut.pth": (tmp_path / "whole.pth").read_bytes()[:100_000],
+        "head.safetensors": b"\xff\xff\xff\xff\xff\xff\xff\x7f{",
+    }
+    for name, content in cases.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - of any kind: it stays in the child
+            sandbox.main(tmp_path / name, tmp_path / "out")
+    with refused("cannot be opened"), importers.opened(tmp_path / "text.pth"):
+        pass
+    torch.save([1, 2], tmp_path / "list.pth")
+    with pytest.raises(Refused, match="no tensors under names"):
+        sandbox.main(tmp_path / "list.pth", tmp_path / "out")
+    with pytest.raises(NotRecognized, match="its names: 'a'"):
+        recognise({"a": (2,)})
+
+
+def test_a_few_bytes_that_claim_terabytes_are_refused(tmp_path: Path) -> None:
+    torch.save({"conv1.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "wide.pth")
+    assert (tmp_path / "wide.pth").stat().st_size < 10_000
+    with pytest.raises(Refused, match="4,000,000,000,000 bytes"):
+        sandbox.main(tmp_path / "wide.pth", tmp_path / "out")
+
+
+def test_sizes_and_time_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.pth"
+    torch.save({"conv1.weight": torch.zeros(100, 100)}, path)
+    monkeypatch.setattr(sandbox, "LIMIT", 1000)
+    with pytest.raises(Refused, match="would unpack"):
+        sandbox.main(path, tmp_path / "out")
+    monkeypatch.setattr(importers, "LIMIT", 1000)
+    with refused("at most 1,000"), importers.opened(path):
+        pass
+    monkeypatch.undo()
+
+    def slow(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired("python", 300)
+
+    monkeypatch.setattr(importers.subprocess, "run", slow)
+    with refused("took over"), importers.opened(path):
+        pass
+
+
+def names_of(make: object) -> dict[str, tuple[int, ...]]:
+    with torch.device("meta"):
+        return {k: tuple(v.shape) for k, v in make().state_dict().items()}  # type: ignore[operator]
+
+
+def test_depths_are_told_apart_by_names() -> None:
+    names = names_of(models.resnet50)
+    assert recognise(names).encoder == "resnet50"
+    assert recognise(names_of(models.resnet101)).encoder == "timm:resnet101"
+    vit = {
+        "patch_embed.proj.weight": (384, 3, 16, 16),
+        "pos_embed": (1, 197, 384),
+        "blocks.0.norm1.weight": (384,),
+    }
+    assert recognise(vit).encoder == "timm:vit_small_patch16_224"
+    assert recognise({"stem.weight": (1,)}, encoder="timm:convnext_tiny").encoder[:4] == "timm"
+    with pytest.raises(NotRecognized, match="no ResNet that is known"):
+        recognise({k: v for k, v in names.items() if not k.startswith("layer4")})

@@ -1,0 +1,147 @@
+"""Every page, without a browser: with nothing, with a shipped run, with a damaged one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.jobs import process
+from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_core.runs import catalog
+
+PAGES = ("explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
+SHIPPED = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
+
+
+def opened(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
+    """The app on one page; it starts no process."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    monkeypatch.setattr("contrastive_core.jobs.process.present", lambda *a, **k: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    for key, value in state.items():
+        app.session_state[key] = value
+    app.run()
+    if page != "explore":
+        app.switch_page(f"pages/{page}.py").run()
+    return app
+
+
+def text_of(app: AppTest) -> str:
+    parts = [*app.title, *app.header, *app.subheader, *app.markdown, *app.info, *app.caption]
+    return " ".join(str(p.value) for p in [*parts, *app.warning])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens_without_any_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "SHIPPED", Path("/nowhere"))
+    app = opened(page, monkeypatch)
+    assert not app.exception
+    assert text_of(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens_on_a_shipped_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SHIPPED, "encoders come with the project"
+    app = opened(page, monkeypatch, run=next(n for n in SHIPPED if "digits" in n))
+    assert not app.exception
+    assert not app.error
+    assert app.title or app.header
+
+
+def test_explore_states_the_scores_beside_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("explore", monkeypatch, run="simclr-digits")
+    shown = {m.label: m.value for m in app.metric}
+    assert float(shown["kNN accuracy"].removesuffix(" %")) > 95
+    assert "raw pixels" in text_of(app)
+    assert "random encoder" in text_of(app)
+
+
+def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = runs.create("elsewhere", {"method": "simclr", "dataset": "folder:/nowhere"})
+    run.weights.write_bytes(b"weights")
+    app = opened("explore", monkeypatch, run="elsewhere")
+    monkeypatch.setattr(
+        "contrastive_core.jobs.process.log_of", lambda *a: "there is no folder /nowhere"
+    )
+    app.run()
+    assert not app.exception
+    assert any("there is no folder /nowhere" in t.value for t in app.text)
+    assert any(b.label == "Try again" for b in app.button)
+
+
+def test_a_damaged_run_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("broken", {"method": "simclr", "dataset": "digits"})
+    run.set_status("failed", reason="the disk is full")
+    runs.create("worse", {"method": "simclr"}).path.joinpath("run.json").write_text("{")
+    app = opened("explore", monkeypatch, run="broken")
+    assert not app.exception
+    assert "the disk is full" in text_of(app)
+    assert not opened("runs", monkeypatch).exception
+
+
+def test_unsafe_names_are_not_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("x", {"method": "simclr", "dataset": "digits"})
+    run.set_meta(title="<script>alert(1)</script>", tags=["<b>"], note="=1+1")
+    app = opened("runs", monkeypatch)
+    assert not app.exception
+    assert not any("<script>" in str(m.value) and m.allow_html for m in app.markdown)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pth"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(ValueError, match=r"bad\.pth cannot be opened"):
+        process.ask("import", str(path), "--dry-run")
+
+
+def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("runs", monkeypatch)
+    app.button_group(key="runs-view").set_value("import").run()
+    assert not app.exception
+    assert any(s.label == "To be judged on" for s in app.selectbox)
+
+
+def test_methods_have_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("methods", monkeypatch)
+    assert not app.exception
+    assert "Where paper, code and notes differ" in text_of(app)
+
+
+def test_of_many_pictures_those_of_the_drawn_rows_are_sent() -> None:
+    import io
+
+    from PIL import Image
+
+    from contrastive_lab import results
+
+    images = np.arange(12, dtype=np.uint8)[:, None, None, None].repeat(4, 2).repeat(4, 3) * 20
+    rows = np.array([1, 4, 11], np.int64)
+    sheet, across = results.sprite_of_rows("x", "", rows.tobytes(), images)
+    pixels = np.asarray(Image.open(io.BytesIO(sheet)))
+    tile = pixels.shape[1] // across
+    middles = [pixels[i // across * tile + 5, i % across * tile + 5, 0] for i in range(3)]
+    assert middles == [20, 80, 220]
+
+
+def test_the_first_page_needs_no_torch_and_no_pandas() -> None:
+    script = (
+        "import sys; from streamlit.testing.v1 import AppTest\n"
+        "app = AppTest.from_file('app.py', default_timeout=60).run()\n"
+        "assert not app.exception, app.exception\n"
+        "heavy = {'torch', 'sklearn', 'umap', 'torchvision', 'pandas', 'pyarrow'}\n"
+        "heavy &= set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,177 @@
+"""The Samples page without a browser: lists, filters, decisions, across runs, what has no image."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from sample_sets import blobs
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.jobs import process
+from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples import build as sample_build
+from contrastive_core.samples.subject import Subject
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What would be started, instead of starting it."""
+    started: list[str] = []
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(process, "spawn", lambda name, *a, **k: started.append(name))
+    return started
+
+
+def opened(**address: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    for key, value in address.items():
+        app.query_params[key] = value
+    app.run()
+    app = app.switch_page("pages/samples.py")
+    for key, value in address.items():
+        app.query_params[key] = value
+    return app.run()
+
+
+def text_of(app: AppTest) -> str:
+    parts = [*app.subheader, *app.markdown, *app.info, *app.caption, *app.warning]
+    return " ".join(str(p.value) for p in parts)
+
+
+def heading(app: AppTest) -> str:
+    """What a reader sees: names are escaped, so that they are no markup."""
+    return app.subheader[0].value.replace("\\", "")
+
+
+def button(app: AppTest, label: str) -> object:
+    return next(b for b in app.button if b.label == label)
+
+
+def test_lists_filters_and_decisions() -> None:
+    run = runs.load("simclr-digits")
+    table = sample_build.samples_of_run(run, split="test")
+    app = opened(run=run.name, split="test")
+    assert not app.exception
+    first = table.columns["id"][table.ranked("mislabelled")[0]]
+    assert heading(app).startswith("1 of 360")
+    assert str(first) in text_of(app)
+    next(m for m in app.multiselect if m.label == "Classes").select("3").run()
+    threes = int((table.columns["label"] == "3").sum())
+    assert heading(app) == f"1 of {threes}: 3"
+    own = Subject(run.name, "test", "nt_xent").marked
+    button(app, "Keep").click().run()
+    assert heading(app) == f"2 of {threes}: 3"
+    assert [m["what"] for m in sample_annotations.marks(own).values()] == ["keep"]
+    button(app, "Undo").click().run()
+    assert not sample_annotations.marks(own)
+    assert heading(app) == f"1 of {threes}: 3"
+    button(app, "Drop 10").click().run()
+    ranked = [r for r in table.ranked("mislabelled") if table.columns["label"][r] == "3"]
+    assert set(sample_annotations.marks(own)) == set(table.columns["id"][ranked[:10]].tolist())
+    button(app, "Undo").click().run()
+    assert not sample_annotations.marks(own)
+    assert not app.exception
+
+
+def test_a_bookmark_opens_its_sample_on_any_list() -> None:
+    run = runs.load("simclr-digits")
+    table = sample_build.samples_of_run(run, split="test")
+    wanted = str(table.columns["id"][17])
+    for name in ("loss", "duplicate", "hub", "outlier", "ambiguous", "false_negative"):
+        app = opened(run=run.name, split="test", sample=wanted, list=name)
+        assert not app.exception
+        place = int(np.flatnonzero(table.ranked(name) == 17)[0]) + 1
+        assert heading(app).startswith(f"{place} of 360")
+        assert wanted in text_of(app)
+    short = opened(run=run.name, sample=wanted)  # the address need not name the split
+    assert short.query_params["split"] in ("test", ["test"])
+    assert wanted in text_of(short)
+    gone = opened(run=run.name, split="test", sample="digits/9999")
+    assert "There is no sample digits/9999" in text_of(gone)
+
+
+def test_two_runs_are_compared_sample_by_sample() -> None:
+    for name in ("simclr-digits", "sup_con-digits"):
+        table = sample_build.samples_of_run(runs.load(name), split="test")
+        assert table.extra["loss_by_draw"].shape == (360, 2)
+        assert 0 < table.facts["variance_share"] < 1
+    address = {"run": "simclr-digits", "split": "test", "part": "Across runs"}
+    app = opened(**address, **{"with": "sup_con-digits"})
+    assert not app.exception
+    assert "Rank correlation of the two losses" in text_of(app)
+    kinds = next(r for r in app.radio if r.label == "Samples").options
+    assert sum(int(k.rsplit(" ", 1)[1]) for k in kinds) == 360
+
+
+def test_what_was_learned_late_opens_from_its_curve() -> None:
+    run = runs.create("followed", runs.load("simclr-digits").config)
+    shutil.copy(SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
+    _, _, z = sample_build.rows_of(run, "train")
+    rng = np.random.default_rng(0)
+    for epoch, noise in ((1, 3.0), (2, 0.1)):
+        moved = z.features + noise * rng.normal(size=z.features.shape)
+        run.save_snapshot(epoch, index=np.arange(len(z)), h=moved, z=moved, labels=z.labels)
+    table = sample_build.samples_of_run(run)
+    app = opened(run="followed", part="Over time")
+    assert not app.exception
+    assert "1,437 of 1,437 samples are followed, at epochs 1, 2" in text_of(app)
+    first = next(b for b in app.button if b.label == "Open")
+    sample = first.key.removeprefix("time-")
+    first.click().run()
+    assert not app.exception
+    assert sample in text_of(app)
+    place = int(np.flatnonzero(table.ranked("mislabelled") == table.row(sample))[0]) + 1
+    assert heading(app).startswith(f"{place} of 1437")
+
+
+def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
+    """The table was made before there were snapshots; they follow the last 50 samples."""
+    run = runs.create("partly", runs.load("simclr-digits").config)
+    shutil.copy(SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
+    table = sample_build.samples_of_run(run)
+    _, _, z = sample_build.rows_of(run, "train")
+    index = np.arange(len(z) - 50, len(z))
+    run.save_snapshot(3, index=index, h=z.features[index], z=z.features[index],
+                      labels=z.labels[index])  # fmt: skip
+    ranked = table.ranked("mislabelled")
+    assert ranked[0] not in index
+    address = {"run": "partly", "view": "Over time"}
+    app = opened(**address)
+    assert "have not been made" in text_of(app)
+    assert button(app, "Make them")
+    sample_build.samples_of_run(run)
+    app = opened(**address)
+    assert "50 of 1,437 samples are followed, at epochs 3" in text_of(app)
+    assert "do not follow this sample" in text_of(app)
+    place = int(np.flatnonzero(np.isin(ranked, index))[0])
+    sample = str(table.columns["id"][ranked[place]])
+    button(app, f"Go to the next of this list that they follow: {sample}").click().run()
+    assert not app.exception
+    assert heading(app).startswith(f"{place + 1} of 1437")
+    assert "do not follow" not in text_of(app)
+    only = next(c for c in app.button_group if c.label == "In the run's snapshots")
+    only.set_value("yes").run()
+    assert heading(app).startswith("1 of 50")
+    assert "The filter leaves 50 of 1,437" in text_of(app)
+
+
+def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:
+    rows = EmbeddingSet(blobs().features)
+    name = ref.PREFIX + ref.adopt(rows, "bare.npy")
+    sample_build.samples_of_vectors(Subject(name, "train", "sup_con"), rows, None)
+    app = opened(on=name)
+    assert not app.exception
+    assert heading(app).startswith("1 of 300")
+    assert len(app.dataframe[0].value) == 300
+
+
+def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) -> None:
+    app = opened(run="simclr-digits", split="test")
+    assert not app.exception
+    assert [n for n in no_processes if "samples-test" in n]

@@ -1,0 +1,252 @@
+"""The tiled engine gives what the dense formula gives, in memory that does not grow with n²."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from losses_setup import SETTINGS, ids, make
+
+from contrastive_core import losses, pairs
+from contrastive_core.losses import _base
+from contrastive_core.losses._group_sums import count
+from contrastive_core.losses._softmax import SoftmaxLoss
+from contrastive_core.ops import thread_pool, tile_plan, tiled_logsumexp
+from contrastive_core.ops.thread_pool import run_rounds
+from contrastive_core.pairs.types import Pairs
+
+SOFTMAX = [(n, k) for n, k in SETTINGS if issubclass(losses.get(n), SoftmaxLoss)]
+N = 192
+
+
+def rows(n: int = N, d: int = 6, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=dtype)
+
+
+def labels(n: int) -> torch.Tensor:
+    """Unequal classes, rows without a label, a class of one."""
+    found = torch.randint(0, 5, (n,), generator=torch.Generator().manual_seed(1)) ** 2
+    found[: n // 20], found[n // 2] = -1, 77
+    return found
+
+
+def build(kind: str, z: torch.Tensor) -> Pairs:
+    n, d = z.shape
+    if kind == "views":
+        return pairs.from_views(z.view(-1, 2, d))
+    if kind == "labelled_views":
+        return pairs.from_views(z.view(-1, 2, d), labels(n // 2))
+    if kind == "first_view":
+        return pairs.from_views(z.view(-1, 3, d), anchors="first_view")
+    if kind == "labels":
+        return pairs.from_labels(z, labels(n))
+    if kind == "queue":
+        return pairs.from_queue(z[:40], z[40:80], z[80:])
+    if kind == "bank":
+        return pairs.from_bank(z[:60], torch.arange(60).flip(0), z[60:])
+    every = pairs.from_views(z.view(-1, 2, d), labels(n // 2))  # one process's share of the anchors
+    mine = slice(20, 71)
+    names = ("anchors", "anchor_groups", "anchor_rows", "anchor_views")
+    return dataclasses.replace(every, **{k: getattr(every, k)[mine] for k in names})
+
+
+KINDS = ("views", "labelled_views", "first_view", "labels", "queue", "bank", "share")
+
+
+@pytest.fixture
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_plan, "ONE_TILE", 0)
+    monkeypatch.setattr(tile_plan, "TILE", 32)
+    monkeypatch.setattr(tiled_logsumexp, "TILED_FROM", 0)
+
+
+def both(loss, kind: str, z: torch.Tensor, monkeypatch: pytest.MonkeyPatch):
+    """Values and gradients, tiled and dense."""
+    found = []
+    for least in (0, 1 << 60):
+        monkeypatch.setattr(tiled_logsumexp, "TILED_FROM", least)
+        leaf = z.clone().requires_grad_()
+        out = loss(build(kind, leaf))
+        weight = out.weight * torch.linspace(0.5, 1.5, len(out.weight), dtype=z.dtype)
+        (grad,) = torch.autograd.grad((out.per_anchor * weight).sum(), leaf)
+        found.append((out, grad, float(weight.sum())))
+    return found
+
+
+@pytest.mark.parametrize(("name", "chosen"), SOFTMAX, ids=ids)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("one", [False, True], ids=["tiles", "one_tile"])
+def test_equals_dense(name, chosen, kind, one, small_tiles, monkeypatch) -> None:
+    if one:
+        monkeypatch.setattr(tile_plan, "ONE_TILE", 1 << 22)
+    for temperature in (0.001, 0.1, 10.0):
+        loss = make(name, chosen, temperature=temperature, base_temperature=0.07)
+        if "temperature" not in losses.knobs(name) and temperature != 0.1:
+            continue
+        (a, grad_a, total), (b, grad_b, _) = both(loss, kind, rows(), monkeypatch)
+        assert torch.equal(a.weight, b.weight)
+        scale = b.per_anchor.abs().clamp_min(1)
+        assert ((a.per_anchor - b.per_anchor).abs() <= 1e-10 * scale).all()
+        norm = float(rows().norm(dim=1).mean()) * min(temperature, 1) / max(total, 1)
+        assert float((grad_a - grad_b).abs().max()) * norm <= 1e-10
+        assert a.extras.keys() == b.extras.keys()
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize(("name", "chosen"), SOFTMAX, ids=ids)
+def test_float32(name, chosen, temperature, small_tiles, monkeypatch) -> None:
+    loss, z = make(name, chosen, temperature=temperature), rows(dtype=torch.float32)
+    z = z if getattr(loss, "normalise", False) else z / 3
+    (a, grad_a, total), _ = both(loss, "labelled_views", z, monkeypatch)
+    _, (b, grad_b, _) = both(loss, "labelled_views", z.double(), monkeypatch)
+    t = temperature if "temperature" in losses.knobs(name) else 1.0
+    got, want = a.value.item(), b.value.item()
+    assert abs(got - want) <= 1e-5 * max(1, abs(want))
+    norm = float(z.norm(dim=1).max()) * t / total
+    assert float((grad_a - grad_b).abs().max()) * norm <= max(1e-5, 2e-7 / t)
+
+
+def test_same_result_with_any_number_of_threads(small_tiles) -> None:
+    z, found, before = rows(960, dtype=torch.float32), [], torch.get_num_threads()
+    loss = losses.create("nt_xent")
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        leaf = z.clone().requires_grad_()
+        out = loss(build("views", leaf))
+        found.append((out.per_anchor, *torch.autograd.grad(out.value, leaf)))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    for other in found[1:]:
+        assert torch.equal(found[0][0], other[0])
+        assert torch.equal(found[0][1], other[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_by_id(kind: str) -> None:
+    made = build(kind, rows())
+    masks = made.masks()
+    positive, negative = count(made)
+    assert torch.equal(positive, masks.positive.sum(1))
+    assert torch.equal(negative, masks.negative.sum(1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("which", ["negative", "compared"])
+def test_a_plan_covers_every_wanted_pair_once(kind: str, which: str, small_tiles) -> None:
+    made = tiled_logsumexp.by_group(build(kind, rows()))[0]
+    plan, seen = tile_plan.Plan(made, which), torch.zeros(len(made), made.width)
+    for one in plan.rounds:
+        met = [i for pair in one for i in (set(pair) if plan.mirrored else ())]
+        assert len(met) == len(set(met))
+        assert len({i for i, _ in one}) == len({j for _, j in one}) == len(one)
+        for i, j in one:
+            block = seen[plan.rows[i], plan.cols[j]]
+            block += plan.blank(torch.ones_like(block), i, j, 0.0)
+            if plan.mirrored and i != j:
+                seen[plan.rows[j], plan.cols[i]] += plan.blank(torch.ones_like(block), i, j, 0.0).mT
+    masks = made.masks()
+    want = masks.negative if which == "negative" else masks.negative | masks.positive
+    assert torch.equal(seen, want.float())
+
+
+def test_views_need_no_masks_off_the_diagonal(small_tiles, monkeypatch) -> None:
+    made = build("views", rows(960))
+    plan = tile_plan.Plan(made, "compared")
+    monkeypatch.setattr(Pairs, "masks", lambda *_: pytest.fail("a mask was made"))
+    for i, j in itertools.chain(*plan.rounds):
+        plan.blank(torch.ones(plan.rows[i].stop - plan.rows[i].start, 32), i, j, 0.0)
+
+
+@pytest.mark.parametrize("views", [2, 3, 4])
+@pytest.mark.parametrize("one", [False, True], ids=["tiles", "at_once"])
+def test_even_views_equal_the_same_ids_unknown(views, one, small_tiles, monkeypatch) -> None:
+    if one:
+        monkeypatch.setattr(tile_plan, "ONE_TILE", 1 << 22)
+    for temperature in (0.001, 0.5):
+        loss, found = losses.create("nt_xent", temperature=temperature), []
+        for known in (True, False):
+            leaf = rows().requires_grad_()
+            made = pairs.from_views(leaf.view(-1, views, 6))
+            made = made if known else dataclasses.replace(made, even=None)
+            assert made.even_views == (views if known else None)
+            out = loss(made)
+            weight = torch.linspace(0.5, 1.5, N, dtype=torch.float64)
+            (grad,) = torch.autograd.grad((out.per_anchor * weight).sum(), leaf)
+            found.append((out.per_anchor.detach(), out.weight, grad))
+        for a, b in zip(*found, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_even_is_known_of_its_own_ids_only() -> None:
+    made = build("views", rows())
+    for name in ("groups", "rows"):
+        other = getattr(made, f"anchor_{name}").clone()
+        changed = {f"anchor_{name}": other, f"candidate_{name}": other}
+        assert dataclasses.replace(made, **changed).even_views is None
+    none = torch.zeros_like(made.as_positive)
+    assert dataclasses.replace(made, as_positive=none).even_views is None
+    assert dataclasses.replace(made, as_negative=none).even_views is None
+    assert dataclasses.replace(made, candidates=made.candidates.clone()).even_views is None
+    assert pairs.from_views(rows().view(-1, 1, 6)).even_views is None
+
+
+def test_scratch_is_reused() -> None:
+    like = torch.zeros(1)
+    assert thread_pool.scratch(4, 5, like).data_ptr() == thread_pool.scratch(2, 3, like).data_ptr()
+
+
+HINGES = [(n, k) for n, k in SETTINGS if not issubclass(losses.get(n), SoftmaxLoss)]
+
+
+@pytest.mark.parametrize(("name", "chosen"), HINGES, ids=ids)
+def test_blocks_equal_the_whole(name, chosen, monkeypatch) -> None:
+    loss, found = make(name, chosen), []
+    for block in (1 << 30, 500):
+        monkeypatch.setattr(_base, "BLOCK", block)
+        leaf = rows(96).requires_grad_()
+        out = loss(build("views" if name == "invariance_spread" else "labels", leaf))
+        found.append((out.per_anchor, *torch.autograd.grad(out.value, leaf)))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+MEMORY = """
+    import resource, torch
+    from contrastive_core import losses, pairs
+    torch.set_num_threads(2)
+
+    def step(n):
+        z = torch.randn(n, 2, 64).requires_grad_()
+        losses.create("nt_xent")(pairs.from_views(z)).value.backward()
+
+    step(1200)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step(6000)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no ru_maxrss there")
+def test_memory_stays_small() -> None:
+    code = [sys.executable, "-c", textwrap.dedent(MEMORY)]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
+    unit = 1024 if sys.platform == "darwin" else 1
+    assert float(done.stdout) / unit < 64, "12,000 rows: their matrix would take 576 MB"
+
+
+def test_tasks_side_by_side_have_one_thread_each() -> None:
+    """Else their teams of threads wait for each other: tens of times the work's own time."""
+    before, seen = torch.get_num_threads(), set()
+    torch.set_num_threads(2)
+    try:
+        rounds = [[(i, j) for j in range(4)] for i in range(4)]
+        run_rounds(rounds, lambda i, j: seen.add(torch.get_num_threads()), torch.zeros(1))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert seen == {1}

@@ -1,0 +1,319 @@
+"""Run folders: names, listing, snapshots, the bin; states with their hashes; jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core import runs
+from contrastive_core.errors import BadName, Damaged, Gone, Locked, NoSuchRun
+from contrastive_core.jobs import manage, process, queue
+from contrastive_core.paths import runs_home
+from contrastive_core.runs import Run, checkpoints
+from contrastive_core.storage import records
+from contrastive_core.storage.lock import lock_holder
+
+CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".x", "x" * 65, "a b", "a\n", "-x"])
+def test_a_name_with_a_path_is_refused(name: str) -> None:
+    with pytest.raises(BadName, match="a run's name has"):
+        runs.load(name)
+    if name:
+        with pytest.raises(BadName):
+            runs.create(name, CONFIG)
+
+
+def test_create_load_list() -> None:
+    one = runs.create(None, CONFIG, "abc")
+    two = runs.create(None, CONFIG)
+    assert (one.name, two.name) == ("simclr-digits-s0", "simclr-digits-s0-2")
+    found = runs.load(one.name)
+    assert found.manifest["data_fingerprint"] == "abc"
+    assert found.manifest["versions"]["torch"] == torch.__version__.split("+")[0]
+    assert {one.name, two.name} <= {r.name for r in runs.list_runs()}
+    with pytest.raises(FileExistsError, match="choose another name"):
+        runs.create(one.name, CONFIG)
+    with pytest.raises(NoSuchRun, match="known: "):
+        runs.load("nothing")
+
+
+def test_a_damaged_manifest_is_named_and_hides_nothing_else() -> None:
+    good, bad = runs.create("good", CONFIG), runs.create("bad", CONFIG)
+    (bad.path / "run.json").write_text("{")
+    assert "good" in {r.name for r in runs.list_runs()}
+    assert "bad" not in {r.name for r in runs.list_runs()}
+    with pytest.raises(Damaged, match=r"run\.json"):
+        runs.load("bad")
+    assert runs.load(good.name).name == "good"
+
+
+def test_a_run_whose_process_died_says_so() -> None:
+    run = runs.create("dead", CONFIG)
+    run.set_status("running", epoch=3)
+    assert run.status()["status"] == "failed"
+    assert "Resume" in run.status()["reason"]
+    with run.lock():
+        assert run.status()["status"] == "running"
+        with pytest.raises(Locked), run.lock():
+            pass
+
+
+def test_a_last_word_between_two_looks_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("ending", CONFIG)
+    run.set_status("running", epoch=3)
+
+    def ends(self: Run) -> bool:  # between the look at its status and the look at its lock
+        run.set_status("done")
+        return False
+
+    monkeypatch.setattr(Run, "is_alive", ends)
+    assert run.status()["status"] == "done"
+
+
+def test_metrics_are_cut_back_to_a_state() -> None:
+    run = runs.create("cut", CONFIG)
+    run.append_metrics([{"step": s, "epoch": 0, "images_per_s": 1} for s in (1, 2, 3, 4)])
+    run.cut_metrics(2)
+    assert [x["step"] for x in run.metrics()] == [1, 2]
+
+
+def test_snapshots() -> None:
+    run = runs.create("snap", CONFIG)
+    z = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    run.save_snapshot(2, index=np.arange(5), h=z, z=z, labels=np.zeros(5, int))
+    assert run.snapshots() == [2]
+    np.testing.assert_allclose(run.snapshot(2)["z"], z, atol=2e-3)
+
+
+def test_rename_delete_undo() -> None:
+    runs.create("first", CONFIG)
+    with pytest.raises(ValueError, match="at work"):  # its maker, this process, is about to begin
+        manage.rename("first", "second")
+    runs.load("first").set_status("done")
+    assert manage.rename("first", "second").name == "second"
+    binned = manage.delete("second")
+    assert "second" not in {r.name for r in runs.list_runs()}
+    assert manage.restore(binned).name == "second"
+    with pytest.raises(BadName):
+        manage.rename("second", "../up")
+
+
+def state(run: Run, step: int) -> None:
+    checkpoints.save_state(run, {"x": torch.full((4, 3), float(step))}, {"step": step})
+
+
+def test_a_damaged_state_gives_way_to_the_one_before() -> None:
+    run = runs.create("state", CONFIG)
+    with pytest.raises(ValueError, match="no saved state"):
+        checkpoints.load_state(run)
+    for step in (1, 2, 3):
+        state(run, step)
+    files = sorted((run.path / "state").glob("*.safetensors"))
+    assert len(files) == 2
+    assert checkpoints.load_state(run)[1] == {"step": 3, "damaged": []}
+    data = bytearray(files[-1].read_bytes())
+    data[-1] ^= 1
+    files[-1].write_bytes(data)
+    tensors, plain = checkpoints.load_state(run)
+    assert plain == {"step": 2, "damaged": ["state/000003.safetensors"]}
+    assert torch.equal(tensors["x"], torch.full((4, 3), 2.0))
+    manifest = files[1].with_suffix(".json")
+    manifest.write_text(
+        manifest.read_text().replace('"step": 3', '"step": 2')
+    )  # valid, but not ours
+    assert checkpoints.load_state(run)[1]["damaged"] == ["state/000003.json"]
+    files[0].write_bytes(b"")
+    with pytest.raises(ValueError, match="damaged"):
+        checkpoints.load_state(run)
+
+
+def test_weights_keep_their_values() -> None:
+    run = runs.create("weights", CONFIG)
+    with pytest.raises(ValueError, match="no weights yet"):
+        checkpoints.load_weights(run)
+    w = {"a": torch.randn(3, 4).t(), "n": torch.tensor(7)}
+    checkpoints.save_weights(run, w)
+    found = checkpoints.load_weights(run)
+    assert torch.equal(found["a"], w["a"])
+    checkpoints.save_weights(run, w, half=True)
+    assert checkpoints.load_weights(run)["a"].dtype == torch.float32
+    data = bytearray(run.weights.read_bytes())
+    data[-3] ^= 4  # a flipped bit that the format does not notice
+    run.weights.write_bytes(data)
+    with pytest.raises(Damaged, match="not what was written"):
+        checkpoints.load_weights(run)
+    run.weights.write_bytes(b"no")
+    with pytest.raises(Damaged, match=r"weights\.safetensors"):
+        checkpoints.load_weights(run)
+
+
+def wait(what, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "took too long"
+        time.sleep(0.1)
+
+
+def test_a_job_trains_stops_and_goes_on() -> None:
+    arguments = ["--method", "sup_con", "--dataset", "digits", "--epochs", "500"]
+    queue.start_now("job", arguments)
+    wait(lambda: (runs_home() / "job" / "run.json").exists())
+    with pytest.raises(FileExistsError):
+        queue.start_now("job", arguments)
+    run = runs.load("job")
+    wait(lambda: len(run.metrics()) > 3)
+    assert [r.name for r in process.working()] == ["job"]
+    with pytest.raises(ValueError, match="at work"):
+        queue.resume("job")
+    process.stop("job")
+    wait(lambda: run.status()["status"] == "stopped")
+    wait(lambda: not run.is_alive())
+    before = run.status()["step"]
+    queue.resume("job")
+    wait(lambda: run.status().get("step", 0) > before and run.status()["status"] == "running")
+    os.kill(lock_holder(run.path / "lock") or 0, 9)
+    wait(lambda: run.status()["status"] == "failed")
+    assert "Resume" in run.status()["reason"]
+
+
+def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the moment its process is started; it takes the run's lock seconds later only."""
+    monkeypatch.setattr(queue, "go_on", lambda: None)
+    runs.create("mine", CONFIG).set_status("stopped")
+    queue.resume("mine")
+    for move in (lambda: manage.delete("mine"), lambda: manage.rename("mine", "other")):
+        with pytest.raises(ValueError, match="waits for its turn"):
+            move()
+    queue.remove("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "pid_of", lambda name: os.getpid() if name == "mine" else None)
+        for move in (lambda: manage.delete("mine"), lambda: manage.rename("mine", "other")):
+            with pytest.raises(ValueError, match="at work"):
+                move()
+    assert manage.restore(manage.delete("mine")).status()["status"] == "stopped"
+    with pytest.raises(FileNotFoundError, match="mine is not in the bin any more"):
+        manage.restore(runs_home() / ".bin" / "mine-0123")
+
+
+def test_a_training_whose_run_is_gone_makes_no_folder_anew() -> None:
+    run = runs.create("gone", CONFIG)
+    run.set_status("stopped")
+    manage.delete("gone")
+    with pytest.raises(Gone, match="gone was renamed or deleted"), run.lock():
+        pass
+    assert not run.path.exists()
+
+
+def test_another_machines_process_is_not_asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("far", CONFIG)
+    held = {"pid": os.getpid(), "host": "another-machine", "started": 1.0}
+    (run.path / "lock").write_text(json.dumps(held))
+    assert run.is_alive()
+    monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("a signal was sent"))
+    process.stop("far")
+
+
+def test_what_was_deleted_lies_in_the_bin_until_it_is_emptied() -> None:
+    for name in ("one", "two-3"):
+        runs.create(name, CONFIG).set_status("done")
+        manage.delete(name)
+    assert [p.name.rsplit("-", 1)[0] for p in manage.binned()] == ["two-3", "one"]
+    runs.create("one", CONFIG)
+    with pytest.raises(FileExistsError, match="rename it first"):
+        manage.restore(manage.binned()[1])
+    assert manage.restore(manage.binned()[0]).name == "two-3"
+    manage.empty_bin()
+    assert manage.binned() == []
+
+
+def test_a_log_goes_with_its_run() -> None:
+    run = runs.create("old", CONFIG)
+    run.set_status("done")
+    process.folder().mkdir(parents=True)
+    (process.folder() / "old.log").write_text("epoch 1")
+    manage.rename("old", "new")
+    assert process.log_of("new") == "epoch 1"
+    assert process.failures() == {}
+    binned = manage.delete("new")
+    assert process.log_of(manage.restore(binned).name) == "epoch 1"
+
+
+def test_a_run_is_made_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "write_json", full)
+        with pytest.raises(OSError, match="No space"):
+            runs.create("late", CONFIG)
+    assert list(runs_home().iterdir()) == []
+    assert runs.create("late", CONFIG).status()["status"] == "queued"  # its maker lives
+
+
+def test_of_many_processes_one_makes_the_run() -> None:
+    made = []
+    for _ in range(8):
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            try:
+                runs.create("wanted", CONFIG)
+            except FileExistsError:
+                os._exit(1)
+            os._exit(0)
+        made.append(pid)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in made]
+    assert codes.count(0) == 1
+    assert codes.count(1) == 7
+    assert [p.name for p in runs_home().iterdir()] == ["wanted"]
+    assert runs.load("wanted").status()["status"] == "failed"  # its maker died before it began
+
+
+def test_a_changed_manifest_is_damaged_and_said_to_be() -> None:
+    run = runs.create("sealed", CONFIG)
+    path = run.path / "run.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(Damaged, match="not what was written"):
+        runs.load("sealed")
+    assert "run.json" in runs.damaged()["sealed"]
+    assert process.damage_of(good()) == []
+
+
+def good() -> str:
+    run = runs.create("good", CONFIG)
+    run.set_status("done")
+    return run.name
+
+
+def test_a_failed_start_is_told_until_it_is_dismissed() -> None:
+    queue.start_now("bad", ["--set", "speed=1"])
+    with pytest.raises(FileExistsError):  # its process is about to say why
+        queue.start_now("bad", [])
+    wait(lambda: "bad" in process.failures())
+    assert "unknown setting 'speed'" in process.failures()["bad"]
+    process.dismiss("bad")
+    assert process.failures() == {}
+
+
+def test_stopped_before_it_began() -> None:
+    queue.start_now("early", ["--dataset", "digits"])
+    pid = process.pid_of("early")
+
+    def listens() -> bool:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        caught = next(x.split()[1] for x in lines if x.startswith("SigCgt"))
+        return bool(int(caught, 16) & 1 << (signal.SIGTERM - 1))
+
+    wait(listens)
+    process.stop("early")
+    wait(lambda: "early" in process.failures())
+    assert process.failures()["early"] == "it was asked to stop"
+    assert not (runs_home() / "early").exists()

@@ -1,0 +1,15 @@
+"""Small sets of vectors that several tests look for odd samples in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+
+
+def blobs(n: int = 300, seed: int = 0) -> EmbeddingSet:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    centres = 4 * np.eye(3, 8, dtype=np.float32)
+    x = centres[labels] + 0.6 * rng.normal(size=(n, 8))
+    return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64), classes=("a", "b", "c"))

@@ -1,0 +1,214 @@
+"""Samples of runs and of loaded vectors: tables in processes of their own, decisions, time."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sample_sets import blobs
+
+from benchmarks import planted_errors
+from contrastive_core import runs
+from contrastive_core.data import datasets, overrides
+from contrastive_core.embeddings import ref
+from contrastive_core.evaluation import embed
+from contrastive_core.jobs import process
+from contrastive_core.paths import SHIPPED
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples import build as sample_build
+from contrastive_core.samples import losses as sample_losses
+from contrastive_core.samples import over_epochs
+from contrastive_core.samples import table as sample_table
+from contrastive_core.samples.subject import Subject
+
+
+def test_marks_are_kept_and_undone() -> None:
+    run = runs.create("marked", {"method": "simclr"})
+    sample_annotations.add(run, "a/1", "drop")
+    sample_annotations.add(run, "a/2", "relabel", "cat")
+    sample_annotations.add(run, "a/1", "keep")
+    assert sample_annotations.marks(run)["a/1"]["what"] == "keep"
+    assert sample_annotations.undo(run) == "a/1"
+    assert sample_annotations.marks(run)["a/1"]["what"] == "drop"
+    found = sample_annotations.export(run)
+    assert (found.dropped, found.relabelled) == (1, 1)
+    assert pd.read_csv(found.exclude)["id"].tolist() == ["a/1"]
+    assert pd.read_csv(found.relabel)["label"].tolist() == ["cat"]
+    with pytest.raises(ValueError, match="needs the class"):
+        sample_annotations.add(run, "a/3", "relabel")
+    with pytest.raises(ValueError, match="a mark is one of"):
+        sample_annotations.add(run, "a/3", "burn")
+
+
+def test_many_are_dropped_and_taken_back_at_once() -> None:
+    run = marked("many", {}, drop=["a/1"], relabel={})
+    sample_annotations.drop_many(run, ["a/2", "a/3", "a/4"])
+    assert set(sample_annotations.marks(run)) == {"a/1", "a/2", "a/3", "a/4"}
+    assert sample_annotations.undo(run) == "a/2"
+    assert set(sample_annotations.marks(run)) == {"a/1"}
+    assert sample_annotations.undo(run) == "a/1"
+    assert sample_annotations.undo(run) is None
+
+
+def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
+    """A second cleaning leaves out the first's samples too, and changes no file of before."""
+    first = sample_annotations.export(
+        marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"})
+    )
+    config = {"exclude": str(first.exclude), "relabel": str(first.relabel)}
+    second = sample_annotations.export(
+        marked("second", config, drop=["a/3"], relabel={"a/2": "cow"})
+    )
+    assert overrides.read_ids(str(second.exclude)) == ["a/1", "a/3"]
+    assert overrides.read_labels(str(second.relabel)) == {"a/2": "cow"}
+    assert (second.dropped, second.relabelled) == (1, 1)
+    third = sample_annotations.export(marked("third", config, drop=["a/2", "a/3"], relabel={}))
+    assert overrides.read_labels(str(third.relabel)) == {}  # an excluded sample has no class
+    again = runs.load("first")
+    sample_annotations.add(again, "a/9", "drop")
+    assert sample_annotations.export(again).exclude != first.exclude
+    assert overrides.read_ids(str(first.exclude)) == ["a/1"]
+
+
+def marked(name: str, config: dict, drop: list[str], relabel: dict[str, str]) -> runs.Run:
+    run = runs.create(name, {"method": "simclr", **config})
+    for one in drop:
+        sample_annotations.add(run, one, "drop")
+    for one, label in relabel.items():
+        sample_annotations.add(run, one, "relabel", label)
+    return run
+
+
+def test_loss_over_snapshots() -> None:
+    run, rows = runs.create("seen", {"method": "sup_con", "loss": "sup_con"}), blobs()
+    for epoch, noise in ((1, 3.0), (2, 0.0)):
+        z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
+        run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
+    found = over_epochs.loss_over_snapshots(run)
+    assert found["epochs"].tolist() == [1, 2]
+    assert found["loss"].shape == (2, 300)
+    assert found["loss"][1].mean() < found["loss"][0].mean()
+
+
+def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
+    run = runs.create("unlabelled", {"method": "simclr", "loss": "nt_xent"})
+    (run.path / "weights.safetensors").write_bytes(b"weights")
+    z = blobs().features
+    none = np.full(300, -1)
+    run.save_snapshot(1, index=np.arange(300), h=z, z=z, labels=none)
+    with pytest.raises(ValueError, match="no classes"):
+        over_epochs.loss_over_snapshots(run)
+    over_epochs.follow(run, "nt_xent")
+    kept = sample_table.read_arrays(Subject("unlabelled", "train", "nt_xent").path("snapshots"))
+    assert kept is not None
+    assert "no classes" in str(kept["why"])
+
+
+def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
+    run = marked("split", {}, drop=["a/1"], relabel={})
+    test = Subject("split", "test", "nt_xent").marked
+    sample_annotations.add(test, "a/1", "keep")
+    sample_annotations.add(test, "a/2", "drop")
+    assert Subject("split", "train", "nt_xent").marked == run
+    assert overrides.read_ids(str(sample_annotations.export(run).exclude)) == ["a/1"]
+    assert overrides.read_ids(str(sample_annotations.export(test).exclude)) == ["a/2"]
+    assert sample_annotations.undo(test) == "a/2"
+    assert set(sample_annotations.marks(run)) == {"a/1"}
+
+
+def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
+    name = ref.PREFIX + ref.adopt(blobs(), "mine.npz")
+    subject = Subject(name, "train", "sup_con")
+    assert subject.table() is None
+    assert subject.failed() is None
+    subject.start()
+    subject.stop()
+    wait_for(lambda: subject.progress() is None)
+    assert subject.failed() == "It was stopped."
+    log = process.folder() / f"{subject.task}.log"
+    log.write_text(
+        "embedding 0 %\nTraceback (most recent call last):\n  …\nMemoryError: too large\n"
+    )
+    assert subject.failed() == "It broke off: MemoryError: too large"
+    log.write_text("embedding 0 %\nerror: no such thing\n")
+    assert subject.failed() == "no such thing"
+    subject.start()
+    wait_for(lambda: subject.progress() is None)
+    assert subject.failed() is None
+    table = subject.table()
+    assert table is not None
+    exact, _ = sample_losses.per_sample(blobs(), "sup_con")
+    np.testing.assert_allclose(table.columns["loss"], exact, rtol=1e-5)
+    assert table.knob == "temperature"
+    made = sample_build.why_of(subject, "4")
+    assert made.loss == pytest.approx(exact[4], rel=1e-5)
+    sample_annotations.add(subject.marked, "4", "drop")
+    assert sample_annotations.export(subject.marked).arguments()[0] == "--exclude"
+    with pytest.raises(ValueError, match="no sample 'x'"):
+        sample_build.why_of(subject, "x")
+
+
+def wait_for(done: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
+    """Relabelled samples carry the new class, excluded ones are gone; the rest is cached."""
+    source = SHIPPED / "simclr-digits"
+    digits = datasets.load("digits", "train")
+    run = runs.create("changed", {**runs.load("simclr-digits").config, **changed(tmp_path, digits)})
+    shutil.copy(source / "weights.safetensors", run.weights)
+    told: list[str] = []
+    table = sample_build.samples_of_run(run, tell=lambda what, share: told.append(what))
+    assert len(table) == len(digits) - 1
+    assert table.row(digits.ids[0]) is None
+    assert table.columns["label"][table.row(digits.ids[1])] == "7"
+    assert set(told) == {"embedding", "augmented views", "loss of every sample"}
+    assert table.extra["loss_by_draw"].shape == (len(table), 2)
+    assert 0 < table.facts["variance_share"] < 1
+    again = sample_build.samples_of_run(run, tell=lambda what, share: pytest.fail("made twice"))
+    np.testing.assert_array_equal(again.columns["loss"], table.columns["loss"])
+    subject = Subject("changed", "train", "nt_xent")
+    first = sample_build.why_of(subject, digits.ids[1])
+    assert [p.id for p in first.weakest_positives] == [digits.ids[1]]
+    assert first.kernel is not None
+    assert first.mask.tolist().count(2) == 2 * (len(table) - 1)
+
+
+def changed(folder: Path, digits: datasets.Dataset) -> dict[str, str]:
+    (folder / "gone.txt").write_text(f"{digits.ids[0]}\n")
+    (folder / "new.csv").write_text(f"id,label\n{digits.ids[1]},7\n")
+    return {"exclude": str(folder / "gone.txt"), "relabel": str(folder / "new.csv")}
+
+
+def test_planted_errors_come_first_as_with_the_peer() -> None:
+    """Real digits with 5 % flips, 1 % copies of test images and 1 % noise."""
+    pytest.importorskip("cleanlab")
+    method = embed.load_model(runs.load("simclr-digits"), datasets.load("digits", "train"), "cpu")
+    found = planted_errors.precisions("digits", 0, method)
+    assert found["mislabelled"]["ours"] > 0.95
+    assert found["duplicate"]["ours"] > 0.99
+    assert found["outlier"]["ours"] > 0.99
+    table = planted_errors.best_of([found])
+    mine, theirs = (np.mean([row[i] for row in table.values()]) for i in (0, 1))
+    assert mine >= theirs - planted_errors.SLACK
+
+
+def test_pixels_are_thinned_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (10, 3, 32, 32), dtype=np.uint8)
+    whole = sample_build.pixel_rows(images)
+    np.testing.assert_allclose(whole, images.reshape(10, -1) / 255, rtol=1e-6)
+    monkeypatch.setattr(sample_build, "MOST", 10 * 768)
+    np.testing.assert_allclose(
+        sample_build.pixel_rows(images), images[:, :, ::2, ::2].reshape(10, -1) / 255, rtol=1e-6
+    )
+    monkeypatch.setattr(sample_build, "MOST", 1)
+    assert sample_build.pixel_rows(images).shape == (10, 3)  # one pixel at least

@@ -1,0 +1,372 @@
+"""Every sample with its loss; planted errors come first in their lists; decisions are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sample_sets import blobs
+
+from contrastive_core import losses, pairs
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.samples import class_losses
+from contrastive_core.samples import explain as sample_explain
+from contrastive_core.samples import issues as sample_issues
+from contrastive_core.samples import losses as sample_losses
+from contrastive_core.samples import score as sample_score
+from contrastive_core.samples import table as sample_table
+
+
+def precision(score: np.ndarray, planted: np.ndarray) -> float:
+    order = np.argsort(-score)
+    hits = np.isin(order, planted)
+    return float((np.cumsum(hits) / (1 + np.arange(len(order))))[hits].mean())
+
+
+def test_flipped_labels_are_found() -> None:
+    rows = blobs()
+    flipped = np.random.default_rng(1).choice(300, 15, replace=False)
+    labels = rows.labels.copy()
+    labels[flipped] = (labels[flipped] + 1) % 3
+    found = sample_issues.find(EmbeddingSet(rows.features, labels, classes=rows.classes))
+    assert precision(found.scores["mislabelled"], flipped) > 0.95
+    assert found.suggested is not None
+    assert (found.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
+
+
+def test_the_loss_under_each_class_is_the_librarys() -> None:
+    """Row 0 relabelled to each class in turn, and its loss of the second form; and a class of one
+    row has no positive."""
+    rows = blobs(61)
+    labels = rows.labels.copy()
+    labels[60] = 3
+    found = class_losses.by_class(EmbeddingSet(rows.features, labels), 0.2).losses
+    made = losses.create("sup_con", temperature=0.2, form="in")
+    for c in range(4):
+        labels[0] = c
+        out = made(pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(labels)))
+        assert found[0, c] == pytest.approx(float(out.per_anchor[0]), rel=1e-5)
+    assert np.flatnonzero(np.isinf(found).any(1)).tolist() == [60]
+    votes = class_losses.class_votes(found)
+    np.testing.assert_allclose(votes.sum(1), 1)
+    assert votes[60, 3] == 0
+    with pytest.raises(ValueError, match="no class to take the loss of"):
+        class_losses.by_class(EmbeddingSet(rows.features))
+
+
+def test_the_nearest_of_the_own_and_of_another_class_are_exact(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the block; rows without a label have neither, a class of one has no other row."""
+    rows = blobs(90)
+    labels = rows.labels.copy()
+    labels[:4], labels[89] = -1, 3
+    unit = rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True)
+    s = unit @ unit.T
+    np.fill_diagonal(s, -np.inf)
+    same, known = labels[:, None] == labels, labels >= 0
+    monkeypatch.setattr(class_losses, "CELLS", 7 * 90)
+    found = class_losses.by_class(EmbeddingSet(rows.features, labels))
+    for at, score, among in (
+        (found.same, found.same_score, same),
+        (found.other, found.other_score, ~same),
+    ):
+        expected = np.where(among & known, s, -np.inf)
+        there = known & (expected.max(1) > -np.inf)
+        np.testing.assert_array_equal(at[there], expected.argmax(1)[there])
+        np.testing.assert_allclose(score[there], expected.max(1)[there], rtol=1e-5)
+        assert (at[~there] == -1).all()
+        assert (score[~there] == -1).all()
+    assert np.flatnonzero(found.same < 0).tolist() == [0, 1, 2, 3, 89]
+
+
+def test_the_loss_has_a_vote_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = blobs()
+    found = sample_issues.find(rows)
+    assert found.probabilities is not None
+    three = 3 * (1 - found.scores["mislabelled"])
+    no_vote = np.full((300, 3), 1 / 3)
+    monkeypatch.setattr(sample_issues, "class_votes", lambda losses: no_vote)
+    two = 3 * (1 - sample_issues.find(rows).scores["mislabelled"])
+    votes = class_losses.class_votes(class_losses.by_class(rows).losses)
+    own = votes[np.arange(300), rows.labels]
+    assert (three - two <= 1 + 1e-9).all()
+    assert (three[own > 0.9] > two[own > 0.9]).all()
+
+
+def test_duplicates_and_outliers_are_found() -> None:
+    rows, rng = blobs(), np.random.default_rng(2)
+    x = rows.features.copy()
+    x[10] = x[100] + 1e-4
+    x[20] = x[200] + 1e-4
+    x[30:33] = 5 * rng.normal(size=(3, 8))
+    found = sample_issues.find(EmbeddingSet(x, rows.labels))
+    top = set(np.argsort(-found.scores["duplicate"])[:4].tolist())
+    assert top == {10, 100, 20, 200}
+    assert precision(found.scores["outlier"], np.arange(30, 33)) > 0.8
+
+
+def test_without_labels_the_other_lists_stay() -> None:
+    found = sample_issues.find(EmbeddingSet(blobs().features))
+    assert np.isnan(found.scores["mislabelled"]).all()
+    assert np.isfinite(found.scores["outlier"]).all()
+
+
+def test_the_loss_of_each_sample_is_exact_over_the_whole_set() -> None:
+    rows = blobs(1100)
+    value, weight = sample_losses.per_sample(rows, "sup_con", {"temperature": 0.2})
+    p = pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(rows.labels))
+    out = losses.create("sup_con", temperature=0.2)(p)
+    np.testing.assert_allclose(value, out.per_anchor.numpy(), rtol=1e-5)
+    assert (weight == 1).all()
+
+
+def test_views_stand_for_labels() -> None:
+    views = np.random.default_rng(0).normal(size=(40, 2, 6)).astype(np.float32)
+    rows = EmbeddingSet(views[:, 0])
+    value, _ = sample_losses.per_sample(rows, "nt_xent", views=views)
+    out = losses.create("nt_xent")(pairs.from_views(torch.from_numpy(views)))
+    np.testing.assert_allclose(value, out.per_anchor.view(-1, 2).mean(1).numpy(), rtol=1e-5)
+    with pytest.raises(ValueError, match="no row has a positive"):
+        sample_losses.per_sample(rows, "nt_xent")
+
+
+def test_training_saw_fewer_negatives() -> None:
+    """A batch of the whole set is the exact loss; a small one is below it, and varies."""
+    rows, knobs = blobs(), {"temperature": 0.2}
+    exact, _ = sample_losses.per_sample(rows, "sup_con", knobs)
+    mean, spread = sample_losses.training_estimate(rows, "sup_con", knobs, batch=300)
+    np.testing.assert_allclose(mean, exact, rtol=1e-5)
+    np.testing.assert_allclose(spread, 0, atol=1e-5)
+    mean, spread = sample_losses.training_estimate(rows, "sup_con", knobs, batch=60)
+    assert (mean < exact).all()
+    assert (spread > 0).all()
+
+
+def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
+    table = sample_score.table_of(blobs(), "triplet")
+    assert tuple(table.columns) == sample_table.COLUMNS
+    for name in ("s.parquet", "s.csv"):
+        sample_table.write_table(table, tmp_path / name)
+    frame = pd.read_parquet(tmp_path / "s.parquet")
+    assert list(frame.columns) == list(sample_table.COLUMNS)
+    assert len(frame) == 300
+    by_rank = frame.sort_values("rank")["loss"].to_numpy()
+    assert (np.diff(by_rank[np.isfinite(by_rank)]) <= 1e-12).all()
+
+
+def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None:
+    rows, rng = blobs(), np.random.default_rng(3)
+    pixels = (rows.features @ rng.normal(size=(8, 40))).astype(np.float32)
+    x, noise = rows.features.copy(), np.arange(25)
+    x[noise] = 4 + 0.01 * rng.normal(size=(25, 8))
+    pixels[noise] = 20 * rng.normal(size=(25, 40))
+    planted = EmbeddingSet(x, rows.labels)
+    assert precision(sample_issues.find(planted).scores["outlier"], noise) < 0.5
+    assert precision(sample_issues.find(planted, pixels=pixels).scores["outlier"], noise) > 0.99
+
+
+def test_a_leak_names_its_twin_in_the_other_split() -> None:
+    train, test = blobs(120, 0), blobs(60, 1)
+    x = train.features.copy()
+    x[[7, 8]] = test.features[[40, 50]]
+    test = EmbeddingSet(test.features, test.labels, tuple(f"test/{i}" for i in range(60)))
+    table = sample_score.table_of(EmbeddingSet(x, train.labels), "sup_con", other=test)
+    assert set(np.argsort(-table.columns["duplicate"])[:2]) == {7, 8}
+    assert table.extra["twin"][[7, 8]].tolist() == ["test/40", "test/50"]
+    assert table.extra["leaked"][[7, 8]].all()
+
+
+def test_hubs_are_counted_and_false_negatives_follow_the_pairing() -> None:
+    rows = blobs()
+    found = sample_issues.find(rows)
+    assert found.scores["hub"].mean() == pytest.approx(1)
+    alone, classes = (
+        sample_issues.find(rows, supervised=s).scores["false_negative"] for s in (False, True)
+    )
+    assert (classes <= alone + 1e-6).all()
+    assert (classes > -1).all()  # the nearest of another class, however far
+    assert (classes < alone - 1e-3).mean() > 0.9  # nearest rows are of the own class
+
+
+def test_rows_without_a_label_are_in_no_list_of_labels() -> None:
+    rows = blobs()
+    labels = rows.labels.copy()
+    labels[:5] = -1
+    found = sample_issues.find(EmbeddingSet(rows.features, labels))
+    assert np.isnan(found.scores["mislabelled"][:5]).all()
+    assert np.isfinite(found.scores["mislabelled"][5:]).all()
+    assert found.probabilities is not None
+    np.testing.assert_allclose(found.probabilities.sum(1), 1, atol=1e-6)
+
+
+def test_the_variance_of_losses_is_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    sample, draw = 2.0 * rng.normal(size=(20_000, 1)), rng.normal(size=(20_000, 3))
+    found = sample_losses.split_variance(sample + draw)
+    assert found["augmentation"] == pytest.approx(1, rel=0.05)
+    assert found["sample"] == pytest.approx(4, rel=0.05)
+    assert found["share"] == pytest.approx(0.2, rel=0.05)
+    with pytest.raises(ValueError, match="two draws"):
+        sample_losses.split_variance(draw[:, :1])
+
+
+def test_augmentation_is_told_apart_where_rows_are_paired_by_class() -> None:
+    """Views that only shiver leave a smaller part to augmentation than views that leap."""
+    rows, rng = blobs(), np.random.default_rng(0)
+
+    def table(noise: float) -> sample_table.SampleTable:
+        draws = [rows.features + noise * rng.normal(size=(300, 8)) for _ in range(2)]
+        draws = [d.astype(np.float32) for d in draws]
+        return sample_score.table_of(rows, "sup_con", {"temperature": 0.2}, augmented=draws)
+
+    small, large = table(0.05), table(1.0)
+    assert small.extra["loss_by_draw"].shape == (300, 2)
+    assert small.facts["variance_share"] < 0.2 < large.facts["variance_share"]
+    exact, _ = sample_losses.per_sample(rows, "sup_con", {"temperature": 0.2})
+    np.testing.assert_allclose(large.columns["loss"], exact, rtol=1e-5)  # of the images themselves
+
+
+def test_progress_is_told_and_can_stop() -> None:
+    told: list[float] = []
+    sample_score.table_of(blobs(), "sup_con", tell=told.append)
+    assert told[-1] == 1
+    assert told == sorted(told)
+
+    def stop(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_score.table_of(blobs(), "sup_con", tell=stop)
+
+
+def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = blobs(500)
+    exact, _ = sample_losses.per_sample(rows, "triplet")
+    monkeypatch.setattr(sample_losses, "CHUNK", 128)
+    told: list[float] = []
+    chunked, _ = sample_losses.per_sample(rows, "triplet", tell=told.append)
+    np.testing.assert_allclose(chunked, exact, rtol=1e-5)
+    assert len(told) == 5
+
+
+def test_the_engine_tells_of_its_rounds_and_stops() -> None:
+    views = np.random.default_rng(0).normal(size=(2500, 2, 4)).astype(np.float32)
+    rows, told = EmbeddingSet(views[:, 0]), []
+    sample_losses.per_sample(rows, "nt_xent", views=views, tell=told.append)
+    assert len(told) > 5
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+    def stop(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_losses.per_sample(rows, "nt_xent", views=views, tell=stop)
+
+
+def test_why_adds_up_and_names_the_hardest() -> None:
+    rows = blobs(90)
+    knobs = {"temperature": 0.2}
+    value, _ = sample_losses.per_sample(rows, "sup_con", knobs)
+    made = sample_explain.why(rows, 4, "sup_con", knobs, most=90)
+    assert made.loss == pytest.approx(value[4], rel=1e-5)
+    shares = [p.share for p in made.hardest_negatives + made.weakest_positives]
+    assert sum(shares) == pytest.approx(1)
+    unit = rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True)
+    s, other = unit @ unit[4], rows.labels != rows.labels[4]
+    assert made.hardest_negatives[0].id == rows.ids[np.flatnonzero(other)[s[other].argmax()]]
+    own = (rows.labels == rows.labels[4]) & (np.arange(90) != 4)
+    assert made.weakest_positives[0].id == rows.ids[np.flatnonzero(own)[s[own].argmin()]]
+    assert made.margin == pytest.approx(s[own].max() - s[other].max(), abs=1e-5)
+    assert made.neighbours[0].score == pytest.approx(np.delete(s, 4).max(), abs=1e-5)
+    with pytest.raises(IndexError, match="no row 90"):
+        sample_explain.why(rows, 90, "sup_con")
+
+
+@pytest.mark.parametrize("loss", ["triplet", "pair_contrastive", "nt_xent"])
+def test_why_of_views_and_distances(loss: str) -> None:
+    views = np.random.default_rng(0).normal(size=(20, 2, 6)).astype(np.float32)
+    rows = EmbeddingSet(views[:, 0])
+    made = sample_explain.why(rows, 3, loss, views=views)
+    assert [p.id for p in made.weakest_positives] == ["3"]
+    nearest = [p.score for p in made.hardest_negatives]
+    assert nearest == sorted(nearest, reverse=made.score_kind == "dot")
+
+
+def test_losses_over_a_knob_are_those_at_each_value() -> None:
+    rows, values = blobs(), [0.05, 0.2, 1.0]
+    found = sample_losses.over_knob(rows, "sup_con", "temperature", values)
+    assert found.shape == (300, 3)
+    for column, value in zip(found.T, values, strict=True):
+        exact, _ = sample_losses.per_sample(rows, "sup_con", {"temperature": value})
+        np.testing.assert_allclose(column, exact, rtol=1e-5)
+    assert (sample_losses.ranks(found[:, 0]) != sample_losses.ranks(found[:, 2])).any()
+
+
+def test_a_table_knows_its_losses_over_the_knob_at_the_runs_own_value_too() -> None:
+    table = sample_score.table_of(blobs(), "sup_con", {"temperature": 0.123})
+    assert table.knob == "temperature"
+    at = int(np.flatnonzero(table.grid == 0.123)[0])
+    over = table.extra["loss_over_knob"][:, at]
+    np.testing.assert_allclose(over, table.columns["loss"], rtol=1e-5)
+    assert (np.diff(table.grid) > 0).all()
+
+
+def test_hard_and_easy_follow_ranks_whatever_the_scale() -> None:
+    a = np.arange(100.0)
+    b = 1000 + 7 * a
+    b[[5, 95]] = b[[95, 5]]
+    code = sample_table.difficulty(np.stack([a, b]))
+    assert code[3] == 1
+    assert code[97] == 2
+    assert code[95] == 3  # hard for the first run alone
+    assert code[5] == 4
+    assert code[70] == 0
+    a[3] = np.nan
+    assert sample_table.difficulty(np.stack([a, b]))[3] == 0
+
+
+def test_how_many_false_negatives_share_the_class_is_told_of_views_alone() -> None:
+    """By class no negative does; by views, of blobs far apart, all that are pushed hardest do."""
+    rows, rng = blobs(), np.random.default_rng(0)
+    views = rows.features[:, None] + 0.1 * rng.normal(size=(300, 2, 8)).astype(np.float32)
+    name = "false_negatives_of_same_class"
+    assert name not in sample_score.table_of(rows, "sup_con").facts
+    table = sample_score.table_of(rows, "nt_xent", views=[views])
+    assert table.facts[name] == 1
+    labels = np.roll(rows.labels, 1)  # all wrong
+    wrong = EmbeddingSet(rows.features, np.where(np.arange(300) % 2, labels, rows.labels))
+    assert sample_score.table_of(wrong, "nt_xent", views=[views]).facts[name] < 1
+
+
+def test_every_list_says_why() -> None:
+    rows = blobs()
+    labels = rows.labels.copy()
+    labels[7] = (labels[7] + 1) % 3
+    x = rows.features.copy()
+    x[10] = x[100]
+    planted = EmbeddingSet(x, labels, classes=rows.classes)
+    table = sample_score.table_of(planted, "sup_con")
+    assert set(sample_table.LISTS) <= {*table.columns, *table.extra}
+    assert table.ranked("mislabelled")[0] == 7
+    own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
+    why_7 = sample_table.reason(table, "mislabelled", 7)
+    assert f"labelled {own}; the loss says {true}, neighbours {true}, the probe {true}" == why_7
+    assert not table.extra["correct"][7]
+    assert sample_table.reason(table, "duplicate", 10) == "nearest: 100"
+    assert "rank 1 of 300" in sample_table.reason(table, "loss", int(table.ranked("loss")[0]))
+    two = sample_table.reason(table, "ambiguous", 0).removeprefix("between ").split(" and ")
+    assert len(set(two) & set(rows.classes)) == 2
+    for name in sample_table.LISTS:
+        assert sample_table.reason(table, name, 0)
+
+
+def test_vectors_without_labels_have_lists_and_no_loss() -> None:
+    table = sample_score.table_of(EmbeddingSet(blobs().features), "nt_xent")
+    assert np.isnan(table.columns["loss"]).all()
+    assert not len(table.ranked("mislabelled"))
+    assert len(table.ranked("outlier")) == 300

@@ -1,0 +1,303 @@
+"""Files are old or new, whatever kills the writer; locks know the dead; damage is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contrastive_core.errors import Damaged, Locked
+from contrastive_core.storage import atomic, records
+from contrastive_core.storage.lock import lock, lock_holder
+
+
+def test_writes_and_reads(tmp_path: Path) -> None:
+    records.write_json(tmp_path / "a" / "b.json", {"x": [1, float("nan"), np.float32(2)]})
+    assert records.read_json(tmp_path / "a" / "b.json") == {"x": [1, None, 2.0]}
+    records.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
+    assert records.read_lines(tmp_path / "l") == [{"a": 1}, {"a": 2}]
+    records.write_npz(tmp_path / "n.npz", x=np.arange(3))
+    assert records.read_npz(tmp_path / "n.npz")["x"].tolist() == [0, 1, 2]
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    records.append_lines(path, [{"a": 1}])
+    first = path.read_bytes()
+    records.append_lines(path, [{"a": 2}])
+    both = path.read_bytes()
+    for cut in range(len(first), len(both) - 1):
+        path.write_bytes(both[:cut])
+        assert records.read_lines(path) == [{"a": 1}]
+        assert records.damaged_lines(path) == []
+        records.append_lines(path, [{"a": 3}])
+        assert records.read_lines(path) == [{"a": 1}, {"a": 3}]
+    path.write_bytes(both[:-1])
+    assert records.read_lines(path) == [{"a": 1}, {"a": 2}]
+    records.append_lines(path, [{"a": 3}])
+    assert records.read_lines(path) == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_a_file_of_before_there_were_seals_is_read_and_goes_on_without(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    path.write_text('{"a": 1}\n{"a": 2')
+    assert records.read_lines(path) == [{"a": 1}]
+    records.append_lines(path, [{"a": 3}])
+    assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
+    assert records.read_lines(path) == [{"a": 1}, {"a": 3}]
+    (tmp_path / "o.json").write_text('{"a": 1}')
+    assert records.read_json(tmp_path / "o.json") == {"a": 1}
+
+
+def forever(path: Path, kind: str) -> None:
+    """Write `path` again and again, each time with a higher number in every part of it."""
+    number = whole(path, kind)
+    while True:
+        number += 1
+        WRITERS[kind](path, number)
+
+
+def write_in_parts(path: Path, number: int) -> None:
+    with atomic.writing(path) as file:
+        for part in range(4):
+            file.write(f"{number} part {part}\n".encode() * 2000)
+
+
+def append(path: Path, number: int) -> None:
+    records.append_lines(
+        path, [{"number": number, "end": number}, {"number": number, "end": number}]
+    )
+
+
+def take_lock(path: Path, number: int) -> None:
+    with lock(path):
+        pass
+
+
+WRITERS: dict[str, Callable[[Path, int], None]] = {
+    "bytes": lambda path, n: atomic.write_bytes(path, f"{n}\n".encode() * 8000),
+    "parts": write_in_parts,
+    "json": lambda path, n: records.write_json(path, {"n": n, "x": "x" * 20_000, "end": n}),
+    "npz": lambda path, n: records.write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
+    "lines": append,
+    "lock": take_lock,
+}
+
+
+def whole(path: Path, kind: str) -> int:
+    """The number that every part of the file holds. Fails if the file is something in between."""
+    if not path.exists():
+        return 0
+    if kind in ("bytes", "parts"):
+        lines = path.read_text().splitlines()
+        assert len(lines) == 8000
+        found = {int(line.split()[0]) for line in lines}
+    elif kind == "json":
+        value = records.read_json(path)
+        found = {value["n"], value["end"]}
+    elif kind == "npz":
+        found = set(np.concatenate(list(records.read_npz(path).values())).tolist())
+    elif kind == "lines":
+        lines = records.read_lines(path)
+        assert all(x["number"] == x["end"] for x in lines)
+        numbers = [x["number"] for x in lines]
+        assert numbers == sorted(numbers)
+        return numbers[-1] if numbers else 0
+    else:
+        assert lock_holder(path) is None
+        with lock(path):  # a dead process's lock keeps nobody out
+            return 0
+    assert len(found) == 1
+    return int(found.pop())
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
+    """200 kills, each at a random moment, of each kind of writer."""
+    path, rng = tmp_path / "file", random.Random(kind)
+    seen, once = 0, 0.0
+    for number in range(201):
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            forever(path, kind)
+        if number == 0:  # how long a process takes until its first file is there, on this machine
+            begun = time.monotonic()
+            while not path.exists() and time.monotonic() < begun + 20:
+                time.sleep(0.0005)
+            once = time.monotonic() - begun
+        else:
+            time.sleep(rng.uniform(0, 2 * once + 0.003))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        seen += whole(path, kind) > 0
+    assert seen > 50 or kind == "lock"
+    atomic.tidy(tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} <= {"file"}
+
+
+CALLS = ("fdopen", "fsync", "chmod", "replace", "open", "close", "unlink", "truncate")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_kill_at_each_failpoint_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
+    """Before and after every call to the system that a writer makes, one after the other."""
+    killed = 0
+    for point in range(100):
+        path = tmp_path / str(point) / "file"
+        path.parent.mkdir()
+        WRITERS[kind](path, 1)
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            kill_at(point)
+            WRITERS[kind](path, 2)
+            os._exit(0)
+        status = os.waitpid(pid, 0)[1]
+        assert whole(path, kind) in ((0,) if kind == "lock" else (1, 2))
+        if os.WIFEXITED(status):  # it came to its end: all points were tried
+            assert whole(path, kind) == (0 if kind == "lock" else 2)
+            break
+        killed += 1
+    assert killed >= (2 if kind == "lines" else 6)
+
+
+def kill_at(point: int) -> None:
+    """End this process, by SIGKILL, at its `point`-th failpoint from now."""
+    left = [point]
+
+    def reached() -> None:
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+
+    def with_points(call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            reached()
+            found = call(*args, **kwargs)
+            reached()
+            return found
+
+        return wrapped
+
+    for name in CALLS:
+        setattr(os, name, with_points(getattr(os, name)))
+    opened = Path.open
+    Path.open = with_points(opened)  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("point", ["write", "fsync", "replace"])
+def test_a_failure_at_each_point_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    path = tmp_path / "a.json"
+    records.write_json(path, {"old": True})
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if point == "write":
+        monkeypatch.setattr(os, "fdopen", fail)
+    else:
+        monkeypatch.setattr(os, point, fail)
+    with pytest.raises(OSError, match="No space"):
+        records.write_json(path, {"old": False})
+    monkeypatch.undo()
+    assert records.read_json(path) == {"old": True}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"] or point == "write"
+
+
+@pytest.mark.parametrize("kind", [k for k in WRITERS if k != "lock"])
+def test_a_full_disk_keeps_the_old_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    WRITERS[kind](path, 1)
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        full = path.stat().st_size + 10 if kind == "lines" else 1000
+        resource.setrlimit(resource.RLIMIT_FSIZE, (full, full))
+        try:
+            WRITERS[kind](path, 2)
+        except OSError:
+            os._exit(3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    assert whole(path, kind) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    WRITERS[kind](path, 2)  # with room again all is well
+    assert whole(path, kind) == 2
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(Damaged, match=r"a\.json"):
+        records.read_json(tmp_path / "a.json")
+    (tmp_path / "z.npz").write_bytes(b"PK")
+    with pytest.raises(Damaged, match=r"z\.npz"):
+        records.read_npz(tmp_path / "z.npz")
+    records.write_npz(tmp_path / "n.npz", x=np.arange(1000))
+    whole = (tmp_path / "n.npz").read_bytes()
+    rng = random.Random(1)
+    for _ in range(100):
+        cut = bytearray(whole)
+        if rng.random() < 0.5:
+            cut = cut[: rng.randrange(len(cut))]
+        else:
+            cut[rng.randrange(len(cut))] ^= 1 << rng.randrange(8)
+        (tmp_path / "n.npz").write_bytes(cut)
+        try:
+            found = records.read_npz(tmp_path / "n.npz")
+        except Damaged:
+            continue
+        else:  # a bit that nothing depends on: the numbers must be right, or gone with their name
+            assert all(v.tolist() == list(range(1000)) for v in found.values())
+
+
+def test_an_archive_that_would_unpack_too_far_is_refused(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
+    assert (tmp_path / "bomb.npz").stat().st_size < 20_000
+    with pytest.raises(Damaged, match="would unpack to 8,000"):
+        records.read_npz(tmp_path / "bomb.npz", limit=1_000_000)
+
+
+def test_a_pickle_in_an_archive_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", x=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(Damaged, match="allow_pickle"):
+        records.read_npz(tmp_path / "p.npz")
+
+
+def test_a_lock_keeps_others_out_and_knows_the_dead(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with lock(path):
+        assert lock_holder(path) == os.getpid()
+        with pytest.raises(Locked, match=str(os.getpid())), lock(path):
+            pass
+    assert lock_holder(path) is None
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    path.write_text(json.dumps({"pid": dead.pid, "host": os.uname().nodename, "started": 1.0}))
+    with lock(path):
+        assert lock_holder(path) == os.getpid()
+
+
+def test_only_one_of_many_takes_a_lock(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from contrastive_core import store\n"
+        "try:\n"
+        "    with store.lock(sys.argv[1]): print('got', flush=True); time.sleep(1.5)\n"
+        "except store.Locked: print('refused', flush=True)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "lock")]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    said = [c.communicate()[0].strip() for c in children]
+    assert sorted(said) == ["got", "refused", "refused", "refused"]

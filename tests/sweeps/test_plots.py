@@ -1,0 +1,108 @@
+"""Sweeps in the papers' forms, from all cells, from some, and from none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contrastive_core import runs
+from contrastive_core.paths import ROOT
+from contrastive_core.sweeps import plots as sweep_plots
+from contrastive_core.sweeps import runner as sweep_runner
+from contrastive_core.sweeps import spec as sweep_spec
+from contrastive_core.sweeps.spec import Sweep
+
+READY = sorted((ROOT / "sweeps").glob("*.toml"))
+FORMS = {  # figures of each ready-made sweep
+    "augmentations": 1, "heads": 1, "moco_v2": 0, "momentum": 0, "negatives": 3, "temperature": 2,
+}  # fmt: skip
+
+
+def train(found: Sweep, count: int, value: float = 0.5) -> None:
+    """The first cells get a run that is done; each a little better than the one before."""
+    for i, cell in enumerate(found.trained()[:count]):
+        run = runs.create(cell.run, {"method": "simclr", "epochs": 1})
+        line = {"epoch": 1, "step": 9, "loss": 1.0, "seconds": 10.0 + i, "knn": value + i / 1000}
+        run.append_metrics([{**line, "uniformity": -2.0 - i, "memory_mb": 100 + i}])
+        run.set_status("done")
+
+
+@pytest.mark.parametrize("path", READY, ids=lambda p: p.stem)
+def test_the_ready_made_are_drawn_from_some_of_their_cells(path: Path) -> None:
+    found = sweep_spec.load(path)
+    assert found.name == path.stem
+    rows = sweep_runner.status(found)
+    assert sweep_plots.draw(found, rows) == []  # nothing is done yet
+    assert len(sweep_plots.table(found, rows)) == len(found.cells())
+    train(found, 3)
+    rows = sweep_runner.status(found)
+    drawn = sweep_plots.draw(found, rows)
+    assert len(drawn) == FORMS[path.stem]
+    assert all(figure.to_json() for figure in drawn)
+    shown = sweep_plots.table(found, rows)
+    done = [row for row in rows if row["status"] == "done"]  # at least 3: some share a run
+    assert sum(bool(row["kNN within train, %"]) for row in shown) == len(done) >= 3
+    assert sweep_runner.estimate(found) == pytest.approx((11 + 4) * (len(found.trained()) - 3))
+
+
+def small(form: str, draw: str = "", seeds: str = "[0]") -> Sweep:
+    text = f"""
+    name = "s"
+    form = "{form}"
+    seeds = {seeds}
+    [draw]
+    {draw}
+    [[axes]]
+    key = "method.head"
+    values = ["none", "linear"]
+    [[axes]]
+    key = "method.dim"
+    values = [16, 64, 128]
+    """
+    return sweep_spec.read(text, "s.toml")
+
+
+def test_a_matrix_has_means_of_whole_rows_only() -> None:
+    found = small("matrix")
+    train(found, 5)
+    (figure,) = sweep_plots.draw(found, sweep_runner.status(found))
+    heat = figure.data[0]
+    assert list(heat.x) == ["16", "64", "128", "row mean"]
+    assert list(heat.y) == ["none", "linear"]
+    assert heat.z[0] == pytest.approx((50.0, 50.1, 50.2, 50.1))
+    assert list(heat.z[1]) == [pytest.approx(50.3), pytest.approx(50.4), None, None]
+
+
+def test_curves_have_a_series_each_and_a_log_axis_where_it_is_wide() -> None:
+    found = small("line", 'measures = ["accuracy", "seconds"]')
+    train(found, 6)
+    accuracy, seconds = sweep_plots.draw(found, sweep_runner.status(found))
+    assert [trace.name for trace in accuracy.data] == ["none", "linear"]
+    assert list(accuracy.data[1].x) == [16.0, 64.0, 128.0]
+    assert list(seconds.data[0].y) == [10.0, 11.0, 12.0]
+    assert accuracy.layout.xaxis.type == "log"
+
+
+def test_seeds_become_a_mean_and_a_deviation() -> None:
+    found = small("table", seeds="[0, 1]")
+    train(found, 7)
+    first, second = sweep_plots.table(found, sweep_runner.status(found))[:2]
+    assert first["kNN within train, %"] == "50.3 ± 0.4"
+    assert first["seeds done"] == 2
+    assert second["kNN within train, %"] == "50.1"
+
+
+def test_accuracy_is_what_was_chosen() -> None:
+    rows = [{"x": "1", "status": "done", "knn": 0.5, "linear_probe test": 0.75}]
+    (cell,) = sweep_plots.cells_of(rows, ["x"], "linear_probe test", ["accuracy"])
+    assert cell["accuracy"] == 75.0
+    (cell,) = sweep_plots.cells_of(rows, ["x"], "knn test", ["accuracy"])
+    assert cell["accuracy"] is None
+
+
+def test_what_is_there_or_not_is_a_tick_as_in_the_paper() -> None:
+    found = sweep_spec.load(next(p for p in READY if p.stem == "moco_v2"))
+    rows = sweep_plots.table(found, sweep_runner.status(found))
+    assert [rows[0][k] for k in ("MLP", "aug+", "cosine")] == ["", "", ""]
+    assert [rows[-1][k] for k in ("MLP", "aug+", "cosine")] == ["✓", "✓", "✓"]

@@ -1,0 +1,78 @@
+"""The catalogue: complete, plain, torch-free to read; the drawing: right, escaped, described."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from contrastive_core import catalog, losses, methods
+from contrastive_lab.methods.diagram import flow_svg, flow_text
+
+NAMES = methods.names()
+
+
+@pytest.fixture(scope="module")
+def described() -> dict:
+    return json.loads(json.dumps(catalog.describe()))
+
+
+def test_it_holds_every_entry_in_the_order_of_years(described: dict) -> None:
+    assert set(described["methods"]) == set(methods.names())
+    assert set(described["losses"]) == set(losses.names())
+    for kind in ("methods", "losses"):
+        years = [entry["year"] for entry in described[kind].values()]
+        assert years == sorted(years)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_has_knobs_defaults_and_reasons(described: dict, name: str) -> None:
+    card = described["methods"][name]
+    assert catalog.knobs(card["knobs"]) == methods.knobs(name)
+    for dataset in ("shapes", "digits", "cifar10"):
+        assert all(entry["why"] for entry in card["defaults"][dataset].values())
+        assert card["problems"][dataset] is None
+    assert card["default_loss"] in described["losses"]
+
+
+def test_it_is_read_without_torch_and_made_once() -> None:
+    code = (
+        "import sys; from contrastive_core import catalogue; c = catalogue.read(); "
+        "assert 'torch' not in sys.modules; assert catalogue.is_ready(); print(len(c['methods']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(NAMES)
+    assert catalog.is_ready()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_flow_of_every_method_is_drawn(name: str) -> None:
+    cls = methods.get(name)
+    svg = flow_svg(cls.title, cls.flow, cls.compared, cls.default_loss, cls.updates)
+    root = ElementTree.fromstring(svg)
+    text = " ".join(t for t in root.itertext())
+    for lane in cls.flow:
+        for box in lane:
+            assert set(box.rstrip("*").split()) <= set(text.split()), box
+    assert cls.default_loss in text
+    assert root.get("role") == "img"
+    assert root.get("aria-label", "").startswith(cls.title)
+    boxes = {b.rstrip("*") for lane in cls.flow for b in lane}
+    assert all({a, b} <= boxes for a, b, _ in cls.updates)
+
+
+def test_a_flow_cannot_bring_in_markup() -> None:
+    evil = '<script>alert("x")</script>'
+    svg = flow_svg(evil, ((evil, "b*"), (evil, evil)), evil, evil, ((evil, "b", evil),))
+    assert "<script" not in svg
+    ElementTree.fromstring(svg)
+
+
+def test_boxes_of_one_name_above_each_other_are_one() -> None:
+    svg = flow_svg("t", (("a", "e*", "x*"), ("a", "e*", "y*")), "c", "l")
+    assert svg.count(">e</tspan>") == 1
+    assert "Gradient flows through e, x, y" in flow_text("t", (("a", "e*", "x*", "y*"),), "c", "l")
