@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.storage import atomic
-from contrastive_core.storage import records as store
+from contrastive_core.storage.records import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, REPORT, README = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md", "README.md"
@@ -171,7 +171,7 @@ def main() -> None:
         except RuntimeError as error:
             print(error, file=sys.stderr)
             continue
-        store.write_json(RESULTS / f"{name}.json", record)
+        write_json(RESULTS / f"{name}.json", record)
         print("\n".join(record["text"]), flush=True)
     paths = [RESULTS / f"{name}.json" for name in NAMES]
     write([json.loads(path.read_text()) for path in paths if path.exists()])

@@ -2,8 +2,8 @@
 
     python -m benchmarks.augment [--threads 4] [--device cpu] [--repeats 7]
 
-Two views of 32×32 colour images that lie in memory: random resized crop, flip, colour jitter with
-hue, greyscale, and blur, with own parameters for every image on all sides. lightly's transform runs
+Two views of 32×32 color images that lie in memory: random resized crop, flip, color jitter with
+hue, grayscale, and blur, with own parameters for every image on all sides. lightly's transform runs
 in its usual place, a loader with one worker per thread. That ours gives torchvision's pixels within
 2/255 is a test (tests/test_views.py).
 """
@@ -18,7 +18,7 @@ from torchvision.transforms import v2
 
 from benchmarks._timing import Seconds, alternate, figure, summary
 from contrastive_core.data.augmentations import Recipe, make_views
-from contrastive_core.device import synchronise
+from contrastive_core.device import synchronize
 
 SIZE, VIEWS = 32, 2
 RECIPE = Recipe(crop_low=0.2, saturation=0.4, hue=0.1, blur=0.5)
@@ -94,7 +94,7 @@ def measure(device: torch.device, batch: int, threads: int, repeats: int) -> dic
 
     def ours() -> None:
         make_views(on_device, RECIPE, VIEWS, generator)
-        synchronise(device)
+        synchronize(device)
 
     return alternate(
         repeats,

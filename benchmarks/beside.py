@@ -29,11 +29,11 @@ def probe(threads: int) -> float:
     torch.set_num_threads(threads)
     draw = torch.Generator().manual_seed(0)
     target = torch.randint(0, 8, (2000,), generator=draw)
-    centres = torch.randn(8, 128, generator=draw)
+    centers = torch.randn(8, 128, generator=draw)
     mixed = torch.randn(128, 128, generator=draw) * torch.logspace(
         0, -2, 128
     )  # columns go together
-    x = (0.7 * centres[target] + torch.randn(2000, 128, generator=draw)) @ mixed
+    x = (0.7 * centers[target] + torch.randn(2000, 128, generator=draw)) @ mixed
     start = time.perf_counter()
     fit_logistic(x, target, 8, 1.0)
     return time.perf_counter() - start

@@ -30,7 +30,7 @@ from contrastive_core.training.loop import train
 from contrastive_core.training.monitor import embed
 from contrastive_core.training.setup import Prepared, prepare
 
-CROP_ONLY = {"flip": 0.0, "jitter": 0.0, "grey": 0.0, "blur": 0.0, "rotation": 0.0, "noise": 0.0}
+CROP_ONLY = {"flip": 0.0, "jitter": 0.0, "gray": 0.0, "blur": 0.0, "rotation": 0.0, "noise": 0.0}
 TRAINED: dict[str, dict[str, Any]] = {
     "SimCLR": {"method": "simclr"},
     "SupCon": {"method": "sup_con"},

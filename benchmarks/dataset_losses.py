@@ -26,10 +26,10 @@ KNOBS = {"temperature": TEMPERATURE}
 
 
 def some(samples: int) -> np.ndarray:
-    """Unit rows (n, 2, 128) float32: two views near each other, samples around ten centres."""
+    """Unit rows (n, 2, 128) float32: two views near each other, samples around ten centers."""
     draw = np.random.default_rng(0)
-    centres = draw.normal(size=(10, 1, WIDTH))
-    own = centres[draw.integers(0, 10, samples)] + 2 * draw.normal(size=(samples, 1, WIDTH))
+    centers = draw.normal(size=(10, 1, WIDTH))
+    own = centers[draw.integers(0, 10, samples)] + 2 * draw.normal(size=(samples, 1, WIDTH))
     z = own + 0.5 * draw.normal(size=(samples, 2, WIDTH))
     return (z / np.linalg.norm(z, axis=2, keepdims=True)).astype(np.float32)
 

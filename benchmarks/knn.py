@@ -2,8 +2,8 @@
 
     python -m benchmarks.knn [--queries 10000] [--rows 50000] [--threads 4] [--repeats 7]
 
-128 columns, k = 200, ten classes that overlap. The neighbours are compared with faiss's first.
-faiss finds the neighbours only, so ours is timed without and with the vote.
+128 columns, k = 200, ten classes that overlap. The neighbors are compared with faiss's first.
+faiss finds the neighbors only, so ours is timed without and with the vote.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ WIDTH, K, CLASSES, TEMPERATURE = 128, 200, 10, 0.07
 
 
 def some(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unit rows (n, 128) float32 around ten centres, and their classes (n)."""
+    """Unit rows (n, 128) float32 around ten centers, and their classes (n)."""
     draw = np.random.default_rng(seed)
-    centres = np.random.default_rng(0).normal(size=(CLASSES, WIDTH))
+    centers = np.random.default_rng(0).normal(size=(CLASSES, WIDTH))
     labels = draw.integers(0, CLASSES, n)
-    x = centres[labels] + 2 * draw.normal(size=(n, WIDTH))
+    x = centers[labels] + 2 * draw.normal(size=(n, WIDTH))
     return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32), labels
 
 
@@ -49,7 +49,7 @@ def works(queries: int, rows: int) -> dict[str, Callable[[], Any]]:
         return [knn_predict(p, tb.T, ty, CLASSES, K, TEMPERATURE) for p in parts]
 
     return {
-        "neighbours": lambda: nearest(q, b, K),
+        "neighbors": lambda: nearest(q, b, K),
         "with vote": lambda: vote(nearest(q, b, K), labels, TEMPERATURE),
         "faiss": with_faiss,
         "lightly": by_lightly,
@@ -76,16 +76,16 @@ def main() -> None:
 
     faiss.omp_set_num_threads(args.threads)
     work = works(args.queries, args.rows)
-    mine, theirs = work["neighbours"]().index, work["faiss"]()
+    mine, theirs = work["neighbors"]().index, work["faiss"]()
     pairs = zip(mine, theirs, strict=True)
     same = float(np.mean([len(np.intersect1d(a, b)) / K for a, b in pairs]))
-    assert same > 0.999, f"neighbours differ from faiss: {same:.4f} in common"
+    assert same > 0.999, f"neighbors differ from faiss: {same:.4f} in common"
     found = alternate(args.repeats, **work)
     memory = extra_memory(ours, (args.queries, args.rows))
     for name, seconds in found.items():
         print(f"{name:<14}{seconds:8.2f} s  {seconds / found['bare product']:5.1f}× the product")
-    print(f"neighbours in common with faiss {same:.5f}; ours needs {memory:.0f} MB")
-    mine, name = found["neighbours"], f"{K} neighbours, {args.queries:,} × {args.rows:,}"
+    print(f"neighbors in common with faiss {same:.5f}; ours needs {memory:.0f} MB")
+    mine, name = found["neighbors"], f"{K} neighbors, {args.queries:,} × {args.rows:,}"
     lines = [
         figure(name, mine, "faiss", found["faiss"], 1 / 1.1, "s"),
         figure(f"{name}, with vote", found["with vote"], "lightly", found["lightly"], 1.0, "s"),

@@ -5,7 +5,7 @@
 
 Trains each registered method with its defaults for the data set, by the command line, one thread
 each. Score: kNN (k = 20, τ 0.07) of the backbone features h of the test images after the last
-epoch; the reference is the same encoder before training. A method has learnt if the lower end of
+epoch; the reference is the same encoder before training. A method has learned if the lower end of
 the paired 95 % interval of its gain is above zero for each seed. Finished runs in FOLDER are kept.
 """
 
@@ -33,10 +33,10 @@ from contrastive_core.runs import Run
 def gain(run: Run) -> dict[str, float]:
     """kNN of h and of the random encoder in per cent, and the paired gain with its interval."""
     parts = {split: data_of(run, split) for split in ("train", "test")}
-    learnt = correctness(*(embed_run(run, split, "h", "cpu") for split in parts))
+    learned = correctness(*(embed_run(run, split, "h", "cpu") for split in parts))
     before = correctness(*(random_encoder(run, part, "cpu")[0] for part in parts.values()))
-    value, (low, high) = difference(learnt, before)
-    scores = {"knn": learnt.mean(), "random": before.mean(), "gain": value}
+    value, (low, high) = difference(learned, before)
+    scores = {"knn": learned.mean(), "random": before.mean(), "gain": value}
     return {k: 100 * float(v) for k, v in {**scores, "low": low, "high": high}.items()}
 
 
@@ -84,7 +84,7 @@ def main() -> None:
     if args.out:
         args.out.write_text(json.dumps({"epochs": args.epochs, "rows": rows}, indent=1) + "\n")
     missed = [f"{r['method']} (seed {r['seed']})" for r in rows if r["low"] <= 0]
-    print("every method has learnt" if not missed else f"not learnt: {', '.join(missed)}")
+    print("every method has learned" if not missed else f"not learned: {', '.join(missed)}")
     sys.exit(bool(missed))
 
 

@@ -33,8 +33,8 @@ class Arm:
     which: str = "h"
 
 
-CROP = Arm("crop alone", "simclr", ("recipe.jitter=0", "recipe.grey=0"))
-COLOUR = Arm("colour alone", "simclr", ("recipe.crop=0", "recipe.flip=0"))
+CROP = Arm("crop alone", "simclr", ("recipe.jitter=0", "recipe.gray=0"))
+COLOR = Arm("color alone", "simclr", ("recipe.crop=0", "recipe.flip=0"))
 
 
 def simclr(label: str, *given: str) -> Arm:
@@ -69,10 +69,10 @@ ORDERINGS: dict[str, tuple[str, list[tuple[Arm, Arm]]]] = {
         ],
     ),
     "augmentations": (
-        "SimCLR, arXiv 2002.05709: crop with colour over either alone",
+        "SimCLR, arXiv 2002.05709: crop with color over either alone",
         [
-            (Arm("crop and colour", "simclr"), CROP),
-            (Arm("crop and colour", "simclr"), COLOUR),
+            (Arm("crop and color", "simclr"), CROP),
+            (Arm("crop and color", "simclr"), COLOR),
         ],
     ),
     "temperature": (

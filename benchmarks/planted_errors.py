@@ -33,7 +33,7 @@ from contrastive_core.evaluation import embed
 from contrastive_core.samples import build as sample_build
 from contrastive_core.samples import issues as sample_issues
 
-SHARES = {"mislabelled": 0.05, "duplicate": 0.01, "outlier": 0.01}
+SHARES = {"mislabeled": 0.05, "duplicate": 0.01, "outlier": 0.01}
 LABEL_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
 FLIPS_ON_DIGITS = 0.8  # average precision at least
 SLACK = 0.01  # by which the mean may stay below the peer's, on each data set
@@ -87,7 +87,7 @@ def cleanlabs(
     graph, _ = create_knn_graph_and_index(both)  # its near-duplicate score falls with distance
     near = np.asarray(graph.min(1, explicit=True).todense()).ravel()[: len(train)]
     return {
-        "mislabelled": {
+        "mislabeled": {
             m: -get_label_quality_scores(train.labels, p, method=m) for m in LABEL_SCORES
         },
         "duplicate": {"nearest": -near},
@@ -103,7 +103,7 @@ def precisions(name: str, seed: int, method: Any) -> dict[str, dict[str, float]]
     planted = plant(name, seed)
     train, test = encode(method, planted.train), encode(method, planted.test)
     pixels = sample_build.pixel_rows(planted.train.images)
-    found = sample_issues.find(train, other=test, pixels=pixels)
+    found = sample_issues.find_issues(train, other=test, pixels=pixels)
     peers = cleanlabs(train, test, pixels, found.probabilities)
     result = {}
     for name_, rows in planted.rows.items():
@@ -146,7 +146,7 @@ def main() -> None:
         print(f"{'mean':<14}{a:8.3f}{'':>24}{b:10.3f}")
         lines.append(line(f"planted errors, {name}: mean of the lists", a, b, 1 - SLACK / b))
         if name == "digits":
-            flips = table["mislabelled"][0]
+            flips = table["mislabeled"][0]
             told = f"planted errors, {name}: flips"
             lines.append(line(told, flips, FLIPS_ON_DIGITS, 1.0, "the least that counts"))
     timing.summary("planted_errors", lines)

@@ -61,7 +61,7 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
         "MASTER_PORT": str(port),
     }
     torch.set_num_threads(1)
-    world = collectives.join() if size > 1 else collectives.World()
+    world = collectives.init_process_group() if size > 1 else collectives.World()
     method = methods.create(
         "simclr",
         encoder=create_encoder("small", 3, SIZE),
@@ -69,11 +69,11 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
         n_train=batch,
         recipe=Recipe(),
     )
-    global_batch.synchronise_norms(method)
+    global_batch.synchronize_norms(method)
     parameters = list(method.parameters())
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)
-    index = collectives.share(torch.arange(batch), world)
+    index = collectives.local_share(torch.arange(batch), world)
     images = torch.randint(0, 256, (len(index), 3, SIZE, SIZE), dtype=torch.uint8)
     mine = Batch(images, torch.zeros_like(index), index)
 
@@ -86,15 +86,15 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
 
     step()
     step()
-    collectives.everyone(None)
+    collectives.all_gather_object(None)
     before, start = received(), time.perf_counter()
     for _ in range(steps):
         step()
     seconds, moved = (time.perf_counter() - start) / steps, (received() - before) / steps
-    if world.first:
+    if world.is_rank0:
         count, width = sum(p.numel() for p in parameters), method.head.out_dim
         Path(folder, "out.json").write_text(json.dumps([seconds, moved, count, width]))
-    collectives.everyone(None)
+    collectives.all_gather_object(None)
     os._exit(0)  # gloo's threads can abort an exit by the usual way
 
 

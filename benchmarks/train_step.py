@@ -2,8 +2,8 @@
 
     python -m benchmarks.train_step [--threads 4] [--device cpu] [--repeats 7]
 
-One SimCLR step on 256 colour images of 32×32 with the small encoder: two views, forward, NT-Xent,
-backward, AdamW. The peer has the same encoder, head and optimiser, torchvision's transforms image
+One SimCLR step on 256 color images of 32×32 with the small encoder: two views, forward, NT-Xent,
+backward, AdamW. The peer has the same encoder, head and optimizer, torchvision's transforms image
 by image, and lightly's NT-Xent. Ours is also taken with each switch turned over, which is how the
 defaults for channels-last and bf16 were chosen, and apart, to see where the time goes.
 """
@@ -26,7 +26,7 @@ from benchmarks.augment import peer
 from contrastive_core import losses, methods, runs
 from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.batch import Batch
-from contrastive_core.device import autocast, channels_last, synchronise, wants_bf16
+from contrastive_core.device import autocast, channels_last, synchronize, wants_bf16
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.loop import train
@@ -107,7 +107,7 @@ def measure(device: torch.device, repeats: int) -> dict[str, Seconds]:
     def waited(one: Callable[[], object]) -> Callable[[], None]:
         def run() -> None:
             one()
-            synchronise(device)
+            synchronize(device)
 
         return run
 
@@ -115,7 +115,7 @@ def measure(device: torch.device, repeats: int) -> dict[str, Seconds]:
 
 
 def share_of_loop(threads: int) -> float:
-    """How much of a training's time its bare steps are: forward, backward, optimiser, memory."""
+    """How much of a training's time its bare steps are: forward, backward, optimizer, memory."""
     config = TrainConfig("simclr", "shapes", epochs=3, device="cpu", threads=threads)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CONTRASTIVE_LAB_RUNS"] = folder

@@ -23,10 +23,10 @@ WIDTH, GROUPS = 128, 10
 
 
 def some(n: int) -> np.ndarray:
-    """Rows (n, 128) float32 around ten centres."""
+    """Rows (n, 128) float32 around ten centers."""
     draw = np.random.default_rng(0)
-    centres = 2 * draw.normal(size=(GROUPS, WIDTH))
-    x = centres[draw.integers(0, GROUPS, n)] + draw.normal(size=(n, WIDTH))
+    centers = 2 * draw.normal(size=(GROUPS, WIDTH))
+    x = centers[draw.integers(0, GROUPS, n)] + draw.normal(size=(n, WIDTH))
     return x.astype(np.float32)
 
 

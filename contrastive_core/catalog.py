@@ -2,7 +2,7 @@
 
 The metadata live in the registered classes themselves. A process of its own reads them once
 (`python -m contrastive_core.catalog`) and writes them down as JSON, under a name that is the hash
-of the source files: a new or edited file makes a new catalogue by itself.
+of the source files: a new or edited file makes a new catalog by itself.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def read() -> dict[str, Any]:
         )
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise RuntimeError(f"the catalogue cannot be made: {last}")
+            raise RuntimeError(f"the catalog cannot be made: {last}")
         records.write_json(_path(), json.loads(done.stdout))
     return dict(records.read_json(_path()))
 
 
 def is_ready() -> bool:
-    """Whether the catalogue of the present files is on disk."""
+    """Whether the catalog of the present files is on disk."""
     return _path().exists()
 
 
@@ -95,7 +95,7 @@ def _method(methods: Any, name: str) -> dict[str, Any]:
     cls = methods.get(name)
     found = {key: getattr(cls, key) for key in METHOD}
     found["knobs"] = methods.knobs(name)
-    sets = {dataset: methods.Facts(*facts) for dataset, facts in SETS.items()}
+    sets = {dataset: methods.DatasetInfo(*facts) for dataset, facts in SETS.items()}
     found["defaults"] = {
         dataset: {
             key: {"value": value, "why": why} for key, (value, why) in cls.defaults(facts).items()
@@ -143,7 +143,7 @@ def _path() -> Path:
     for pattern in SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return data_home() / f"catalogue-{digest.hexdigest()[:16]}.json"
+    return data_home() / f"catalog-{digest.hexdigest()[:16]}.json"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ __all__ = [
     "choose",
     "describe",
     "memory_bytes",
-    "synchronise",
+    "synchronize",
     "wants_bf16",
 ]
 
@@ -82,7 +82,7 @@ def memory_bytes(device: torch.device) -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def synchronise(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Wait until the device has done what it was asked."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -106,7 +106,8 @@ class Registry(Generic[T]):
         return sorted(n for n in found if not n.startswith("_"))
 
     def get(self, name: str) -> type[T]:
-        """The class registered under `name`. Raises UnknownName."""
+        """The class registered under `name`, in either spelling. Raises UnknownName."""
+        name = name.replace("neighbour", "neighbor")  # as papers from outside the US write it
         if name not in self._cache:
             if name not in self.names():
                 known = ", ".join(self.names())

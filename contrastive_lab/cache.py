@@ -159,10 +159,10 @@ def picture(images: np.ndarray, i: int) -> np.ndarray:
     return image if image.shape[2] == 3 else np.repeat(image[:, :, :1], 3, axis=2)
 
 
-# --- neighbours without torch ------------------------------------------------------------------
+# --- neighbors without torch ------------------------------------------------------------------
 
 
-def neighbours(rows: EmbeddingSet, i: int, k: int = 12) -> tuple[np.ndarray, np.ndarray]:
+def neighbors(rows: EmbeddingSet, i: int, k: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """The k most similar other rows of row i: numbers and cosine similarities."""
     lengths = _lengths(rows.content_hash, rows.features)
     s = rows.features @ (rows.features[i] / lengths[i]) / lengths
@@ -176,7 +176,7 @@ def _lengths(content: str, _features: np.ndarray) -> np.ndarray:
     return np.maximum(np.linalg.norm(_features, axis=1), 1e-12)
 
 
-def plane(features: np.ndarray) -> np.ndarray:
+def exact_pca(features: np.ndarray) -> np.ndarray:
     """The first two principal components (n, 2) of some rows, by numpy: small sets only."""
     x = features.astype(np.float64) - features.mean(0, dtype=np.float64)
     _, axes = np.linalg.eigh(x.T @ x)
@@ -189,7 +189,7 @@ def plane(features: np.ndarray) -> np.ndarray:
 
 
 @st.cache_data(show_spinner="Looking up methods and losses…")
-def catalogue() -> dict[str, Any]:
+def catalog() -> dict[str, Any]:
     """What is registered, with metadata and knobs, as plain values."""
     from contrastive_core.catalog import read
 
@@ -200,8 +200,8 @@ def flow(method: str) -> str:
     """A method's data flow as SVG."""
     from contrastive_lab.methods.diagram import flow_svg
 
-    m = catalogue()["methods"][method]
-    loss = catalogue()["losses"][m["default_loss"]]["title"]
+    m = catalog()["methods"][method]
+    loss = catalog()["losses"][m["default_loss"]]["title"]
     lanes = tuple(tuple(lane) for lane in m["flow"])
     updates = tuple(tuple(u) for u in m.get("updates", ()))
     return flow_svg(m["title"], lanes, m["compared"], loss, updates)
@@ -209,7 +209,7 @@ def flow(method: str) -> str:
 
 def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
     """Knobs of a loss or method: default, low, high, choices, help, log."""
-    return dict(catalogue()[kind][name]["knobs"])
+    return dict(catalog()[kind][name]["knobs"])
 
 
 # --- the Loss Lab ------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def sample_rows(subject: Subject, path: str) -> EmbeddingSet | None:
-    """What neighbours are looked for in: h of a run, or the loaded vectors."""
+    """What neighbors are looked for in: h of a run, or the loaded vectors."""
     if (run := subject.run) is not None:
         return cached(run, subject.split, "h")
     return ref.of_vectors(subject.name.removeprefix(ref.PREFIX), subject.split).rows()

@@ -1,4 +1,4 @@
-"""What the points of a map can be coloured by, and which of many points are drawn."""
+"""What the points of a map can be colored by, and which of many points are drawn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 
-__all__ = ["DETAILS", "colour_of", "drawn", "hints_of", "kept", "names_of", "plain_table"]
+__all__ = ["DETAILS", "color_of", "drawn", "hints_of", "kept", "names_of", "plain_table"]
 
 # From the answer "scores": name on the page → its array.
 DETAILS = {
@@ -22,7 +22,7 @@ DETAILS = {
 LOSS = "loss"
 FEW = 24  # distinct values that are shown as categories
 HINTED, HINT = 20_000, 120  # rows that have texts when pointed at, and characters of these
-MANY = 200  # categories, above which ten colours are shared
+MANY = 200  # categories, above which ten colors are shared
 
 
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
@@ -51,7 +51,7 @@ def hints_of(rows: EmbeddingSet) -> list[str]:
     return [t[:HINT] for t in longest.tolist()]
 
 
-def colour_of(
+def color_of(
     rows: EmbeddingSet, name: str, details: dict[str, np.ndarray]
 ) -> tuple[np.ndarray | None, tuple[str, ...]]:
     """Values (n) and the names of categories; no names where they are numbers on a scale."""

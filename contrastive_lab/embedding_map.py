@@ -14,7 +14,7 @@ from contrastive_core.jobs import process
 from contrastive_core.jobs.task import share_of
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, results, state
-from contrastive_lab.colors import colour_of, drawn, hints_of, kept
+from contrastive_lab.colors import color_of, drawn, hints_of, kept
 from contrastive_lab.components.scatter import MOST, PALETTE, scatter
 from contrastive_lab.embedding_source import Source
 from contrastive_lab.progress import answer_or_wait
@@ -22,8 +22,8 @@ from contrastive_lab.progress import answer_or_wait
 __all__ = ["agreement", "draw", "map_of", "settings", "told"]
 
 DARK = "#24292F"  # of samples that are placed on a map of others
-AGREE = "Draws this map with two more seeds and counts the neighbours on it that all three share."
-DEFAULTS = {"seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
+AGREE = "Draws this map with two more seeds and counts the neighbors on it that all three share."
+DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
 
 
 def settings(kind: str) -> dict[str, Any]:
@@ -35,14 +35,14 @@ def settings(kind: str) -> dict[str, Any]:
     box = st.popover("Settings", icon=":material/tune:", key=f"umap-settings-{drawn_before}")
     with box, st.form(f"umap-form-{drawn_before}", border=False):
         seed = st.number_input("Seed", 0, 10_000, int(now["seed"]))
-        neighbours = st.slider("Neighbours", 2, 100, int(now["neighbours"]),
+        neighbors = st.slider("Neighbors", 2, 100, int(now["neighbors"]),
                                help="small: local detail; large: the coarse layout")  # fmt: skip
         dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05,
                          help="how close points may lie on the map")  # fmt: skip
         metric = st.segmented_control("Metric", ["cosine", "euclidean"], default=now["metric"])
         if st.form_submit_button("Draw this map", type="primary"):
             st.session_state["umap"] = {
-                "seed": int(seed), "neighbours": int(neighbours), "min_dist": float(dist),
+                "seed": int(seed), "neighbors": int(neighbors), "min_dist": float(dist),
                 "metric": metric or "cosine",
             }  # fmt: skip
             st.session_state["umap-drawn"] = drawn_before + 1
@@ -53,7 +53,7 @@ def settings(kind: str) -> dict[str, Any]:
 def map_of(
     source: Source, split: str, which: str, kind: str, wanted: dict[str, Any], rows: EmbeddingSet
 ) -> dict[str, Any]:
-    """`xy`, `settings`, `quality`; PCA without a judgement while the map is being made."""
+    """`xy`, `settings`, `quality`; PCA without a judgment while the map is being made."""
     if source.run and wanted in ({}, DEFAULTS):
         found = cache.read_map(source.run, split, which, kind)
         if found is not None:
@@ -67,7 +67,7 @@ def map_of(
     made = answer_or_wait("map", values, f"{kind.upper()} map")
     if made is not None:
         return {"xy": made.arrays["xy"], **made.meta}
-    plane = results.plane(rows.content_hash, rows.features)
+    plane = results.quick_pca(rows.content_hash, rows.features)
     return {"xy": plane, "settings": {"kind": "pca"}, "quality": {}}
 
 
@@ -98,7 +98,7 @@ def told(found: dict[str, Any]) -> None:
 
 
 def agreement(space: Space, wanted: dict[str, Any]) -> None:
-    """Whether three seeds give the same neighbours on the map, once it is asked for."""
+    """Whether three seeds give the same neighbors on the map, once it is asked for."""
     values = question(space, "umap", wanted)
     ask = f"three {sorted(values['space'].items())} {sorted(wanted.items())}"
     if results.answer("agreement", values) is None and not st.session_state.get(ask):
@@ -121,12 +121,12 @@ def draw(
     which: str,
     rows: EmbeddingSet,
     found: dict[str, Any],
-    colour: tuple[str, dict[str, np.ndarray]],
+    color: tuple[str, dict[str, np.ndarray]],
     extra: tuple[np.ndarray, str] | None = None,
 ) -> list[int]:
     """The scatter; returns the selected rows. `extra`: places of other samples, and their name."""
-    name, details = colour
-    values, names = colour_of(rows, name, details)
+    name, details = color
+    values, names = color_of(rows, name, details)
     shown = drawn(rows.labels, len(rows), MOST)
     everything = slice(None) if shown is None else shown
     xy, ids = found["xy"][everything], rows.ids

@@ -17,7 +17,7 @@ from contrastive_core.storage.tables import safe_cell
 
 __all__ = ["nearest_of", "table"]
 
-K = 15  # neighbours that are written
+K = 15  # neighbors that are written
 BLOCK = 1024
 OWN = ("x", "y", "neighbors")  # columns that the map gives
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.jobs.results import Answer, task
+from contrastive_core.jobs.results import Result, task
 from contrastive_core.jobs.task import share_of
 from contrastive_lab import format, results
 
 __all__ = ["answer_or_wait"]
 
 
-def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Answer | None:
+def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Result | None:
     """The answer, or a line of progress in its place; the rest of the page goes on."""
     found = results.answer(kind, values)
     if found is None:

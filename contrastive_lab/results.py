@@ -15,20 +15,20 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.jobs import results, task
 from contrastive_lab import cache
 
-__all__ = ["answer", "ask_again", "asked", "plane", "sprite_of_rows", "vector_pictures",
+__all__ = ["answer", "ask_again", "asked", "quick_pca", "sprite_of_rows", "vector_pictures",
            "vector_sprite", "vectors"]  # fmt: skip
 
 AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows are wide
 
 
-def answer(kind: str, values: dict[str, Any]) -> results.Answer | None:
+def answer(kind: str, values: dict[str, Any]) -> results.Result | None:
     """The answer to a question, if it has been made."""
     path = results.path(kind, values)
     return _answer(str(path), kind, values) if path.exists() else None
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _answer(path: str, _kind: str, _values: dict[str, Any]) -> results.Answer | None:
+def _answer(path: str, _kind: str, _values: dict[str, Any]) -> results.Result | None:
     return results.read(_kind, _values)
 
 
@@ -89,7 +89,7 @@ def sprite_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) -> t
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
-def plane(content: str, _features: np.ndarray) -> np.ndarray:
+def quick_pca(content: str, _features: np.ndarray) -> np.ndarray:
     """The first two principal components (n, 2) at once, while a judged map is being made."""
     x = _features - _features.mean(0, dtype=np.float64).astype(np.float32)
     n, d = x.shape

@@ -147,7 +147,7 @@ def show(source: Source, split: str, which: str) -> None:
 def controls(
     source: Source, split: str, rows: EmbeddingSet
 ) -> tuple[str, dict[str, Any], str, str]:
-    """Choices above the map: its kind and settings, what colours it, what else is placed on it."""
+    """Choices above the map: its kind and settings, what colors it, what else is placed on it."""
     if source.splits:
         st.segmented_control("Images" if source.run else "Rows", source.splits, default=split,
                              key="split", required=True, width="content")  # fmt: skip
@@ -161,7 +161,7 @@ def controls(
                                 key=f"map-kind-{large}")  # fmt: skip
     wanted, other = embedding_map.settings(kind), ""
     names = names_of(rows, split != "train", source.run is not None)
-    name = st.selectbox("Colour by", names, key=f"colour-{source.data}", width=SELECT)
+    name = st.selectbox("Color by", names, key=f"color-{source.data}", width=SELECT)
     if kind == "umap" and (others := others_of(source, split)):
         nothing = "nothing else"
         other = st.selectbox("Place on this map", [nothing, *others], width=SELECT,
@@ -171,7 +171,7 @@ def controls(
 
 
 def details(source: Source, split: str, which: str, name: str) -> dict[str, np.ndarray]:
-    """What is known of each sample for this colour; computed when it is first asked for."""
+    """What is known of each sample for this color; computed when it is first asked for."""
     space = {"space": source.space(split, which).values}
     if name in DETAILS:
         found = answer_or_wait("scores", space, "What is known of each sample")

@@ -30,7 +30,7 @@ def page() -> None:
         st.info("The Loss Lab needs a run with weights. Choose one in the sidebar, or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
-    losses, address = cache.catalogue()["losses"], Address("loss_lab")
+    losses, address = cache.catalog()["losses"], Address("loss_lab")
     mode = st.segmented_control(
         "On", list(MODES), default=address.text("on", "batch", MODES), format_func=MODES.get,
         label_visibility="collapsed", key="lab-mode",

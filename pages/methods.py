@@ -13,8 +13,8 @@ from contrastive_lab import cache, state
 
 def page() -> None:
     st.title("Methods")
-    catalogue = cache.catalogue()
-    methods, losses = catalogue["methods"], catalogue["losses"]
+    catalog = cache.catalog()
+    methods, losses = catalog["methods"], catalog["losses"]
     names = list(methods)
     wanted = st.query_params.get("method", names[0])
     name = st.segmented_control(

@@ -33,8 +33,8 @@ def page() -> None:
 
 
 def form() -> None:
-    catalogue = cache.catalogue()
-    methods = catalogue["methods"]
+    catalog = cache.catalog()
+    methods = catalog["methods"]
     names = sorted(methods, key=lambda m: (methods[m]["year"], m))
     preset = st.query_params.get("method", "simclr")
     method = st.selectbox(
@@ -53,8 +53,8 @@ def form() -> None:
         seed = st.number_input("Seed", 0, 2**31 - 1, 0)
         name = st.text_input("Name", placeholder="made from the settings")
         with st.expander("Advanced"):
-            loss = st.selectbox("Loss", ["the method's own", *catalogue["losses"]])
-            encoder = st.selectbox("Encoder", catalogue["encoders"])
+            loss = st.selectbox("Loss", ["the method's own", *catalog["losses"]])
+            encoder = st.selectbox("Encoder", catalog["encoders"])
             many = gpus()
             beside = st.checkbox("Start at once, beside what is training")
             extra = st.text_area(
@@ -237,7 +237,7 @@ def forming(run: Run) -> None:
     except (Damaged, OSError) as error:
         st.warning(format.plain(error))
         return
-    xy = cache.plane(found["z"])
+    xy = cache.exact_pca(found["z"])
     classes = run.manifest.get("classes") or []
     scatter(
         xy,

@@ -27,7 +27,7 @@ def build(kind: str, z: Tensor) -> Pairs:
         return pairs.from_views(z.view(4, 4, d))
     if kind == "first_view":
         return pairs.from_views(z.view(8, 2, d), anchors="first_view")
-    if kind == "labelled_views":
+    if kind == "labeled_views":
         return pairs.from_views(z.view(8, 2, d), labels)
     if kind == "labels":
         return pairs.from_labels(z, labels.repeat(2))
@@ -46,7 +46,7 @@ def build(kind: str, z: Tensor) -> Pairs:
 
 
 BUILDERS = (
-    "views", "four_views", "first_view", "labelled_views", "labels", "queue", "bank", "noise",
+    "views", "four_views", "first_view", "labeled_views", "labels", "queue", "bank", "noise",
     "pairs", "mask",
 )  # fmt: skip
 
@@ -79,7 +79,7 @@ def make(name: str, settings: dict[str, Any], **further: Any) -> Loss:
 
 def knobs_of(loss: Loss) -> dict[str, Any]:
     """All settings of a loss, and whether it compares unit rows."""
-    return dataclasses.asdict(loss) | {"normalise": getattr(loss, "normalise", False)}
+    return dataclasses.asdict(loss) | {"normalize": getattr(loss, "normalize", False)}
 
 
 def usable(loss: Loss, made: Pairs) -> bool:

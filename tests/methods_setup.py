@@ -15,7 +15,7 @@ from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder
 
 SHAPE, N_TRAIN, BATCH = (3, 16, 16), 40, 8
-PLAIN = Recipe(crop=0, flip=0, jitter=0, grey=0)  # every view is the image itself
+PLAIN = Recipe(crop=0, flip=0, jitter=0, gray=0)  # every view is the image itself
 
 
 def make(name: str, recipe: Recipe | None = None, **knobs: Any) -> Method:
@@ -35,7 +35,7 @@ def batch(seed: int = 0, n: int = BATCH) -> Batch:
     return Batch(images, torch.arange(n) % 2, torch.randperm(N_TRAIN, generator=g)[:n])
 
 
-def optimiser(method: Method) -> torch.optim.Optimizer:
+def optimizer(method: Method) -> torch.optim.Optimizer:
     return torch.optim.AdamW([p for p in method.parameters() if p.requires_grad], lr=1e-2)
 
 

@@ -10,6 +10,6 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 def blobs(n: int = 300, seed: int = 0) -> EmbeddingSet:
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % 3
-    centres = 4 * np.eye(3, 8, dtype=np.float32)
-    x = centres[labels] + 0.6 * rng.normal(size=(n, 8))
+    centers = 4 * np.eye(3, 8, dtype=np.float32)
+    x = centers[labels] + 0.6 * rng.normal(size=(n, 8))
     return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64), classes=("a", "b", "c"))

@@ -165,7 +165,7 @@ def sup_con(
     return value * (temperature / base_temperature if base_temperature else 1), 1
 
 
-def soft_nearest_neighbour(
+def soft_nearest_neighbor(
     r: Row, temperature: float, distance: str, **_: Any
 ) -> tuple[float, float]:
     if not r.positives:
@@ -197,14 +197,14 @@ FORMULAS = {
     f.__name__: f
     for f in (
         pair_contrastive, triplet, lifted_structure, n_pair, nce, nt_xent, sup_con,
-        soft_nearest_neighbour, invariance_spread, instance_softmax,
+        soft_nearest_neighbor, invariance_spread, instance_softmax,
     )
 } | {"info_nce": own_denominator}  # fmt: skip
 
 
 def slow_loss(name: str, pairs: Pairs, **knobs: Any) -> tuple[list[float], list[float]]:
     """`per_anchor` and `weight` of a loss, one anchor at a time."""
-    ready = unit if knobs.get("normalise") else list
+    ready = unit if knobs.get("normalize") else list
     anchors = [ready(a) for a in pairs.anchors.tolist()]
     candidates = [ready(c) for c in pairs.candidates.tolist()]
     found = []

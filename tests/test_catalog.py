@@ -1,4 +1,4 @@
-"""The catalogue: complete, plain, torch-free to read; the drawing: right, escaped, described."""
+"""The catalog: complete, plain, torch-free to read; the drawing: right, escaped, described."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_a_card_has_knobs_defaults_and_reasons(described: dict, name: str) -> No
 
 def test_it_is_read_without_torch_and_made_once() -> None:
     code = (
-        "import sys; from contrastive_core import catalogue; c = catalogue.read(); "
-        "assert 'torch' not in sys.modules; assert catalogue.is_ready(); print(len(c['methods']))"
+        "import sys; from contrastive_core import catalog; c = catalog.read(); "
+        "assert 'torch' not in sys.modules; assert catalog.is_ready(); print(len(c['methods']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -26,7 +26,7 @@ from contrastive_core.embeddings import attached_images  # fmt: skip
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import NoSuchRun, NotRecognized
 from contrastive_core.evaluation import evaluate
-from contrastive_core.importers import recognise, sandbox
+from contrastive_core.importers import recognize, sandbox
 from contrastive_core.paths import data_home
 from contrastive_core.runs import checkpoints, export_weights
 from contrastive_core.runs import verify as run_verify
@@ -83,7 +83,7 @@ def test_names_of_tensors() -> None:
             for _ in range(count)
         }
         with contextlib.suppress(NotRecognized):
-            assert recognise(names).encoder
+            assert recognize(names).encoder
 
 
 def test_manifests_and_states() -> None:

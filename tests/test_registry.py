@@ -31,37 +31,37 @@ def test_knob_checks_range_type_and_choice() -> None:
 
 
 @pytest.fixture
-def colours(tmp_path, monkeypatch):
+def colors(tmp_path, monkeypatch):
     """A package with two entries and a private module, as a newcomer would lay it."""
-    package = tmp_path / "colours"
+    package = tmp_path / "colors"
     package.mkdir()
-    (package / "__init__.py").write_text("class Colour: ...\n")
+    (package / "__init__.py").write_text("class Color: ...\n")
     for key, depth in (("red", 0.5), ("blue", 0.2)):
         (package / f"{key}.py").write_text(
             "from dataclasses import dataclass\n"
-            "from colours import Colour\n"
+            "from colors import Color\n"
             "from contrastive_core.registry import knob\n"
-            f"@dataclass(frozen=True)\nclass {key.title()}(Colour):\n"
+            f"@dataclass(frozen=True)\nclass {key.title()}(Color):\n"
             f"    depth: float = knob({depth}, 0, 1)\n"
         )
     (package / "_shared.py").write_text("raise AssertionError('private modules stay closed')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    module = importlib.import_module("colours")
-    yield Registry("colours", module.Colour, "colour")
-    for name in [n for n in sys.modules if n.split(".")[0] == "colours"]:
+    module = importlib.import_module("colors")
+    yield Registry("colors", module.Color, "color")
+    for name in [n for n in sys.modules if n.split(".")[0] == "colors"]:
         del sys.modules[name]
 
 
-def test_registry_discovers_creates_and_checks(colours: Registry) -> None:
-    assert colours.names() == ["blue", "red"]
-    assert colours.knobs("red")["depth"].default == 0.5
-    assert colours.create("blue", depth="0.3").depth == 0.3
+def test_registry_discovers_creates_and_checks(colors: Registry) -> None:
+    assert colors.names() == ["blue", "red"]
+    assert colors.knobs("red")["depth"].default == 0.5
+    assert colors.create("blue", depth="0.3").depth == 0.3
     with pytest.raises(ValueError, match="at most 1"):
-        colours.create("red", depth=2)
+        colors.create("red", depth=2)
 
 
-def test_unknown_names_list_the_known_ones(colours: Registry) -> None:
-    with pytest.raises(UnknownName, match="unknown colour 'rde'; known: blue, red"):
-        colours.create("rde")
+def test_unknown_names_list_the_known_ones(colors: Registry) -> None:
+    with pytest.raises(UnknownName, match="unknown color 'rde'; known: blue, red"):
+        colors.create("rde")
     with pytest.raises(ValueError, match="no setting 'dpeth'; it has: depth"):
-        colours.create("red", dpeth=0.5)
+        colors.create("red", dpeth=0.5)

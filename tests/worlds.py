@@ -32,14 +32,14 @@ def _worker(rank: int, size: int, port: int, job: Job, folder: str) -> None:
         "OMP_NUM_THREADS": "1",
     }
     torch.set_num_threads(1)
-    world = collectives.join()
+    world = collectives.init_process_group()
     try:
         torch.save(job(world), f"{folder}/{rank}.pt")
     except Exception:
         Path(folder, f"{rank}.err").write_text(traceback.format_exc())
         os._exit(1)
-    collectives.everyone(None)
-    collectives.leave()
+    collectives.all_gather_object(None)
+    collectives.destroy_process_group()
     os._exit(0)  # gloo's threads can abort an exit by the usual way
 
 

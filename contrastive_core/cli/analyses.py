@@ -16,10 +16,10 @@ from contrastive_core import runs
 from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.embeddings.ref import Space, judged
+from contrastive_core.embeddings.ref import Space, train_test_split
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.jobs import results
-from contrastive_core.jobs.results import Answer
+from contrastive_core.jobs.results import Result
 
 __all__ = ["KINDS", "make"]
 
@@ -31,7 +31,7 @@ SNAPSHOTS = 12  # of a run that are compared at most
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 
 
-def make(kind: str, values: Values, tell: Tell = lambda what: None) -> Answer:
+def make(kind: str, values: Values, tell: Tell = lambda what: None) -> Result:
     """The answer, made if it is not there yet. Raises ValueError with the reason."""
     if kind not in KINDS:
         raise ValueError(f"there are answers to {', '.join(KINDS)}; got {kind!r}")
@@ -45,7 +45,7 @@ def make(kind: str, values: Values, tell: Tell = lambda what: None) -> Answer:
 # --- one space ---------------------------------------------------------------------------------
 
 
-def _scores(values: Values, tell: Tell) -> Answer:
+def _scores(values: Values, tell: Tell) -> Result:
     """Every score with all its details, and what it says of each sample."""
     space = Space(**values["space"])
     rows = _rows(space, tell)
@@ -54,7 +54,7 @@ def _scores(values: Values, tell: Tell) -> Answer:
     record, arrays = _score_all(rows, train, test, at, graphs, tell)
     sources = {"own": record} | ({} if space.is_loaded else _references(space, tell))
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
-    return Answer({"scores": sources, **about}, arrays)
+    return Result({"scores": sources, **about}, arrays)
 
 
 def _score_all(
@@ -113,7 +113,7 @@ def _references(space: Space, tell: Tell) -> dict[str, Any]:
     return found
 
 
-def _loss(values: Values, tell: Tell) -> Answer:
+def _loss(values: Values, tell: Tell) -> Result:
     """The loss of every sample, with the run's own loss."""
     from contrastive_core.samples.build import samples_of_run
 
@@ -123,20 +123,20 @@ def _loss(values: Values, tell: Tell) -> Answer:
     at = {name: row for row, name in enumerate(table.columns["id"])}
     ids = _rows(space, tell).ids
     loss = [table.columns["loss"][at[i]] if i in at else np.nan for i in ids]
-    return Answer({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
+    return Result({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
 
 
-def _map(values: Values, tell: Tell) -> Answer:
+def _map(values: Values, tell: Tell) -> Result:
     """A map with its settings and how far it can be believed."""
     from contrastive_core.evaluation.projection import map_of
 
     rows = _rows(Space(**values["space"]), tell)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
     made = map_of(rows, values["kind"], _graphs(tell), _share(tell, "UMAP's layout"), **settings)
-    return Answer({"settings": made.settings, "quality": made.quality}, {"xy": made.xy})
+    return Result({"settings": made.settings, "quality": made.quality}, {"xy": made.xy})
 
 
-def _agreement(values: Values, tell: Tell) -> Answer:
+def _agreement(values: Values, tell: Tell) -> Result:
     """How many of the nearest points on a map are the same with two other seeds."""
     from contrastive_core.evaluation.projection import agreement
 
@@ -146,12 +146,12 @@ def _agreement(values: Values, tell: Tell) -> Answer:
         part = _named(tell, f"seed {number} of {SEEDS}")
         maps.append(make("map", {**values, "seed": seed}, part).arrays["xy"])
     k = min(15, len(maps[0]) - 1)
-    return Answer({"agreement": agreement(maps, k), "k": k, "seeds": seeds})
+    return Result({"agreement": agreement(maps, k), "k": k, "seeds": seeds})
 
 
-def _placed(values: Values, tell: Tell) -> Answer:
+def _placed(values: Values, tell: Tell) -> Result:
     """Where the samples of another space, of the same width, fall on a map that exists."""
-    from contrastive_core.evaluation.projection import place
+    from contrastive_core.evaluation.projection import project_new
 
     own = values["map"]
     rows, new = _rows(Space(**own["space"]), tell), _rows(Space(**values["new"]), tell)
@@ -159,13 +159,13 @@ def _placed(values: Values, tell: Tell) -> Answer:
         raise UnusableEmbedding(f"the map's rows are {rows.width} wide, the new ones {new.width}")
     xy = make("map", own, tell).arrays["xy"]
     tell("placing the new samples")
-    return Answer({"n": len(new)}, {"xy": place(new.features, rows.features, xy)})
+    return Result({"n": len(new)}, {"xy": project_new(new.features, rows.features, xy)})
 
 
 # --- several spaces ----------------------------------------------------------------------------
 
 
-def _comparison(values: Values, tell: Tell) -> Answer:
+def _comparison(values: Values, tell: Tell) -> Result:
     """Which of some spaces is better, how alike they are, and on which samples they differ."""
     from contrastive_core.evaluation.compare import compare
 
@@ -180,11 +180,11 @@ def _comparison(values: Values, tell: Tell) -> Answer:
     tell("the differences and their tests")
     groups = [(g, int(s)) for g, s in values.get("groups", [])]
     made = compare(values["names"], train, test, groups=groups, scored=True)
-    return Answer(made.plain(), made.arrays())
+    return Result(made.plain(), made.arrays())
 
 
-def _snapshots(values: Values, tell: Tell) -> Answer:
-    """How alike the snapshots of one run are, by CKA, shared neighbours and Procrustes."""
+def _snapshots(values: Values, tell: Tell) -> Result:
+    """How alike the snapshots of one run are, by CKA, shared neighbors and Procrustes."""
     from contrastive_core.evaluation.representation_similarity import (
         ckas,
         graphs_of,
@@ -208,13 +208,13 @@ def _snapshots(values: Values, tell: Tell) -> Answer:
         "overlap": overlaps(graphs),
         "procrustes": matrix(features, procrustes),
     }
-    return Answer({"epochs": epochs, "k": k, "n": len(features[0])}, found)
+    return Result({"epochs": epochs, "k": k, "n": len(features[0])}, found)
 
 
 # --- before a training -------------------------------------------------------------------------
 
 
-def _views(values: Values, tell: Tell) -> Answer:
+def _views(values: Values, tell: Tell) -> Result:
     """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
     these settings would make of them; uint8."""
     import torch
@@ -233,10 +233,10 @@ def _views(values: Values, tell: Tell) -> Answer:
     generator = torch.Generator().manual_seed(config.seed)
     views = make_views(images, Recipe(**config.recipe), VIEWS, generator)
     made = (255 * views).round().to(torch.uint8).numpy()
-    return Answer({"recipe": config.recipe}, {"images": images.numpy(), "views": made})
+    return Result({"recipe": config.recipe}, {"images": images.numpy(), "views": made})
 
 
-KINDS: dict[str, Callable[[Values, Tell], Answer]] = {
+KINDS: dict[str, Callable[[Values, Tell], Result]] = {
     "scores": _scores,
     "loss": _loss,
     "map": _map,
@@ -269,7 +269,7 @@ def _judged(
 ) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
     """Training rows, judged rows, where these stand among `rows`, and a sentence."""
     if space.is_loaded and not space.split:
-        return judged(rows)
+        return train_test_split(rows)
     everywhere = np.arange(len(rows))
     if space.split == "train":
         return None, rows, everywhere, "Training rows are not judged by themselves."
@@ -278,7 +278,7 @@ def _judged(
 
 
 def _graphs(tell: Tell) -> Graphs:
-    return Graphs(place=graph_path, progress=_share(tell, "nearest neighbours"))
+    return Graphs(place=graph_path, progress=_share(tell, "nearest neighbors"))
 
 
 def _share(tell: Tell, what: str) -> Callable[[float], None]:

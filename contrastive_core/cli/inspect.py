@@ -30,14 +30,14 @@ def do_embed(args: Namespace) -> None:
     from contrastive_core.distributed import collectives
     from contrastive_core.evaluation.embed import embed_run
 
-    with collectives.together(args.device) as world:
-        out, run = collectives.as_one(
+    with collectives.process_group(args.device) as world:
+        out, run = collectives.raise_together(
             lambda: (out_path(args.out, ".npz", ".parquet"), runs.load(args.run))
         )
         rows = embed_run(
-            run, args.split, args.which, args.device, _percent if world.first else None
+            run, args.split, args.which, args.device, _percent if world.is_rank0 else None
         )
-        if world.first:
+        if world.is_rank0:
             rows.save(out)
             record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": str(out)}
             text = f"{out}: {len(rows):,} rows of {rows.width} ({args.which}, {args.split})"
@@ -52,8 +52,8 @@ def do_evaluate(args: Namespace) -> None:
 
     chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
     path = Path(args.run)
-    with collectives.together(args.device) as world:
-        tell = _tell if world.first else _silent
+    with collectives.process_group(args.device) as world:
+        tell = _tell if world.is_rank0 else _silent
         if path.suffix in (".npz", ".npy", ".parquet", ".csv"):
             from contrastive_core.evaluation.evaluate_files import evaluate_file
 
@@ -63,14 +63,14 @@ def do_evaluate(args: Namespace) -> None:
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
         else:
-            run = collectives.as_one(lambda: runs.load(args.run))
+            run = collectives.raise_together(lambda: runs.load(args.run))
             record = evaluate(run, chosen, args.split, args.device, tell)
             scored = {SOURCES[k]: v for k, v in record["scores"].items()}
     name = path.name if "file" in record else f"{args.run}, {args.split}"
     lines = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
     for source, scores in scored.items():
         lines += ["", f"{source}:", *(f"  {s['title']:<24}{_score(s)}" for s in scores.values())]
-    if world.first:
+    if world.is_rank0:
         say(args, record, "\n".join(lines))
 
 
@@ -103,7 +103,7 @@ def do_project(args: Namespace) -> None:
 
     out = out_path(args.out, ".parquet", ".csv")
     rows, folder = _rows(args)
-    given = {"seed": args.seed, "neighbours": args.neighbours, "min_dist": args.min_dist}
+    given = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
     settings = {**given, "metric": args.metric} if args.method == "umap" else {}
     if folder is None:
         made = projection.map_of(rows, args.method, **settings)
@@ -124,9 +124,9 @@ def do_samples(args: Namespace) -> None:
     from contrastive_core.samples import table as sample_table
 
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
-    with collectives.together(args.device) as world:
-        name, table = _samples(args, _Stages(world.first))
-    if not world.first:
+    with collectives.process_group(args.device) as world:
+        name, table = _samples(args, _Stages(world.is_rank0))
+    if not world.is_rank0:
         return
     if out:
         sample_table.write_table(table, out)
@@ -150,10 +150,10 @@ def _samples(args: Namespace, tell: _Stages) -> tuple[str, Any]:
         made = sample_build.samples_of_vectors(subject, rows, ref.pictures(space), tell)
         return args.run, made
     if Path(args.run).suffix in file_formats.ENDINGS:
-        rows = collectives.as_one(lambda: file_formats.read(Path(args.run)))
+        rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
         told = functools.partial(tell, "loss of every sample")
         return args.run, sample_score.table_of(rows, args.loss or "sup_con", tell=told)
-    run = collectives.as_one(lambda: runs.load(args.run))
+    run = collectives.raise_together(lambda: runs.load(args.run))
     return run.name, sample_build.samples_of_run(run, args.loss, args.split, tell, args.device)
 
 

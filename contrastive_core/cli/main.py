@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     project.add_argument("--method", choices=("umap", "pca"), default="umap")
     _add_split(project)
     project.add_argument("--seed", type=int, default=0)
-    project.add_argument("--neighbours", type=int, default=15, help="UMAP: of each row (15)")
+    project.add_argument("--neighbors", type=int, default=15, help="UMAP: of each row (15)")
     project.add_argument("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)")
     project.add_argument("--metric", choices=("cosine", "euclidean"), default="cosine")
     project.add_argument("--out", required=True, help=".parquet or .csv")

@@ -30,12 +30,12 @@ def do_train(args: Namespace) -> None:
     from contrastive_core.distributed import collectives
     from contrastive_core.training.loop import train
 
-    with collectives.together(args.device) as world:
+    with collectives.process_group(args.device) as world:
         prepared, run = _prepared(args, world)
-        progress = Progress(prepared.config.epochs, quiet=args.json or not world.first)
+        progress = Progress(prepared.config.epochs, quiet=args.json or not world.is_rank0)
         status = train(prepared, run, args.resume, progress)
         progress.close()
-    if world.first:
+    if world.is_rank0:
         if note := run.status().get("note"):
             sys.stderr.write(f"{note}\n")
         say(args, {"run": run.name, "status": status, **_last(run)}, f"{run.name}: {status}")
@@ -146,16 +146,16 @@ def _prepared(args: Namespace, world: Any) -> tuple[Any, Any]:
     from contrastive_core.distributed import collectives
     from contrastive_core.training.setup import prepare
 
-    first = collectives.as_one(lambda: _config_and_run(args) if world.first else None)
-    config, run = collectives.from_first(first)
+    first = collectives.raise_together(lambda: _config_and_run(args) if world.is_rank0 else None)
+    config, run = collectives.broadcast_object(first)
 
     def fetch() -> None:  # one process of each machine; the others wait until the data are there
         if world.local_rank == 0:
             datasets.load(config.dataset, "train", config.root, args.download)
 
-    collectives.as_one(fetch)
-    prepared = collectives.as_one(lambda: prepare(config, world))
-    if len(set(collectives.everyone(prepared.dataset.fingerprint))) > 1:
+    collectives.raise_together(fetch)
+    prepared = collectives.raise_together(lambda: prepare(config, world))
+    if len(set(collectives.all_gather_object(prepared.dataset.fingerprint))) > 1:
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
 
     def create() -> Any:
@@ -163,7 +163,9 @@ def _prepared(args: Namespace, world: Any) -> tuple[Any, Any]:
         return runs.create(args.run, prepared.config.to_dict(), fingerprint, **_more(prepared))
 
     if run is None:
-        run = collectives.from_first(collectives.as_one(lambda: create() if world.first else None))
+        run = collectives.broadcast_object(
+            collectives.raise_together(lambda: create() if world.is_rank0 else None)
+        )
     return prepared, run
 
 

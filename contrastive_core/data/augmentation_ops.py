@@ -21,14 +21,14 @@ __all__ = [
     "adjust_saturation",
     "cutout",
     "gaussian_blur",
-    "greyscale",
+    "grayscale",
     "resized_crop",
     "rotate",
     "sobel",
     "to_float",
 ]
 
-GREY = (0.2989, 0.587, 0.114)  # luma weights of ITU-R 601, as torchvision rounds them
+GRAY = (0.2989, 0.587, 0.114)  # luma weights of ITU-R 601, as torchvision rounds them
 
 
 def to_float(images: UInt8[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
@@ -67,12 +67,12 @@ def adjust_contrast(x: Float[Tensor, "b c h w"], factor: Float[Tensor, " b"]) ->
 
 
 def adjust_saturation(x: Float[Tensor, "b 3 h w"], factor: Float[Tensor, " b"]) -> Tensor:
-    """Pull each image towards (factor < 1) or away from its grey version."""
+    """Pull each image towards (factor < 1) or away from its gray version."""
     return torch.lerp(_luma(x), x, factor[:, None, None, None]).clamp_(0, 1)
 
 
 def adjust_hue(x: Float[Tensor, "b 3 h w"], shift: Float[Tensor, " b"]) -> Tensor:
-    """Turn each image's hue by `shift` of the colour circle (−0.5 … 0.5).
+    """Turn each image's hue by `shift` of the color circle (−0.5 … 0.5).
 
     Largest and smallest channel stay; with hue H in sixths, channel n ∈ {5, 3, 1} becomes
     max − chroma · clamp(min(k, 4 − k), 0, 1), k = (n + H) mod 6: the usual piecewise HSV → RGB.
@@ -92,7 +92,7 @@ def adjust_hue(x: Float[Tensor, "b 3 h w"], shift: Float[Tensor, " b"]) -> Tenso
     return top[:, None] - chroma[:, None] * torch.minimum(k, 4 - k).clamp_(0, 1)
 
 
-def greyscale(x: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+def grayscale(x: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
     """Every channel becomes the luminance."""
     return _luma(x).expand_as(x)
 
@@ -113,7 +113,7 @@ def gaussian_blur(
 
 
 def rotate(x: Float[Tensor, "b c h w"], degrees: Float[Tensor, " b"]) -> Float[Tensor, "b c h w"]:
-    """Turn each image counter-clockwise about its centre, bilinear, black outside."""
+    """Turn each image counter-clockwise about its center, bilinear, black outside."""
     h, w = x.shape[-2:]
     rad = degrees * (math.pi / 180)
     cos, sin, zero = rad.cos(), rad.sin(), torch.zeros_like(rad)
@@ -125,20 +125,20 @@ def rotate(x: Float[Tensor, "b c h w"], degrees: Float[Tensor, " b"]) -> Float[T
 
 def sobel(x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     """Edges: the gradient magnitude of the luminance (Sobel kernels over 4), in every channel."""
-    grey = F.pad(_luma(x), (1, 1, 1, 1), mode="replicate")
+    gray = F.pad(_luma(x), (1, 1, 1, 1), mode="replicate")
     smooth = torch.tensor([1.0, 2.0, 1.0], device=x.device) / 4
     slope = torch.tensor([-1.0, 0.0, 1.0], device=x.device)
     kernels = torch.stack([smooth[:, None] * slope, slope[:, None] * smooth])[:, None]
-    return F.conv2d(grey, kernels).norm(dim=1, keepdim=True).clamp(0, 1).expand_as(x)
+    return F.conv2d(gray, kernels).norm(dim=1, keepdim=True).clamp(0, 1).expand_as(x)
 
 
 def cutout(
-    x: Float[Tensor, "b c h w"], centre: Int[Tensor, "b 2"], side: int
+    x: Float[Tensor, "b c h w"], center: Int[Tensor, "b 2"], side: int
 ) -> Float[Tensor, "b c h w"]:
-    """Blank a square of `side` pixels around each image's centre point (row, column)."""
+    """Blank a square of `side` pixels around each image's center point (row, column)."""
     inside = []
     for axis, length in enumerate(x.shape[-2:]):
-        at = torch.arange(length, device=x.device) - (centre[:, axis : axis + 1] - side // 2)
+        at = torch.arange(length, device=x.device) - (center[:, axis : axis + 1] - side // 2)
         inside.append((at >= 0) & (at < side))  # (b, length)
     hole = inside[0][:, None, :, None] & inside[1][:, None, None, :]
     return x.masked_fill(hole, 0.0)
@@ -148,11 +148,11 @@ def cutout(
 
 
 def _luma(x: Tensor) -> Tensor:
-    """(b, 1, h, w): weighted channels of a colour image, the mean of any other."""
+    """(b, 1, h, w): weighted channels of a color image, the mean of any other."""
     if x.shape[1] != 3:
         return x.mean(1, keepdim=True)
     r, g, b = x.unbind(1)
-    return (GREY[0] * r + GREY[1] * g + GREY[2] * b)[:, None]
+    return (GRAY[0] * r + GRAY[1] * g + GRAY[2] * b)[:, None]
 
 
 def _resample(start: Tensor, length: Tensor, n_in: int, n_out: int) -> Float[Tensor, "b o i"]:

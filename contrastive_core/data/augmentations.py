@@ -2,7 +2,7 @@
 
 A `Recipe` says which steps are on and how strong they are; `augment` draws the parameters from an
 explicit generator and applies the steps of pixels.py. A step that applies to some images only is
-computed for those only. Deviation from torchvision: the order of the four colour steps is drawn
+computed for those only. Deviation from torchvision: the order of the four color steps is drawn
 once per call, so once per view, and not once per image.
 """
 
@@ -23,7 +23,7 @@ from contrastive_core.data.augmentation_ops import (
     adjust_saturation,
     cutout,
     gaussian_blur,
-    greyscale,
+    grayscale,
     resized_crop,
     rotate,
     sobel,
@@ -45,12 +45,12 @@ class Recipe:
     flip: float = knob(0.5, 0, 1, "how often an image is mirrored left to right")
     rotation: float = knob(0.0, 0, 1, "how often an image is turned")
     rotation_degrees: float = knob(15.0, 0, 180, "largest turn to either side, in degrees")
-    jitter: float = knob(0.8, 0, 1, "how often the four colour steps are applied")
+    jitter: float = knob(0.8, 0, 1, "how often the four color steps are applied")
     brightness: float = knob(0.4, 0, 1, "brightness factor within 1 ± this")
     contrast: float = knob(0.4, 0, 1, "contrast factor within 1 ± this")
     saturation: float = knob(0.4, 0, 1, "saturation factor within 1 ± this")
-    hue: float = knob(0.5, 0, 0.5, "hue shift within ± this part of the colour circle")
-    grey: float = knob(0.2, 0, 1, "how often the colours are dropped")
+    hue: float = knob(0.5, 0, 0.5, "hue shift within ± this part of the color circle")
+    gray: float = knob(0.2, 0, 1, "how often the colors are dropped")
     blur: float = knob(0.0, 0, 1, "how often a Gaussian blur (kernel: a tenth of the image)")
     blur_low: float = knob(0.1, 0.01, 10, "smallest blur, standard deviation in pixels")
     blur_high: float = knob(2.0, 0.01, 10, "largest blur, standard deviation in pixels")
@@ -76,7 +76,7 @@ def augment(
     """One augmented view of each image: uint8 in, float32 in [0, 1] out.
 
     All parameters are drawn from `generator` (best a CPU one: then nothing waits for the device,
-    and every device gets the same parameters). Colour steps are left out on grey images.
+    and every device gets the same parameters). Color steps are left out on gray images.
     Autocast is off inside: bf16 has too few digits for pixels.
     """
     with torch.autocast(images.device.type, enabled=False):
@@ -174,7 +174,7 @@ def _rotate(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
 def _jitter(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
     if recipe.jitter == 0:
         return x
-    chosen, colour = draw.often(recipe.jitter), x.shape[1] == 3
+    chosen, color = draw.often(recipe.jitter), x.shape[1] == 3
     steps: list[tuple[Callable[..., Tensor], Tensor]] = []
     for strength, step in (
         (recipe.brightness, adjust_brightness),
@@ -184,7 +184,7 @@ def _jitter(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
         steps.append((step, draw.uniform(1 - strength, 1 + strength)))
     steps.append((adjust_hue, draw.uniform(-recipe.hue, recipe.hue)))
     strengths = (recipe.brightness, recipe.contrast, recipe.saturation, recipe.hue)
-    order = [i for i in draw.order(4) if strengths[i] > 0 and (colour or i < 2)]
+    order = [i for i in draw.order(4) if strengths[i] > 0 and (color or i < 2)]
     if len(chosen) == 0:
         return x
     y = x[chosen]
@@ -194,10 +194,10 @@ def _jitter(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
     return x.index_copy(0, chosen, y)
 
 
-def _grey(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
-    if recipe.grey == 0 or x.shape[1] != 3:
+def _gray(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
+    if recipe.gray == 0 or x.shape[1] != 3:
         return x
-    return _some(x, draw.often(recipe.grey), greyscale)
+    return _some(x, draw.often(recipe.gray), grayscale)
 
 
 def _blur(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
@@ -223,16 +223,16 @@ def _cutout(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
     if recipe.cutout == 0:
         return x
     h, w = x.shape[-2:]
-    centre = torch.stack([draw.uniform(0, h), draw.uniform(0, w)], dim=1).long()  # (b, 2)
+    center = torch.stack([draw.uniform(0, h), draw.uniform(0, w)], dim=1).long()  # (b, 2)
     side = round(recipe.cutout_size * min(h, w))
-    return _some(x, draw.often(recipe.cutout), lambda y, at: cutout(y, at, side), centre)
+    return _some(x, draw.often(recipe.cutout), lambda y, at: cutout(y, at, side), center)
 
 
 _STEPS: dict[str, Callable[[Tensor, Recipe, _Draw], Tensor]] = {
     "crop": _crop_and_flip,
     "rotation": _rotate,
     "jitter": _jitter,
-    "grey": _grey,
+    "gray": _gray,
     "blur": _blur,
     "noise": _noise,
     "sobel": _edges,

@@ -165,7 +165,7 @@ def _read(name: str, split: str, folder: Path) -> Dataset:
 
 
 def _digits(split: str) -> Arrays:
-    """scikit-learn's 1,797 grey 8×8 digits: 1,437 for training, 360 for the test, by class."""
+    """scikit-learn's 1,797 gray 8×8 digits: 1,437 for training, 360 for the test, by class."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 

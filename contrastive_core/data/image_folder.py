@@ -52,16 +52,16 @@ def _listing(root: Path, split: str) -> tuple[tuple[str, ...], Files]:
     """Classes, and the files of a split with their labels (−1: none)."""
     parts = [root / "train", root / "test"]
     if all(p.is_dir() for p in parts):
-        both = [_labelled(p) for p in parts]
+        both = [_labeled(p) for p in parts]
         classes = tuple(sorted({c for found, _ in both for c in found}))
         own, files = both[split == "test"]
         renumbered = {i: classes.index(c) for i, c in enumerate(own)}
         return classes, [(n, f, renumbered.get(y, -1)) for n, f, y in files]
-    classes, files = _labelled(root)
+    classes, files = _labeled(root)
     return classes, _part(files, split)
 
 
-def _labelled(folder: Path) -> tuple[tuple[str, ...], Files]:
+def _labeled(folder: Path) -> tuple[tuple[str, ...], Files]:
     subs = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     classes = tuple(p.name for p in subs if _images(p))
     if not classes:
@@ -99,25 +99,25 @@ def _decode(classes: tuple[str, ...], files: Files, scratch: Path) -> dict[str, 
     from PIL import Image
 
     Image.MAX_IMAGE_PIXELS = MOST_PIXELS // 2  # Pillow raises at twice this
-    side, grey, skipped, sizes = LARGEST, True, [], []
+    side, gray, skipped, sizes = LARGEST, True, [], []
     for name, path, _ in files:
         try:
             with Image.open(path) as image:
                 sizes.append(min(image.size))
-                grey = grey and image.mode in ("L", "1", "I;16")
+                gray = gray and image.mode in ("L", "1", "I;16")
         except Exception as error:
             skipped.append((name, _reason(error)))
     if sizes:
         side = min(LARGEST, int(np.median(sizes)))
     bad = {name for name, _ in skipped}
-    images = _room((len(files), 1 if grey else 3, side, side), scratch)
+    images = _room((len(files), 1 if gray else 3, side, side), scratch)
     labels: list[int] = []
     ids: list[str] = []
     for name, path, label in files:
         if name in bad:
             continue
         try:
-            images[len(ids)] = _read(path, side, grey)
+            images[len(ids)] = _read(path, side, gray)
         except Exception as error:
             skipped.append((name, _reason(error)))
             continue
@@ -135,15 +135,15 @@ def _room(shape: tuple[int, ...], scratch: Path) -> np.ndarray:
         return np.memmap(file, np.uint8, "w+", shape=shape)
 
 
-def _read(path: Path, side: int, grey: bool) -> np.ndarray:
+def _read(path: Path, side: int, gray: bool) -> np.ndarray:
     """One image (c, side, side) uint8, turned as its EXIF says, cropped in the middle."""
     from PIL import Image, ImageOps
 
     with Image.open(path) as image:
-        upright = ImageOps.exif_transpose(image).convert("L" if grey else "RGB")
+        upright = ImageOps.exif_transpose(image).convert("L" if gray else "RGB")
         fitted = ImageOps.fit(upright, (side, side), Image.Resampling.BILINEAR)
     array = np.asarray(fitted, np.uint8)
-    return array[None] if grey else array.transpose(2, 0, 1)
+    return array[None] if gray else array.transpose(2, 0, 1)
 
 
 def _reason(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """`shapes`: images made from a seed, whose factors are known, on which methods differ.
 
-Eight outlines on a background, each with a colour of any hue. Colour says nothing about the class,
-but two crops of one image share it: an encoder that may use colour learns little else. 32×32,
+Eight outlines on a background, each with a color of any hue. Color says nothing about the class,
+but two crops of one image share it: an encoder that may use color learns little else. 32×32,
 drawn at four times the size and averaged down.
 """
 
@@ -38,31 +38,31 @@ def make(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarra
 
 
 def _image(label: int, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, float]]:
-    centre, radius = rng.uniform(-5, 5, 2), rng.uniform(8, 12)
+    center, radius = rng.uniform(-5, 5, 2), rng.uniform(8, 12)
     angle, texture = rng.uniform(-20, 20), int(rng.integers(len(TEXTURES)))
-    front, back, hues = _colours(rng)
-    inside = _supersampled(label, centre, radius, np.deg2rad(angle))  # (32, 32) share covered
+    front, back, hues = _colors(rng)
+    inside = _supersampled(label, center, radius, np.deg2rad(angle))  # (32, 32) share covered
     canvas = np.broadcast_to(back[:, None, None], (3, SIZE, SIZE)).copy()
     clutter = rng.random() < 0.6
     dot, dot_hue = rng.uniform(3, SIZE - 3, 2), rng.random()
     if clutter:  # a dot behind the shape
         cover = _supersampled(0, dot - SIZE / 2, 3.0, 0.0)
-        colour = np.array(colorsys.hsv_to_rgb(dot_hue, 0.7, 0.8))[:, None, None]
-        canvas += cover * (colour - canvas)
+        color = np.array(colorsys.hsv_to_rgb(dot_hue, 0.7, 0.8))[:, None, None]
+        canvas += cover * (color - canvas)
     fill = front[:, None, None] * _texture(texture, rng)
     canvas += inside * (fill - canvas)
     noise = rng.uniform(0, 0.04)
     canvas += rng.normal(0, 1, canvas.shape) * noise
     factors = {
-        "hue": hues[0], "background_hue": hues[1], "x": centre[0], "y": centre[1],
+        "hue": hues[0], "background_hue": hues[1], "x": center[0], "y": center[1],
         "radius": radius, "angle": angle, "texture": texture, "clutter": float(clutter),
         "noise": noise,
     }  # fmt: skip
     return np.round(canvas.clip(0, 1) * 255).astype(np.uint8), factors
 
 
-def _colours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """Colours of shape and background whose luminances differ, and their hues."""
+def _colors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+    """Colors of shape and background whose luminances differ, and their hues."""
     while True:
         hues = rng.random(2)
         s, v = rng.uniform(0.4, 1, 2), rng.uniform(0.25, 1, 2)
@@ -87,10 +87,10 @@ def _texture(kind: int, rng: np.random.Generator) -> np.ndarray:
     return np.ones((SIZE, SIZE))
 
 
-def _supersampled(label: int, centre: np.ndarray, radius: float, angle: float) -> np.ndarray:
+def _supersampled(label: int, center: np.ndarray, radius: float, angle: float) -> np.ndarray:
     """Share of each pixel that a shape covers (32, 32)."""
     step = (np.arange(SIZE * FINE) + 0.5) / FINE - SIZE / 2
-    x, y = np.meshgrid(step - centre[0], step - centre[1])
+    x, y = np.meshgrid(step - center[0], step - center[1])
     c, s = np.cos(angle), np.sin(angle)
     inside = _OUTLINES[label]((x * c + y * s) / radius, (y * c - x * s) / radius)
     return inside.reshape(SIZE, FINE, SIZE, FINE).mean((1, 3))

@@ -47,9 +47,9 @@ def how_to_get(name: str) -> str:
 
 
 def make(name: str, split: str, root: str | None, download: bool) -> dict[str, Any]:
-    """A split as arrays; stl10's training split has its unlabelled part too (label −1).
+    """A split as arrays; stl10's training split has its unlabeled part too (label −1).
 
-    Raises: store.Damaged when torchvision cannot read the files.
+    Raises: Damaged when torchvision cannot read the files.
     """
     from torchvision import datasets
 

@@ -20,20 +20,20 @@ from contrastive_core.errors import Elsewhere
 
 __all__ = [
     "World",
-    "alone",
-    "anyone",
-    "as_one",
-    "differing",
-    "everyone",
-    "from_first",
-    "gather",
-    "here",
-    "join",
-    "leave",
-    "numbers",
-    "share",
-    "together",
-    "total",
+    "all_gather",
+    "all_gather_ints",
+    "all_gather_object",
+    "all_reduce_sum",
+    "any_process",
+    "broadcast_object",
+    "destroy_process_group",
+    "init_process_group",
+    "is_single_process",
+    "local_share",
+    "mismatched_tensors",
+    "process_group",
+    "raise_together",
+    "world",
 ]
 
 T = TypeVar("T")
@@ -48,12 +48,12 @@ class World:
     local_rank: int = 0
 
     @property
-    def first(self) -> bool:
+    def is_rank0(self) -> bool:
         """Whether this is the process that writes files."""
         return self.rank == 0
 
 
-def join(cuda: bool = False) -> World:
+def init_process_group(cuda: bool = False) -> World:
     """Meet the processes that torchrun started; a world of one without it.
 
     Raises: ValueError when this machine has fewer GPUs than processes.
@@ -70,10 +70,10 @@ def join(cuda: bool = False) -> World:
         if cuda:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
         dist.init_process_group("nccl" if cuda else "gloo")
-    return here()
+    return world()
 
 
-def here() -> World:
+def world() -> World:
     """This process's place in the world that was joined; a world of one before."""
     if not dist.is_initialized():
         return World()
@@ -82,23 +82,23 @@ def here() -> World:
 
 
 @contextmanager
-def together(device: str) -> Iterator[World]:
+def process_group(device: str) -> Iterator[World]:
     """Join for the time of a command that works on `device`, then leave."""
     wanted = device.split(":")[0] in ("auto", "cuda")
     try:
-        yield join(wanted and torch.cuda.is_available())
-        everyone(None)  # nobody leaves while another still works
+        yield init_process_group(wanted and torch.cuda.is_available())
+        all_gather_object(None)  # nobody leaves while another still works
     finally:
-        leave()
+        destroy_process_group()
 
 
-def leave() -> None:
+def destroy_process_group() -> None:
     """Part from the others, if there are any."""
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
-def alone() -> bool:
+def is_single_process() -> bool:
     """Whether there is no other process."""
     return not dist.is_initialized() or dist.get_world_size() == 1
 
@@ -127,22 +127,22 @@ class _Gather(torch.autograd.Function):
         return parts.view(len(ctx.counts), mine, *grad.shape[1:]).sum(0), None
 
 
-def gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
+def all_gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
     """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; n may differ.
 
     Args: counts: every process's n, if they are known.
     """
-    if alone():
+    if is_single_process():
         return x
-    counts = [int(c) for c in everyone(len(x))] if counts is None else counts
+    counts = [int(c) for c in all_gather_object(len(x))] if counts is None else counts
     if x.dtype == torch.bool:
-        return gather(x.to(torch.uint8), counts).bool()
+        return all_gather(x.to(torch.uint8), counts).bool()
     return _Gather.apply(x.contiguous(), counts)  # type: ignore[no-any-return]
 
 
-def numbers(*mine: int) -> list[list[int]]:
+def all_gather_ints(*mine: int) -> list[list[int]]:
     """Some integers of every process, by process: one small message, fit for every step."""
-    if alone():
+    if is_single_process():
         return [list(mine)]
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     own = torch.tensor(mine, device=device)
@@ -151,25 +151,25 @@ def numbers(*mine: int) -> list[list[int]]:
     return found.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
 
 
-def everyone(value: Any) -> list[Any]:
+def all_gather_object(value: Any) -> list[Any]:
     """A plain value of every process, in the order of ranks."""
-    if alone():
+    if is_single_process():
         return [value]
     found: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(found, value)
     return found
 
 
-def from_first(value: Any) -> Any:
+def broadcast_object(value: Any) -> Any:
     """What the first process has; the others' own values are of no account."""
-    if alone():
+    if is_single_process():
         return value
     found = [value]
     dist.broadcast_object_list(found, 0)
     return found[0]
 
 
-def as_one(work: Callable[[], T]) -> T:
+def raise_together(work: Callable[[], T]) -> T:
     """Do `work` on every process. If it fails on some, the first of them raises its error, and
     every other process raises `Elsewhere`: nobody goes on alone, or waits for who is gone."""
     found: T | None = None
@@ -178,17 +178,17 @@ def as_one(work: Callable[[], T]) -> T:
         found = work()
     except Exception as caught:
         error = caught
-    failed = everyone(error is not None)
-    if error is not None and failed.index(True) == here().rank:
+    failed = all_gather_object(error is not None)
+    if error is not None and failed.index(True) == world().rank:
         raise error
     if any(failed):
         raise Elsewhere
     return found  # type: ignore[return-value]
 
 
-def anyone(flag: bool) -> bool:
+def any_process(flag: bool) -> bool:
     """Whether the flag is set on any process: one small message, fit for every step."""
-    if alone():
+    if is_single_process():
         return flag
     cuda = dist.get_backend() == "nccl"
     raised = torch.tensor([float(flag)], device="cuda" if cuda else "cpu")
@@ -210,24 +210,24 @@ class _Total(torch.autograd.Function):
         return grad
 
 
-def total(x: Tensor) -> Tensor:
+def all_reduce_sum(x: Tensor) -> Tensor:
     """The sum of `x` over all processes, with gradient."""
-    return x if alone() else _Total.apply(x)  # type: ignore[no-any-return]
+    return x if is_single_process() else _Total.apply(x)  # type: ignore[no-any-return]
 
 
-def share(batch: Tensor, world: World) -> Tensor:
+def local_share(batch: Tensor, world: World) -> Tensor:
     """This process's rows of a batch that all processes drew alike: contiguous, at most one row
     more or less than another's."""
     n = len(batch)
     return batch[n * world.rank // world.size : n * (world.rank + 1) // world.size]
 
 
-def differing(state: Mapping[str, Tensor]) -> list[str]:
+def mismatched_tensors(state: Mapping[str, Tensor]) -> list[str]:
     """Names of tensors that are not equal, bit by bit, on every process."""
-    if alone():
+    if is_single_process():
         return []
     own = {
         k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()
     }
-    hashes = everyone({k: h.hexdigest() for k, h in own.items()})
+    hashes = all_gather_object({k: h.hexdigest() for k, h in own.items()})
     return [k for k in own if any(h[k] != hashes[0][k] for h in hashes)]

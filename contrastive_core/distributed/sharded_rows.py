@@ -34,7 +34,7 @@ class Rows:
 
     def each(self, value: Any) -> list[Any]:
         """A small value of every part, in their order."""
-        return collectives.everyone(value) if self.spread else [value]
+        return collectives.all_gather_object(value) if self.spread else [value]
 
     def start(self, n: int) -> int:
         """The number, in the whole, of this part's first row; n: its rows."""
@@ -42,14 +42,14 @@ class Rows:
 
     def total(self, x: Tensor) -> Tensor:
         """The sum of `x` over the parts."""
-        return collectives.total(_there(x)).to(x.device) if self._many else x
+        return collectives.all_reduce_sum(_there(x)).to(x.device) if self._many else x
 
     def whole(self, x: np.ndarray) -> np.ndarray:
         """The rows (n, …) of all parts, in order, on every process."""
         if not self._many:
             return x
         mine = torch.from_numpy(np.ascontiguousarray(x))
-        return collectives.gather(_there(mine)).cpu().numpy()
+        return collectives.all_gather(_there(mine)).cpu().numpy()
 
     def blocks(self, x: Tensor, size: int) -> Iterator[tuple[int, Tensor]]:
         """At most `size` rows at a time, with the number of their first: each process sends its
@@ -69,7 +69,7 @@ class Rows:
 
     @property
     def _many(self) -> bool:
-        return self.spread and not collectives.alone()
+        return self.spread and not collectives.is_single_process()
 
 
 HERE, SPREAD = Rows(), Rows(True)

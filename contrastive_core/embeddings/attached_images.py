@@ -4,7 +4,7 @@ In an `.npz` an array `images`; in a table a column of file names, or of picture
 file may come from anybody: names are followed only to ordinary files below its own folder, or below
 one that a person names; `..`, absolute names and links that lead elsewhere are refused. Only the
 formats of PICTURES are tried, Pillow's own limit on pixels is an error here, and what is not a
-picture stays grey.
+picture stays gray.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
 COLUMNS = ("image", "image_path", "path", "file", "filename", "picture")
 PICTURES = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none of which runs a program
-GREY = 128
+GRAY = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +94,11 @@ def _told(out: list[str], gone: list[str], of: int) -> str:
 
 
 def _stacked(given: Sequence[Any]) -> np.ndarray | None:
-    """Pictures (n, 3, side, side), grey where there is none; None where there is none at all."""
+    """Pictures (n, 3, side, side), gray where there is none; None where there is none at all."""
     found = [_thumbnail(v) for v in given]
     if all(v is None for v in found):
         return None
-    empty = np.full((3, SIDE, SIDE), GREY, np.uint8)
+    empty = np.full((3, SIDE, SIDE), GRAY, np.uint8)
     return np.stack([empty if v is None else v for v in found])
 
 

@@ -39,5 +39,5 @@ def path_of(run: Run, split: str, which: str) -> Path:
 
 
 def graph_path(content: str, metric: str) -> Path:
-    """Where the neighbour graph of an embedding among its own rows is kept."""
+    """Where the neighbor graph of an embedding among its own rows is kept."""
     return data_home() / "graphs" / f"{content[:24]}-{metric}.npz"

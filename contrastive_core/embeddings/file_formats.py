@@ -36,7 +36,7 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
 
     Args: part: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other vector
         comes into memory; a table is read whole, then cut.
-    Raises: UnusableEmbedding or store.Damaged with a sentence; FileNotFoundError.
+    Raises: UnusableEmbedding or Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path)
     if path.suffix not in ENDINGS:

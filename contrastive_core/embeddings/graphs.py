@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.ops.neighbors import KEPT, Neighbours, nearest
+from contrastive_core.ops.neighbors import KEPT, Neighbors, nearest
 from contrastive_core.storage import records
 
 __all__ = ["Graphs"]
@@ -16,7 +16,7 @@ __all__ = ["Graphs"]
 
 @dataclass
 class Graphs:
-    """Neighbour graphs already computed, so that every score and map of an embedding shares them.
+    """Neighbor graphs already computed, so that every score and map of an embedding shares them.
 
     `place(content, metric)` names the file in which the graph of a set in itself is kept for other
     processes; `progress` is called with the share of a search that is done; `rows` is how the rows
@@ -26,12 +26,12 @@ class Graphs:
     device: str = "auto"
     place: Callable[[str, str], Path] | None = None
     progress: Callable[[float], None] | None = None
-    known: dict[tuple[str, str, str], Neighbours] = field(default_factory=dict)
+    known: dict[tuple[str, str, str], Neighbors] = field(default_factory=dict)
     rows: Rows = HERE
 
     def get(
         self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str = "cosine"
-    ) -> Neighbours:
+    ) -> Neighbors:
         """The graph of `queries` in `base` (None: in itself), computed once for the largest k."""
         own = (queries.content_hash, base.content_hash if base else "", metric)
         key = own if not self.rows.spread else self._agreed(own)
@@ -56,4 +56,4 @@ class Graphs:
     def _read(self, key: tuple[str, str, str]) -> None:
         if self.place and (path := self.place(key[0], key[2])).exists():
             found = records.read_npz(path)
-            self.known[key] = Neighbours(found["index"], found["score"], key[2])
+            self.known[key] = Neighbors(found["index"], found["score"], key[2])

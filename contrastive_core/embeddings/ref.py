@@ -24,8 +24,16 @@ from contrastive_core.runs import Run, load
 from contrastive_core.storage import atomic, records
 
 __all__ = [
-    "PREFIX", "Space", "adopt", "dataset_pictures", "forget", "judged", "loaded", "of_run",
-    "of_vectors", "pictures",
+    "PREFIX",
+    "Space",
+    "dataset_pictures",
+    "forget",
+    "loaded",
+    "of_run",
+    "of_vectors",
+    "pictures",
+    "save_vectors",
+    "train_test_split",
 ]  # fmt: skip
 
 PREFIX = "vectors:"
@@ -80,7 +88,9 @@ def of_vectors(key: str, split: str = "") -> Space:
 # --- vectors that were loaded --------------------------------------------------------------------
 
 
-def adopt(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, told: str = "") -> str:
+def save_vectors(
+    rows: EmbeddingSet, name: str, images: np.ndarray | None = None, told: str = ""
+) -> str:
     """Keep vectors under their content; returns the key. Rows without a direction are left out.
 
     Args: images: (n, c, h, w) uint8 of all rows; told: a sentence about pictures, kept too.
@@ -160,7 +170,7 @@ def pictures(space: Space) -> np.ndarray | None:
     return images if at is None else images[at]
 
 
-def judged(rows: EmbeddingSet) -> tuple[EmbeddingSet, EmbeddingSet, np.ndarray, str]:
+def train_test_split(rows: EmbeddingSet) -> tuple[EmbeddingSet, EmbeddingSet, np.ndarray, str]:
     """Rows that teach, rows that are judged, where the latter stand, and a sentence about it.
 
     By the column `split` where it has train and test; else a fifth of each class, chosen by a hash

@@ -49,18 +49,18 @@ def embed_run(
     from contrastive_core.distributed.sharded_rows import SPREAD
 
     found = cached(run, split, which)
-    if not collectives.anyone(found is None) and found is not None:
+    if not collectives.any_process(found is None) and found is not None:
         return found
     dataset = data_of(run, split)
     mine = _forward(load_model(run, dataset, device), dataset, progress, _share(dataset))
     about = {"run": run.name, "weights": run.weights_hash()}
     sets = {k: _as_set(SPREAD.whole(v), dataset, k, about) for k, v in zip("hz", mine, strict=True)}
-    if collectives.here().first:
+    if collectives.world().is_rank0:
         for name, rows in sets.items():
             path = path_of(run, split, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             records.write_npz(path, **rows.arrays())
-    collectives.everyone(None)  # from here on it is there for all
+    collectives.all_gather_object(None)  # from here on it is there for all
     return sets[which]
 
 
@@ -74,12 +74,12 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
     from contrastive_core.distributed import collectives
     from contrastive_core.embeddings import file_formats
 
-    world, dataset = collectives.here(), data_of(run, split)
+    world, dataset = collectives.world(), data_of(run, split)
     if len(dataset) < world.size:
         raise ValueError(f"{len(dataset)} images are too few for {world.size} processes")
     own = _share(dataset)
     paths = {which: path_of(run, split, which) for which in "hz"}
-    if collectives.anyone(not all(p.exists() for p in paths.values())):
+    if collectives.any_process(not all(p.exists() for p in paths.values())):
         both = _forward(load_model(run, dataset, device), dataset, None, own)
         about = {"run": run.name, "weights": run.weights_hash()}
         found = {k: _as_set(v, dataset, k, about, own) for k, v in zip("hz", both, strict=True)}
@@ -138,7 +138,7 @@ def data_of(run: Run, split: str) -> Dataset:
 
 
 def raw_pixels(dataset: Dataset, rows: slice = ALL) -> EmbeddingSet:
-    """The images themselves, centred at mid-grey: what any encoder has to beat."""
+    """The images themselves, centerd at mid-gray: what any encoder has to beat."""
     images = np.asarray(dataset.images[rows], np.float32)
     flat = images.reshape(len(images), -1) / 255 - 0.5
     return _as_set(flat, dataset, "loaded", {"source": "raw pixels"}, rows)
@@ -160,7 +160,7 @@ def _share(dataset: Dataset) -> slice:
     """This process's images: contiguous, in the order of ranks."""
     from contrastive_core.distributed import collectives
 
-    world = collectives.here()
+    world = collectives.world()
     return partition.part_of(len(dataset), (world.rank, world.size))
 
 

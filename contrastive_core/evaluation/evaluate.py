@@ -47,7 +47,7 @@ def evaluate(
     names = list(chosen) if chosen else metrics.names()
     for name in names:
         metrics.get(name)
-    rows = HERE if collectives.alone() else SPREAD
+    rows = HERE if collectives.is_single_process() else SPREAD
     record: dict[str, Any] = {
         "run": run.name,
         "split": split,
@@ -60,7 +60,7 @@ def evaluate(
         record["scores"][source] = evaluate_sets(names, train, test, Graphs(rows=rows))
         record.setdefault("n_train", rows.number(len(train)))
         record.setdefault("n_test", rows.number(len(test)))
-    if collectives.here().first:
+    if collectives.world().is_rank0:
         records.write_json(_path(run), record)
     return record
 
@@ -115,7 +115,7 @@ def _sources(
     from contrastive_core.distributed import collectives
 
     tell("embedding")
-    if not collectives.alone():
+    if not collectives.is_single_process():
         ours = {s: parts(run, s, device) for s in ("train", split)}
         return {k: (ours["train"][k], ours[split][k]) for k in SOURCES}
     pair = {s: data_of(run, s) for s in ("train", split)}

@@ -41,13 +41,15 @@ def evaluate_file(
     names = list(chosen) if chosen else metrics.names()
     for name in names:
         metrics.get(name)
-    world = collectives.here()
-    rows = HERE if collectives.alone() else SPREAD
+    world = collectives.world()
+    rows = HERE if collectives.is_single_process() else SPREAD
     part = (world.rank, world.size)
     tell("reading")
-    test = collectives.as_one(lambda: file_formats.read(path, part))
+    test = collectives.raise_together(lambda: file_formats.read(path, part))
     if train:
-        known: EmbeddingSet | None = collectives.as_one(lambda: file_formats.read(train, part))
+        known: EmbeddingSet | None = collectives.raise_together(
+            lambda: file_formats.read(train, part)
+        )
     else:
         known, test = _halves(test, rows)
     tell("scoring")

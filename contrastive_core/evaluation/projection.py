@@ -1,7 +1,7 @@
 """Maps in the plane: PCA at once, UMAP from a given exact graph; seeded, judged, cached.
 
 UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral
-layout and given our exact neighbours instead of its approximate ones. Scores are never computed
+layout and given our exact neighbors instead of its approximate ones. Scores are never computed
 on a map; trustworthiness and continuity (Venna & Kaski 2001) say how far a map can be believed.
 """
 
@@ -25,7 +25,7 @@ from jaxtyping import Float32
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.ops.neighbors import Neighbours, nearest, pick_device, unit_rows
+from contrastive_core.ops.neighbors import Neighbors, nearest, pick_device, unit_rows
 
 __all__ = [
     "Map",
@@ -35,7 +35,7 @@ __all__ = [
     "judge",
     "map_of",
     "pca",
-    "place",
+    "project_new",
     "trustworthiness",
     "umap",
     "warm_umap",
@@ -86,27 +86,27 @@ def pca(features: np.ndarray, components: int = 2) -> np.ndarray:
 def umap(
     features: np.ndarray,
     seed: int = 0,
-    neighbours: int = 15,
+    neighbors: int = 15,
     min_dist: float = 0.1,
     metric: str = "cosine",
-    graph: Neighbours | None = None,
+    graph: Neighbors | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> np.ndarray:
     """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
 
     Args:
-        neighbours: size of the neighbourhood, the row itself counted, as in umap-learn.
-        graph: nearest rows in the same set, at least neighbours − 1 of them; computed if missing.
+        neighbors: size of the neighborhood, the row itself counted, as in umap-learn.
+        graph: nearest rows in the same set, at least neighbors − 1 of them; computed if missing.
         progress: called with the share of the layout that is done.
     Raises: UnusableEmbedding for fewer than four rows, or rows that are all alike.
     """
     n = len(features)
     if n < 4:
         raise UnusableEmbedding(f"UMAP needs at least four rows, and there are {n}")
-    neighbours = max(2, min(neighbours, n - 1))
-    if graph is None or graph.k < neighbours - 1 or graph.metric != metric:
-        graph = nearest(features, None, neighbours - 1, metric)
-    graph = graph.first(neighbours - 1)
+    neighbors = max(2, min(neighbors, n - 1))
+    if graph is None or graph.k < neighbors - 1 or graph.metric != metric:
+        graph = nearest(features, None, neighbors - 1, metric)
+    graph = graph.first(neighbors - 1)
     own = np.arange(n)[:, None]
     away = 1 - graph.score if metric == "cosine" else graph.score
     index = np.hstack([own, graph.index]).astype(np.int32)
@@ -118,7 +118,7 @@ def umap(
         from umap import UMAP
 
         model = UMAP(
-            n_neighbors=neighbours,
+            n_neighbors=neighbors,
             min_dist=min_dist,
             metric=metric,
             random_state=seed,
@@ -150,15 +150,15 @@ class _Told(io.TextIOBase):
 
 def warm_umap() -> None:
     """Compile umap-learn's functions on a few rows, so that the first real map is not held up."""
-    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbours=5)
+    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5)
 
 
-def place(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15) -> np.ndarray:
-    """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbours.
+def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15) -> np.ndarray:
+    """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
 
     That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which
     stays with most of them where a mean would fall into the gap between two groups. Weights fall
-    with distance, the k-th neighbour's being the scale; a row of the base keeps its place.
+    with distance, the k-th neighbor's being the scale; a row of the base keeps its place.
     """
     found = nearest(new, base, min(k, len(base)))
     away = 1 - found.score.astype(np.float64)  # (m, k)
@@ -174,12 +174,12 @@ def place(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15) -> np.
 
 
 def trustworthiness(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> float:
-    """1 when no row is a neighbour on the map without being one in the embedding (cosine)."""
+    """1 when no row is a neighbor on the map without being one in the embedding (cosine)."""
     return _kept(_sphere(features), torch.from_numpy(xy).double(), k)
 
 
 def continuity(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> float:
-    """1 when no neighbour in the embedding (cosine) is torn away on the map."""
+    """1 when no neighbor in the embedding (cosine) is torn away on the map."""
     return _kept(torch.from_numpy(xy).double(), _sphere(features), k)
 
 
@@ -217,9 +217,9 @@ def map_of(
     if kind == "pca":
         xy = pca(rows.features)
     elif kind == "umap":
-        used = {"seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
+        used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
         used |= settings
-        wanted = max(2, min(int(used["neighbours"]), len(rows) - 1)) - 1
+        wanted = max(2, min(int(used["neighbors"]), len(rows) - 1)) - 1
         graph = (graphs or Graphs()).get(rows, None, wanted, used["metric"])
         xy = umap(rows.features, graph=graph, progress=progress, **used)
     else:
@@ -261,13 +261,13 @@ def _sphere(features: np.ndarray) -> torch.Tensor:
 
 
 def _overlap(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean share of common entries per row of two (n, k) neighbour lists."""
+    """Mean share of common entries per row of two (n, k) neighbor lists."""
     hits = [len(np.intersect1d(x, y, assume_unique=True)) for x, y in zip(a, b, strict=True)]
     return float(np.mean(hits)) / a.shape[1]
 
 
 def _kept(truth: torch.Tensor, seen: torch.Tensor, k: int) -> float:
-    """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbour in `seen` only.
+    """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbor in `seen` only.
 
     Exact up to JUDGED rows; above, the mean over that many evenly spaced anchors.
     """

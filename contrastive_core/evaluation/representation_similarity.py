@@ -1,4 +1,4 @@
-"""How alike embeddings of the same samples are: CKA, shared neighbours, Procrustes.
+"""How alike embeddings of the same samples are: CKA, shared neighbors, Procrustes.
 
 CKA is the debiased linear one (Kornblith et al. 2019, arXiv 1905.00414; Nguyen et al. 2020,
 arXiv 2010.15327). Deviation: products of many embeddings are taken at once in float32, sums in
@@ -15,7 +15,7 @@ import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 
-__all__ = ["aligned", "cka", "ckas", "matrix", "overlap", "overlaps", "procrustes"]
+__all__ = ["cka", "ckas", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align"]
 
 WIDEST = 8192  # columns of all embeddings together, up to which one product serves all pairs
 
@@ -28,9 +28,9 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
     n, count = len(parts[0]), len(parts)
     if n < 4:
         return np.full((count, count), np.nan)
-    centred = _side_by_side(parts)
-    rows = [np.einsum("nd,nd->n", x, x, dtype=np.float64) for x in centred]
-    squares = _cross(centred)
+    centerd = _side_by_side(parts)
+    rows = [np.einsum("nd,nd->n", x, x, dtype=np.float64) for x in centerd]
+    squares = _cross(centerd)
     found = np.empty((count, count))
     for i in range(count):
         for j in range(count):
@@ -48,7 +48,7 @@ def cka(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _side_by_side(parts: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The embeddings centred, in float32, as views of one array: written once, used as a whole."""
+    """The embeddings centerd, in float32, as views of one array: written once, used as a whole."""
     ends = np.cumsum([0, *(x.shape[1] for x in parts)])
     joined = np.empty((len(parts[0]), ends[-1]), np.float32)
     for x, a, b in zip(parts, ends[:-1], ends[1:], strict=True):
@@ -89,7 +89,7 @@ def procrustes(x: np.ndarray, y: np.ndarray) -> float:
     return float(max(0.0, 1 - shared**2))
 
 
-def aligned(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     """A map (n, 2) turned and mirrored onto another (Procrustes), shifted to it and of its size.
 
     Of its size, not of the size that fits best: that would shrink a map to a dot where the two
@@ -102,7 +102,7 @@ def aligned(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Share of the k neighbours (n, k) that two spaces have in common, per sample (n)."""
+    """Share of the k neighbors (n, k) that two spaces have in common, per sample (n)."""
     found = np.empty(len(a))
     for start in range(0, len(a), 1024):
         part = a[start : start + 1024, :, None] == b[start : start + 1024, None]  # (r, k, k)
@@ -111,7 +111,7 @@ def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean share of common neighbours between all pairs of graphs (n, k)."""
+    """Mean share of common neighbors between all pairs of graphs (n, k)."""
     return matrix(graphs, lambda a, b: float(overlap(a, b).mean()))
 
 
@@ -132,11 +132,11 @@ def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.n
     return found
 
 
-def _centred(x: np.ndarray) -> np.ndarray:
+def _centerd(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float64)
     return x - x.mean(0)
 
 
 def _scaled(x: np.ndarray) -> np.ndarray:
-    x = _centred(x)
+    x = _centerd(x)
     return x / max(1e-300, float(np.sqrt((x * x).sum())))

@@ -19,11 +19,11 @@ from typing import Any
 
 from contrastive_core.errors import CannotImport, NotRecognized
 from contrastive_core.importers.sandbox import LIMIT, SECONDS
-from contrastive_core.importers.state_dict_names import Found, recognise
+from contrastive_core.importers.state_dict_names import Found, recognize
 from contrastive_core.paths import ROOT
 from contrastive_core.runs import Run
 
-__all__ = ["Found", "NotRecognized", "Opened", "adopt", "opened", "recognise"]
+__all__ = ["Found", "NotRecognized", "Opened", "adopt", "opened", "recognize"]
 
 MADE_UP = ("num_batches_tracked",)  # missing in old files, and used by nothing
 
@@ -66,7 +66,7 @@ def opened(path: str | Path, encoder: str | None = None) -> Iterator[Opened]:
         plain = _open(source, weights)
         shapes = _shapes(weights)
         try:
-            found = recognise(shapes, plain.get("top", ()), encoder)
+            found = recognize(shapes, plain.get("top", ()), encoder)
         except NotRecognized as error:
             raise NotRecognized(f"{source.name}: {error}") from None
         yield _matched(source, weights, found, shapes, plain)

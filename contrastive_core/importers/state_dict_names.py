@@ -15,7 +15,7 @@ from typing import Any
 
 from contrastive_core.errors import NotRecognized
 
-__all__ = ["Found", "recognise"]
+__all__ = ["Found", "recognize"]
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -48,7 +48,7 @@ VITS = {192: "tiny", 384: "small", 768: "base", 1024: "large"}
 
 @dataclass(frozen=True)
 class Found:
-    """A recognised checkpoint. `keys` maps our encoder's and head's keys to the file's."""
+    """A recognized checkpoint. `keys` maps our encoder's and head's keys to the file's."""
 
     kind: str  # in words
     method: str
@@ -60,7 +60,7 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def recognise(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Found:
+def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Found:
     """What a checkpoint is.
 
     Args: shapes: of its tensors by name; top: names at the file's top level; encoder: one of
@@ -69,7 +69,7 @@ def recognise(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     """
     prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
     if prefix is None and encoder is None:
-        raise NotRecognized(f"no encoder is recognised in it; its names: {_some(shapes)}")
+        raise NotRecognized(f"no encoder is recognized in it; its names: {_some(shapes)}")
     prefix = prefix or ""
     names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
     own = {n: shapes[prefix + k] for n, k in names.items()}
@@ -79,7 +79,7 @@ def recognise(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     if head["head"] == "linear" and method == "moco_v2":
         method = "moco_v1"
     keys = {f"encoder.body.{n}": prefix + k for n, k in names.items()} | head_keys
-    return Found(kind, method, name, _colours(kind, knobs), channels, keys, head, _notes(kind))
+    return Found(kind, method, name, _colors(kind, knobs), channels, keys, head, _notes(kind))
 
 
 def _renamed(names: list[str], prefix: str) -> dict[str, str]:
@@ -176,14 +176,14 @@ def _head(shapes: Shapes, heads: tuple[str, ...]) -> tuple[dict[str, Any], dict[
     return {"head": "none"}, {}
 
 
-def _colours(kind: str, knobs: dict[str, Any]) -> dict[str, Any]:
+def _colors(kind: str, knobs: dict[str, Any]) -> dict[str, Any]:
     """How the images were scaled where the encoder was trained; ours needs no word."""
     if kind == "Contrastive Lab":
         return knobs
     if kind == "SimCLR by sthalles":
-        return {**knobs, "colours": "none"}
+        return {**knobs, "colors": "none"}
     small = knobs.get("stem") == "small" and kind in ("SupContrast", "solo-learn")
-    return {**knobs, "colours": "cifar10" if small else "imagenet"}
+    return {**knobs, "colors": "cifar10" if small else "imagenet"}
 
 
 def _notes(kind: str) -> tuple[str, ...]:

@@ -22,8 +22,8 @@ from typing import Any
 from contrastive_core import runs
 from contrastive_core.paths import ROOT, SHIPPED, runs_home
 from contrastive_core.runs import Run
-from contrastive_core.storage import records as store
 from contrastive_core.storage.lock import is_process, lock_holder, process_start
+from contrastive_core.storage.records import read_json, write_json
 from contrastive_core.training.config import settings_of
 
 __all__ = [
@@ -214,7 +214,7 @@ def spawn(name: str, arguments: Sequence[str], **about: Any) -> None:
         )
     _children[child.pid] = child
     known = {"pid": child.pid, "started": process_start(child.pid), "time": time.time()}
-    store.write_json(folder() / f"{name}.json", {**known, "command": command[1:], **about})
+    write_json(folder() / f"{name}.json", {**known, "command": command[1:], **about})
 
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are reaped
@@ -242,7 +242,7 @@ def pid_of(name: str) -> int | None:
 
 def _record(name: str) -> dict[str, Any] | None:
     try:
-        record = dict(store.read_json(folder() / f"{name}.json"))
+        record = dict(read_json(folder() / f"{name}.json"))
         return {**record, "pid": int(record["pid"]), "time": float(record["time"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -88,7 +88,7 @@ def folder() -> Path:
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """One process at a time changes the queue. Raises store.Locked."""
+    """One process at a time changes the queue. Raises Locked."""
     with lock(folder() / "lock", wait=PATIENCE):
         yield
 

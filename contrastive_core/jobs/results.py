@@ -1,7 +1,7 @@
 """Answers that a page waits for, kept under the hash of what was asked. Torch-free.
 
 A question is a kind and plain values that name its content, so an answer never grows stale; a
-process of its own makes it (`python -m contrastive_core answer KIND VALUES`, answering.py).
+process of its own makes it (`python -m contrastive_core answer KIND VALUES`, cli/analyses.py).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from contrastive_core.paths import data_home
 from contrastive_core.storage import records
 
-__all__ = ["Answer", "path", "read", "task", "write"]
+__all__ = ["Result", "path", "read", "task", "write"]
 
 VERSION = 3  # of the recipes: a change makes old answers stale
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Result:
     """Plain values, and arrays by name."""
 
     meta: dict[str, Any]
@@ -41,17 +41,17 @@ def path(kind: str, values: dict[str, Any]) -> Path:
     return data_home() / "answers" / f"{task(kind, values)}.npz"
 
 
-def read(kind: str, values: dict[str, Any]) -> Answer | None:
+def read(kind: str, values: dict[str, Any]) -> Result | None:
     """The answer, if it has been made and is whole."""
     try:
         found = records.read_npz(path(kind, values))
         meta = json.loads(found.pop("meta").tobytes())
     except (OSError, ValueError, KeyError):
         return None
-    return Answer(meta, found)
+    return Result(meta, found)
 
 
-def write(kind: str, values: dict[str, Any], answer: Answer) -> None:
+def write(kind: str, values: dict[str, Any], answer: Result) -> None:
     """Keep an answer, whole or not at all."""
     meta = json.dumps(answer.meta, default=lambda value: value.tolist())
     where = path(kind, values)

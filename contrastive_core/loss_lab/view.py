@@ -78,7 +78,7 @@ def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> 
     extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
     scores = {"dot": "similarity", "distance": "distance", "squared_distance": "squared distance"}
     kind = anatomy.score_kind
-    unit = getattr(made, "normalise", False)
+    unit = getattr(made, "normalize", False)
     return LabView(
         anatomy.scores.float().numpy(),
         mask.numpy(),

@@ -2,7 +2,7 @@
 
 A loss writes its formula once, in `per_anchor(scores, masks, pairs)`, over the scores of some
 anchors (rows) with their candidates (columns). Scores are made here: rows are brought to float32
-or better, normalised where the loss says so, and compared. When the matrix would be large, anchors
+or better, normalized where the loss says so, and compared. When the matrix would be large, anchors
 are taken in blocks that the backward pass computes again, so that memory grows with m, not n·m.
 """
 
@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from contrastive_core.losses._output import Anatomy, LossOutput
 from contrastive_core.ops import similarity
-from contrastive_core.ops.similarity import exactly, take
+from contrastive_core.ops.similarity import deterministic_gather, full_precision
 from contrastive_core.pairs.types import Masks, Pairs
 
 __all__ = ["BLOCK", "Loss", "compare", "slice_rows"]
@@ -48,7 +48,7 @@ class Loss(ABC):
         """
         if problem := self.check(pairs):
             raise ValueError(problem)
-        with exactly(pairs.anchors.device):
+        with full_precision(pairs.anchors.device):
             pairs = self.rows(pairs)
             if len(pairs) and pairs.width:
                 value, weight = self.over_blocks(pairs)
@@ -85,11 +85,11 @@ class Loss(ABC):
 
     def rows(self, pairs: Pairs) -> Pairs:
         """The pairs with rows in float32 or better, unit rows where the loss asks for them."""
-        unit = getattr(self, "normalise", False)
+        unit = getattr(self, "normalize", False)
 
         def ready(z: Tensor) -> Tensor:
             z = z if z.dtype == torch.float64 else z.float()
-            return similarity.normalise(z) if unit else z
+            return similarity.normalize(z) if unit else z
 
         anchors = ready(pairs.anchors)
         same = pairs.candidates is pairs.anchors
@@ -137,7 +137,7 @@ class Loss(ABC):
             torch.zeros_like(z) if g is None else g
             for g, z in zip(grads, (anchors, candidates), strict=True)
         )
-        with exactly(anchors.device):
+        with full_precision(anchors.device):
             unit = self.rows(pairs)
             scores, masks = compare(unit, self.score).detach(), unit.masks()
             weight, g_scores, details = torch.zeros_like(scores), torch.zeros_like(scores), {}
@@ -165,11 +165,14 @@ def compare(pairs: Pairs, score: str) -> Tensor:
     """Scores (n, w) of all anchors with their candidates: dot, distance, squared_distance."""
     if pairs.columns is None:
         return getattr(similarity, score)(pairs.anchors, pairs.candidates)
-    a, c = pairs.anchors[:, None, :], take(pairs.candidates, pairs.columns)  # (n, 1, d), (n, k, d)
+    a, c = (
+        pairs.anchors[:, None, :],
+        deterministic_gather(pairs.candidates, pairs.columns),
+    )  # (n, 1, d), (n, k, d)
     if score == "dot":
         return (c @ a.mT).squeeze(-1)
     squared = (a - c).square().sum(-1)  # (n, k)
-    return squared if score == "squared_distance" else similarity.root(squared)
+    return squared if score == "squared_distance" else similarity.safe_sqrt(squared)
 
 
 def slice_rows(pairs: Pairs, rows: slice) -> Pairs:

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from contrastive_core.losses._multiview import mean_of_views
 from contrastive_core.ops import similarity
-from contrastive_core.ops.similarity import take
+from contrastive_core.ops.similarity import deterministic_gather
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["count", "mean_of_positives", "over_groups"]
@@ -55,14 +55,18 @@ def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
     at, found = _own_candidate(pairs)
     own = c
     if not pairs.symmetric:
-        own = torch.where((found & (of_candidate[at] == of_anchor))[:, None], take(c, at), 0.0)
+        own = torch.where(
+            (found & (of_candidate[at] == of_anchor))[:, None], deterministic_gather(c, at), 0.0
+        )
     if sums.requires_grad or pairs.anchors.requires_grad:
-        total = (pairs.anchors * (take(sums, of_anchor) - own)).sum(1)
+        total = (pairs.anchors * (deterministic_gather(sums, of_anchor) - own)).sum(1)
     else:
         total = sums.new_empty(len(pairs))
         for i in range(0, len(pairs), ROWS):
             r = slice(i, i + ROWS)
-            total[r] = (pairs.anchors[r] * (take(sums, of_anchor[r]) - own[r])).sum(1)
+            total[r] = (pairs.anchors[r] * (deterministic_gather(sums, of_anchor[r]) - own[r])).sum(
+                1
+            )
     return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastive_core.ops.similarity import CLOSE, exactly
+from contrastive_core.ops.similarity import CLOSE, full_precision
 from contrastive_core.pairs.types import Masks, Pairs
 
 __all__ = ["lifted_at_once"]
@@ -69,7 +69,7 @@ class _Lifted(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         a, d, x, s, both, j, number = ctx.saved_tensors
-        with exactly(a.device):
+        with full_precision(a.device):
             if torch.is_grad_enabled():
                 (grad,) = torch.autograd.grad(ctx.again(a), a, g, create_graph=True)
                 return grad, None, None, None, None, None

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from contrastive_core.ops.similarity import exactly
-from contrastive_core.ops.thread_pool import scratch
+from contrastive_core.ops.similarity import full_precision
+from contrastive_core.ops.thread_pool import thread_buffer
 
 __all__ = ["contrast_of_views", "mean_of_views"]
 
@@ -54,11 +54,11 @@ class _Contrast(torch.autograd.Function):
         a, x, sums = ctx.saved_tensors
         g = g * ctx.scale
         share, target = g / sums, (g / (ctx.v - 1)).view(-1, ctx.v).mT  # (n), (v, images)
-        h = torch.add(share[:, None], share, out=scratch(len(a), len(a), a))
+        h = torch.add(share[:, None], share, out=thread_buffer(len(a), len(a), a))
         h.mul_(x)  # ∂/∂ℓ_ij + ∂/∂ℓ_ji
         _within(h, ctx.v).sub_(target[:, None]).sub_(target)
         h.fill_diagonal_(0)
-        with exactly(a.device):
+        with full_precision(a.device):
             return h @ a, None, None
 
 

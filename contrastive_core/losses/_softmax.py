@@ -27,10 +27,10 @@ from contrastive_core.pairs.types import Masks, Pairs
 __all__ = [
     "LogitLoss",
     "SoftmaxLoss",
-    "all_in_one",
     "effective_negatives",
+    "log_of_mean",
     "own_positive",
-    "share_of_positives",
+    "shared_denominator",
     "softmax_over",
 ]
 
@@ -68,21 +68,21 @@ class SoftmaxLoss(LogitLoss):
         return value, masks.positive.any(-1).to(scores.dtype)
 
     def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        if not tiled_logsumexp.suits(pairs):
+        if not tiled_logsumexp.should_tile(pairs):
             return super().over_blocks(pairs)
         scale = float(self.logits(torch.ones((), dtype=torch.float64), pairs))
-        logits = Logits(self.score, scale, getattr(self, "normalise", False))
+        logits = Logits(self.score, scale, getattr(self, "normalize", False))
         number = count(pairs)[0]
-        if self.one_denominator and tiled_logsumexp.closed(pairs, logits):
+        if self.one_denominator and tiled_logsumexp.has_closed_form(pairs, logits):
             value = contrast_of_views(pairs.anchors, scale, pairs.even_views or 0)
         elif self.one_denominator and self.score == "dot":
-            lse = tiled_logsumexp.log_sums(pairs, logits, "compared")
+            lse = tiled_logsumexp.tiled_logsumexp(pairs, logits, "compared")
             value = torch.where(number > 0, lse, 0.0) - mean_of_positives(
                 pairs, logits.scale, number
             )
         else:
             pairs, back = tiled_logsumexp.by_group(pairs)
-            negatives = tiled_logsumexp.log_sums(pairs, logits, "negative")
+            negatives = tiled_logsumexp.tiled_logsumexp(pairs, logits, "negative")
             value = over_groups(pairs, negatives, self.score, logits.scale, self.from_logits)[back]
         return self.scale * value, (number > 0).to(value.dtype)
 
@@ -117,7 +117,7 @@ def effective_negatives(logits: Tensor, negative: Tensor) -> tuple[Tensor, Tenso
     return entropy, torch.where(negative.any(-1), entropy.exp(), 0.0)
 
 
-def all_in_one(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+def shared_denominator(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     """log Σ_{A(i)} e^ℓ − mean_P ℓ: every positive against one denominator; (n)."""
     over_all = torch.logaddexp(masked_logsumexp(logits, positive), negatives)
     return torch.where(positive.any(-1), over_all, 0.0) - masked_mean(logits, positive)
@@ -129,7 +129,7 @@ def own_positive(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     return masked_mean(torch.logaddexp(each, negatives[:, None].expand_as(each)) - each, positive)
 
 
-def share_of_positives(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
+def log_of_mean(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     """log Σ_{A(i)} e^ℓ − log Σ_{P(i)} e^ℓ: all positives together; (n)."""
     of_positives = masked_logsumexp(logits, positive)
     both = torch.logaddexp(of_positives, negatives) - of_positives

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastive_core.ops.thread_pool import run_rounds, scratch
+from contrastive_core.ops.thread_pool import run_rounds, thread_buffer
 
-__all__ = ["MOST", "hinge_sums", "listed"]
+__all__ = ["MOST", "hinge_sums", "padded_indices"]
 
 MOST = 32  # positives of an anchor
 AT_ONCE = 1 << 17  # triplets: half a megabyte in float32
@@ -42,7 +42,7 @@ class _Hinges(torch.autograd.Function):
 
         def some(i: int, _: int) -> None:
             r, n = slice(i, i + size), min(size, len(d) - i)
-            x = scratch(n, k * w, d).view(n, k, w)
+            x = thread_buffer(n, k * w, d).view(n, k, w)
             torch.sub(reach[r, :, None], far[r, None], out=x).clamp_min_(0)
             torch.sum(x, (1, 2), out=total[r])
             x.sign_()
@@ -61,7 +61,7 @@ class _Hinges(torch.autograd.Function):
         return number * g[:, None], None, None, None
 
 
-def listed(mask: Tensor) -> tuple[Tensor, Tensor]:
+def padded_indices(mask: Tensor) -> tuple[Tensor, Tensor]:
     """The columns of each row's true entries, padded to the fullest row, and which are real."""
     i, j = mask.nonzero().unbind(1)
     number = mask.sum(-1)

@@ -41,7 +41,7 @@ class InfoNCE(SoftmaxLoss):
     critic: str = knob("cosine", help="How rows are compared.", choices=("cosine", "dot"))
 
     @property
-    def normalise(self) -> bool:
+    def normalize(self) -> bool:
         return self.critic == "cosine"
 
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one
+from contrastive_core.losses._softmax import SoftmaxLoss, shared_denominator
 from contrastive_core.registry import knob
 
 __all__ = ["InstanceSoftmax"]
@@ -28,15 +28,15 @@ class InstanceSoftmax(SoftmaxLoss):
         r"L_i = -\log\frac{e^{v_i\cdot f_i/\tau}}{\sum_{j=1}^{N} e^{v_j\cdot f_i/\tau}}"
     )
     summary: ClassVar[str] = (
-        "Recognise the image itself among all images of the set, as if each were a class. "
+        "Recognize the image itself among all images of the set, as if each were a class. "
         "The weights of that classifier are the stored features."
     )
 
     temperature: float = knob(0.07, 0.001, 100.0, "Small: only the hardest count.", log=True)
-    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+    normalize: bool = knob(True, help="Compare unit rows (cosine).")
 
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-        return all_in_one(logits, positive, negatives)
+        return shared_denominator(logits, positive, negatives)
 
     def kernel(self) -> dict[str, Any]:
         return self._kernel()

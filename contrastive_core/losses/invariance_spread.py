@@ -38,7 +38,7 @@ class InvarianceSpread(LogitLoss):
         r"P(j\mid i) = \frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}"
     )
     summary: ClassVar[str] = (
-        "The other view of an image must be recognised as it, and every other image must not. "
+        "The other view of an image must be recognized as it, and every other image must not. "
         "No memory: the rest of the batch are the negatives."
     )
 
@@ -47,7 +47,7 @@ class InvarianceSpread(LogitLoss):
         "source", help="As the published code, or the paper.", choices=("source", "paper")
     )
     detach: bool = knob(True, help="Candidates carry no gradient.")
-    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+    normalize: bool = knob(True, help="Compare unit rows (cosine).")
 
     def check(self, pairs: Pairs) -> str | None:
         if self.form == "paper" and not (pairs.by_id and (pairs.anchor_views == 0).any()):

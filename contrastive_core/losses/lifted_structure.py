@@ -18,7 +18,7 @@ from contrastive_core.losses import _base
 from contrastive_core.losses._base import Loss
 from contrastive_core.losses._lifted_fused import lifted_at_once
 from contrastive_core.ops import similarity
-from contrastive_core.ops.similarity import masked_logsumexp, take
+from contrastive_core.ops.similarity import deterministic_gather, masked_logsumexp
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.registry import knob
 
@@ -48,7 +48,7 @@ class LiftedStructure(Loss):
     form: str = knob(
         "smooth", help="Log-sum-exp, or the hardest negative.", choices=("smooth", "hard")
     )
-    normalise: bool = knob(False, help="Compare unit rows.")
+    normalize: bool = knob(False, help="Compare unit rows.")
 
     def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
         plain = super().over_blocks
@@ -103,10 +103,12 @@ class LiftedStructure(Loss):
         """What the anchors' negatives amount to for each pair's positive p; (pairs)."""
         c = pairs.candidates
         if pairs.columns is None:
-            return self._negatives(similarity.distance(take(c, p), c), masks.negative[i])
-        near = take(c, pairs.columns[i])  # (pairs, k, d)
-        partner = take(c, pairs.columns[i, p])[:, None]  # (pairs, 1, d)
-        d = similarity.root((near - partner).square().sum(-1))
+            return self._negatives(
+                similarity.distance(deterministic_gather(c, p), c), masks.negative[i]
+            )
+        near = deterministic_gather(c, pairs.columns[i])  # (pairs, k, d)
+        partner = deterministic_gather(c, pairs.columns[i, p])[:, None]  # (pairs, 1, d)
+        d = similarity.safe_sqrt((near - partner).square().sum(-1))
         return self._negatives(d, masks.negative[i])
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
@@ -117,4 +119,4 @@ class LiftedStructure(Loss):
 
 
 def _each(x: Tensor, rows: Tensor) -> Tensor:
-    return take(x[:, None], rows)[:, 0]
+    return deterministic_gather(x[:, None], rows)[:, 0]

@@ -32,11 +32,11 @@ class NPair(SoftmaxLoss):
     )
     summary: ClassVar[str] = (
         "One positive against one negative of every other class at once, instead of one triplet. "
-        "Rows are not normalised; a penalty keeps them short."
+        "Rows are not normalized; a penalty keeps them short."
     )
 
     l2_penalty: float = knob(0.0, 0.0, 10.0, "Weight of the squared length of the anchor.")
-    normalise: bool = knob(False, help="Compare unit rows (cosine).")
+    normalize: bool = knob(False, help="Compare unit rows (cosine).")
 
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         return own_positive(logits, positive, negatives)

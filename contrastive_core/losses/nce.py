@@ -44,9 +44,9 @@ class NCE(LogitLoss):
 
     temperature: float = knob(0.07, 0.001, 100.0, "Small: only the hardest count.", log=True)
     log_z: float | None = knob(
-        None, -1000.0, 1000.0, "Log of the normaliser; none: from the method's bank, or the batch."
+        None, -1000.0, 1000.0, "Log of the normalizer; none: from the method's bank, or the batch."
     )
-    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+    normalize: bool = knob(True, help="Compare unit rows (cosine).")
 
     def unit_rows(self, pairs: Pairs) -> Pairs:
         """The pairs' rows as they are compared."""

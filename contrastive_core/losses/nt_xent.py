@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one, own_positive
+from contrastive_core.losses._softmax import SoftmaxLoss, own_positive, shared_denominator
 from contrastive_core.registry import knob
 
 __all__ = ["NTXent"]
@@ -40,14 +40,14 @@ class NTXent(SoftmaxLoss):
         help="Whether an anchor's other positives stand in each one's denominator.",
         choices=("all", "own_positive"),
     )
-    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+    normalize: bool = knob(True, help="Compare unit rows (cosine).")
 
     @property
     def one_denominator(self) -> bool:  # type: ignore[override]
         return self.denominator == "all"
 
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-        each = all_in_one if self.one_denominator else own_positive
+        each = shared_denominator if self.one_denominator else own_positive
         return each(logits, positive, negatives)
 
     def kernel(self) -> dict[str, Any]:

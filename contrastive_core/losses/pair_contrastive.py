@@ -45,7 +45,7 @@ class PairContrastive(Loss):
         help="½max(ε−D,0)² with ½D², or max(0, ε−D²) with D².",
         choices=("distance", "squared_distance"),
     )
-    normalise: bool = knob(False, help="Compare unit rows.")
+    normalize: bool = knob(False, help="Compare unit rows.")
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         squared = scores.square()  # (n, w)

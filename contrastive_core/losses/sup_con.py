@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import SoftmaxLoss, all_in_one, share_of_positives
+from contrastive_core.losses._softmax import SoftmaxLoss, log_of_mean, shared_denominator
 from contrastive_core.registry import knob
 
 __all__ = ["SupCon"]
@@ -41,7 +41,7 @@ class SupCon(SoftmaxLoss):
     base_temperature: float | None = knob(
         None, 0.001, 100.0, "Multiplies the loss by τ over this (the published code: 0.07)."
     )
-    normalise: bool = knob(True, help="Compare unit rows (cosine).")
+    normalize: bool = knob(True, help="Compare unit rows (cosine).")
 
     @property
     def one_denominator(self) -> bool:  # type: ignore[override]
@@ -53,9 +53,9 @@ class SupCon(SoftmaxLoss):
 
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         if self.form == "out":
-            return all_in_one(logits, positive, negatives)
+            return shared_denominator(logits, positive, negatives)
         number = positive.sum(-1).clamp_min(1).to(logits.dtype)  # |P|
-        return share_of_positives(logits, positive, negatives) + number.log()
+        return log_of_mean(logits, positive, negatives) + number.log()
 
     def kernel(self) -> dict[str, Any]:
         scale = "none" if self.base_temperature is None else "tau_over_base"

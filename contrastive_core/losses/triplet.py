@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._triplet_hinges import MOST, hinge_sums, listed
+from contrastive_core.losses._triplet_hinges import MOST, hinge_sums, padded_indices
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.registry import knob
 
@@ -48,7 +48,7 @@ class Triplet(Loss):
     average: str = knob(
         "all", help="Mean over all counted triplets, or active ones.", choices=("all", "active")
     )
-    normalise: bool = knob(True, help="Compare unit rows.")
+    normalize: bool = knob(True, help="Compare unit rows.")
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         if self.mining == "hard":
@@ -68,7 +68,7 @@ class Triplet(Loss):
         return hinge, defined.long(), (hinge > 0).long()
 
     def _sorted(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
-        where, real = listed(masks.positive)
+        where, real = padded_indices(masks.positive)
         if self.mining == "all" and where.shape[1] <= MOST:
             reach = torch.where(real, d.detach().gather(-1, where) + self.margin, -torch.inf)
             total, active = hinge_sums(d, masks.negative, where, reach)

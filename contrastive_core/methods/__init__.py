@@ -10,10 +10,10 @@ from typing import Any
 from torch import nn
 
 from contrastive_core.data.augmentations import Recipe
-from contrastive_core.methods._base import Facts, Method
+from contrastive_core.methods._base import DatasetInfo, Method
 from contrastive_core.registry import Knob, Registry, knobs_of
 
-__all__ = ["Facts", "Method", "create", "get", "knobs", "names"]
+__all__ = ["DatasetInfo", "Method", "create", "get", "knobs", "names"]
 
 _registry: Registry[Method] = Registry(__name__, Method, "method")
 names, get = _registry.names, _registry.get

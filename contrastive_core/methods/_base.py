@@ -24,14 +24,14 @@ from contrastive_core.models.encoders import HEADS, ProjectionHead
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
-__all__ = ["NO_KNOBS", "Default", "Facts", "HeadSettings", "Method", "small_images"]
+__all__ = ["NO_KNOBS", "DatasetInfo", "Default", "HeadSettings", "Method", "small_images"]
 
 Default = tuple[Any, str]  # a value and the reason for it
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Facts:
+class DatasetInfo:
     """What a method's defaults and limits depend on: a training set's images and classes."""
 
     image_shape: tuple[int, int, int]  # channels, height, width
@@ -130,32 +130,32 @@ class Method(nn.Module, ABC):
         return self(x.flatten(0, 1)).unflatten(0, x.shape[:2])
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         """Training defaults for a data set, each with its reason."""
         return small_images(facts)
 
     @classmethod
     def problem(
-        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
+        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         """Why the method cannot train so, with the remedy; None if it can."""
         return None
 
 
-def small_images(facts: Facts) -> dict[str, Default]:
+def small_images(facts: DatasetInfo) -> dict[str, Default]:
     """Defaults that were measured on small images, with the small encoder."""
     channels, height, _ = facts.image_shape
     batch = max(2, min(128, facts.n_train // 4))
     recipe, why = (
         Recipe(),
-        "crop and colour as on CIFAR-10, with hue up to 0.5: shapes needs it",
+        "crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it",
     )
     if channels == 1:
-        recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, grey=0.0)
-        why = "grey images have no hue to shift"
+        recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
+        why = "gray images have no hue to shift"
     if height <= 16:  # a crop or mirror changes what a tiny digit is
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5)
-        why = "tiny grey figures: mild crops, no mirror, small turns"
+        why = "tiny gray figures: mild crops, no mirror, small turns"
     return {
         "batch_size": (
             batch,

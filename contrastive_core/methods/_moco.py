@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import split_norms
 from contrastive_core.models.memory_bank import KeyQueue, ema_update
 from contrastive_core.pairs.types import Pairs
@@ -90,7 +90,7 @@ class MoCo(Method):
 
     @classmethod
     def problem(
-        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
+        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)
         if k > facts.n_train:

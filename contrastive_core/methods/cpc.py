@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
@@ -27,8 +27,8 @@ __all__ = ["CPC"]
 LEAST_ROWS = 4
 PATCHES = 7  # the most along a side, as in the paper
 LEAST_SIDE = 16  # pixels of a patch, where the image allows it: less shows only texture
-COLOUR_STEPS = ("jitter", "grey", "blur", "noise", "sobel", "cutout")
-SPATIAL: dict[str, Any] = dict.fromkeys(COLOUR_STEPS, 0.0)
+COLOR_STEPS = ("jitter", "gray", "blur", "noise", "sobel", "cutout")
+SPATIAL: dict[str, Any] = dict.fromkeys(COLOR_STEPS, 0.0)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Settings(HeadSettings):
     head: str = knob("none", help="Projection from a patch's h to z.", choices=("none", "linear"))
     steps: int = knob(3, 1, 6, "How many rows ahead are predicted.")
     context: int = knob(128, 8, 1024, "Width of the context.")
-    patch_colours: bool = knob(True, help="Colour steps are drawn for every patch on its own.")
+    patch_colors: bool = knob(True, help="Color steps are drawn for every patch on its own.")
 
 
 class CPC(Method):
@@ -45,7 +45,7 @@ class CPC(Method):
     paper: ClassVar[str] = "https://arxiv.org/abs/1807.03748"
     idea: ClassVar[str] = (
         "What comes next can be told from what came before, if both are summed up well. "
-        "A context reads the image from the top and must recognise the true patches below."
+        "A context reads the image from the top and must recognize the true patches below."
     )
     compared: ClassVar[str] = "the predicted patch with the true one, against other patches"
     flow: ClassVar[tuple[tuple[str, ...], ...]] = (
@@ -57,8 +57,8 @@ class CPC(Method):
     )
     differences: ClassVar[str] = (
         "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of rows. "
-        "The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colours are drawn for "
-        "each patch on its own, as in CPC v2 (1905.09272): else colour alone finds the image."
+        "The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are drawn for "
+        "each patch on its own, as in CPC v2 (1905.09272): else color alone finds the image."
     )
     paper_recipe: ClassVar[str] = "7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"
     default_loss: ClassVar[str] = "info_nce"
@@ -100,7 +100,7 @@ class CPC(Method):
 
     def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
         """Overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
-        if not self.settings.patch_colours:
+        if not self.settings.patch_colors:
             return self.cut(augment(batch.images, self.recipe, generator))
         x = self.cut(augment(batch.images, dataclasses.replace(self.recipe, **SPATIAL), generator))
         each = dataclasses.replace(self.recipe, crop=0.0, flip=0.0, rotation=0.0)
@@ -123,7 +123,7 @@ class CPC(Method):
         return self.project(self.encoder(patches))
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         steps, batch = max(1, min(3, rows - 2)), max(2, min(64, facts.n_train // 4))
         found = super().defaults(facts)
@@ -135,7 +135,7 @@ class CPC(Method):
 
     @classmethod
     def problem(
-        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
+        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         if rows < LEAST_ROWS:

@@ -17,7 +17,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch
 from contrastive_core.losses.nce import NCE
-from contrastive_core.methods._base import NO_KNOBS, Default, Facts, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.memory_bank import MemoryBank
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
@@ -35,7 +35,7 @@ class Settings(HeadSettings):
     bank_momentum: float = knob(0.5, 0.0, 1.0, "μ: v ← norm(μ v + (1 − μ) f).")
     log_z: str = knob(
         "ema",
-        help="NCE's normaliser: of the first batch, or followed.",
+        help="NCE's normalizer: of the first batch, or followed.",
         choices=("ema", "first_batch"),
     )
 
@@ -101,7 +101,7 @@ class InstDisc(Method):
         return {} if self.bank.log_z.isnan() else {"log_z": float(self.bank.log_z)}
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         found = super().defaults(facts)
         found["lr"] = (
             1e-3,
@@ -117,7 +117,7 @@ class InstDisc(Method):
 
     @classmethod
     def problem(
-        cls, facts: Facts, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
+        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         n, k = facts.n_train, knobs.get("noise", 0)
         if n < 3:

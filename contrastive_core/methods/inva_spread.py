@@ -10,7 +10,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
+from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
@@ -30,7 +30,7 @@ class InvaSpread(Method):
     year: ClassVar[int] = 2019
     paper: ClassVar[str] = "https://arxiv.org/abs/1904.03436"
     idea: ClassVar[str] = (
-        "An image and its augmentation must be recognised as one; all other images of the batch "
+        "An image and its augmentation must be recognized as one; all other images of the batch "
         "must be spread apart. It is the end-to-end sibling of Inst Disc: no bank, fresh features."
     )
     compared: ClassVar[str] = "each view with the other view of its image, against the batch"
@@ -58,7 +58,7 @@ class InvaSpread(Method):
         return pairs.from_views(self.encode_views(x))
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         found = super().defaults(facts)
         batch = max(2, min(128, facts.n_train // 4))
         return found | {

@@ -1,7 +1,7 @@
 """Metric learning: class-balanced batches and any supervised loss of the registry.
 
 One view per image. Triplet (1503.03832), lifted structure (1511.06452), N-pair (Sohn 2016), pairs
-(Hadsell 2006), soft nearest neighbour (1902.01889) and SupCon all run on these pairs.
+(Hadsell 2006), soft nearest neighbor (1902.01889) and SupCon all run on these pairs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
+from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import HEADS
-from contrastive_core.ops.similarity import normalise
+from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
@@ -75,7 +75,7 @@ class Metric(Method):
         pair, rest = rows[rows % 4 < 2], rows[rows % 4 >= 2]
         was_training = self.training
         self.eval()  # looking must not move the norms
-        z = normalise(self(x).float())
+        z = normalize(self(x).float())
         self.train(was_training)
         s = z[pair] @ z[rest].mT  # (p, r)
         s = s.masked_fill(labels[pair, None] == labels[rest], -torch.inf)
@@ -87,7 +87,7 @@ class Metric(Method):
         return str(self.settings.batches)
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         batch = max(4, min(128, facts.n_train // 4))
         return super().defaults(facts) | {
             "batch_size": (batch, "128: enough of each class for every anchor"),

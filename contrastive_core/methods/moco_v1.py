@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from contrastive_core.methods._base import Default, Facts
+from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._moco import MoCo, MoCoSettings
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.registry import knob
@@ -55,7 +55,7 @@ class MoCoV1(MoCo):
     Settings: ClassVar[type] = Settings
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         return cls.moco_defaults(
             super().defaults(facts), facts.n_train, 0.1, "as its authors' CIFAR-10 code"
         )

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from contrastive_core.methods._base import Default, Facts
+from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._moco import MoCo, MoCoSettings
 
 __all__ = ["MoCoV2"]
@@ -49,7 +49,7 @@ class MoCoV2(MoCo):
     Settings: ClassVar[type] = Settings
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         found = cls.moco_defaults(super().defaults(facts), facts.n_train, 0.2, "as published")
         if facts.image_shape[1] > 16:
             recipe, why = found["recipe"]

@@ -9,7 +9,7 @@ import torch
 
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
+from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
@@ -44,7 +44,7 @@ class SimCLR(Method):
         "are right for two views only. LARS and batches of 4,096 are not used here."
     )
     paper_recipe: ClassVar[str] = (
-        "batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, colour, blur"
+        "batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, color, blur"
     )
     default_loss: ClassVar[str] = "nt_xent"
     loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 0.2}
@@ -56,6 +56,6 @@ class SimCLR(Method):
         return pairs.from_views(z)
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         own = {"loss_knobs": (cls.loss_knobs, "τ 0.2: the paper's 0.5 is slower in short runs")}
         return super().defaults(facts) | own

@@ -10,7 +10,7 @@ import torch
 
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import Default, Facts, HeadSettings, Method
+from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
@@ -55,6 +55,6 @@ class SupCon(Method):
         return pairs.from_views(z, batch.labels)
 
     @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Default]:
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         why = "τ 0.2: with 0.1 short runs sit at the log of the batch before they leave it"
         return super().defaults(facts) | {"loss_knobs": (cls.loss_knobs, why)}

@@ -98,7 +98,7 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
     if not any(known):
         raise CannotScore(f"{title} needs labels, and there are none")
     if not all(known):
-        raise CannotScore(f"{title} needs a labelled row on every process: take fewer processes")
+        raise CannotScore(f"{title} needs a labeled row on every process: take fewer processes")
     assert rows.labels is not None
     labels = lie.whole(rows.labels)
     if len(np.unique(labels[labels >= 0])) < 2:
@@ -109,9 +109,9 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
 def wilson(right: int, n: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
     share, z2 = right / n, Z95**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    center = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, center - half), min(1.0, center + half)
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float] | None:

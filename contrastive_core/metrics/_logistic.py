@@ -1,6 +1,6 @@
-"""L2-regularised multinomial logistic regression by preconditioned full-batch L-BFGS.
+"""L2-regularized multinomial logistic regression by preconditioned full-batch L-BFGS.
 
-Minimises the mean cross-entropy + ‖W‖²/(2Cn): scikit-learn's objective per row and unit of C, the
+Minimizes the mean cross-entropy + ‖W‖²/(2Cn): scikit-learn's objective per row and unit of C, the
 bias free. Source of the iteration: Nocedal & Wright 2006, algorithm 7.4. Deviation: its first guess
 of the inverse Hessian is that of the objective at W = 0, (XᵀX/(n·classes) + I/(Cn))⁻¹, by one
 Cholesky factor, so that learned features, whose columns go together, take few steps. An
@@ -54,7 +54,7 @@ def fit_logistic(
     gram: Tensor | None = None,
     rows: Rows = HERE,
 ) -> Tensor:
-    """Weights (d+1, classes) that minimise `objective`, to a largest gradient of `tolerance`.
+    """Weights (d+1, classes) that minimize `objective`, to a largest gradient of `tolerance`.
 
     Args: x: (n, d) float32 or float64; gram: what `gram_of(x)` gave, if it is at hand; rows: how
         the rows of x and target lie. The weights are alike on every process.

@@ -18,12 +18,12 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult
-from contrastive_core.metrics.linear_probe import standardise
+from contrastive_core.metrics.linear_probe import standardize
 from contrastive_core.ops.neighbors import pick_device
 
 __all__ = ["Factors", "ridge"]
 
-PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training row, columns standardised
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training row, columns standardized
 FEW = 10  # a factor of at most this many whole values is a kind, not a size
 
 
@@ -47,7 +47,7 @@ class Factors(Metric):
         if not names:
             raise CannotScore("Factor readout needs data whose factors are known, such as shapes")
         device = pick_device(graphs.device)
-        x, x_test = (v.double() for v in standardise(train.features, test.features, device))
+        x, x_test = (v.double() for v in standardize(train.features, test.features, device))
         known = {k: v for k in names if (v := _wanted(k, train.columns[k], test.columns[k]))}
         guesses = ridge(x, {k: v[0] for k, v in known.items()}, x_test)
         skill = {k: _skill(guesses[k], *known[k][1:]) for k in known}
@@ -91,7 +91,7 @@ def _targets(name: str, values: np.ndarray) -> np.ndarray:
 def ridge(
     x: torch.Tensor, targets: dict[str, np.ndarray], x_test: torch.Tensor
 ) -> dict[str, np.ndarray]:
-    """Ridge predictions (m, t) of each target (n, t) from centred features (n, d).
+    """Ridge predictions (m, t) of each target (n, t) from centerd features (n, d).
 
     All are solved together, each with the penalty that serves it best on a held-out fifth.
     """

@@ -1,4 +1,4 @@
-"""Hubness: do a few rows crowd into everyone's neighbourhood?
+"""Hubness: do a few rows crowd into everyone's neighborhood?
 
 Source: Radovanović et al. 2010, JMLR 11, 2487. N_k(x) counts how often x is among the k nearest of
 the other rows; the score is the skewness of N_k.
@@ -23,13 +23,13 @@ __all__ = ["Hubness"]
 class Hubness(Metric):
     title = "Hubness"
     reading = (
-        "Skewness of how often a sample is a neighbour of others: near 0 all are chosen alike; "
-        "above about 1 a few hubs are everywhere and many samples are nobody's neighbour."
+        "Skewness of how often a sample is a neighbor of others: near 0 all are chosen alike; "
+        "above about 1 a few hubs are everywhere and many samples are nobody's neighbor."
     )
     paper = "https://jmlr.org/papers/v11/radovanovic10a.html"
     higher_is_better = False
 
-    k: int = knob(10, 1, 1000, "neighbours that are counted")
+    k: int = knob(10, 1, 1000, "neighbors that are counted")
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         n = graphs.rows.number(len(test))

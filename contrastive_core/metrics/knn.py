@@ -1,4 +1,4 @@
-"""Weighted k-nearest-neighbour accuracy, as Inst Disc votes: https://arxiv.org/abs/1805.01978.
+"""Weighted k-nearest-neighbor accuracy, as Inst Disc votes: https://arxiv.org/abs/1805.01978.
 
 Each of the k most similar training rows votes for its class with weight exp(s/τ). Nothing is
 selected on the test set: k follows from the number of training rows, and the curve over other k
@@ -16,7 +16,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, wilson
-from contrastive_core.ops.neighbors import Neighbours
+from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.registry import knob
 
 __all__ = ["Knn", "confusion", "default_k", "vote"]
@@ -41,7 +41,7 @@ class Knn(Metric):
     needs_labels = True
     needs_train = True
 
-    k: int = knob(0, 0, 10_000, "neighbours that vote; 0: 200 from 20,000 training rows, else 20")
+    k: int = knob(0, 0, 10_000, "neighbors that vote; 0: 200 from 20,000 training rows, else 20")
     temperature: float = knob(0.07, 0.001, 100, "τ of the vote's weight exp(s/τ)", log=True)
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
@@ -53,7 +53,7 @@ class Knn(Metric):
             train, known = train.take(np.flatnonzero(train.labels >= 0)), known[known >= 0]
         k = self.k or default_k(len(known))
         if k > len(known):
-            raise CannotScore(f"k is {k}, but there are only {len(known)} labelled training rows")
+            raise CannotScore(f"k is {k}, but there are only {len(known)} labeled training rows")
         found = graphs.get(test, train, min(max(k, CURVE[-1]), len(known)))
 
         def by(k: int) -> np.ndarray:
@@ -99,8 +99,8 @@ def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> li
     return found
 
 
-def vote(found: Neighbours, labels: np.ndarray, temperature: float) -> np.ndarray:
-    """The class (n) with the largest Σ exp(s/τ) over the neighbours; ties go to the smaller."""
+def vote(found: Neighbors, labels: np.ndarray, temperature: float) -> np.ndarray:
+    """The class (n) with the largest Σ exp(s/τ) over the neighbors; ties go to the smaller."""
     classes, of = np.unique(labels, return_inverse=True)
     s = found.score.astype(np.float64)  # (n, k)
     weight = np.exp((s - s[:, :1]) / temperature)  # the nearest weighs 1: no overflow

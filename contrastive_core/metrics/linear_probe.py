@@ -1,7 +1,7 @@
-"""Linear probe: L2-regularised multinomial logistic regression on frozen features, by L-BFGS.
+"""Linear probe: L2-regularized multinomial logistic regression on frozen features, by L-BFGS.
 
-Minimises Σ cross-entropy + ‖W‖²/(2C), scikit-learn's objective (the bias is free), on features
-standardised by the training rows. C is chosen on a fifth of the training rows that is
+Minimizes Σ cross-entropy + ‖W‖²/(2C), scikit-learn's objective (the bias is free), on features
+standardized by the training rows. C is chosen on a fifth of the training rows that is
 held out; each C starts from the weights of the one before. Then all training rows are fitted.
 """
 
@@ -22,9 +22,9 @@ from contrastive_core.metrics._logistic import fit_logistic, gram_of, objective
 from contrastive_core.ops.neighbors import pick_device
 from contrastive_core.registry import knob
 
-__all__ = ["LinearProbe", "fit_logistic", "held_out", "objective", "standardise"]
+__all__ = ["LinearProbe", "fit_logistic", "held_out", "objective", "standardize"]
 
-STRENGTHS = tuple(10.0**e for e in range(-5, 3))  # of C, from strong to weak regularisation
+STRENGTHS = tuple(10.0**e for e in range(-5, 3))  # of C, from strong to weak regularization
 PATIENCE = 3
 
 
@@ -48,7 +48,7 @@ class LinearProbe(Metric):
         truth, known = labels_of(test, self.title, lie), labels_of(train, self.title, lie)
         classes, y = np.unique(known[known >= 0], return_inverse=True)
         rows = np.flatnonzero(train.labels >= 0)
-        x, x_test = standardise(train.features[rows], test.features, device, lie)
+        x, x_test = standardize(train.features[rows], test.features, device, lie)
         first = lie.start(len(rows))
         here = slice(first, first + len(rows))  # this part's rows among all
         target = torch.from_numpy(y[here]).to(device)
@@ -73,7 +73,7 @@ class LinearProbe(Metric):
         )
 
 
-def standardise(
+def standardize(
     train: np.ndarray, test: np.ndarray, device: torch.device, lie: Rows = HERE
 ) -> tuple[Tensor, Tensor]:
     """Both sets, float32, with the training rows' mean 0 and deviation 1 (constant columns: 0)."""

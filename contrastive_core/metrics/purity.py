@@ -20,14 +20,14 @@ __all__ = ["Purity"]
 
 @dataclass(frozen=True)
 class Purity(Metric):
-    title = "Neighbourhood purity"
+    title = "Neighborhood purity"
     reading = (
         "Mean share of a sample's k nearest that are of its own class; low samples lie between "
         "classes or carry a wrong label."
     )
     needs_labels = True
 
-    k: int = knob(10, 1, 1000, "neighbours that are looked at")
+    k: int = knob(10, 1, 1000, "neighbors that are looked at")
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert test.labels is not None

@@ -16,7 +16,7 @@ __all__ = ["ProjectionHead", "SplitBatchNorm", "create_encoder", "encoder_names"
 
 RESNETS = ("resnet18", "resnet34", "resnet50")
 HEADS = ("nonlinear", "linear", "none")
-COLOURS = {  # mean and deviation of the channels; imported encoders keep those they learned with
+COLORS = {  # mean and deviation of the channels; imported encoders keep those they learned with
     "plain": ((0.5,), (0.25,)),  # of a usual image; a fixed scale needs no pass over the data
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -36,10 +36,10 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
         name: one of `encoder_names()`, or `timm:NAME`.
         channels: of the images; image_size: their height in pixels.
         knobs: `width` (a factor, small), `stem` ("small" or "imagenet", ResNets), and for all:
-            `colours`, one of COLOURS; `pixels`, to which images are brought first (0: as they are).
+            `colors`, one of COLORS; `pixels`, to which images are brought first (0: as they are).
     Raises: ValueError for an unknown name or knob, or images too small.
     """
-    scale = {"colours": knobs.pop("colours", "plain"), "pixels": int(knobs.pop("pixels", 0))}
+    scale = {"colors": knobs.pop("colors", "plain"), "pixels": int(knobs.pop("pixels", 0))}
     image_size = scale["pixels"] or image_size
     if name == "small":
         return _Encoder(*_small(channels, image_size, **_only(knobs, name, "width")), **scale)
@@ -55,18 +55,18 @@ class _Encoder(nn.Module):
     """A backbone behind the scaling of its input."""
 
     def __init__(
-        self, body: nn.Module, out_dim: int, colours: str = "plain", pixels: int = 0
+        self, body: nn.Module, out_dim: int, colors: str = "plain", pixels: int = 0
     ) -> None:
         super().__init__()
-        if colours not in COLOURS:
-            raise ValueError(f"colours must be one of {', '.join(COLOURS)}; got {colours!r}")
-        self.body, self.out_dim, self.colours, self.pixels = body, out_dim, colours, pixels
+        if colors not in COLORS:
+            raise ValueError(f"colors must be one of {', '.join(COLORS)}; got {colors!r}")
+        self.body, self.out_dim, self.colors, self.pixels = body, out_dim, colors, pixels
 
     def forward(self, images: Tensor) -> Tensor:
         if self.pixels and self.pixels != images.shape[-1]:
             side = (self.pixels, self.pixels)
             images = nn.functional.interpolate(images, side, mode="bilinear", antialias=True)
-        mean, deviation = COLOURS[self.colours]
+        mean, deviation = COLORS[self.colors]
         if len(mean) == 1:
             x = (images - mean[0]) / deviation[0]
         else:
@@ -125,7 +125,7 @@ def _timm(name: str, channels: int) -> tuple[nn.Module, int]:
 def _only(knobs: dict[str, Any], name: str, *known: str) -> dict[str, Any]:
     for key in knobs:
         if key not in known:
-            has = ", ".join((*known, "colours", "pixels"))
+            has = ", ".join((*known, "colors", "pixels"))
             raise ValueError(f"encoder {name!r} has no setting {key!r}; it has: {has}")
     return knobs
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from contrastive_core.ops.similarity import normalise
+from contrastive_core.ops.similarity import normalize
 
 __all__ = ["KeyQueue", "MemoryBank", "ema_update"]
 
@@ -28,7 +28,7 @@ class KeyQueue(nn.Module):
         super().__init__()
         if size < 1:
             raise ValueError(f"a queue holds at least one key; got {size}")
-        self.register_buffer("rows", normalise(torch.randn(size, dim)))
+        self.register_buffer("rows", normalize(torch.randn(size, dim)))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
         self.register_buffer("enqueued", torch.zeros((), dtype=torch.long))
 
@@ -39,7 +39,7 @@ class KeyQueue(nn.Module):
     def enqueue(self, keys: Float[Tensor, "n d"]) -> None:
         """Put `keys` in place of the oldest; of more than K, the last K stay."""
         n, k = len(keys), len(self)
-        kept = normalise(keys[-k:].detach().to(self.rows))
+        kept = normalize(keys[-k:].detach().to(self.rows))
         start = self.pointer + max(0, n - k)
         at = (start + torch.arange(len(kept), device=self.rows.device)) % k
         self.rows[at] = kept
@@ -50,7 +50,7 @@ class KeyQueue(nn.Module):
 class MemoryBank(nn.Module):
     """One unit row per training image (N, d), random at first: v ← norm(μ v + (1 − μ) f).
 
-    `log_z` is the log of NCE's normaliser: of the first batch, or its running mean (EMA 0.99).
+    `log_z` is the log of NCE's normalizer: of the first batch, or its running mean (EMA 0.99).
     """
 
     rows: Tensor
@@ -61,7 +61,7 @@ class MemoryBank(nn.Module):
     ) -> None:
         super().__init__()
         self.momentum, self.ema = momentum, ema
-        self.register_buffer("rows", normalise(torch.randn(size, dim)))
+        self.register_buffer("rows", normalize(torch.randn(size, dim)))
         self.register_buffer("log_z", torch.tensor(torch.nan))
 
     def __len__(self) -> int:
@@ -82,8 +82,8 @@ class MemoryBank(nn.Module):
     @torch.no_grad()
     def update(self, index: Int[Tensor, " n"], features: Float[Tensor, "n d"]) -> None:
         """Move the slots of a batch towards its features. A repeated index counts once, last."""
-        f = normalise(features.detach().to(self.rows))
-        self.rows[index] = normalise(self.momentum * self.rows[index] + (1 - self.momentum) * f)
+        f = normalize(features.detach().to(self.rows))
+        self.rows[index] = normalize(self.momentum * self.rows[index] + (1 - self.momentum) * f)
 
     def next_log_z(self, estimate: float) -> float:
         """What `log_z` becomes with a batch's estimate: the first stays, or Z's average runs on."""

@@ -1,7 +1,7 @@
-"""Exact nearest neighbours, block by block: one graph for kNN, purity, hubness and maps.
+"""Exact nearest neighbors, block by block: one graph for kNN, purity, hubness and maps.
 
 No n×m matrix is ever held: a block of queries meets a block of base rows, and only the best k so
-far are kept. Euclidean neighbours are ranked once more by differences in float64, since Gram
+far are kept. Euclidean neighbors are ranked once more by differences in float64, since Gram
 distances lose their digits for near rows.
 """
 
@@ -20,16 +20,16 @@ from contrastive_core.distributed.partition import part_of
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.errors import UnusableEmbedding
 
-__all__ = ["Neighbours", "nearest", "nearest_together", "pick_device", "unit_rows"]
+__all__ = ["Neighbors", "nearest", "nearest_together", "pick_device", "unit_rows"]
 
 QUERIES = 128  # rows per block: with 65,536 columns 32 MiB of float32 at a time
 BASE = 65_536
-KEPT = 30  # neighbours that are looked for at least, so that one search serves maps and scores
+KEPT = 30  # neighbors that are looked for at least, so that one search serves maps and scores
 SLACK = 8  # Gram distances may swap near-equal rows; this many more are ranked exactly
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class Neighbors:
     """The k nearest base rows of each query, nearest first; ties go to the smaller index.
 
     `index` (n, k) int64; `score` (n, k) float32: cosine similarity, or Euclidean distance.
@@ -43,8 +43,8 @@ class Neighbours:
     def k(self) -> int:
         return self.index.shape[1]
 
-    def first(self, k: int) -> Neighbours:
-        return Neighbours(self.index[:, :k], self.score[:, :k], self.metric)
+    def first(self, k: int) -> Neighbors:
+        return Neighbors(self.index[:, :k], self.score[:, :k], self.metric)
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -70,12 +70,12 @@ def nearest(
     progress: Callable[[float], None] | None = None,
     rows: Rows = HERE,
     of: slice = slice(None),
-) -> Neighbours:
+) -> Neighbors:
     """The exact k nearest rows of `base` for each query.
 
     Args:
         queries: (n, d); base: (m, d), or None for the queries themselves, a row never its own
-            neighbour.
+            neighbor.
         metric: "cosine" or "euclidean".
         progress: called with the share done, 0 to 1.
         rows: how both lie; if spread (cosine only), the result is of this part's queries, with
@@ -96,12 +96,12 @@ def nearest(
         b = q if own else unit_rows(base, where)
         wanted, offset = k, None
     else:
-        centre = torch.from_numpy(base.mean(0, dtype=np.float64).astype(np.float32)).to(where)
-        q = torch.from_numpy(np.ascontiguousarray(queries, np.float32)).to(where) - centre
+        center = torch.from_numpy(base.mean(0, dtype=np.float64).astype(np.float32)).to(where)
+        q = torch.from_numpy(np.ascontiguousarray(queries, np.float32)).to(where) - center
         b = (
             q
             if own
-            else torch.from_numpy(np.ascontiguousarray(base, np.float32)).to(where) - centre
+            else torch.from_numpy(np.ascontiguousarray(base, np.float32)).to(where) - center
         )
         wanted, offset = min(k + SLACK, len(b) - own), b.square().sum(1) / 2
     index = np.empty((len(q), k), np.int64)
@@ -115,7 +115,7 @@ def nearest(
         score[block], index[block] = best.cpu().numpy(), found.cpu().numpy()
         if progress:
             progress((block.stop - first) / (last - first))
-    return Neighbours(index[of], score[of], metric)
+    return Neighbors(index[of], score[of], metric)
 
 
 def nearest_together(
@@ -124,16 +124,16 @@ def nearest_together(
     k: int,
     metric: str = "cosine",
     progress: Callable[[float], None] | None = None,
-) -> Neighbours:
+) -> Neighbors:
     """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
     each, the whole result on every one."""
-    world = collectives.here()
+    world = collectives.world()
     share = part_of(len(queries), (world.rank, world.size))
     found = nearest(queries, base, k, metric, progress=progress, of=share)
-    return Neighbours(SPREAD.whole(found.index), SPREAD.whole(found.score), metric)
+    return Neighbors(SPREAD.whole(found.index), SPREAD.whole(found.score), metric)
 
 
-def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbours:
+def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbors:
     """The k nearest rows of all parts, for this part's queries: a block of base rows comes by at
     a time, and meets every block of queries. What is best so far has one place from the start:
     small results between large passing ones would keep the heap from shrinking."""
@@ -153,7 +153,7 @@ def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbours:
     for i in range(0, len(q), QUERIES):
         block = slice(i, i + QUERIES)
         score[block], index[block] = _in_order(score[block], index[block])
-    return Neighbours(index.cpu().numpy(), score.cpu().numpy(), "cosine")
+    return Neighbors(index.cpu().numpy(), score.cpu().numpy(), "cosine")
 
 
 def _block(
@@ -245,7 +245,7 @@ def _check(
         )
     others = rows.number(len(base)) - own
     if not 1 <= k <= others:
-        raise UnusableEmbedding(f"{k} neighbours were asked for among {others} rows")
+        raise UnusableEmbedding(f"{k} neighbors were asked for among {others} rows")
     for part in (queries,) if own else (queries, base):
         if count := rows.number(int((~np.isfinite(part).all(1)).sum())):
             raise UnusableEmbedding(f"{count} rows hold values that are not finite")

@@ -1,6 +1,6 @@
 """Similarities, distances and masked reductions that are right where naive ones are not.
 
-A zero row normalises to zero with zero gradient. Gram distances cancel for near rows (a float32
+A zero row normalizes to zero with zero gradient. Gram distances cancel for near rows (a float32
 Gram distance is 100 % off below 1e-3 of the norms), so close pairs are recomputed from
 differences. Log-sum-exp runs over the masked entries only: mask first, then reduce.
 """
@@ -18,26 +18,26 @@ from torch.nn import functional
 
 __all__ = [
     "cosine",
+    "deterministic_gather",
     "distance",
     "dot",
-    "exactly",
+    "full_precision",
     "masked_logsumexp",
     "masked_mean",
-    "normalise",
-    "root",
+    "normalize",
+    "safe_sqrt",
     "squared_distance",
-    "take",
 ]
 
 CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digits
 
 
-def normalise(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+def normalize(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     """Rows scaled to unit length; a zero row stays zero and gets zero gradient."""
-    return _Normalise.apply(z)
+    return _Normalize.apply(z)
 
 
-class _Normalise(torch.autograd.Function):
+class _Normalize(torch.autograd.Function):
     """u = z / ‖z‖ and ∂z = (∂u − u (u·∂u)) / ‖z‖; keeps z, u and 1 / ‖z‖."""
 
     @staticmethod
@@ -83,7 +83,7 @@ def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"
 
 def cosine(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
     """Cosine similarities of all rows; 0 where a row is zero."""
-    return normalise(a) @ normalise(b).mT
+    return normalize(a) @ normalize(b).mT
 
 
 def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
@@ -120,7 +120,7 @@ class _SquaredDistance(torch.autograd.Function):
         if ctx.needs_input_grad[1] and not ctx.same:
             to_b = 2 * torch.addmm(far.sum(0)[:, None] * b, far.mT, a, alpha=-1)
         if len(i):
-            along = 2 * near * (take(a, i) - take(b, j))
+            along = 2 * near * (deterministic_gather(a, i) - deterministic_gather(b, j))
             to_a = to_a + _sum_at(i, along, len(a))
             if ctx.same:
                 to_a = to_a - _sum_at(j, along, len(a))
@@ -129,7 +129,7 @@ class _SquaredDistance(torch.autograd.Function):
         return to_a, to_b
 
 
-def take(x: Float[Tensor, "n d"], rows: Int[Tensor, ...]) -> Float[Tensor, "... d"]:
+def deterministic_gather(x: Float[Tensor, "n d"], rows: Int[Tensor, ...]) -> Float[Tensor, "... d"]:
     """`x[rows]`, whose gradient is summed in one order; that of indexing follows the threads."""
     return functional.embedding(rows, x)
 
@@ -141,10 +141,10 @@ def _sum_at(rows: Tensor, x: Tensor, n: int) -> Tensor:
 
 def distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
     """Euclidean distances; the gradient at distance 0 is 0, not NaN."""
-    return root(squared_distance(a, b))
+    return safe_sqrt(squared_distance(a, b))
 
 
-def root(squared: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+def safe_sqrt(squared: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
     """Square roots whose gradient at 0 is 0."""
     zero = squared == 0
     return torch.where(zero, 0.0, torch.where(zero, 1.0, squared).sqrt())
@@ -165,7 +165,7 @@ def masked_mean(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Ten
 
 
 @contextmanager
-def exactly(device: torch.device) -> Iterator[None]:
+def full_precision(device: torch.device) -> Iterator[None]:
     """No autocast and no TF32 inside."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["lanes", "run_rounds", "scratch", "watched"]
+__all__ = ["num_threads", "run_rounds", "thread_buffer", "watched"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _local = threading.local()
@@ -26,7 +26,7 @@ _lock = threading.Lock()
 Round = list[tuple[int, int]]
 
 
-def lanes(like: Tensor) -> int:
+def num_threads(like: Tensor) -> int:
     """How many tasks run side by side for tensors like this one."""
     return torch.get_num_threads() if like.device.type == "cpu" else 1
 
@@ -49,7 +49,7 @@ def run_rounds(
 
     With one lane, or `alone` (one task, its operations threaded inside), in this thread.
     """
-    number, tell = 1 if alone else lanes(like), getattr(_local, "tell", None)
+    number, tell = 1 if alone else num_threads(like), getattr(_local, "tell", None)
     with torch.no_grad():
         if number == 1:
             for done, one in enumerate(rounds, 1):
@@ -74,7 +74,7 @@ def run_rounds(
             tell(done / len(rounds))
 
 
-def scratch(rows: int, cols: int, like: Tensor, which: int = 0) -> Tensor:
+def thread_buffer(rows: int, cols: int, like: Tensor, which: int = 0) -> Tensor:
     """This thread's buffer (rows, cols) number `which`: what it holds lasts until the next call.
 
     A new tensor of that size is given back to the system when it is freed, and taking its pages

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
-__all__ = ["Plan"]
+__all__ = ["TilePlan"]
 
 ONE_TILE = 1 << 22  # scores kept for the backward pass in one buffer: 16 MB in float32
 SQUARE = 1 << 18  # the same where tiles serve rows and columns: there keeping spares little
@@ -34,7 +34,7 @@ class _Stripe:
     any_negative: bool
 
 
-class Plan:
+class TilePlan:
     """The tiles of some pairs: `which` is "negative" or "compared" (negatives and positives)."""
 
     def __init__(self, pairs: Pairs, which: str) -> None:

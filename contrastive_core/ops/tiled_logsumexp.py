@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 
 from contrastive_core.ops import similarity, tile_plan
-from contrastive_core.ops.thread_pool import run_rounds, scratch
-from contrastive_core.ops.tile_plan import Plan
+from contrastive_core.ops.thread_pool import run_rounds, thread_buffer
+from contrastive_core.ops.tile_plan import TilePlan
 from contrastive_core.pairs.types import Pairs
 
-__all__ = ["TILED_FROM", "Logits", "by_group", "closed", "log_sums", "suits"]
+__all__ = ["TILED_FROM", "Logits", "by_group", "has_closed_form", "should_tile", "tiled_logsumexp"]
 
 TILED_FROM = 1 << 14  # scores: below, plain autograd is as quick
 SAFE = {torch.float32: 40.0, torch.float64: 300.0}  # |logit| whose exponentials can be summed
 
 
-def suits(pairs: Pairs) -> bool:
+def should_tile(pairs: Pairs) -> bool:
     """Whether the engine takes these pairs: related by ids, and many."""
     return pairs.by_id and len(pairs) * pairs.width >= TILED_FROM
 
@@ -42,7 +42,7 @@ class Logits:
 
     def of(self, a: Tensor, c: Tensor, kept: bool = False) -> Tensor:
         """The logits (r, c) of a tile, in this thread's buffer, or `kept` in one of their own."""
-        buffer = a.new_empty(len(a), len(c)) if kept else scratch(len(a), len(c), a)
+        buffer = a.new_empty(len(a), len(c)) if kept else thread_buffer(len(a), len(c), a)
         if self.score == "dot":
             return torch.addmm(buffer, a, c.mT, beta=0, alpha=self.scale, out=buffer)
         return torch.mul(similarity.squared_distance(a, c), self.scale, out=buffer)
@@ -66,14 +66,14 @@ class Logits:
             grad.addcmul_(g.sum(1, keepdim=True), a, value=2 * self.scale)
 
 
-def closed(pairs: Pairs, logits: Logits) -> bool:
+def has_closed_form(pairs: Pairs, logits: Logits) -> bool:
     """Whether the pairs are so regular, few and alike that a closed form does."""
     few = pairs.even_views and len(pairs) ** 2 <= min(tile_plan.SQUARE, tile_plan.ONE_TILE)
     a = pairs.anchors.detach()
     return bool(few) and logits.score == "dot" and logits.bound(a, a) <= SAFE[a.dtype]
 
 
-def log_sums(pairs: Pairs, logits: Logits, which: str) -> Tensor:
+def tiled_logsumexp(pairs: Pairs, logits: Logits, which: str) -> Tensor:
     """log Σ e^ℓ of every anchor over its negatives, or over all it is compared with; (n).
 
     Args: which: "negative" or "compared". −inf, with zero gradient, where there is none.
@@ -107,7 +107,7 @@ class _LogSums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, c: Tensor, pairs: Pairs, logits: Logits, which: str) -> Tensor:
-        plan = Plan(pairs, which)
+        plan = TilePlan(pairs, which)
         a = a.detach().contiguous()
         c = a if plan.mirrored else c.detach().contiguous()
         small = logits.bound(a, c) <= SAFE[a.dtype]
@@ -153,12 +153,14 @@ class _LogSums(torch.autograd.Function):
             if grad_c is not None:
                 logits.back(grad_c[cols], h.mT, c[cols], a[rows])
 
-        with similarity.exactly(a.device):
+        with similarity.full_precision(a.device):
             run_rounds(plan.rounds, tile, a, plan.single)
         return grad_a, grad_c, None, None, None
 
 
-def _terms(plan: Plan, logits: Logits, a: Tensor, c: Tensor, i: int, j: int, small: bool) -> Tensor:
+def _terms(
+    plan: TilePlan, logits: Logits, a: Tensor, c: Tensor, i: int, j: int, small: bool
+) -> Tensor:
     """A tile's e^ℓ, 0 where not wanted (small); or its ℓ, −inf where not wanted; (r, c)."""
     x = logits.of(a[plan.rows[i]], c[plan.cols[j]], plan.single)
     return plan.blank(x.exp_(), i, j, 0.0) if small else plan.blank(x, i, j, -torch.inf)
@@ -192,4 +194,4 @@ def _weights(
 
 
 def _spare(x: Tensor, which: int) -> Tensor:
-    return scratch(len(x), x.shape[1], x, which)
+    return thread_buffer(len(x), x.shape[1], x, which)

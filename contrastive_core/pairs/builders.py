@@ -50,7 +50,7 @@ def from_views(
 
 
 def from_labels(z: Float[Tensor, "n d"], labels: Int[Tensor, " n"]) -> Pairs:
-    """Pairs of a labelled batch with one view per image; label -1 belongs to no group.
+    """Pairs of a labeled batch with one view per image; label -1 belongs to no group.
 
     Raises: ValueError when `z` is not (n, d) or the number of labels differs.
     """
@@ -109,7 +109,7 @@ def from_bank(
     Args:
         features: (n, d); index: (n) each image's slot; bank: (m, d).
         noise: (n, k) slots drawn per anchor, repeats allowed; default: the whole bank.
-        log_z: the bank's estimate of the log normaliser, for `nce`.
+        log_z: the bank's estimate of the log normalizer, for `nce`.
     Raises: ValueError when shapes do not match or an index lies outside the bank.
     """
     n, m = features.shape[0], bank.shape[0]

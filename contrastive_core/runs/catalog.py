@@ -11,7 +11,7 @@ Objects and lines of JSON carry a hash of the rest under "seal". Who changes one
 seal out; it is then read as it stands.
 
 Users' runs live in `runs_home()`, shipped ones, which nobody writes to, in `SHIPPED`. What is read
-from and written to one folder is in run_folder.py. Torch-free.
+from and written to one folder is in run.py. Torch-free.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from contrastive_core.runs import Run
 
 __all__ = ["shapes_of", "snippet"]
 
-COLOURS = {  # mean and deviation of each channel, as in encoders.py; a test holds them together
+COLORS = {  # mean and deviation of each channel, as in encoders.py; a test holds them together
     "plain": ((0.5,), (0.25,)),
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -63,7 +63,7 @@ def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
     """
     config = run.config
     knobs = dict(config.get("encoder_knobs") or {})
-    mean, deviation = COLOURS[str(knobs.get("colours", "plain"))]
+    mean, deviation = COLORS[str(knobs.get("colors", "plain"))]
     side = int(knobs.get("pixels") or 0)
     body = {k.removeprefix("encoder.body."): v for k, v in shapes.items()}
     imports, network, channels = _network(str(config.get("encoder")), body, _side(run, side))

@@ -101,7 +101,7 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from the run while inside. Raises store.Locked; Gone."""
+        """Keep other processes from the run while inside. Raises Locked; Gone."""
         with lock(self.path / "lock"):
             if not (self.path / "run.json").exists():  # the lock has made its folder anew
                 self._vanish()
@@ -152,7 +152,7 @@ class Run:
         return [epoch for epoch, _ in self._snapshot_files()]
 
     def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
-        """`index`, `labels`, `h`, `z` (float32) of one epoch. Raises store.Damaged."""
+        """`index`, `labels`, `h`, `z` (float32) of one epoch. Raises Damaged."""
         found = records.read_npz(self.path / "snapshots" / f"epoch-{epoch:04d}.npz")
         return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in found.items()}
 

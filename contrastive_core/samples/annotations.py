@@ -93,7 +93,7 @@ class Changes:
     exclude: Path | None
     relabel: Path | None
     dropped: int  # by the marks, beside what the run left out itself
-    relabelled: int
+    relabeled: int
 
     def arguments(self) -> list[str]:
         """Of the command `train`."""
@@ -102,7 +102,7 @@ class Changes:
 
 
 def export(run: Run | Path) -> Changes:
-    """Write what the run left out and relabelled itself together with the marks."""
+    """Write what the run left out and relabeled itself together with the marks."""
     found, folder = marks(run), _path(run).parent
     drop = [i for i, m in found.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in found.items() if m["what"] == "relabel"}

@@ -71,9 +71,9 @@ def samples_of_run(
     from contrastive_core.distributed import collectives
 
     loss = loss or str(run.config.get("loss"))
-    say, first = tell or _silent, collectives.here().first
+    say, first = tell or _silent, collectives.world().is_rank0
     known = read_table(path_of(run, "samples", loss, split), loss)
-    if not collectives.anyone(known is None) and known is not None:
+    if not collectives.any_process(known is None) and known is not None:
         if split == "train":
             follow(run, loss)
         return known
@@ -221,7 +221,7 @@ def _views(
 
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
-    starts, world = range(0, len(dataset), CHUNK), collectives.here()
+    starts, world = range(0, len(dataset), CHUNK), collectives.world()
     mine = starts[partition.part_of(len(starts), (world.rank, world.size))]
     found = [torch.empty(0, each * DRAWS, method.head.out_dim)]
     with torch.no_grad():

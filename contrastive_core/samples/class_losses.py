@@ -19,7 +19,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 
 __all__ = ["ByClass", "by_class", "class_votes"]
 
-TEMPERATURE = 0.07  # as in the vote of the nearest neighbours
+TEMPERATURE = 0.07  # as in the vote of the nearest neighbors
 CELLS = 1 << 23  # of a block of rows against all others: 32 MB in float32
 
 
@@ -55,7 +55,7 @@ def by_class(
     order = np.argsort(rows.labels, kind="stable")
     x, counts = unit_rows(rows.features), np.bincount(rows.labels + 1, minlength=2)
     candidates, place = x[order], np.argsort(order)
-    world, found, size = collectives.here(), [], max(1, CELLS // len(x))
+    world, found, size = collectives.world(), [], max(1, CELLS // len(x))
     first, last, _ = part_of(len(x), (world.rank, world.size)).indices(len(x))
     for start in range(first, max(last, first + 1), size):  # a process without rows has a block too
         block = slice(start, min(start + size, last))

@@ -1,4 +1,4 @@
-"""Why a sample has the loss it has: the pairs behind it, its margin, its neighbours."""
+"""Why a sample has the loss it has: the pairs behind it, its margin, its neighbors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Why:
     weakest_positives: list[PairShare]
     pull: float  # share of the gradient that positives have; the rest pushes
     margin: float  # cosine to the nearest positive less that to the nearest negative; NaN: no pair
-    neighbours: list[PairShare]  # the nearest by cosine, whatever their relation
+    neighbors: list[PairShare]  # the nearest by cosine, whatever their relation
     scores: np.ndarray  # (m) float32, what the loss compares
     mask: np.ndarray  # (m) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
     kernel: dict[str, Any] | None  # how the browser computes the loss; None: it cannot
@@ -81,7 +81,7 @@ def why(
         weakest_positives=listed(positive, nearness)[:most],
         pull=float(share[positive].sum()),
         margin=_highest(near, positive) - _highest(near, negative),
-        neighbours=listed(other, -near)[:most],
+        neighbors=listed(other, -near)[:most],
         scores=score.astype(np.float32),
         mask=mask.astype(np.uint8),
         kernel=made.kernel(),
@@ -95,9 +95,9 @@ def _pair(rows: EmbeddingSet, j: int, v: int, score: np.ndarray, share: np.ndarr
 
 def _cosines(own: Any) -> np.ndarray:
     """Cosine (m) of the one anchor with all candidates."""
-    from contrastive_core.ops.similarity import normalise
+    from contrastive_core.ops.similarity import normalize
 
-    return np.asarray((normalise(own.candidates) @ normalise(own.anchors)[0]).double().numpy())
+    return np.asarray((normalize(own.candidates) @ normalize(own.anchors)[0]).double().numpy())
 
 
 def _highest(near: np.ndarray, which: np.ndarray) -> float:

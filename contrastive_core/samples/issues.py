@@ -1,8 +1,8 @@
-"""What may be wrong with samples: mislabelled, false negative, duplicate, outlier, ambiguous, hub.
+"""What may be wrong with samples: mislabeled, false negative, duplicate, outlier, ambiguous, hub.
 
 Every score is higher where the suspicion is stronger:
 
-- mislabelled: 1 − normalised margin (Northcutt et al. 2021, arXiv 1911.00068; 0 to 2). Three voters
+- mislabeled: 1 − normalized margin (Northcutt et al. 2021, arXiv 1911.00068; 0 to 2). Three voters
   that have not seen the row's own label give each class a mean probability: the supervised
   contrastive loss under each class in turn (e^{−L}, see class_losses.py), the k nearest other rows,
   and an out-of-fold linear probe. The margin is the label's less the largest other.
@@ -13,11 +13,11 @@ Every score is higher where the suspicion is stronger:
 - outlier: mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), in the embedding
   and in raw pixels, each as (x − median)/interquartile range; the larger counts. An encoder maps
   what it cannot read to one tight spot, so noise is no outlier in its own space: the pixels tell.
-- ambiguous: normalised entropy of the out-of-fold probabilities over classes.
+- ambiguous: normalized entropy of the out-of-fold probabilities over classes.
 - hub: how often it is among the k nearest of others, over k (Radovanović et al. 2010, JMLR 11).
 
 Measured by `benchmarks/planted_errors.py`. Average precision for 5 % flipped labels, mean of three
-seeds, digits and shapes: neighbours and probe 0.985 and 0.934; the loss as the third voter 0.988
+seeds, digits and shapes: neighbors and probe 0.985 and 0.934; the loss as the third voter 0.988
 and 0.936 (its other form, a mean of logs: 0.982 and 0.931; as a rank beside those of the two, the
 loss under the row's own label alone: 0.980 and 0.761; τ = 0.07 throughout), with the shipped
 encoders of that day; RESULTS.md has the figures of the present ones.
@@ -31,30 +31,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.ops.neighbors import Neighbours, nearest_together
+from contrastive_core.ops.neighbors import Neighbors, nearest_together
 from contrastive_core.samples.class_losses import ByClass, by_class, class_votes
 
-__all__ = ["Findings", "find", "out_of_fold"]
+__all__ = ["Issues", "find_issues", "out_of_fold"]
 
 FOLDS = 5
 K = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class Issues:
     """A score per sample (n) for each list, and what explains it. NaN: no such score here."""
 
     scores: dict[str, np.ndarray]
-    neighbours: Neighbours
+    neighbors: Neighbors
     by_class: ByClass | None  # None without labels
     probabilities: np.ndarray | None  # (n, classes), out of fold
-    voted: np.ndarray | None  # (n) the class that the neighbours say
+    voted: np.ndarray | None  # (n) the class that the neighbors say
     suggested: np.ndarray | None  # (n) the class, other than its own, that the voters prefer
     twin: np.ndarray  # (n) the nearest row: its number, in the other split if `leaked`
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
 
 
-def find(
+def find_issues(
     rows: EmbeddingSet,
     k: int = K,
     seed: int = 0,
@@ -62,7 +62,7 @@ def find(
     pixels: np.ndarray | None = None,
     supervised: bool = False,
     tell: Callable[[float], None] | None = None,
-) -> Findings:
+) -> Issues:
     """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
     Args:
@@ -85,7 +85,7 @@ def find(
     negative = graph.score[:, 0].astype(np.float64)
     none = np.full(len(rows), np.nan)
     scores = {
-        "mislabelled": none,
+        "mislabeled": none,
         "false_negative": met.other_score if supervised and met else negative,
         "duplicate": apart,
         "outlier": outlier,
@@ -98,11 +98,11 @@ def find(
         votes = _votes(graph, rows.labels, p.shape[1])
         voted = votes.argmax(1)
         margin, suggested = _margin((p + votes + class_votes(met.losses)) / 3, rows.labels)
-        scores["mislabelled"] = np.where(rows.labels >= 0, 1 - margin, np.nan)
+        scores["mislabeled"] = np.where(rows.labels >= 0, 1 - margin, np.nan)
         entropy = -(p * np.log(np.maximum(p, 1e-12))).sum(1)
         scores["ambiguous"] = np.where(rows.labels >= 0, entropy / np.log(p.shape[1]), np.nan)
     say(1.0)
-    return Findings(scores, graph, met, p, voted, suggested, twin, leaked)
+    return Issues(scores, graph, met, p, voted, suggested, twin, leaked)
 
 
 def _silent(share: float) -> None:
@@ -126,7 +126,7 @@ def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarra
     classes, y = np.unique(rows.labels[known], return_inverse=True)
     x, target = unit_rows(rows.features[known]).double(), torch.from_numpy(y)
     fold, p = _folds(y, seed), np.zeros((len(known), len(classes)))
-    world = collectives.here()
+    world = collectives.world()
     for f in np.unique(fold)[world.rank :: world.size]:
         train, test = (torch.from_numpy(np.flatnonzero(m)) for m in (fold != f, fold == f))
         w = fit_logistic(x[train], target[train], len(classes), c, tolerance=1e-5)
@@ -150,7 +150,7 @@ def _folds(y: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _twins(
-    rows: EmbeddingSet, other: EmbeddingSet | None, graph: Neighbours
+    rows: EmbeddingSet, other: EmbeddingSet | None, graph: Neighbors
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The nearest row of both splits, whether it is of the other, and 1 − d₁/d_k; (n) each."""
     twin, score = graph.index[:, 0].copy(), graph.score[:, 0].copy()
@@ -163,8 +163,8 @@ def _twins(
     return twin, leaked, 1 - d_1 / np.maximum(d_k, 1e-12)
 
 
-def _outlyingness(graph: Neighbours, pixels: np.ndarray | None, k: int) -> np.ndarray:
-    """The larger of the standardised mean distances, in the embedding and in pixels (n)."""
+def _outlyingness(graph: Neighbors, pixels: np.ndarray | None, k: int) -> np.ndarray:
+    """The larger of the standardized mean distances, in the embedding and in pixels (n)."""
     found = _standard(1 - graph.score.mean(1, dtype=np.float64))
     if pixels is None:
         return found
@@ -182,8 +182,8 @@ def _distance(similarity: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(2 - 2 * similarity.astype(np.float64), 0))
 
 
-def _votes(graph: Neighbours, labels: np.ndarray, classes: int) -> np.ndarray:
-    """What the neighbours say (n, classes): votes of weight e^{s/0.07}, as in kNN, summing to 1."""
+def _votes(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
+    """What the neighbors say (n, classes): votes of weight e^{s/0.07}, as in kNN, summing to 1."""
     weight = np.exp((graph.score - graph.score[:, :1]) / 0.07)  # (n, k)
     near = labels[graph.index]
     votes = np.stack([(weight * (near == c)).sum(1) for c in range(classes)], 1)

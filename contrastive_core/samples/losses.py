@@ -46,7 +46,7 @@ def per_sample(
     from contrastive_core.losses._base import slice_rows
 
     made, whole = losses.create(loss, **(knobs or {})), pairs_of(rows, views)
-    world = collectives.here()
+    world = collectives.world()
     if world.size > 1:
         whole = slice_rows(whole, partition.part_of(len(whole), (world.rank, world.size)))
     value, weight = (SPREAD.whole(x) for x in _of_anchors(made, whole, tell))
@@ -146,7 +146,7 @@ def training_estimate(
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import SPREAD
 
-    rng, n, world = np.random.default_rng(seed), len(rows), collectives.here()
+    rng, n, world = np.random.default_rng(seed), len(rows), collectives.world()
     made, seen = losses.create(loss, **(knobs or {})), np.zeros((repeats, n))
     for r in range(repeats):
         order = rng.permutation(n)

@@ -39,11 +39,11 @@ def follow(run: Run, loss: str) -> None:
     from contrastive_core.distributed import collectives
 
     path = path_of(run, "snapshots", loss, "train")
-    if not run.snapshots() or collectives.anyone(path.exists()):
+    if not run.snapshots() or collectives.any_process(path.exists()):
         return
     try:
         made = loss_over_snapshots(run, loss)
     except ValueError as error:
         made = {"why": np.array(str(error))}
-    if collectives.here().first:
+    if collectives.world().is_rank0:
         keep_arrays(path, **made)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.samples.issues import Findings
+from contrastive_core.samples.issues import Issues
 from contrastive_core.samples.losses import (
     Tell,
     over_knob,
@@ -54,7 +54,7 @@ def table_of(
         tell: hears the share done.
     Raises: ValueError when the loss cannot use these pairs; what `tell` raises stops the work.
     """
-    from contrastive_core.samples.issues import find
+    from contrastive_core.samples.issues import find_issues
 
     draws: list[np.ndarray | None] = [*views] if views else [None]
     paired = bool(views) or rows.labels is not None
@@ -76,7 +76,7 @@ def table_of(
             seen, known = per_sample(own, loss, knobs, None, _part(tell, number, 1, parts))
             by_draw.append(np.where(known > 0, seen, np.nan))
     searched = features or rows
-    found = find(
+    found = find_issues(
         searched, other=other, pixels=pixels, supervised=views is None,
         tell=_part(tell, losses, 1, parts),
     )  # fmt: skip
@@ -121,7 +121,7 @@ def _grid(loss: str, knobs: dict[str, Any] | None, n: int) -> tuple[str, np.ndar
 
 
 def _columns(
-    rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, found: Findings
+    rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, found: Issues
 ) -> dict[str, np.ndarray]:
     positive, negative = _nearest_of_each(found)
     labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
@@ -141,10 +141,10 @@ def _columns(
 
 
 def _explained(
-    rows: EmbeddingSet, found: Findings, other: EmbeddingSet | None, supervised: bool
+    rows: EmbeddingSet, found: Issues, other: EmbeddingSet | None, supervised: bool
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Columns and figures beyond COLUMNS."""
-    names, near = np.array(rows.ids), found.neighbours.index
+    names, near = np.array(rows.ids), found.neighbors.index
     twin = names[np.where(found.leaked, 0, found.twin)]
     if other is not None:
         far = np.array(other.ids)[np.where(found.leaked, found.twin, 0)]
@@ -174,10 +174,10 @@ def _explained(
     return extra, facts
 
 
-def _nearest_of_each(found: Findings) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_of_each(found: Issues) -> tuple[np.ndarray, np.ndarray]:
     """Nearest row of the same and of another label (n) each, −1: none; without labels all others
     are negatives."""
-    near = found.neighbours.index[:, 0]
+    near = found.neighbors.index[:, 0]
     if found.by_class is None:
         return np.full(len(near), -1), near
     return found.by_class.same, found.by_class.other

@@ -22,19 +22,19 @@ __all__ = [
 ]  # fmt: skip
 
 COLUMNS = (
-    "id", "label", "loss", "weight", "rank", "mislabelled", "false_negative", "duplicate",
+    "id", "label", "loss", "weight", "rank", "mislabeled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
 VERSION = 7
-K = 20  # neighbours behind every list
+K = 20  # neighbors behind every list
 
 LISTS = {
-    "mislabelled": (
-        "Likely mislabelled",
+    "mislabeled": (
+        "Likely mislabeled",
         "Three voters that have not seen a sample's label give each class a probability: the "
-        "supervised contrastive loss it would have under that class, its 20 nearest neighbours, "
+        "supervised contrastive loss it would have under that class, its 20 nearest neighbors, "
         "and a linear probe trained without it. The score is 1 − (mean probability of its label "
-        "− the largest other): the normalised margin of confident learning.",
+        "− the largest other): the normalized margin of confident learning.",
     ),
     "loss": (
         "Highest loss",
@@ -47,7 +47,7 @@ LISTS = {
     ),
     "duplicate": (
         "Near-duplicates and leaks",
-        "Much nearer to one sample, of this or of the other split, than to its 20th neighbour: "
+        "Much nearer to one sample, of this or of the other split, than to its 20th neighbor: "
         "1 − d₁/d₂₀.",
     ),
     "outlier": (
@@ -57,12 +57,12 @@ LISTS = {
     ),
     "ambiguous": (
         "Ambiguous between classes",
-        "A linear probe that has not seen them cannot decide: normalised entropy of its "
+        "A linear probe that has not seen them cannot decide: normalized entropy of its "
         "probabilities.",
     ),
     "hub": (
         "Hubs",
-        "Among the 20 nearest neighbours of very many others: how often, over what is usual.",
+        "Among the 20 nearest neighbors of very many others: how often, over what is usual.",
     ),
 }
 
@@ -73,7 +73,7 @@ class SampleTable:
 
     `extra` holds columns that explain them: hub, twin (id of the nearest row), leaked (it is of the
     other split), lookalike (id of what is pushed away), predicted, voted and easiest (classes by
-    probe, by neighbours and by loss), correct, suggested, between, loss_in_batches and its spread,
+    probe, by neighbors and by loss), correct, suggested, between, loss_in_batches and its spread,
     loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid`
     (g) the values of `knob` that loss_over_knob is of.
     """
@@ -112,9 +112,9 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     """Why a sample is on a list, in a few words."""
     extra, columns = table.extra, table.columns
     label = str(columns["label"][row])
-    if name == "mislabelled" and "predicted" in extra:
+    if name == "mislabeled" and "predicted" in extra:
         return (
-            f"labelled {label}; the loss says {extra['easiest'][row]}, neighbours "
+            f"labeled {label}; the loss says {extra['easiest'][row]}, neighbors "
             f"{extra['voted'][row]}, the probe {extra['predicted'][row]}"
         )
     if name == "false_negative" and (other := str(extra["lookalike"][row])):

@@ -118,7 +118,7 @@ def _timings() -> dict[str, float]:
 def enqueue(sweep: Sweep, most: int | None = None) -> list[str]:
     """Let the cells that are not done wait in the queue, one at a time; returns their runs' names.
 
-    Stopped and failed cells are resumed. Raises store.Locked.
+    Stopped and failed cells are resumed. Raises Locked.
     """
     rows = {row["run"]: row["status"] for row in status(sweep)}
     wanted = [

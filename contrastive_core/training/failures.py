@@ -9,12 +9,12 @@ import torch
 
 from contrastive_core.device import autocast
 from contrastive_core.training.setup import Prepared
-from contrastive_core.training.state import Place
+from contrastive_core.training.state import TrainPosition
 
 __all__ = ["diverged", "reason_of"]
 
 
-def diverged(place: Place, loss: float, norm: float, lr: float) -> str:
+def diverged(place: TrainPosition, loss: float, norm: float, lr: float) -> str:
     what = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradient norm is {norm}"
     return (
         f"{what} at step {place.step + 1}; the last good state is kept. Try a lower learning rate "

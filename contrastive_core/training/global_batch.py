@@ -18,11 +18,16 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from contrastive_core.distributed.collectives import alone, gather, numbers, total
+from contrastive_core.distributed.collectives import (
+    all_gather,
+    all_gather_ints,
+    all_reduce_sum,
+    is_single_process,
+)
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
-__all__ = ["SyncBatchNorm", "global_pairs", "local_value", "sum_gradients", "synchronise_norms"]
+__all__ = ["SyncBatchNorm", "global_pairs", "local_value", "sum_gradients", "synchronize_norms"]
 
 
 # --- loss and gradients ------------------------------------------------------------------------
@@ -40,11 +45,11 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
         gather_all: gather candidates although they have no row id.
     """
     local = (pairs.candidate_rows != NO_ROW).any() or gather_all
-    if alone() or pairs.columns is not None or not local:
+    if is_single_process() or pairs.columns is not None or not local:
         return pairs
     group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
     row_ids = torch.cat([pairs.anchor_rows, pairs.candidate_rows])
-    told = numbers(len(pairs.candidates), _above(row_ids), _above(group_ids))
+    told = all_gather_ints(len(pairs.candidates), _above(row_ids), _above(group_ids))
     widths, row_counts, group_counts = (list(one) for one in zip(*told, strict=True))
     before = slice(0, dist.get_rank())
     shift_row = sum(row_counts[before])
@@ -58,10 +63,10 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
 
     roles = pairs.as_positive.long() + 2 * pairs.as_negative.long()
     own = (group(pairs.candidate_groups), rows(pairs.candidate_rows), pairs.candidate_views, roles)
-    groups, numbered, views, roles = gather(torch.stack(own, 1), widths).unbind(1)
+    groups, numbered, views, roles = all_gather(torch.stack(own, 1), widths).unbind(1)
     return dataclasses.replace(
         pairs,
-        candidates=gather(pairs.candidates, widths),
+        candidates=all_gather(pairs.candidates, widths),
         anchor_groups=group(pairs.anchor_groups),
         candidate_groups=groups.contiguous(),
         anchor_rows=rows(pairs.anchor_rows),
@@ -94,7 +99,7 @@ def _above(ids: Tensor) -> int:
 def local_value(out: LossOutput) -> Tensor:
     """This process's part of the loss: local Σ w·L over everyone's Σ w. The parts sum to the
     value of one big batch, and so do their gradients."""
-    if alone():
+    if is_single_process():
         return out.value
     weight = out.weight.sum().detach().clone()
     dist.all_reduce(weight)
@@ -104,7 +109,7 @@ def local_value(out: LossOutput) -> Tensor:
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Add up every process's gradients, in one message for each dtype."""
-    if alone():
+    if is_single_process():
         return
     trained = [p for p in parameters if p.requires_grad]
     for p in trained:
@@ -129,18 +134,18 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected (n, channels, …); got shape {tuple(input.shape)}")
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self.training or alone():
+        if not self.training or is_single_process():
             return super().forward(input)
         x = input.float() if input.dtype in (torch.bfloat16, torch.float16) else input
         axes = [0, *range(2, x.ndim)]
         shape = [1, -1, *[1] * (x.ndim - 2)]
         own = x.new_full((1,), x.numel() / x.shape[1])
-        sums = total(torch.cat([x.sum(axes), own]))
+        sums = all_reduce_sum(torch.cat([x.sum(axes), own]))
         n, mean = sums[-1:].detach(), sums[:-1] / sums[-1:].detach()
-        centred = x - mean.view(shape)
-        variance = total(centred.square().sum(axes)) / n  # (c)
+        centerd = x - mean.view(shape)
+        variance = all_reduce_sum(centerd.square().sum(axes)) / n  # (c)
         self._remember(mean.detach(), (variance * n / (n - 1).clamp_min(1)).detach())
-        y = centred * (variance + self.eps).rsqrt().view(shape)
+        y = centerd * (variance + self.eps).rsqrt().view(shape)
         if self.affine:
             y = y * self.weight.view(shape) + self.bias.view(shape)
         return y.to(input.dtype)
@@ -156,9 +161,9 @@ class SyncBatchNorm(_BatchNorm):
         self.running_var.lerp_(variance.to(self.running_var.dtype), rate)
 
 
-def synchronise_norms(module: nn.Module) -> nn.Module:
+def synchronize_norms(module: nn.Module) -> nn.Module:
     """Replace every plain BatchNorm by one over all processes; names and state stay the same."""
-    if alone():
+    if is_single_process():
         return module
     for name, child in module.named_children():
         if isinstance(child, _BatchNorm) and type(child) in (nn.BatchNorm1d, nn.BatchNorm2d):
@@ -177,5 +182,5 @@ def synchronise_norms(module: nn.Module) -> nn.Module:
             other.train(child.training)
             setattr(module, name, other)
         else:
-            synchronise_norms(child)
+            synchronize_norms(child)
     return module

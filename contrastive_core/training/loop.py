@@ -23,10 +23,10 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.runs import Run, checkpoints
 from contrastive_core.training import global_batch, monitor
 from contrastive_core.training.failures import diverged, reason_of
-from contrastive_core.training.metrics_log import Journal, Report
+from contrastive_core.training.metrics_log import MetricsLog, Report
 from contrastive_core.training.optim import learning_rate, set_learning_rate
 from contrastive_core.training.setup import Prepared
-from contrastive_core.training.state import Place, capture, restore
+from contrastive_core.training.state import TrainPosition, capture, restore
 
 __all__ = ["train"]
 
@@ -39,16 +39,16 @@ def train(p: Prepared, run: Run, resume: bool = False, report: Report = lambda l
     """Train until the end, a signal, or a failure; returns the run's status.
 
     `report` is called with every line of metrics. Raises: CannotGoOn after it has set the status
-    to failed; store.Locked, with nothing changed, when another process trains the run.
+    to failed; Locked, with nothing changed, when another process trains the run.
     """
     with (
         _stop_signals() as stop,  # until the last word is written
-        run.lock() if p.world.first else nullcontext(),  # nobody sees an end without its reason
+        run.lock() if p.world.is_rank0 else nullcontext(),  # nobody sees an end without its reason
     ):
-        return _train(p, run, Journal(run, p.world.first, report), stop, resume)
+        return _train(p, run, MetricsLog(run, p.world.is_rank0, report), stop, resume)
 
 
-def _train(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
+def _train(p: Prepared, run: Run, log: MetricsLog, stop: threading.Event, resume: bool) -> str:
     """Train, and write down how it ended."""
     try:
         status = _loop(p, run, log, stop, resume)
@@ -69,11 +69,11 @@ def _train(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: b
     return status
 
 
-def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bool) -> str:
+def _loop(p: Prepared, run: Run, log: MetricsLog, stop: threading.Event, resume: bool) -> str:
     config, method, optimizer = p.config, p.method, p.optimizer
     # not if it was killed before its first state; the first process's machine has the files
-    go_on = resume and collectives.from_first(checkpoints.has_begun(run))
-    place, note = _resume(p, run) if go_on else (Place(), "")
+    go_on = resume and collectives.broadcast_object(checkpoints.has_begun(run))
+    place, note = _resume(p, run) if go_on else (TrainPosition(), "")
     log.start(place, config.epochs, note)
     parameters = [q for q in method.parameters() if q.requires_grad]
     steps = len(p.plan(0))
@@ -96,7 +96,7 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
             norm = nn.utils.clip_grad_norm_(parameters, config.clip or math.inf)
             look = p.device.type != "cuda" or place.step % CUDA_LOOK == 0
             if look:
-                shown = float(collectives.total(value.detach()))
+                shown = float(collectives.all_reduce_sum(value.detach()))
                 if not math.isfinite(shown) or not math.isfinite(float(norm)):
                     raise CannotGoOn(diverged(place, shown, float(norm), lr))
             optimizer.step()
@@ -112,14 +112,14 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
                     grad_norm=float(norm),
                     n_valid=output.n_valid,
                 )
-            if place.batch < steps and collectives.anyone(stop.is_set()):
+            if place.batch < steps and collectives.any_process(stop.is_set()):
                 _save(p, run, log, place)
                 return "stopped"
         alike = _after_epoch(p, run, log, place, pairs, alike)
         place = place.after_epoch()
-        stopped = place.epoch < config.epochs and collectives.anyone(stop.is_set())
+        stopped = place.epoch < config.epochs and collectives.any_process(stop.is_set())
         due = time.monotonic() - saved > config.save_seconds or place.epoch == config.epochs
-        if collectives.anyone(due or stopped):
+        if collectives.any_process(due or stopped):
             _save(p, run, log, place)
             saved = time.monotonic()
         if stopped:
@@ -128,10 +128,10 @@ def _loop(p: Prepared, run: Run, log: Journal, stop: threading.Event, resume: bo
 
 
 def _after_epoch(
-    p: Prepared, run: Run, log: Journal, place: Place, pairs: Pairs, alike: int
+    p: Prepared, run: Run, log: MetricsLog, place: TrainPosition, pairs: Pairs, alike: int
 ) -> int:
     """Score and snapshot the fixed sample. Returns for how many epochs all has been alike."""
-    if not p.world.first:
+    if not p.world.is_rank0:
         return 0
     amp = bool(p.config.amp)
     h, z = monitor.embed(p.method, p.sample.images, amp)
@@ -158,13 +158,13 @@ def _told(method: nn.Module) -> dict[str, float]:
 # --- saving and going on -----------------------------------------------------------------------
 
 
-def _save(p: Prepared, run: Run, log: Journal, place: Place) -> None:
+def _save(p: Prepared, run: Run, log: MetricsLog, place: TrainPosition) -> None:
     """Keep all that a resume needs, every process's random states, and the weights for use.
 
     Raises: CannotGoOn, before anything is written, when weights, queue or bank are not the same,
         bit by bit, on every process.
     """
-    if names := collectives.differing(p.method.state_dict()):
+    if names := collectives.mismatched_tensors(p.method.state_dict()):
         raise CannotGoOn(
             f"{names[0]} is no longer the same on all processes (nor are {len(names) - 1} others); "
             "go on with --resume from the last state, on machines of one kind"
@@ -172,17 +172,19 @@ def _save(p: Prepared, run: Run, log: Journal, place: Place) -> None:
     tensors, plain = capture(place, p.method, p.optimizer, p.generator)
     own = {k: v for k, v in tensors.items() if k in RANDOM}
     plain |= {"world": p.world.size, "versions": _versions(p)}
-    for rank, states in enumerate(collectives.everyone(own)):
+    for rank, states in enumerate(collectives.all_gather_object(own)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
-    if p.world.first:
+    if p.world.is_rank0:
         log.flush()  # first: a resume cuts lines off after the state's step, and adds none before
         checkpoints.save_state(run, tensors, plain)
         checkpoints.save_weights(run, p.method.state_dict())
 
 
-def _resume(p: Prepared, run: Run) -> tuple[Place, str]:
+def _resume(p: Prepared, run: Run) -> tuple[TrainPosition, str]:
     """Put the last state back; the place it is of, and why equality is void, if it is."""
-    tensors, plain = collectives.from_first(checkpoints.load_state(run) if p.world.first else None)
+    tensors, plain = collectives.broadcast_object(
+        checkpoints.load_state(run) if p.world.is_rank0 else None
+    )
     for name in RANDOM:
         tensors[name] = tensors.get(f"rank{p.world.rank}.{name}", tensors[name])
     if p.world.rank >= plain["world"]:

@@ -14,16 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 from contrastive_core.runs import Run
-from contrastive_core.training.state import Place
+from contrastive_core.training.state import TrainPosition
 
-__all__ = ["Journal", "Report"]
+__all__ = ["MetricsLog", "Report"]
 
 FLUSH_SECONDS = 0.5
 
 Report = Callable[[dict[str, Any]], None]
 
 
-class Journal:
+class MetricsLog:
     """Collects lines and hands them to the run's files and to `report`."""
 
     def __init__(self, run: Run, writes: bool, report: Report) -> None:
@@ -34,10 +34,10 @@ class Journal:
         self.epochs = 0
         self.note = ""
         self.memory = 0  # bytes, as last seen
-        self.place = Place()
+        self.place = TrainPosition()
         self.looked = self.written = self.started = time.monotonic()
 
-    def start(self, place: Place, epochs: int, note: str) -> None:
+    def start(self, place: TrainPosition, epochs: int, note: str) -> None:
         """The run goes on from `place`; lines after it are cut off."""
         self.epochs, self.note = epochs, note
         if self.writes:
@@ -51,8 +51,8 @@ class Journal:
         self.place = place
         self.status("running")
 
-    def step(self, place: Place, memory: int, **values: float) -> None:
-        """One optimiser step, after it was done."""
+    def step(self, place: TrainPosition, memory: int, **values: float) -> None:
+        """One optimizer step, after it was done."""
         now = time.monotonic()
         rate = self.images / max(now - self.looked, 1e-9)
         self.images, self.looked = 0, now
@@ -61,7 +61,7 @@ class Journal:
         line = {"step": place.step, "epoch": place.epoch, **values}
         self._add({**line, "images_per_s": round(rate, 1), "memory_mb": memory >> 20})
 
-    def epoch(self, place: Place, values: dict[str, float]) -> None:
+    def epoch(self, place: TrainPosition, values: dict[str, float]) -> None:
         """One epoch, after its last step."""
         mean = sum(self.losses) / max(1, len(self.losses))
         self.losses.clear()

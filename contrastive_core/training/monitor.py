@@ -98,7 +98,7 @@ def _score(name: str, rows: EmbeddingSet) -> float | None:
 
 
 def _knn(rows: EmbeddingSet) -> float | None:
-    """Share of labelled images whose class the others vote for (leave one out)."""
+    """Share of labeled images whose class the others vote for (leave one out)."""
     if rows.labels is None or len(np.unique(rows.labels[rows.labels >= 0])) < 2:
         return None
     known = rows.take(np.flatnonzero(rows.labels >= 0))

@@ -1,4 +1,4 @@
-"""Optimisers and learning rates.
+"""Optimizers and learning rates.
 
 No weight decay on norms and biases (every parameter with fewer than two dimensions). The learning
 rate is a pure function of the step, so a schedule has no state that a resume could lose.

@@ -26,7 +26,7 @@ from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import BadSetting
 from contrastive_core.losses import Loss
-from contrastive_core.methods import Facts, Method
+from contrastive_core.methods import DatasetInfo, Method
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.registry import Knob, knobs_of
 from contrastive_core.runs import checkpoints
@@ -70,7 +70,7 @@ class Prepared:
 
     def batch(self, index: np.ndarray) -> Batch:
         """This process's share of the batch at `index`, on the device."""
-        mine = collectives.share(torch.from_numpy(index), self.world)
+        mine = collectives.local_share(torch.from_numpy(index), self.world)
         rows = mine.to(self.device)
         if self.images is not None:
             images = self.images[rows]
@@ -81,12 +81,12 @@ class Prepared:
 
 
 def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
-    """Load the data, fill in defaults, build model and optimiser. Raises ValueError (BadSetting,
+    """Load the data, fill in defaults, build model and optimizer. Raises ValueError (BadSetting,
     UnknownName, NoDevice, …) with a sentence for whatever cannot be trained."""
     world = world or World()
-    _known(config)
+    check_names(config)
     device = choose(f"cuda:{world.local_rank}" if _wants_cuda(config, world) else config.device)
-    torch.set_flush_denormal(True)  # once learnt, tiny gradients made CPU steps 20 times slower
+    torch.set_flush_denormal(True)  # once learned, tiny gradients made CPU steps 20 times slower
     if config.threads:
         torch.set_num_threads(config.threads)
     dataset = curated(
@@ -97,11 +97,11 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     method = model(config, dataset).to(device)
     if config.channels_last and device.type != "mps":
         channels_last(method)
-    _refuse(config, dataset)
+    validate(config, dataset)
     if config.start:
         _start_from(method, config.start)
-    global_batch.synchronise_norms(method)
-    method.gather = collectives.gather
+    global_batch.synchronize_norms(method)
+    method.gather = collectives.all_gather
     method.loss = losses.create(config.loss or "", **config.loss_knobs)
     _refuse_pairing(config, method, dataset, device)
     if config.compile:
@@ -199,7 +199,7 @@ def _compile(method: Method) -> None:
             module.compile()
 
 
-def _known(config: TrainConfig) -> None:
+def check_names(config: TrainConfig) -> None:
     """Names first: an unknown one should not have to wait for the data."""
     if config.compile and not any(map(shutil.which, (os.environ.get("CXX", "c++"), *COMPILERS))):
         raise BadSetting("compile needs a C++ compiler, such as g++; install one or leave it off")
@@ -229,12 +229,12 @@ def _recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
     return dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
 
 
-def _facts(dataset: Dataset, classes: int) -> Facts:
+def _facts(dataset: Dataset, classes: int) -> DatasetInfo:
     _, c, h, w = dataset.images.shape
-    return Facts((c, h, w), len(dataset), classes)
+    return DatasetInfo((c, h, w), len(dataset), classes)
 
 
-def _refuse(config: TrainConfig, dataset: Dataset) -> None:
+def validate(config: TrainConfig, dataset: Dataset) -> None:
     n = len(dataset.labels)
     assert config.batch_size is not None
     if n < 2:
@@ -246,7 +246,7 @@ def _refuse(config: TrainConfig, dataset: Dataset) -> None:
             f"batch_size {config.batch_size} is larger than the {n} training images of "
             f"{dataset.name}; use --set batch_size={max(2, n // 4)} or a number up to {n}"
         )
-    if config.batch_size < 2 * (count := collectives.here().size) and count > 1:
+    if config.batch_size < 2 * (count := collectives.world().size) and count > 1:
         raise BadSetting(
             f"batch_size {config.batch_size} is too small for {count} processes; use "
             f"--set batch_size={2 * count} or more, or fewer processes"

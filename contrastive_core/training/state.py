@@ -2,7 +2,7 @@
 
 The order of batches is a pure function of seed and epoch, and the learning rate one of the step,
 so the place in the run is three numbers. Everything else that changes is collected here: weights,
-buffers (queue, bank, key encoder), optimiser, and every random state.
+buffers (queue, bank, key encoder), optimizer, and every random state.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Place", "capture", "restore"]
+__all__ = ["TrainPosition", "capture", "restore"]
 
 
 @dataclass(frozen=True)
-class Place:
+class TrainPosition:
     """How far a run is: finished epochs, batches done in this epoch, steps done in all."""
 
     epoch: int = 0
     batch: int = 0
     step: int = 0
 
-    def after_batch(self) -> Place:
-        return Place(self.epoch, self.batch + 1, self.step + 1)
+    def after_batch(self) -> TrainPosition:
+        return TrainPosition(self.epoch, self.batch + 1, self.step + 1)
 
-    def after_epoch(self) -> Place:
-        return Place(self.epoch + 1, 0, self.step)
+    def after_epoch(self) -> TrainPosition:
+        return TrainPosition(self.epoch + 1, 0, self.step)
 
 
 def capture(
-    place: Place,
+    place: TrainPosition,
     method: nn.Module,
     optimizer: torch.optim.Optimizer,
     generator: torch.Generator,
@@ -72,7 +72,7 @@ def restore(
     method: nn.Module,
     optimizer: torch.optim.Optimizer,
     generator: torch.Generator,
-) -> Place:
+) -> TrainPosition:
     """Put everything back that `capture` took. Returns the place to go on from."""
     method.load_state_dict(_under(tensors, "method."))
     state: dict[int, dict[str, Any]] = {}
@@ -92,7 +92,7 @@ def restore(
     random.setstate((version, tuple(internal), gauss))
     kind, key, *rest = plain["random"]["numpy"]
     np.random.set_state((kind, np.array(key, np.uint32), *rest))
-    return Place(**plain["place"])
+    return TrainPosition(**plain["place"])
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

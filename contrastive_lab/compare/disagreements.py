@@ -1,4 +1,4 @@
-"""Where two spaces disagree: samples that one has right, neighbours that one keeps."""
+"""Where two spaces disagree: samples that one has right, neighbors that one keeps."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def disagree(sources: list[Source], made: Comparison, split: str, place: str) ->
     second = b.selectbox("B", [n for n in names if n != first])
     i, j = names.index(first), names.index(second)
     ways = ["A right, B wrong", "B right, A wrong", "Both wrong"] if made.right is not None else []
-    way = st.segmented_control("They disagree on", [*ways, "Neighbours"], required=True,
-                              default=(ways or ["Neighbours"])[0], key="disagree-on")  # fmt: skip
-    if way == "Neighbours":
-        _neighbours(sources, made, i, j, split, place)
+    way = st.segmented_control("They disagree on", [*ways, "Neighbors"], required=True,
+                              default=(ways or ["Neighbors"])[0], key="disagree-on")  # fmt: skip
+    if way == "Neighbors":
+        _neighbors(sources, made, i, j, split, place)
         return
     assert made.right is not None
     one, two = made.right[i], made.right[j]
@@ -79,10 +79,10 @@ def _select(rows: list[int], place: str) -> None:
     st.toast(f"{len(rows):,} selected, on all pages")
 
 
-def _neighbours(
+def _neighbors(
     sources: list[Source], made: Comparison, i: int, j: int, split: str, place: str
 ) -> None:
-    """Samples whose neighbourhoods differ most, and what A keeps and B loses for one of them."""
+    """Samples whose neighborhoods differ most, and what A keeps and B loses for one of them."""
     first, second = made.names[i], made.names[j]
     share = overlap(made.graphs[i], made.graphs[j])
     order = np.argsort(share, kind="stable")
@@ -96,8 +96,8 @@ def _neighbours(
     )  # fmt: skip
     a, b = made.graphs[i][row].tolist(), made.graphs[j][row].tolist()
     groups = {
-        f"Neighbours in {first} that {second} loses": [r for r in a if r not in set(b)],
-        f"New neighbours in {second}": [r for r in b if r not in set(a)],
+        f"Neighbors in {first} that {second} loses": [r for r in a if r not in set(b)],
+        f"New neighbors in {second}": [r for r in b if r not in set(a)],
         "Kept by both": [r for r in a if r in set(b)],
     }
     for title, rows in groups.items():

@@ -8,11 +8,11 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.evaluation.compare import Comparison
-from contrastive_core.evaluation.representation_similarity import aligned
+from contrastive_core.evaluation.representation_similarity import procrustes_align
 from contrastive_core.runs.cost import cost_of
 from contrastive_lab import cache, format, state
 from contrastive_lab import embedding_map as one_map
-from contrastive_lab.colors import colour_of, drawn, kept
+from contrastive_lab.colors import color_of, drawn, kept
 from contrastive_lab.components.scatter import MOST, panels
 from contrastive_lab.embedding_source import Source
 from contrastive_lab.progress import answer_or_wait
@@ -140,11 +140,11 @@ def maps(sources: list[Source], split: str, which: str, place: str) -> None:
     ]  # fmt: skip
     at = [{name: row for row, name in enumerate(rows.ids)} for rows in known]
     xy = [m[[a[i] for i in order]] for m, a in zip(found, at, strict=True)]
-    xy = [xy[0], *(aligned(m, xy[0]) for m in xy[1:])]
+    xy = [xy[0], *(procrustes_align(m, xy[0]) for m in xy[1:])]
     first = known[0] if len(order) == len(known[0]) else known[0].take([at[0][i] for i in order])
     shown = drawn(first.labels, len(first), MOST // len(xy))
     part = slice(None) if shown is None else shown
-    values, names = colour_of(first, "class" if first.labels is not None else "sample", {})
+    values, names = color_of(first, "class" if first.labels is not None else "sample", {})
     pictures = shown is None and len(first) == len(known[0]) and sources[0].has_pictures(split)
     sprite, across = sources[0].sprite(split) if pictures else (b"", 1)
     key = f"compare-{kind}-{which}"
@@ -190,7 +190,7 @@ def alike(sources: list[Source], made: Comparison, which: str) -> None:
 
 READINGS = {
     "cka": ("Linear CKA (debiased)", "1: the same up to turning and scaling, 0: unrelated."),
-    "overlap": ("Shared neighbours", "Share of the {k} nearest that two spaces have in common."),
+    "overlap": ("Shared neighbors", "Share of the {k} nearest that two spaces have in common."),
     "procrustes": ("Procrustes distance", "0: one can be turned into the other, 1: not at all."),
 }
 

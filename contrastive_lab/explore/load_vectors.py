@@ -85,7 +85,7 @@ def _read(path: Path, name: str, folder: Path | None) -> str:
         found = attached_images.pictures_of(path, rows, folder)
         if found.images is None and (images := ref.dataset_pictures(rows)) is not None:
             found = attached_images.Attached(images)
-        return ref.adopt(rows, name, found.images, found.told)
+        return ref.save_vectors(rows, name, found.images, found.told)
 
 
 def _known() -> None:

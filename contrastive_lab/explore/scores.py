@@ -8,16 +8,16 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.jobs.results import Answer
+from contrastive_core.jobs.results import Result
 from contrastive_lab import cache, format, state
 from contrastive_lab.embedding_source import Source
 
 __all__ = ["VIEWS", "headline", "more"]
 
 FIRST = ("knn", "linear_probe", "uniformity", "alignment", "rankme")
-UNLABELLED = ("uniformity", "rankme", "hubness", "neighbour_stability")
+UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
 NARROW = "\u00a0%"  # no line ends before the sign
-SHORT = {"linear_probe": "Linear probe", "neighbour_stability": "Stability"}  # on a narrow box
+SHORT = {"linear_probe": "Linear probe", "neighbor_stability": "Stability"}  # on a narrow box
 NAMES = {"own": "this space", "raw": "raw pixels", "random": "random encoder"}
 BESIDE = {"raw": "raw pixels", "random": "random"}
 VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
@@ -26,8 +26,8 @@ VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
 def headline(scores: dict[str, dict[str, Any]], how: str) -> None:
     """Scores by source ("own", "raw", "random", "other"), the first in boxes."""
     own = scores["own"]
-    labelled = any(own.get(n, {}).get("value") is not None for n in FIRST[:2])
-    shown = [n for n in (FIRST if labelled else UNLABELLED) if n in own]
+    labeled = any(own.get(n, {}).get("value") is not None for n in FIRST[:2])
+    shown = [n for n in (FIRST if labeled else UNLABELED) if n in own]
     row = st.container(horizontal=True, gap="small")
     for name in shown:
         score = own[name]
@@ -35,7 +35,7 @@ def headline(scores: dict[str, dict[str, Any]], how: str) -> None:
             st.metric(SHORT.get(name, score["title"]), format.figure_of(score),
                       help=score["reading"])  # fmt: skip
             st.caption(_beside(name, scores))
-    if not labelled and (why := own.get("knn", {}).get("missing")):
+    if not labeled and (why := own.get("knn", {}).get("missing")):
         st.caption(f"{why}; so the scores that need no labels are shown.")
     elif how:
         st.caption(how)
@@ -62,7 +62,7 @@ def _beside(name: str, scores: dict[str, dict[str, Any]]) -> str:
     return "  \n".join(line.replace(" %", NARROW) for line in lines if line)
 
 
-def more(source: Source, view: str, answer: Answer, rows: EmbeddingSet, split: str) -> None:
+def more(source: Source, view: str, answer: Result, rows: EmbeddingSet, split: str) -> None:
     """One of the views under "More"."""
     scores = answer.meta["scores"]
     if view == "All scores":
@@ -107,7 +107,7 @@ def _over_k(scores: dict[str, Any]) -> None:
     if not series:
         st.info(_missing(scores["own"], "knn"))
         return
-    figure = format.curves(series, "k, neighbours that vote", "kNN accuracy, %")
+    figure = format.curves(series, "k, neighbors that vote", "kNN accuracy, %")
     ks = sorted({k for xs, _ in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     st.plotly_chart(figure)
@@ -119,7 +119,7 @@ def _over_k(scores: dict[str, Any]) -> None:
 
 
 def _classes(
-    source: Source, own: dict[str, Any], answer: Answer, rows: EmbeddingSet, split: str
+    source: Source, own: dict[str, Any], answer: Result, rows: EmbeddingSet, split: str
 ) -> None:
     """Per class: share right, its interval, what it is taken for. A click selects the samples."""
     import pandas as pd
@@ -165,7 +165,7 @@ def _classes(
 
 
 def _of_cell(
-    rows: EmbeddingSet, answer: Answer, labels: np.ndarray, at: int, column: str, names: list[str]
+    rows: EmbeddingSet, answer: Result, labels: np.ndarray, at: int, column: str, names: list[str]
 ) -> list[int]:
     predicted, right = answer.arrays["knn:predicted"], answer.arrays["knn:per_sample"]
     assert rows.labels is not None
@@ -180,8 +180,8 @@ def _shade(table: Any) -> Any:
     share = table.to_numpy() / np.maximum(1, table.to_numpy().sum(1, keepdims=True))
     tint = np.empty(share.shape, object)
     for (i, j), v in np.ndenumerate(share):
-        colour = "59, 125, 216" if i == j else "232, 131, 58"
-        tint[i, j] = f"background-color: rgba({colour}, {min(0.8, v * (0.7 if i == j else 3)):.2f})"
+        color = "59, 125, 216" if i == j else "232, 131, 58"
+        tint[i, j] = f"background-color: rgba({color}, {min(0.8, v * (0.7 if i == j else 3)):.2f})"
     return tint
 
 
@@ -205,7 +205,7 @@ def _spectrum(scores: dict[str, Any]) -> None:
 
 
 def _hubs(
-    source: Source, own: dict[str, Any], answer: Answer, rows: EmbeddingSet, split: str
+    source: Source, own: dict[str, Any], answer: Result, rows: EmbeddingSet, split: str
 ) -> None:
     counts = answer.arrays.get("hubness:per_sample")
     if counts is None:
@@ -219,12 +219,12 @@ def _hubs(
     st.plotly_chart(figure)
     st.caption(
         f"{own['reading']} Here the skewness is {own['value']:.2f}; "
-        f"{100 * own['extras']['never']:.1f} % are nobody's neighbour."
+        f"{100 * own['extras']['never']:.1f} % are nobody's neighbor."
     )
     place, row = source.place(split), st.container(horizontal=True)
     row.button("Select the 50 largest hubs", on_click=state.select,
                args=(np.argsort(-counts)[:50].tolist(), place))  # fmt: skip
-    row.button("Select those that are nobody's neighbour", on_click=state.select,
+    row.button("Select those that are nobody's neighbor", on_click=state.select,
                args=(np.flatnonzero(counts == 0).tolist(), place))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The selected samples: what they are, the neighbours of one of them, and the way out."""
+"""The selected samples: what they are, the neighbors of one of them, and the way out."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from contrastive_lab.colors import plain_table
 from contrastive_lab.components import gallery
 from contrastive_lab.embedding_source import Source
 
-__all__ = ["neighbours", "out", "selected"]
+__all__ = ["neighbors", "out", "selected"]
 
-SHOWN = 12  # neighbours of a picture
+SHOWN = 12  # neighbors of a picture
 LISTED = 200  # selected samples in the table
 OTHERS = 7  # other runs in which ranks are looked up
 
 
 def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked: list[int]) -> None:
-    """A sentence about the selection, and the neighbours of one of its samples."""
+    """A sentence about the selection, and the neighbors of one of its samples."""
     one = picked[0]
     if len(picked) == 1:
         st.subheader(format.plain(rows.ids[one]))
@@ -33,18 +33,18 @@ def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked:
             told = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
             st.caption(format.plain(" · ".join(told)))
         one = st.selectbox(
-            "Neighbours of", picked[:LISTED], format_func=lambda i: rows.ids[i],
+            "Neighbors of", picked[:LISTED], format_func=lambda i: rows.ids[i],
             key=f"one-{source.data}-{split}",
         )  # fmt: skip
-    neighbours(source, rows, split, which, int(one))
+    neighbors(source, rows, split, which, int(one))
     if rows.columns or rows.labels is not None:
         with st.expander("What is known of it" if len(picked) == 1 else "The selection as a table"):
             st.dataframe(plain_table(rows, picked[:LISTED]), hide_index=True)
 
 
-def neighbours(source: Source, rows: EmbeddingSet, split: str, which: str, i: int) -> None:
+def neighbors(source: Source, rows: EmbeddingSet, split: str, which: str, i: int) -> None:
     """The nearest samples, with similarity, label and their rank in each other run."""
-    near, similarity = cache.neighbours(rows, i, min(SHOWN, len(rows) - 1))
+    near, similarity = cache.neighbors(rows, i, min(SHOWN, len(rows) - 1))
     others = _ranks(source, rows, split, which, i, near)
     table = []
     for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True), 1):
@@ -78,7 +78,7 @@ def _caption(row: dict[str, Any]) -> str:
 def _ranks(
     source: Source, rows: EmbeddingSet, split: str, which: str, i: int, near: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """For each other run on the same samples: how near it has the same neighbours (1: nearest)."""
+    """For each other run on the same samples: how near it has the same neighbors (1: nearest)."""
     if source.run is None:
         return {}
     found = {}
@@ -88,7 +88,7 @@ def _ranks(
         other = cache.embedding(run, split, which) if run.weights.exists() else None
         if other is None or other.ids != rows.ids:
             continue
-        order, _ = cache.neighbours(other, i, len(rows) - 1)
+        order, _ = cache.neighbors(other, i, len(rows) - 1)
         rank = np.empty(len(rows), np.int64)
         rank[order] = np.arange(1, len(rows))
         found[run.name] = rank[near]
@@ -98,13 +98,13 @@ def _ranks(
 
 
 def out(source: Source, rows: EmbeddingSet, found: dict[str, Any], picked: list[int]) -> None:
-    """Selection, coordinates and neighbours, vectors, as files for other tools."""
+    """Selection, coordinates and neighbors, vectors, as files for other tools."""
     name = source.name.rsplit(".", 1)[0]
     with st.popover("Export", icon=":material/download:", width="content"):
         st.caption("x, y and neighbors are named as Embedding Atlas reads them.")
         for ending in ("parquet", "csv"):
             st.download_button(
-                f"Map, neighbours and columns (.{ending})",
+                f"Map, neighbors and columns (.{ending})",
                 lambda ending=ending: export.table(rows, found["xy"], None, ending),
                 f"{name}-map.{ending}", key=f"map-{ending}",
             )  # fmt: skip

@@ -14,7 +14,7 @@ from contrastive_lab.loss_lab.formula import formula
 
 __all__ = ["on_circle"]
 
-SAME_ON_A_CIRCLE = ("normalise", "critic")  # knobs that change nothing for rows of length one
+SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows of length one
 CONTROLS = {
     "groups": (2, 1, 20), "points": (24, 2, 400), "scatter": (0, 0, 9999), "speed": (600, 0, 1000)
 }  # fmt: skip

@@ -108,4 +108,4 @@ def kept(name: str, content: bytes | memoryview) -> str:
         path.write_bytes(content)
         rows = file_formats.read(path)
         found = attached_images.pictures_of(path, rows)
-        return ref.adopt(rows, name, found.images, found.told)
+        return ref.save_vectors(rows, name, found.images, found.told)

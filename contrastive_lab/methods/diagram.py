@@ -2,7 +2,7 @@
 
 A flow is a row of boxes for each lane, from left to right; a `*` after a name says that the arrow
 that leaves the box carries gradient back. Boxes of one name above each other are one box: the same
-weights, or the same memory. `updates` are what moves after a step: (from, to, how). The colours
+weights, or the same memory. `updates` are what moves after a step: (from, to, how). The colors
 stand on light and dark pages alike.
 """
 
@@ -37,7 +37,7 @@ class _Box:
         return self.x + self.width / 2
 
     @property
-    def centre(self) -> float:
+    def center(self) -> float:
         return self.y + self.height / 2
 
 
@@ -48,10 +48,10 @@ def flow_svg(title: str, lanes: Lanes, compared: str, loss: str, updates: Update
     height = _y(len(lanes)) - SPACE
     across = EDGE + columns * (WIDTH + GAP)
     compare = _Box(compared, across, EDGE, COMPARE, height - EDGE, CHOSEN)
-    end = _Box(loss, across + COMPARE + GAP, compare.centre - HEIGHT / 2, WIDTH + 20, HEIGHT)
+    end = _Box(loss, across + COMPARE + GAP, compare.center - HEIGHT / 2, WIDTH + 20, HEIGHT)
     total, tall = end.x + end.width + EDGE, compare.y + compare.height + EDGE
     parts = [_arrow(x, y, compare.x if to is None else to, y, g) for x, y, to, g in arrows]
-    parts.append(_arrow(compare.x + COMPARE, compare.centre, end.x, end.centre, True))
+    parts.append(_arrow(compare.x + COMPARE, compare.center, end.x, end.center, True))
     parts += [_update(boxes, *update) for update in updates]
     parts += [_drawn(box) for box in [*boxes, compare, end]]
     parts.append(_legend(tall + 6, bool(updates)))
@@ -67,8 +67,8 @@ def flow_text(title: str, lanes: Lanes, compared: str, loss: str, updates: Updat
     """The drawing in words."""
     ways = "; ".join(" → ".join(name.rstrip("*") for name in lane) for lane in lanes)
     moved = "".join(f" After the step {a} moves {b} ({how})." for a, b, how in updates)
-    learnt = dict.fromkeys(n.rstrip("*") for lane in lanes for n in lane if n.endswith("*"))
-    gradient = f" Gradient flows through {', '.join(learnt)}." if learnt else ""
+    learned = dict.fromkeys(n.rstrip("*") for lane in lanes for n in lane if n.endswith("*"))
+    gradient = f" Gradient flows through {', '.join(learned)}." if learned else ""
     return f"{title}: {ways}. Compared: {compared}. Loss: {loss}.{gradient}{moved}"
 
 
@@ -114,7 +114,7 @@ def _lanes(
 
 def _drawn(box: _Box) -> str:
     lines = textwrap.wrap(box.text, max(8, int(box.width / 6.4))) or [""]
-    top = box.centre - 7.5 * (len(lines) - 1)
+    top = box.center - 7.5 * (len(lines) - 1)
     spans = "".join(
         f'<tspan x="{box.middle:.1f}" y="{top + 15 * i:.1f}">{escape(line)}</tspan>'
         for i, line in enumerate(lines)
@@ -127,11 +127,11 @@ def _drawn(box: _Box) -> str:
 
 
 def _arrow(x: float, y: float, to_x: float, to_y: float, gradient: bool) -> str:
-    colour, width = (GRADIENT, 2.5) if gradient else (PLAIN, 1.5)
+    color, width = (GRADIENT, 2.5) if gradient else (PLAIN, 1.5)
     tip = f"{to_x:.1f},{to_y:.1f} {to_x - 8:.1f},{to_y - 4:.1f} {to_x - 8:.1f},{to_y + 4:.1f}"
     return (
         f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x - 7:.1f}" y2="{to_y:.1f}" '
-        f'stroke="{colour}" stroke-width="{width}"/><polygon points="{tip}" fill="{colour}"/>'
+        f'stroke="{color}" stroke-width="{width}"/><polygon points="{tip}" fill="{color}"/>'
     )
 
 
@@ -155,7 +155,7 @@ def _legend(y: float, updates: bool) -> str:
         entries.append(("moves after the step", PLAIN, ' stroke-dasharray="4 3"'))
     return "".join(
         f'<line x1="{EDGE + 150 * i}" y1="{y}" x2="{EDGE + 26 + 150 * i}" y2="{y}" '
-        f'stroke="{colour}" stroke-width="2"{dash}/><text x="{EDGE + 32 + 150 * i}" y="{y}" '
+        f'stroke="{color}" stroke-width="2"{dash}/><text x="{EDGE + 32 + 150 * i}" y="{y}" '
         f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{text}</text>'
-        for i, (text, colour, dash) in enumerate(entries)
+        for i, (text, color, dash) in enumerate(entries)
     )

@@ -26,7 +26,7 @@ def new_sweep(folder: Path) -> None:
 
 
 def by_form(folder: Path) -> None:
-    methods = cache.catalogue()["methods"]
+    methods = cache.catalog()["methods"]
     with st.form("new-sweep"):
         a, b, c, d = st.columns(4)
         name = a.text_input("Name", placeholder="tau")

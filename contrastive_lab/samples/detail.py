@@ -42,8 +42,8 @@ def show(
         st.caption(format.plain(f"{sample} · {reason(table, name, row)}"))
         decide(subject, table, row, marked.get(sample), ids, place, pictures.classes)
         st.caption(numbers(table, row))
-        view = session_choice(st, "Show", ["Neighbours", "Why this loss", "Over time"], "view")
-    if view == "Neighbours":
+        view = session_choice(st, "Show", ["Neighbors", "Why this loss", "Over time"], "view")
+    if view == "Neighbors":
         around(subject, table, name, row, pictures)
     elif view == "Why this loss":
         explain(subject, table, row, pictures)
@@ -125,7 +125,7 @@ def around(subject: Subject, table: SampleTable, name: str, row: int, pictures: 
         pictures.show(columns[0], other, f"pushed away: {label_of(table, other)}")
     else:
         pictures.show(columns[0], sample, "itself")
-    near, similarity = cache.neighbours(rows, rows.ids.index(sample), NEAR)
+    near, similarity = cache.neighbors(rows, rows.ids.index(sample), NEAR)
     for column, j, s in zip(columns[1:], near, similarity, strict=False):
         pictures.show(column, rows.ids[j], f"{label_of(table, rows.ids[j])} {s:.2f}")
     st.caption("Nearest in the embedding h, by cosine similarity, with their labels.")
@@ -165,7 +165,7 @@ def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) 
         ]
         st.dataframe(rows, hide_index=True)
         return
-    about = cache.catalogue()["losses"][subject.loss]
+    about = cache.catalog()["losses"][subject.loss]
     why_view(
         why.scores, why.mask, why.kernel,
         [{"name": n, "column": p.column, "positive": positive}

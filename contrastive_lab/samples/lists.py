@@ -53,13 +53,13 @@ def pick(table: SampleTable) -> str:
 def told(table: SampleTable, name: str, method: str) -> None:
     """What is known of the whole set, beside its lists; `method` trained the encoder ("": none)."""
     facts, lines = table.facts, []
-    known = cache.catalogue()["methods"]
-    if name == "mislabelled" and method in known and known[method]["needs_labels"]:
+    known = cache.catalog()["methods"]
+    if name == "mislabeled" and method in known and known[method]["needs_labels"]:
         lines.append(
-            "This encoder was trained with the labels: mistakes that it has learnt by heart stay "
+            "This encoder was trained with the labels: mistakes that it has learned by heart stay "
             "hidden. An encoder trained without labels has no such blind spot."
         )
-    if name == "mislabelled":
+    if name == "mislabeled":
         many = int((table.score(name) > 1).sum())
         lines.append(f"For {many:,} of {len(table):,} the voters together prefer another class.")
     if name == "duplicate":

@@ -31,7 +31,7 @@ def bar(subject: Subject, found: dict[str, Any]) -> None:
 
 
 def drop_first(subject: Subject, ids: list[str], found: dict[str, Any]) -> None:
-    """Drop the first of a list at once, those that were kept or relabelled left out."""
+    """Drop the first of a list at once, those that were kept or relabeled left out."""
     with st.popover("Drop many", icon=":material/delete_sweep:"):
         number = int(st.number_input("The first of this list", 1, len(ids), min(10, len(ids))))
         part = [i for i in ids[:number] if i not in found]

@@ -40,7 +40,7 @@ def choose() -> Subject | None:
     split = SPLITS[0]
     if about["splits"]:
         split = session_choice(b, "Split", SPLITS, "split", split_of(name))
-    losses = cache.catalogue()["losses"]
+    losses = cache.catalog()["losses"]
     own = str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
     given = st.query_params.get("loss", own)
     start = given if given in losses else own if own in losses else next(iter(losses))

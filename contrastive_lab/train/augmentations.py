@@ -13,7 +13,7 @@ __all__ = ["preview"]
 
 SIDE = 72  # pixels of an image on the page, before the browser scales it
 GAP = 4
-STEPS = ("crop", "flip", "rotation", "jitter", "grey", "blur", "noise", "sobel", "cutout")
+STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "noise", "sobel", "cutout")
 
 
 def preview(values: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A page with one map of made-up points; the address chooses how many and in which colours."""
+"""A page with one map of made-up points; the address chooses how many and in which colors."""
 
 import numpy as np
 import streamlit as st
@@ -9,9 +9,9 @@ asked = st.query_params
 n = int(asked.get("n", 600))
 rng = np.random.default_rng(0)
 label = np.arange(n) % 5
-centres = np.array([[0, 0], [8, 0], [0, 8], [8, 8], [4, 4]], float)
-xy = centres[label] + rng.standard_normal((n, 2)) * 0.5
-by = st.radio("colour", ["label", "number"], horizontal=True)
+centers = np.array([[0, 0], [8, 0], [0, 8], [8, 8], [4, 4]], float)
+xy = centers[label] + rng.standard_normal((n, 2)) * 0.5
+by = st.radio("color", ["label", "number"], horizontal=True)
 images = np.broadcast_to((label * 50).astype(np.uint8)[:, None, None, None], (n, 3, 4, 4))
 thumbs, across = sprite(images[:2000])
 stamp = asked.get("stamp", "one")

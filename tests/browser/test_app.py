@@ -33,7 +33,7 @@ def test_explore_has_an_address_of_its_own(app: str, page: Any) -> None:
     assert page.get_by_text("Page not found").count() == 0
 
 
-def test_a_lasso_fills_the_gallery_and_lights_neighbours(app: str, page: Any) -> None:
+def test_a_lasso_fills_the_gallery_and_lights_neighbors(app: str, page: Any) -> None:
     page.goto(f"{app}/?run=simclr-digits")
     canvas = page.locator(".map .stage canvas").first
     canvas.wait_for(timeout=SLOW)

@@ -41,7 +41,7 @@ def kernels(browser: Any) -> Any:
 
 
 def batches() -> dict[str, pairs.Pairs]:
-    """Two views, classes with a lonely and an unlabelled row, a queue and a bank."""
+    """Two views, classes with a lonely and an unlabeled row, a queue and a bank."""
     g = torch.Generator().manual_seed(0)
     z = torch.randn(9, 2, 5, generator=g).double()
     close = torch.nn.functional.normalize(z[:, :1] + 0.3 * z, dim=-1)

@@ -187,7 +187,7 @@ def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
     page.locator(".panel tr", has_text="first, τ 1").wait_for()
     pulls = page.locator(".panel tr", has_text="Gradient").locator("td").all_inner_texts()
     assert float(pulls[0]) < float(pulls[1])  # an untrained encoder's positives are still to pull
-    visit(page, f"{address}{LAB}&loss=pair_contrastive&pairing=classes&normalise=yes&margin=0.5")
+    visit(page, f"{address}{LAB}&loss=pair_contrastive&pairing=classes&normalize=yes&margin=0.5")
     left = int(re.search(r"(\d+) beyond it the loss no longer moves", told("Margin")).group(1))
     assert left > 100
     visit(page, f"{address}{LAB}&loss=sup_con&pairing=classes&panel=two&second=in")

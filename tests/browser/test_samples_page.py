@@ -49,11 +49,11 @@ def app(serve: Callable[..., str], planted: tuple[Path, set[str]]) -> str:
 
 def next_sample(page: Any, seen: list[str]) -> str:
     """The sample at hand, once it is another than those before; its caption follows its heading."""
-    caption = page.get_by_text(re.compile(r"digits/\d+ · labelled"))
+    caption = page.get_by_text(re.compile(r"digits/\d+ · labeled"))
     if seen:
         caption = caption.filter(has_not_text=re.compile("|".join(seen)))
     caption.wait_for(timeout=SLOW)
-    return str(re.search(r"(digits/\d+) · labelled", caption.inner_text())[1])
+    return str(re.search(r"(digits/\d+) · labeled", caption.inner_text())[1])
 
 
 def test_planted_flips_are_found_marked_and_trained_without(

@@ -89,7 +89,7 @@ def test_a_box_and_many_rows(page: Any, address: str) -> None:
     assert f"rows {len(rows)} sum {sum(rows)}" in told(page)  # came as bits
 
 
-def test_zoom_and_selection_stay_when_colours_change(page: Any, address: str) -> None:
+def test_zoom_and_selection_stay_when_colors_change(page: Any, address: str) -> None:
     visit(page, address)
     page.mouse.move(*at(page, 7))
     page.mouse.wheel(0, -600)
@@ -153,7 +153,7 @@ def test_a_selection_from_elsewhere_is_lit(page: Any, address: str) -> None:
     assert "rows 3 sum 6" in told(page)
 
 
-def test_rows_and_colours_in_python() -> None:
+def test_rows_and_colors_in_python() -> None:
     assert _rows(None) == []
     assert _rows({"rows": [4, 1]}) == [4, 1]
     assert _rows({"bits": "BQAB"}) == [0, 2, 16]

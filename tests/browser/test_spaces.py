@@ -97,13 +97,13 @@ def plant_points() -> str:
         (labels * 50).astype(np.uint8)[:, None, None, None], (POINTS, 1, 4, 4)
     )
     rows = EmbeddingSet(xy.astype(np.float32), labels.astype(np.int64))
-    key = ref.adopt(rows, "many.npz", np.array(pictures))
+    key = ref.save_vectors(rows, "many.npz", np.array(pictures))
     space = {"space": ref.of_vectors(key).values}
     score = {"title": "RankMe", "reading": "planted", "value": 4.0, "unit": "", "extras": {}}
     scores = {"scores": {"own": {"rankme": score}}, "how": "", "n": POINTS}
-    results.write("scores", space, results.Answer(scores))
-    umap = {"kind": "umap", "seed": 0, "neighbours": 15, "min_dist": 0.1, "metric": "cosine"}
-    made = results.Answer({"settings": umap, "quality": {}}, {"xy": rows.features[:, :2]})
+    results.write("scores", space, results.Result(scores))
+    umap = {"kind": "umap", "seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
+    made = results.Result({"settings": umap, "quality": {}}, {"xy": rows.features[:, :2]})
     results.write("map", {**space, **umap}, made)
     return key
 

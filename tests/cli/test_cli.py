@@ -60,7 +60,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--resume"], "needs --run NAME"),
         (["train", "--resume", "--run", "nobody"], "nobody"),
         (["train", "--set", "lr"], "key=value"),
-        (["train", "--set", "colour=3"], "unknown setting"),
+        (["train", "--set", "color=3"], "unknown setting"),
         (["train", "--device", "tpu"], "unknown device"),
         (["train", "--set", "batch_size=9999"], "larger than the 1437"),
         (["evaluate", "nobody"], "nobody"),

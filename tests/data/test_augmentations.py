@@ -14,7 +14,7 @@ from contrastive_core.data.augmentations import Recipe, augment, make_views
 from contrastive_core.registry import knobs_of
 
 TOLERANCE = 2 / 255
-OFF = Recipe(crop=0, flip=0, jitter=0, grey=0)
+OFF = Recipe(crop=0, flip=0, jitter=0, gray=0)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -22,7 +22,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def images(b: int = 6, c: int = 3, h: int = 32, w: int = 32) -> torch.Tensor:
-    """Smooth and noisy uint8 images, with some flat grey ones for the hue's corner cases."""
+    """Smooth and noisy uint8 images, with some flat gray ones for the hue's corner cases."""
     g = generator(1)
     x = torch.rand(b, c, h, w, generator=g) * 0.3 + torch.rand(b, c, 1, 1, generator=g) * 0.7
     if b > 2:
@@ -74,15 +74,15 @@ def test_resized_crop_and_flip_equal_torchvision(out) -> None:
     close(got, [tv.horizontal_flip(t) if f else t for t, f in zip(theirs, flip, strict=True)])
 
 
-def test_grey_and_cutout_equal_torchvision() -> None:
+def test_gray_and_cutout_equal_torchvision() -> None:
     x = augmentation_ops.to_float(images())
-    close(augmentation_ops.greyscale(x), [tv.rgb_to_grayscale(i, num_output_channels=3) for i in x])
-    centre = torch.tensor([[16, 16], [0, 0], [31, 31], [5, 20], [20, 5], [8, 8]])
+    close(augmentation_ops.grayscale(x), [tv.rgb_to_grayscale(i, num_output_channels=3) for i in x])
+    center = torch.tensor([[16, 16], [0, 0], [31, 31], [5, 20], [20, 5], [8, 8]])
     want = []
-    for image, (row, column) in zip(x, centre.tolist(), strict=True):
+    for image, (row, column) in zip(x, center.tolist(), strict=True):
         top, left = max(0, row - 5), max(0, column - 5)
         want.append(tv.erase(image, top, left, row + 5 - top, column + 5 - left, torch.zeros(1)))
-    close(augmentation_ops.cutout(x, centre, 10), want)
+    close(augmentation_ops.cutout(x, center, 10), want)
 
 
 def test_a_whole_recipe_on_uint8_stays_near_torchvision() -> None:
@@ -101,8 +101,8 @@ def test_a_whole_recipe_on_uint8_stays_near_torchvision() -> None:
 
 def test_sobel_against_a_slow_loop() -> None:
     x = augmentation_ops.to_float(images(b=2, h=6, w=7))
-    grey = tv.rgb_to_grayscale(x)[:, 0]
-    padded = torch.nn.functional.pad(grey[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
+    gray = tv.rgb_to_grayscale(x)[:, 0]
+    padded = torch.nn.functional.pad(gray[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
     got = augmentation_ops.sobel(x)
     for i in range(2):
         for r in range(6):
@@ -145,7 +145,7 @@ def test_the_generator_decides_everything() -> None:
     assert one.max() <= 1
 
 
-_SWITCHES = "crop flip rotation jitter grey blur noise sobel cutout".split()
+_SWITCHES = "crop flip rotation jitter gray blur noise sobel cutout".split()
 
 
 @pytest.mark.parametrize("switch", _SWITCHES)
@@ -157,7 +157,7 @@ def test_each_step_is_a_switch(switch: str, c: int) -> None:
     got = augment(x, dataclasses.replace(OFF, **{switch: 1.0}), generator())
     changed = (got - plain).flatten(1).abs().amax(1) > 1e-6
     assert got.shape == x.shape
-    assert bool(changed.any()) == (not (switch == "grey" and c == 1))
+    assert bool(changed.any()) == (not (switch == "gray" and c == 1))
 
 
 def test_a_probability_is_met() -> None:
@@ -175,8 +175,8 @@ def test_the_order_of_steps_can_be_chosen() -> None:
     x, both = images(), dataclasses.replace(OFF, sobel=1.0, noise=1.0, noise_sigma=0.2)
     edges_of_noise = augment(x, both, generator())
     noisy_edges = augment(x, dataclasses.replace(both, order="sobel noise"), generator())
-    grey = (noisy_edges - noisy_edges.mean(1, keepdim=True)).abs().amax((1, 2, 3))
-    assert (grey > 0.1).all()  # noise after the edges colours them
+    gray = (noisy_edges - noisy_edges.mean(1, keepdim=True)).abs().amax((1, 2, 3))
+    assert (gray > 0.1).all()  # noise after the edges colors them
     assert torch.equal(edges_of_noise[:, 0], edges_of_noise[:, 2])
 
 
@@ -188,8 +188,8 @@ def test_autocast_changes_nothing() -> None:
 
 
 def test_noise_has_its_strength() -> None:
-    grey = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
-    got = augment(grey, dataclasses.replace(OFF, noise=1, noise_sigma=0.1), generator())
+    gray = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
+    got = augment(gray, dataclasses.replace(OFF, noise=1, noise_sigma=0.1), generator())
     assert got.std().item() == pytest.approx(0.1, abs=0.005)
 
 

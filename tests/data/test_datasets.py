@@ -33,7 +33,7 @@ def test_shapes_are_made_alike_from_a_seed() -> None:
     assert set(factors) >= {"hue", "background_hue", "x", "y", "radius", "angle", "texture"}
     assert not np.array_equal(a, shapes.make(64, seed=4)[0])
     spread = [np.corrcoef(factors["hue"], labels == c)[0, 1] for c in range(8)]
-    assert np.abs(spread).max() < 0.5  # colour does not tell the class
+    assert np.abs(spread).max() < 0.5  # color does not tell the class
 
 
 def test_names() -> None:
@@ -45,9 +45,9 @@ def test_names() -> None:
         datasets.load("digits", "validation")
 
 
-def picture(path: Path, colour: tuple[int, int, int], size: tuple[int, int] = (20, 16)) -> None:
+def picture(path: Path, color: tuple[int, int, int], size: tuple[int, int] = (20, 16)) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", size, colour).save(path)
+    Image.new("RGB", size, color).save(path)
 
 
 def test_a_folder_per_class(tmp_path: Path) -> None:

@@ -73,40 +73,40 @@ def problem() -> tuple[nn.Module, torch.Tensor]:
 
 def step(world: World) -> dict:
     """One step of every way to pair rows, on this process's share of the rows."""
-    mine = collectives.share(torch.arange(ROWS), world)
+    mine = collectives.local_share(torch.arange(ROWS), world)
     found = {}
-    for name in ("views", "first_view", "labelled_views", "labels"):
+    for name in ("views", "first_view", "labeled_views", "labels"):
         net, x = problem()
-        net = global_batch.synchronise_norms(net)
+        net = global_batch.synchronize_norms(net)
         if name == "labels":
             z, labels = net(x[mine]), LABELS[mine]
             made = pairs.from_labels(z, labels)
         else:
             views = torch.stack([x[:ROWS], x[ROWS:]], dim=1)[mine]  # (b, 2, 6)
             z = net(views.flatten(0, 1)).view(len(mine), 2, -1)
-            labels = LABELS[mine] if name == "labelled_views" else None
+            labels = LABELS[mine] if name == "labeled_views" else None
             made = pairs.from_views(z, labels, "first_view" if name == "first_view" else "all")
         made = global_batch.global_pairs(made, by_label="label" in name)
         value = global_batch.local_value(softmax_loss(made))
         value.backward()
         global_batch.sum_gradients(net.parameters())
-        assert not collectives.differing({k: p.grad for k, p in net.named_parameters()})
-        assert not collectives.differing(net.state_dict())
+        assert not collectives.mismatched_tensors({k: p.grad for k, p in net.named_parameters()})
+        assert not collectives.mismatched_tensors(net.state_dict())
         found[name] = {
-            "value": collectives.total(value.detach()),
+            "value": collectives.all_reduce_sum(value.detach()),
             "gradients": {k: p.grad for k, p in net.named_parameters()},
             "state": net.state_dict(),
         }
-    found["gathered"] = collectives.gather(LABELS[mine] == 0)
-    found["everyone"] = collectives.everyone(world.rank)
+    found["gathered"] = collectives.all_gather(LABELS[mine] == 0)
+    found["objects"] = collectives.all_gather_object(world.rank)
     net = {"w": torch.tensor([1.0 + world.rank]), "same": torch.ones(2)}
-    found["differing"] = collectives.differing(net)
+    found["mismatched"] = collectives.mismatched_tensors(net)
     return found
 
 
 def every_loss(world: World) -> dict:
     """Value and gradient of every registered loss, on rows that this process has a share of."""
-    mine, found = collectives.share(torch.arange(ROWS), world), {}
+    mine, found = collectives.local_share(torch.arange(ROWS), world), {}
     for name in losses.names():
         for dtype in WITHIN:
             torch.manual_seed(1)
@@ -132,7 +132,10 @@ def every_loss(world: World) -> dict:
             value = global_batch.local_value(loss(made))
             value.backward()
             assert z.grad is not None
-            found[name, dtype] = collectives.total(value.detach()), collectives.total(z.grad)
+            found[name, dtype] = (
+                collectives.all_reduce_sum(value.detach()),
+                collectives.all_reduce_sum(z.grad),
+            )
     return found
 
 
@@ -149,15 +152,15 @@ def test_every_loss_equals_one_process(worlds: dict[str, list]) -> None:
 def test_a_step_equals_one_process(worlds: dict[str, list]) -> None:
     alone = by_one("step")
     for rank, found in enumerate(worlds["step"]):
-        for name in ("views", "first_view", "labelled_views", "labels"):
+        for name in ("views", "first_view", "labeled_views", "labels"):
             got, want = found[name], alone[name]
             assert torch.allclose(got["value"], want["value"], rtol=1e-10, atol=1e-10), name
             for part in ("gradients", "state"):
                 for key, value in want[part].items():
                     assert torch.allclose(got[part][key], value, rtol=1e-9, atol=1e-10), (name, key)
         assert torch.equal(found["gathered"], LABELS == 0)
-        assert found["everyone"] == list(range(len(worlds["step"]))), rank
-        assert found["differing"] == ["w"]
+        assert found["objects"] == list(range(len(worlds["step"]))), rank
+        assert found["mismatched"] == ["w"]
 
 
 KNOBS = {"inst_disc": {"noise": 0}, "moco_v1": {"queue": 20}, "moco_v2": {"queue": 20}}
@@ -177,7 +180,7 @@ def every_method(world: World) -> dict:
             encoder=create_encoder("small", 1, 8, width=0.25),
             image_shape=(1, 8, 8),
             n_train=N_TRAIN,
-            recipe=Recipe(crop=0, flip=0, jitter=0, grey=0),
+            recipe=Recipe(crop=0, flip=0, jitter=0, gray=0),
             **KNOBS.get(name, {}),
         ).to(dtype)
         method.views = lambda batch, count, _, dtype=dtype: torch.stack(
@@ -185,8 +188,8 @@ def every_method(world: World) -> dict:
         )
         if name == "cpc":
             method.patches = lambda b, _, m=method, dtype=dtype: m.cut(to_float(b.images).to(dtype))
-        global_batch.synchronise_norms(method)
-        method.gather = collectives.gather
+        global_batch.synchronize_norms(method)
+        method.gather = collectives.all_gather
         cls = methods.get(name)
         loss = losses.create(LOSS.get(name, cls.default_loss))
         method.loss = loss
@@ -194,7 +197,7 @@ def every_method(world: World) -> dict:
         optimizer = torch.optim.SGD(parameters, lr=0.05)
         generator = torch.Generator().manual_seed(world.rank)
         for start in (0, 5):
-            mine = collectives.share(torch.arange(start, start + 11), world)
+            mine = collectives.local_share(torch.arange(start, start + 11), world)
             batch = Batch(images[mine].to(torch.uint8), labels[mine], mine)
             made = global_batch.global_pairs(method.pairs(batch, generator), cls.needs_labels)
             value = global_batch.local_value(loss(made))
@@ -203,9 +206,13 @@ def every_method(world: World) -> dict:
             global_batch.sum_gradients(parameters)
             optimizer.step()
             method.after_step(made)
-        assert not collectives.differing(method.state_dict()), name
+        assert not collectives.mismatched_tensors(method.state_dict()), name
         gradients = {k: p.grad for k, p in method.named_parameters() if p.requires_grad}
-        found[name, dtype] = collectives.total(value.detach()), gradients, method.state_dict()
+        found[name, dtype] = (
+            collectives.all_reduce_sum(value.detach()),
+            gradients,
+            method.state_dict(),
+        )
     return found
 
 
@@ -247,7 +254,7 @@ def large(world: World) -> dict:
     torch.set_num_threads(1)  # one lane: everything happens where it can be watched
     generator = torch.Generator().manual_seed(3)
     z = torch.randn(LARGE, 2, 8, generator=generator).requires_grad_()
-    mine = collectives.share(torch.arange(LARGE), world)
+    mine = collectives.local_share(torch.arange(LARGE), world)
     made = global_batch.global_pairs(pairs.from_views(z[mine]), by_label=False)
     with Largest() as largest:
         value = global_batch.local_value(losses.create("nt_xent")(made))
@@ -255,7 +262,7 @@ def large(world: World) -> dict:
     torch.set_num_threads(before)
     assert z.grad is not None
     scores = len(made) * made.width
-    found = collectives.total(value.detach()), collectives.total(z.grad)
+    found = collectives.all_reduce_sum(value.detach()), collectives.all_reduce_sum(z.grad)
     return {"made": found, "largest": largest.elements, "scores": scores}
 
 
@@ -275,7 +282,7 @@ def test_no_process_holds_the_matrix_of_scores(worlds: dict[str, list]) -> None:
 def test_every_kind_of_batch_is_shared_out(kind: str) -> None:
     labels = np.repeat(np.arange(6), 9)
     for batch in batch_sampler.plan(kind, labels, 16, seed=1, epoch=2):
-        parts = [collectives.share(torch.from_numpy(batch), World(r, 4)) for r in range(4)]
+        parts = [collectives.local_share(torch.from_numpy(batch), World(r, 4)) for r in range(4)]
         assert torch.equal(torch.cat(parts), torch.from_numpy(batch))
         assert all(len(part) for part in parts)
 
@@ -288,10 +295,10 @@ def agree(world: World) -> str:
             raise ValueError("no data here")
         return world.rank
 
-    assert collectives.as_one(lambda: world.rank) == world.rank
-    assert collectives.from_first(world.rank) == 0
+    assert collectives.raise_together(lambda: world.rank) == world.rank
+    assert collectives.broadcast_object(world.rank) == 0
     try:
-        collectives.as_one(work)
+        collectives.raise_together(work)
     except (ValueError, Elsewhere) as error:
         return type(error).__name__
     return "nothing"
@@ -306,18 +313,18 @@ def test_one_process_says_what_is_wrong_and_all_end(worlds: dict[str, list]) -> 
 
 def test_shares_cover_the_batch_in_order() -> None:
     for n in (1, 5, 13):
-        parts = [collectives.share(torch.arange(n), World(r, 4)) for r in range(4)]
+        parts = [collectives.local_share(torch.arange(n), World(r, 4)) for r in range(4)]
         assert torch.equal(torch.cat(parts), torch.arange(n))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
 def test_a_world_of_one_changes_nothing() -> None:
     x = torch.randn(3, 2, requires_grad=True)
-    assert collectives.join() == World()
-    assert collectives.gather(x) is x
-    assert collectives.total(x) is x
-    assert collectives.everyone(5) == [5]
+    assert collectives.init_process_group() == World()
+    assert collectives.all_gather(x) is x
+    assert collectives.all_reduce_sum(x) is x
+    assert collectives.all_gather_object(5) == [5]
     net = nn.BatchNorm1d(2)
-    assert global_batch.synchronise_norms(net) is net
+    assert global_batch.synchronize_norms(net) is net
     made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
     assert global_batch.global_pairs(made, by_label=True) is made

@@ -113,7 +113,9 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
 def test_processes_that_drift_apart_end_the_run_before_it_is_saved(monkeypatch) -> None:
     made = prepare(TrainConfig(method="moco_v2", epochs=1, encoder_knobs={"width": 0.25}))
     run = runs.create("apart", made.config.to_dict(), made.dataset.fingerprint)
-    monkeypatch.setattr(collectives, "differing", lambda state: ["queue.rows", "queue.pointer"])
+    monkeypatch.setattr(
+        collectives, "mismatched_tensors", lambda state: ["queue.rows", "queue.pointer"]
+    )
     with pytest.raises(CannotGoOn, match=r"queue\.rows is no longer the same"):
         train(made, run)
     assert run.status()["status"] == "failed"
@@ -121,7 +123,7 @@ def test_processes_that_drift_apart_end_the_run_before_it_is_saved(monkeypatch) 
 
 
 def test_a_batch_too_small_for_the_processes_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(collectives, "here", lambda: collectives.World(0, 4))
+    monkeypatch.setattr(collectives, "world", lambda: collectives.World(0, 4))
     with pytest.raises(BadSetting, match="batch_size 7 is too small for 4 processes"):
         prepare(TrainConfig(batch_size=7))
 
@@ -129,10 +131,10 @@ def test_a_batch_too_small_for_the_processes_is_refused(monkeypatch) -> None:
 def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "99")
     with pytest.raises(ValueError, match=r"99 processes need 99 GPUs.*--device cpu"):
-        collectives.join(cuda=True)
+        collectives.init_process_group(cuda=True)
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(Elsewhere):
-        collectives.join(cuda=True)
+        collectives.init_process_group(cuda=True)
 
 
 def test_train_offers_the_gpus_there_are(monkeypatch) -> None:

@@ -172,7 +172,7 @@ def test_too_few_rows_or_labels_are_refused_alike(tmp_path: Path) -> None:
 
 
 def refused(world: World) -> list[str]:
-    """The sentences of scores where one process has no labelled row, or a bad one."""
+    """The sentences of scores where one process has no labeled row, or a bad one."""
     rows = np.random.default_rng(world.rank).normal(size=(6, 3)).astype(np.float32)
     none = np.full(6, -1) if world.rank else np.arange(6) % 2
     bad = rows.copy()
@@ -190,5 +190,5 @@ def refused(world: World) -> list[str]:
 def test_no_process_waits_for_one_that_cannot_score(found: tuple[dict, list[dict]]) -> None:
     first, *others = (each["refused"] for each in found[1])
     assert all(said == first for said in others)
-    assert "labelled row on every process" in first[0]
+    assert "labeled row on every process" in first[0]
     assert "not finite" in first[1]

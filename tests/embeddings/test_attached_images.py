@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from contrastive_core.embeddings.attached_images import GREY, SIDE, Attached, pictures_of
+from contrastive_core.embeddings.attached_images import GRAY, SIDE, Attached, pictures_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 
 
@@ -37,7 +37,7 @@ def shades(found: Attached) -> list[int]:
 def test_names_below_the_files_own_folder_are_followed(home: Path) -> None:
     here = str(home / "mine" / "a.png")
     found = attached(home, "a.png", "deep/b.png", "deep/../a.png", here, "", "gone.png")
-    assert shades(found) == [10, 20, 10, 10, GREY, GREY]
+    assert shades(found) == [10, 20, 10, 10, GRAY, GRAY]
     assert found.told.startswith("1 of 5 pictures were not opened, since they are not there: gone")
     assert attached(home, "a.png").told == ""
 
@@ -51,7 +51,7 @@ def test_a_name_that_leads_out_is_refused_with_a_sentence(home: Path, how: str) 
         "folder link": "out/secret.png",
     }[how]  # fmt: skip
     found = attached(home, "a.png", name)
-    assert shades(found) == [10, GREY]
+    assert shades(found) == [10, GRAY]
     assert found.told.startswith("1 of 2 pictures were not opened, since their names lead out")
     assert name[:50] in found.told
     alone = attached(home, name)
@@ -64,7 +64,7 @@ def test_a_folder_that_a_person_names_is_where_names_start(home: Path) -> None:
     assert shades(found) == [200, 200, 10]
     assert found.told == ""
     deep = attached(home, "b.png", "../../secret.png", folder=home / "mine" / "deep")
-    assert shades(deep) == [20, GREY]
+    assert shades(deep) == [20, GRAY]
     assert "../../secret.png" in deep.told
     with pytest.raises(ValueError, match="no folder"):
         attached(home, "a.png", folder=home / "gone")
@@ -81,7 +81,7 @@ def test_names_that_are_no_files_do_no_harm(home: Path) -> None:
     os.mkfifo(home / "mine" / "pipe.png")
     (home / "mine" / "round.png").symlink_to(home / "mine" / "round.png")
     odd = ("pipe.png", "deep", "round.png", "a\0b", "x" * 5000, "~/a.png", "file:///etc/passwd")
-    assert shades(attached(home, "a.png", *odd)) == [10] + [GREY] * len(odd)
+    assert shades(attached(home, "a.png", *odd)) == [10] + [GRAY] * len(odd)
 
 
 def test_only_picture_formats_are_tried(home: Path) -> None:

@@ -16,9 +16,9 @@ RNG = np.random.default_rng
 def space(n: int, noise: float, seed: int = 0, split: str = "test") -> EmbeddingSet:
     """Four classes at the corners of a square, blurred by `noise`."""
     labels = np.arange(n) % 4
-    centres = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], np.float32)
+    centers = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], np.float32)
     rng = RNG([seed, n])
-    x = centres[labels] + noise * rng.normal(size=(n, 3))
+    x = centers[labels] + noise * rng.normal(size=(n, 3))
     return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64), split=split)
 
 
@@ -93,7 +93,9 @@ def test_cka_equals_the_unbiased_hsic_written_out() -> None:
 def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
     x = RNG(0).normal(size=(50, 2)).astype(np.float32)
     mirrored = (x * [1, -1] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) * 3 + 7).astype(np.float32)
-    np.testing.assert_allclose(representation_similarity.aligned(mirrored, x), x, atol=1e-4)
+    np.testing.assert_allclose(
+        representation_similarity.procrustes_align(mirrored, x), x, atol=1e-4
+    )
 
 
 def test_only_common_samples_are_compared() -> None:

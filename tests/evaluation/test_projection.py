@@ -14,7 +14,7 @@ from contrastive_core.evaluation.projection import (
     continuity,
     map_of,
     pca,
-    place,
+    project_new,
     umap,
 )
 
@@ -65,14 +65,14 @@ def test_agreement_and_place() -> None:
     xy = rows(50, 2).astype(np.float32)
     assert agreement([xy, xy * 2, -xy], 5) == 1
     base = rows(40)
-    assert np.allclose(place(base[:3], base, xy[:40]), xy[:3], atol=1e-3)
-    assert place(rows(2, seed=3), base, xy[:40]).shape == (2, 2)
+    assert np.allclose(project_new(base[:3], base, xy[:40]), xy[:3], atol=1e-3)
+    assert project_new(rows(2, seed=3), base, xy[:40]).shape == (2, 2)
 
 
-def test_a_new_row_falls_among_most_of_its_neighbours_not_between_them() -> None:
+def test_a_new_row_falls_among_most_of_its_neighbors_not_between_them() -> None:
     base = np.array([[1, 0.01 * q] for q in range(9)], np.float32)  # all about equally near
     xy = np.array([[0, 0]] * 6 + [[10, 0]] * 3, np.float32)
-    assert np.abs(place(base[4:5] * 1.001 + [0, 1e-3], base, xy, 9)).max() < 0.5
+    assert np.abs(project_new(base[4:5] * 1.001 + [0, 1e-3], base, xy, 9)).max() < 0.5
 
 
 def test_umap_repeats_separates_and_is_cached(tmp_path, monkeypatch) -> None:
@@ -81,15 +81,15 @@ def test_umap_repeats_separates_and_is_cached(tmp_path, monkeypatch) -> None:
         np.float32
     )
     found = EmbeddingSet(x, labels)
-    first = cached_map(found, tmp_path, "umap", seed=1, neighbours=8)
-    assert np.array_equal(first.xy, umap(x, seed=1, neighbours=8))
+    first = cached_map(found, tmp_path, "umap", seed=1, neighbors=8)
+    assert np.array_equal(first.xy, umap(x, seed=1, neighbors=8))
     assert first.settings["min_dist"] == 0.1
     assert first.quality["trustworthiness"] > 0.85
-    centres = np.stack([first.xy[labels == c].mean(0) for c in range(3)])
-    nearest_centre = np.linalg.norm(first.xy[:, None] - centres, axis=2).argmin(1)
-    assert np.array_equal(nearest_centre, labels)
+    centers = np.stack([first.xy[labels == c].mean(0) for c in range(3)])
+    nearest_center = np.linalg.norm(first.xy[:, None] - centers, axis=2).argmin(1)
+    assert np.array_equal(nearest_center, labels)
     monkeypatch.setattr(projection, "map_of", lambda *a, **k: pytest.fail("computed twice"))
-    again = cached_map(found, tmp_path, "umap", seed=1, neighbours=8)
+    again = cached_map(found, tmp_path, "umap", seed=1, neighbors=8)
     assert np.array_equal(again.xy, first.xy)
     assert again.quality == first.quality
 

@@ -25,8 +25,8 @@ from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
 from contrastive_core.errors import CannotImport, NotRecognized, Refused
 from contrastive_core.evaluation import embed
-from contrastive_core.importers import recognise, sandbox
-from contrastive_core.models.encoders import COLOURS
+from contrastive_core.importers import recognize, sandbox
+from contrastive_core.models.encoders import COLORS
 from contrastive_core.paths import runs_home
 
 
@@ -138,7 +138,7 @@ FORMATS = {  # how it is made; kind, method, whether the stem is small, head
 
 @pytest.fixture
 def photos(tmp_path: Path) -> str:
-    """A small data set of colour images."""
+    """A small data set of color images."""
     rng, folder = np.random.default_rng(0), tmp_path / "photos"
     folder.mkdir()
     for i in range(10):
@@ -166,8 +166,8 @@ def test_every_format_gives_the_features_of_its_own_network(
     dataset = datasets.load(photos, "train")
     model = embed.load_model(run, dataset, "cpu")
     images = torch.from_numpy(np.array(dataset.images[:4])).float() / 255
-    colours = COLOURS[it.found.encoder_knobs["colours"]]
-    mean, deviation = (torch.tensor(v).view(-1, 1, 1) for v in colours)
+    colors = COLORS[it.found.encoder_knobs["colors"]]
+    mean, deviation = (torch.tensor(v).view(-1, 1, 1) for v in colors)
     with torch.no_grad():
         wanted = resnet18(small)((images - mean) / deviation)
         torch.testing.assert_close(model.features(images), wanted, rtol=1e-4, atol=1e-5)
@@ -261,7 +261,7 @@ def test_files_that_are_no_checkpoints_say_so(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="no tensors under names"):
         sandbox.main(tmp_path / "list.pth", tmp_path / "out")
     with pytest.raises(NotRecognized, match="its names: 'a'"):
-        recognise({"a": (2,)})
+        recognize({"a": (2,)})
 
 
 def test_a_few_bytes_that_claim_terabytes_are_refused(tmp_path: Path) -> None:
@@ -297,14 +297,14 @@ def names_of(make: object) -> dict[str, tuple[int, ...]]:
 
 def test_depths_are_told_apart_by_names() -> None:
     names = names_of(models.resnet50)
-    assert recognise(names).encoder == "resnet50"
-    assert recognise(names_of(models.resnet101)).encoder == "timm:resnet101"
+    assert recognize(names).encoder == "resnet50"
+    assert recognize(names_of(models.resnet101)).encoder == "timm:resnet101"
     vit = {
         "patch_embed.proj.weight": (384, 3, 16, 16),
         "pos_embed": (1, 197, 384),
         "blocks.0.norm1.weight": (384,),
     }
-    assert recognise(vit).encoder == "timm:vit_small_patch16_224"
-    assert recognise({"stem.weight": (1,)}, encoder="timm:convnext_tiny").encoder[:4] == "timm"
+    assert recognize(vit).encoder == "timm:vit_small_patch16_224"
+    assert recognize({"stem.weight": (1,)}, encoder="timm:convnext_tiny").encoder[:4] == "timm"
     with pytest.raises(NotRecognized, match="no ResNet that is known"):
-        recognise({k: v for k, v in names.items() if not k.startswith("layer4")})
+        recognize({k: v for k, v in names.items() if not k.startswith("layer4")})

@@ -38,8 +38,8 @@ def test_loaded_vectors_are_kept_by_content_without_rows_that_have_no_direction(
     given.features[3] = np.nan
     given.features[5] = 0
     images = np.arange(20, dtype=np.uint8)[:, None, None, None].repeat(3, 1)
-    key = ref.adopt(given, "mine.npz", images)
-    assert ref.adopt(given, "again.npz", images) == key
+    key = ref.save_vectors(given, "mine.npz", images)
+    assert ref.save_vectors(given, "again.npz", images) == key
     space = ref.of_vectors(key)
     found = space.rows()
     assert found is not None
@@ -53,29 +53,29 @@ def test_loaded_vectors_are_kept_by_content_without_rows_that_have_no_direction(
 
 def test_vectors_that_cannot_be_used_get_a_sentence() -> None:
     with pytest.raises(UnusableEmbedding, match="1 rows that can be used: 0 hold"):
-        ref.adopt(EmbeddingSet(np.array([[1, 0], [0, 0]], np.float32)), "x.npy")
+        ref.save_vectors(EmbeddingSet(np.array([[1, 0], [0, 0]], np.float32)), "x.npy")
     with pytest.raises(UnusableEmbedding, match="open the file again"):
         ref.of_vectors("../../etc").rows()
 
 
 def test_judged_rows_follow_the_split_column_or_a_fixed_fifth_of_each_class() -> None:
     marked = rows(20, columns={"split": np.array(["train", "test"] * 10)})
-    train, test, at, how = ref.judged(marked)
+    train, test, at, how = ref.train_test_split(marked)
     assert len(train) == len(test) == 10
     assert at.tolist() == list(range(1, 20, 2))
     assert "marked as test" in how
-    train, test, at, how = ref.judged(rows(60))
+    train, test, at, how = ref.train_test_split(rows(60))
     assert len(test) == 12
     assert np.bincount(test.labels).tolist() == [4, 4, 4]  # type: ignore[arg-type]
     assert not set(train.ids) & set(test.ids)
     assert "fixed fifth" in how
     whole, part = rows(600), rows(600).take(range(400))  # a file with fewer of the same rows
-    first, second = (set(ref.judged(r)[1].ids) for r in (whole, part))
+    first, second = (set(ref.train_test_split(r)[1].ids) for r in (whole, part))
     assert len(first & second) > 0.8 * len(second)
 
 
 def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
-    key = ref.adopt(rows(120), "mine.npy")
+    key = ref.save_vectors(rows(120), "mine.npy")
     values = {"space": ref.of_vectors(key).values}
     said: list[str] = []
     made = analyses.make("scores", values, said.append)
@@ -94,7 +94,9 @@ def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
 
 
 def test_without_labels_the_scores_that_need_none_are_given() -> None:
-    key = ref.adopt(EmbeddingSet(RNG(0).normal(size=(40, 4)).astype(np.float32)), "plain.npy")
+    key = ref.save_vectors(
+        EmbeddingSet(RNG(0).normal(size=(40, 4)).astype(np.float32)), "plain.npy"
+    )
     own = analyses.make("scores", {"space": ref.of_vectors(key).values}).meta["scores"]["own"]
     assert "needs labels" in own["knn"]["missing"]
     assert own["uniformity"]["value"] < 0
@@ -102,9 +104,9 @@ def test_without_labels_the_scores_that_need_none_are_given() -> None:
 
 def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     base, new = rows(60), rows(12)
-    own = ref.of_vectors(ref.adopt(base, "base.npy"))
-    other = ref.of_vectors(ref.adopt(new, "new.npy"))
-    settings = {"seed": 1, "neighbours": 6, "min_dist": 0.2, "metric": "cosine"}
+    own = ref.of_vectors(ref.save_vectors(base, "base.npy"))
+    other = ref.of_vectors(ref.save_vectors(new, "new.npy"))
+    settings = {"seed": 1, "neighbors": 6, "min_dist": 0.2, "metric": "cosine"}
     values = {"space": own.values, "kind": "umap", **settings}
     said: list[str] = []
     made = analyses.make("map", values, said.append)
@@ -116,11 +118,11 @@ def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.Mon
             "contrastive_core.embeddings.graphs.nearest", lambda *a, **k: pytest.fail("again")
         )
         index, away = export.nearest_of(base)
-        analyses.make("map", {**values, "neighbours": 8})
+        analyses.make("map", {**values, "neighbors": 8})
     assert index.shape == away.shape == (60, 15)
     placed = analyses.make("placed", {"map": values, "new": other.values})
     np.testing.assert_allclose(placed.arrays["xy"][0], made.arrays["xy"][0], atol=1e-3)
-    narrow = ref.of_vectors(ref.adopt(rows(12, d=4), "narrow.npy"))
+    narrow = ref.of_vectors(ref.save_vectors(rows(12, d=4), "narrow.npy"))
     with pytest.raises(UnusableEmbedding, match="5 wide, the new ones 4"):
         analyses.make("placed", {"map": values, "new": narrow.values})
     assert 0 <= analyses.make("agreement", values).meta["agreement"] <= 1
@@ -132,7 +134,7 @@ def test_a_comparison_of_loaded_vectors_comes_back_whole() -> None:
     good, bad = rows(200), rows(200)
     wrong = np.arange(0, 200, 10)
     bad.features[wrong] = np.roll(bad.features[wrong], 1, axis=1)
-    keys = [ref.adopt(v, name) for v, name in ((good, "good"), (bad, "bad"))]
+    keys = [ref.save_vectors(v, name) for v, name in ((good, "good"), (bad, "bad"))]
     values = {"names": ["good", "bad"],
               "spaces": [ref.of_vectors(k).values for k in keys]}  # fmt: skip
     made = analyses.make("comparison", values)
@@ -201,8 +203,8 @@ def test_pictures_come_from_arrays_files_and_bytes(tmp_path: Path) -> None:
     read = file_formats.read(tmp_path / "b.csv")
     found = attached_images.pictures_of(tmp_path / "b.csv", read).images
     assert found.shape == (3, 3, attached_images.SIDE, attached_images.SIDE)
-    assert (found[2] == attached_images.GREY).all()
-    assert not (found[1] == attached_images.GREY).all()
+    assert (found[2] == attached_images.GRAY).all()
+    assert not (found[1] == attached_images.GRAY).all()
     table["image"] = [{"bytes": (tmp_path / f"{i}.png").read_bytes()} for i in range(3)]
     table.to_parquet(tmp_path / "c.parquet")
     read = file_formats.read(tmp_path / "c.parquet")
@@ -237,21 +239,21 @@ def test_text_missing_labels_and_class_names_survive_reading(tmp_path: Path) -> 
     assert found.columns["split"].tolist() == ["train", "test", ""]
 
 
-def test_what_points_are_coloured_by() -> None:
+def test_what_points_are_colored_by() -> None:
     given = rows(40, columns={"kind": np.arange(40) % 2, "size": RNG(0).normal(size=40),
                               "word": np.array(["a", "b"] * 20)})  # fmt: skip
-    values, names = colors.colour_of(given, "word", {})
+    values, names = colors.color_of(given, "word", {})
     assert names == ("a", "b")
     assert values.tolist() == [0, 1] * 20
-    assert colors.colour_of(given, "kind", {})[1] == ("0", "1")
-    assert colors.colour_of(given, "size", {})[1] == ()
+    assert colors.color_of(given, "kind", {})[1] == ("0", "1")
+    assert colors.color_of(given, "size", {})[1] == ()
     right = np.where(np.arange(40) < 30, 1.0, np.nan)
-    values, names = colors.colour_of(given, "right or wrong (kNN)", {"knn:per_sample": right})
+    values, names = colors.color_of(given, "right or wrong (kNN)", {"knn:per_sample": right})
     assert names == ("right", "wrong")
     assert values.tolist() == [0] * 30 + [-1] * 10
-    assert colors.colour_of(given, "hubness", {})[0] is None
+    assert colors.color_of(given, "hubness", {})[0] is None
     many = rows(900, d=300, kinds=300)
-    assert len(colors.colour_of(many, "class", {})[1]) == 10
+    assert len(colors.color_of(many, "class", {})[1]) == 10
 
 
 def test_a_sample_of_many_points_keeps_the_classes() -> None:
@@ -284,7 +286,7 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(
     from streamlit.testing.v1 import AppTest
 
     monkeypatch.chdir(ROOT)
-    key = ref.adopt(rows(12, ids=tuple(f"s{i}" for i in range(12))), "mine.npy")
+    key = ref.save_vectors(rows(12, ids=tuple(f"s{i}" for i in range(12))), "mine.npy")
 
     def page(key: str) -> None:
         import numpy as np

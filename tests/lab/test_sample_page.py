@@ -58,7 +58,7 @@ def test_lists_filters_and_decisions() -> None:
     table = sample_build.samples_of_run(run, split="test")
     app = opened(run=run.name, split="test")
     assert not app.exception
-    first = table.columns["id"][table.ranked("mislabelled")[0]]
+    first = table.columns["id"][table.ranked("mislabeled")[0]]
     assert heading(app).startswith("1 of 360")
     assert str(first) in text_of(app)
     next(m for m in app.multiselect if m.label == "Classes").select("3").run()
@@ -72,7 +72,7 @@ def test_lists_filters_and_decisions() -> None:
     assert not sample_annotations.marks(own)
     assert heading(app) == f"1 of {threes}: 3"
     button(app, "Drop 10").click().run()
-    ranked = [r for r in table.ranked("mislabelled") if table.columns["label"][r] == "3"]
+    ranked = [r for r in table.ranked("mislabeled") if table.columns["label"][r] == "3"]
     assert set(sample_annotations.marks(own)) == set(table.columns["id"][ranked[:10]].tolist())
     button(app, "Undo").click().run()
     assert not sample_annotations.marks(own)
@@ -126,7 +126,7 @@ def test_what_was_learned_late_opens_from_its_curve() -> None:
     first.click().run()
     assert not app.exception
     assert sample in text_of(app)
-    place = int(np.flatnonzero(table.ranked("mislabelled") == table.row(sample))[0]) + 1
+    place = int(np.flatnonzero(table.ranked("mislabeled") == table.row(sample))[0]) + 1
     assert heading(app).startswith(f"{place} of 1437")
 
 
@@ -139,7 +139,7 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
     index = np.arange(len(z) - 50, len(z))
     run.save_snapshot(3, index=index, h=z.features[index], z=z.features[index],
                       labels=z.labels[index])  # fmt: skip
-    ranked = table.ranked("mislabelled")
+    ranked = table.ranked("mislabeled")
     assert ranked[0] not in index
     address = {"run": "partly", "view": "Over time"}
     app = opened(**address)
@@ -163,7 +163,7 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
 
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:
     rows = EmbeddingSet(blobs().features)
-    name = ref.PREFIX + ref.adopt(rows, "bare.npy")
+    name = ref.PREFIX + ref.save_vectors(rows, "bare.npy")
     sample_build.samples_of_vectors(Subject(name, "train", "sup_con"), rows, None)
     app = opened(on=name)
     assert not app.exception

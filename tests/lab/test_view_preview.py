@@ -29,7 +29,7 @@ def test_views_are_those_of_the_recipe() -> None:
 
 def test_what_cannot_be_shown_says_why() -> None:
     with pytest.raises(ValueError, match="unknown setting"):
-        analyses.make("views", {"method": "simclr", "dataset": "digits", "set": ["colour=1"]})
+        analyses.make("views", {"method": "simclr", "dataset": "digits", "set": ["color=1"]})
 
 
 def test_the_sheet_holds_every_tile() -> None:

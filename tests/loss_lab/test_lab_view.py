@@ -19,7 +19,7 @@ from contrastive_core.runs import Run, checkpoints
 
 def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> LabBatch:
     """A batch as the page asks for it: by the key of loaded vectors."""
-    key = ref.adopt(found, "mine.npz", pictures)
+    key = ref.save_vectors(found, "mine.npz", pictures)
     return batch_of(Run(Path(), {}), f"file:{key}", rows // 2, 2, 0, "test")
 
 
@@ -47,7 +47,7 @@ def test_rows_of_one_id_are_views_of_one_image() -> None:
     assert (view.mask == 1).sum() == 15 * 2
 
 
-def test_labelled_rows_are_compared_by_class_and_unlabelled_ones_say_why_not() -> None:
+def test_labeled_rows_are_compared_by_class_and_unlabeled_ones_say_why_not() -> None:
     x = np.random.default_rng(2).standard_normal((12, 4)).astype(np.float32)
     labels = np.arange(12) % 3
     made = batch(EmbeddingSet(x, labels=labels))

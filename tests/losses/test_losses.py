@@ -142,9 +142,9 @@ def test_finite_on_degenerate_rows(name: str, chosen: dict[str, Any], temperatur
 
 
 @EVERY
-def test_zero_rows_get_no_gradient_when_normalised(name: str, chosen: dict[str, Any]) -> None:
+def test_zero_rows_get_no_gradient_when_normalized(name: str, chosen: dict[str, Any]) -> None:
     loss, z = make(name, chosen), rows(dtype=torch.float32)
-    if not getattr(loss, "normalise", False):
+    if not getattr(loss, "normalize", False):
         return
     z[4] = 0
     z.requires_grad_()
@@ -194,7 +194,7 @@ def test_random_batches(data: st.DataObject) -> None:
         # hinges and mining meet ties in float32: compare where they do not
         if chosen.get("mining") != "semi_hard" and chosen.get("average") != "active":
             assert out.weight.tolist() == weight
-        if loss.family == "softmax" and knobs_of(loss)["normalise"]:
+        if loss.family == "softmax" and knobs_of(loss)["normalize"]:
             close = torch.tensor(want, dtype=torch.float32)
             scale = 1 / knobs_of(loss)["temperature"] if "temperature" in knobs_of(loss) else 1
             assert (out.per_anchor - close).abs().max() <= 1e-5 * max(1, scale)
@@ -242,7 +242,7 @@ def test_anatomy_is_the_loss_taken_apart(name: str, chosen: dict[str, Any], kind
 
 @EVERY
 def test_score_gradients_by_differences(name: str, chosen: dict[str, Any]) -> None:
-    loss, made = make(name, chosen), build("labelled_views", rows(2))
+    loss, made = make(name, chosen), build("labeled_views", rows(2))
     anatomy = loss.anatomy(made)
     unit = loss.rows(made)
     masks, s, h = made.masks(), anatomy.scores, 1e-6
@@ -271,7 +271,7 @@ def test_describes_itself(name: str) -> None:
 @EVERY
 def test_kernel_computes_the_loss(name: str, chosen: dict[str, Any]) -> None:
     """The browser's two kernels, written as loops from the metadata alone."""
-    loss, made = make(name, chosen, base_temperature=0.07), build("labelled_views", rows(4))
+    loss, made = make(name, chosen, base_temperature=0.07), build("labeled_views", rows(4))
     kernel = loss.kernel()
     if kernel is None:
         return

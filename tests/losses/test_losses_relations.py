@@ -44,11 +44,11 @@ def test_with_one_positive_the_forms_are_one() -> None:
     same(kinds[0], loss_of("info_nce", made, temperature=0.5))
 
 
-def test_soft_nearest_neighbour_is_sup_con_in() -> None:
+def test_soft_nearest_neighbor_is_sup_con_in() -> None:
     unit = torch.nn.functional.normalize(rows(), dim=1)
-    made = build("labelled_views", unit)
+    made = build("labeled_views", unit)
     number = made.masks().positive.sum(1)
-    soft = loss_of("soft_nearest_neighbour", made, temperature=0.6)
+    soft = loss_of("soft_nearest_neighbor", made, temperature=0.6)
     want = loss_of("sup_con", made, temperature=0.3, form="in")
     some = number > 0
     same((soft + number.clamp_min(1).double().log())[some], want[some])

@@ -8,7 +8,7 @@ import re
 
 import pytest
 import torch
-from methods_setup import SHAPE, batch, changed, make, optimiser, state, step
+from methods_setup import SHAPE, batch, changed, make, optimizer, state, step
 from torch import Tensor
 
 from contrastive_core import losses, methods
@@ -27,7 +27,7 @@ def test_the_names() -> None:
 @every
 def test_two_steps_change_what_they_should(name: str) -> None:
     method, g = make(name), torch.Generator().manual_seed(0)
-    before, opt = state(method), optimiser(method)
+    before, opt = state(method), optimizer(method)
     for seed in (1, 2):
         out = step(method, opt, g, seed)
         assert out.value.isfinite()
@@ -42,13 +42,13 @@ def test_two_steps_change_what_they_should(name: str) -> None:
 def test_it_goes_on_bit_equal(name: str) -> None:
     """All state is in the state dict: a fresh method that loads it takes the same next step."""
     one, g = make(name), torch.Generator().manual_seed(0)
-    opt = optimiser(one)
+    opt = optimizer(one)
     step(one, opt, g, 1)
     two = make(name)
     for p in two.parameters():
         torch.nn.init.ones_(p)
     two.load_state_dict(one.state_dict())
-    other = optimiser(two)
+    other = optimizer(two)
     other.load_state_dict(copy.deepcopy(opt.state_dict()))
     h = torch.Generator()
     h.set_state(g.get_state())
@@ -122,7 +122,7 @@ def test_defaults_can_be_used_and_have_reasons(
     name: str, shape: tuple[int, int, int], n_train: int
 ) -> None:
     cls = methods.get(name)
-    found = cls.defaults(methods.Facts(shape, n_train, 10))
+    found = cls.defaults(methods.DatasetInfo(shape, n_train, 10))
     assert all(isinstance(reason, str) and reason for _, reason in found.values())
     values = {k: v for k, (v, _) in found.items()}
     losses.create(values.get("loss", cls.default_loss), **values.get("loss_knobs", {}))
@@ -132,8 +132,8 @@ def test_defaults_can_be_used_and_have_reasons(
         assert 2 * own["queue"] <= n_train
     assert values["batch_size"] <= n_train
     if shape[0] == 1:
-        assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].grey == 0
-    assert cls.problem(methods.Facts(shape, n_train, 10), values["batch_size"], own) is None
+        assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].gray == 0
+    assert cls.problem(methods.DatasetInfo(shape, n_train, 10), values["batch_size"], own) is None
 
 
 @every
@@ -165,7 +165,7 @@ def test_what_cannot_be_trained_names_the_remedy(
     name: str, arguments: tuple, sentence: str
 ) -> None:
     n_train, shape, batch_size, knobs = arguments
-    said = methods.get(name).problem(methods.Facts(shape, n_train, 2), batch_size, knobs)
+    said = methods.get(name).problem(methods.DatasetInfo(shape, n_train, 2), batch_size, knobs)
     assert said is not None
     assert re.search(sentence, said), said
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from methods_setup import BATCH, N_TRAIN, PLAIN, batch, changed, make, optimiser, state, step
+from methods_setup import BATCH, N_TRAIN, PLAIN, batch, changed, make, optimizer, state, step
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
@@ -60,14 +60,14 @@ def test_metric_compares_by_class() -> None:
         "triplet",
         "lifted_structure",
         "n_pair",
-        "soft_nearest_neighbour",
+        "soft_nearest_neighbor",
         "sup_con",
     ],
 )
 def test_metric_takes_any_supervised_loss(loss: str) -> None:
     method = make("metric")
     method.loss = losses.create(loss)
-    out = step(method, optimiser(method), torch.Generator(), 0)
+    out = step(method, optimizer(method), torch.Generator(), 0)
     assert out.value.isfinite()
     assert out.n_valid > 0
 
@@ -77,7 +77,7 @@ def test_every_loss_runs_on_every_method_or_says_why_not(name: str) -> None:
     for loss in losses.names():
         method = make(name)
         method.loss = losses.create(loss)
-        out = step(method, optimiser(method), torch.Generator(), 0)
+        out = step(method, optimizer(method), torch.Generator(), 0)
         assert out.value.isfinite(), loss
         assert out.n_valid > 0, loss
     grads = (p.grad for p in method.parameters() if p.grad is not None)
@@ -95,7 +95,7 @@ def test_an_impossible_pairing_is_refused_before_training() -> None:
 def test_metric_draws_its_batches_in_three_ways(kind: str) -> None:
     method = make("metric", batches=kind)
     assert method.batch_kind == kind
-    assert step(method, optimiser(method), torch.Generator(), 0).n_valid > 0
+    assert step(method, optimizer(method), torch.Generator(), 0).n_valid > 0
 
 
 def test_lifted_batches_keep_the_hardest_negatives_of_their_pairs() -> None:
@@ -197,7 +197,7 @@ def test_moco_v1_and_v2_differ_in_head_temperature_and_blur() -> None:
     one, two = methods.get("moco_v1"), methods.get("moco_v2")
     assert methods.knobs("moco_v1")["head"].default == "linear"
     assert methods.knobs("moco_v2")["head"].default == "nonlinear"
-    a, b = (cls.defaults(methods.Facts((3, 32, 32), 5000, 8)) for cls in (one, two))
+    a, b = (cls.defaults(methods.DatasetInfo((3, 32, 32), 5000, 8)) for cls in (one, two))
     assert a["recipe"][0].blur == 0 < b["recipe"][0].blur
     assert a["loss_knobs"][0]["temperature"] < b["loss_knobs"][0]["temperature"]
 
@@ -232,7 +232,7 @@ def test_inst_disc_updates_the_slots_of_its_batch_after_the_loss() -> None:
 @pytest.mark.parametrize("how", ["ema", "first_batch"])
 def test_inst_disc_follows_or_keeps_z(how: str) -> None:
     method = make("inst_disc", noise=6, log_z=how)
-    opt, g = optimiser(method), torch.Generator().manual_seed(0)
+    opt, g = optimizer(method), torch.Generator().manual_seed(0)
     seen = []
     for seed in range(3):
         step(method, opt, g, seed)

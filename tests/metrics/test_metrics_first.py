@@ -42,7 +42,7 @@ def test_knn_votes_by_hand() -> None:
         metrics.create("knn", k=3)(train, test)
 
 
-def test_knn_survives_small_temperatures_and_counts_only_labelled_rows() -> None:
+def test_knn_survives_small_temperatures_and_counts_only_labeled_rows() -> None:
     train, test = blobs(60, 0.3), blobs(30, 0.3, seed=1)
     assert test.labels is not None
     test.labels[:5] = -1

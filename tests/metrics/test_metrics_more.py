@@ -1,4 +1,4 @@
-"""Tolerance, hubness, purity, silhouette, neighbour stability, factors: closed forms and peers."""
+"""Tolerance, hubness, purity, silhouette, neighbor stability, factors: closed forms and peers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_hubness_counts_by_hand_and_matches_scipy() -> None:
         metrics.create("hubness", k=12)(None, even)
 
 
-def test_purity_equals_the_loop_and_leaves_unlabelled_rows_out() -> None:
+def test_purity_equals_the_loop_and_leaves_unlabeled_rows_out() -> None:
     rows = blobs(60, 1.5)
     rows.labels[:7] = -1
     x, y = unit(rows)[7:], rows.labels[7:]
@@ -88,11 +88,11 @@ def test_silhouette_matches_scikit_learn() -> None:
     )
 
 
-def test_neighbour_stability_is_1_for_equal_views_and_chance_for_noise() -> None:
+def test_neighbor_stability_is_1_for_equal_views_and_chance_for_noise() -> None:
     draw = np.random.default_rng(0)
     x = draw.normal(size=(150, 6)).astype(np.float32)
     same = EmbeddingSet(x, views=np.stack([x, x * 2], 1))
-    score = metrics.create("neighbour_stability", k=5)
+    score = metrics.create("neighbor_stability", k=5)
     assert score(None, same).value == 1
     other = EmbeddingSet(x, views=np.stack([x, draw.normal(size=x.shape).astype(np.float32)], 1))
     noise = score(None, other)

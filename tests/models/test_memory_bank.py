@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from contrastive_core.models.memory_bank import KeyQueue, MemoryBank, ema_update
-from contrastive_core.ops.similarity import normalise
+from contrastive_core.ops.similarity import normalize
 
 
 def numbered(start: int, n: int) -> torch.Tensor:
@@ -134,4 +134,4 @@ def test_rows_are_unit_even_from_half_precision() -> None:
     bank = MemoryBank(4, 3)
     bank.update(torch.tensor([0]), torch.randn(1, 3).bfloat16())
     assert bank.rows.dtype == torch.float32
-    assert torch.allclose(bank.rows, normalise(bank.rows), atol=1e-6)
+    assert torch.allclose(bank.rows, normalize(bank.rows), atol=1e-6)

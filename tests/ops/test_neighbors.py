@@ -56,7 +56,7 @@ def test_ties_go_to_the_smaller_index() -> None:
 
 
 def test_sentences_for_bad_input() -> None:
-    with pytest.raises(UnusableEmbedding, match="6 neighbours were asked for among 5 rows"):
+    with pytest.raises(UnusableEmbedding, match="6 neighbors were asked for among 5 rows"):
         nearest(rows(6), None, 6)
     bad = rows(6)
     bad[1, 1] = np.nan

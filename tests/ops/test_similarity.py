@@ -16,7 +16,7 @@ def test_a_zero_row_stays_zero_without_gradient() -> None:
     z = rows(4, 3)
     z[1] = 0
     z.requires_grad_()
-    u = similarity.normalise(z)
+    u = similarity.normalize(z)
     u.square().cumsum(1).sum().backward()
     assert (u[1] == 0).all()
     assert (z.grad[1] == 0).all()
@@ -25,15 +25,15 @@ def test_a_zero_row_stays_zero_without_gradient() -> None:
 
 @pytest.mark.parametrize("size", [1e-20, 1e-6, 1.0, 1e18])
 def test_tiny_and_huge_rows_become_unit_rows(size: float) -> None:
-    u = similarity.normalise(size * rows(5, 7))
+    u = similarity.normalize(size * rows(5, 7))
     torch.testing.assert_close(u, torch.nn.functional.normalize(rows(5, 7), dim=1))
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-18])
-def test_normalise_has_right_first_and_second_derivatives(size: float) -> None:
+def test_normalize_has_right_first_and_second_derivatives(size: float) -> None:
     z = rows(4, 3).double().requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: similarity.normalise(size * z), z)
-    assert torch.autograd.gradgradcheck(lambda z: similarity.normalise(size * z), z)
+    assert torch.autograd.gradcheck(lambda z: similarity.normalize(size * z), z)
+    assert torch.autograd.gradgradcheck(lambda z: similarity.normalize(size * z), z)
 
 
 def test_a_zero_row_has_no_second_derivative_either() -> None:
@@ -41,7 +41,7 @@ def test_a_zero_row_has_no_second_derivative_either() -> None:
     z[1] = 0
     z.requires_grad_()
     (grad,) = torch.autograd.grad(
-        similarity.normalise(z).cumsum(1).square().sum(), z, create_graph=True
+        similarity.normalize(z).cumsum(1).square().sum(), z, create_graph=True
     )
     (second,) = torch.autograd.grad(grad.square().sum(), z)
     assert second.isfinite().all()
@@ -84,7 +84,7 @@ def test_masked_mean() -> None:
 
 def test_exactly_restores_the_precision() -> None:
     torch.set_float32_matmul_precision("high")
-    with similarity.exactly(torch.device("cpu")):
+    with similarity.full_precision(torch.device("cpu")):
         assert torch.get_float32_matmul_precision() == "highest"
     assert torch.get_float32_matmul_precision() == "high"
     torch.set_float32_matmul_precision("highest")

@@ -39,7 +39,7 @@ def build(kind: str, z: torch.Tensor) -> Pairs:
     n, d = z.shape
     if kind == "views":
         return pairs.from_views(z.view(-1, 2, d))
-    if kind == "labelled_views":
+    if kind == "labeled_views":
         return pairs.from_views(z.view(-1, 2, d), labels(n // 2))
     if kind == "first_view":
         return pairs.from_views(z.view(-1, 3, d), anchors="first_view")
@@ -55,7 +55,7 @@ def build(kind: str, z: torch.Tensor) -> Pairs:
     return dataclasses.replace(every, **{k: getattr(every, k)[mine] for k in names})
 
 
-KINDS = ("views", "labelled_views", "first_view", "labels", "queue", "bank", "share")
+KINDS = ("views", "labeled_views", "first_view", "labels", "queue", "bank", "share")
 
 
 @pytest.fixture
@@ -101,9 +101,9 @@ def test_equals_dense(name, chosen, kind, one, small_tiles, monkeypatch) -> None
 @pytest.mark.parametrize(("name", "chosen"), SOFTMAX, ids=ids)
 def test_float32(name, chosen, temperature, small_tiles, monkeypatch) -> None:
     loss, z = make(name, chosen, temperature=temperature), rows(dtype=torch.float32)
-    z = z if getattr(loss, "normalise", False) else z / 3
-    (a, grad_a, total), _ = both(loss, "labelled_views", z, monkeypatch)
-    _, (b, grad_b, _) = both(loss, "labelled_views", z.double(), monkeypatch)
+    z = z if getattr(loss, "normalize", False) else z / 3
+    (a, grad_a, total), _ = both(loss, "labeled_views", z, monkeypatch)
+    _, (b, grad_b, _) = both(loss, "labeled_views", z.double(), monkeypatch)
     t = temperature if "temperature" in losses.knobs(name) else 1.0
     got, want = a.value.item(), b.value.item()
     assert abs(got - want) <= 1e-5 * max(1, abs(want))
@@ -139,7 +139,7 @@ def test_counts_by_id(kind: str) -> None:
 @pytest.mark.parametrize("which", ["negative", "compared"])
 def test_a_plan_covers_every_wanted_pair_once(kind: str, which: str, small_tiles) -> None:
     made = tiled_logsumexp.by_group(build(kind, rows()))[0]
-    plan, seen = tile_plan.Plan(made, which), torch.zeros(len(made), made.width)
+    plan, seen = tile_plan.TilePlan(made, which), torch.zeros(len(made), made.width)
     for one in plan.rounds:
         met = [i for pair in one for i in (set(pair) if plan.mirrored else ())]
         assert len(met) == len(set(met))
@@ -156,7 +156,7 @@ def test_a_plan_covers_every_wanted_pair_once(kind: str, which: str, small_tiles
 
 def test_views_need_no_masks_off_the_diagonal(small_tiles, monkeypatch) -> None:
     made = build("views", rows(960))
-    plan = tile_plan.Plan(made, "compared")
+    plan = tile_plan.TilePlan(made, "compared")
     monkeypatch.setattr(Pairs, "masks", lambda *_: pytest.fail("a mask was made"))
     for i, j in itertools.chain(*plan.rounds):
         plan.blank(torch.ones(plan.rows[i].stop - plan.rows[i].start, 32), i, j, 0.0)
@@ -197,7 +197,10 @@ def test_even_is_known_of_its_own_ids_only() -> None:
 
 def test_scratch_is_reused() -> None:
     like = torch.zeros(1)
-    assert thread_pool.scratch(4, 5, like).data_ptr() == thread_pool.scratch(2, 3, like).data_ptr()
+    assert (
+        thread_pool.thread_buffer(4, 5, like).data_ptr()
+        == thread_pool.thread_buffer(2, 3, like).data_ptr()
+    )
 
 
 HINGES = [(n, k) for n, k in SETTINGS if not issubclass(losses.get(n), SoftmaxLoss)]

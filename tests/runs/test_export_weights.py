@@ -20,8 +20,8 @@ from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.setup import model, resolve
 
 
-def test_colours_are_those_of_the_encoders() -> None:
-    assert export_weights.COLOURS == encoders.COLOURS
+def test_colors_are_those_of_the_encoders() -> None:
+    assert export_weights.COLORS == encoders.COLORS
 
 
 def made(config: TrainConfig) -> Run:
@@ -42,7 +42,7 @@ def made(config: TrainConfig) -> Run:
     ("encoder", "knobs"),
     [
         ("small", {}),
-        ("small", {"width": 0.5, "colours": "none"}),
+        ("small", {"width": 0.5, "colors": "none"}),
         ("resnet18", {"stem": "small"}),
         ("resnet18", {"stem": "imagenet", "pixels": 32}),
     ],

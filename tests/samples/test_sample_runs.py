@@ -36,7 +36,7 @@ def test_marks_are_kept_and_undone() -> None:
     assert sample_annotations.undo(run) == "a/1"
     assert sample_annotations.marks(run)["a/1"]["what"] == "drop"
     found = sample_annotations.export(run)
-    assert (found.dropped, found.relabelled) == (1, 1)
+    assert (found.dropped, found.relabeled) == (1, 1)
     assert pd.read_csv(found.exclude)["id"].tolist() == ["a/1"]
     assert pd.read_csv(found.relabel)["label"].tolist() == ["cat"]
     with pytest.raises(ValueError, match="needs the class"):
@@ -66,7 +66,7 @@ def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
     )
     assert overrides.read_ids(str(second.exclude)) == ["a/1", "a/3"]
     assert overrides.read_labels(str(second.relabel)) == {"a/2": "cow"}
-    assert (second.dropped, second.relabelled) == (1, 1)
+    assert (second.dropped, second.relabeled) == (1, 1)
     third = sample_annotations.export(marked("third", config, drop=["a/2", "a/3"], relabel={}))
     assert overrides.read_labels(str(third.relabel)) == {}  # an excluded sample has no class
     again = runs.load("first")
@@ -96,7 +96,7 @@ def test_loss_over_snapshots() -> None:
 
 
 def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
-    run = runs.create("unlabelled", {"method": "simclr", "loss": "nt_xent"})
+    run = runs.create("unlabeled", {"method": "simclr", "loss": "nt_xent"})
     (run.path / "weights.safetensors").write_bytes(b"weights")
     z = blobs().features
     none = np.full(300, -1)
@@ -104,7 +104,7 @@ def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
     with pytest.raises(ValueError, match="no classes"):
         over_epochs.loss_over_snapshots(run)
     over_epochs.follow(run, "nt_xent")
-    kept = sample_table.read_arrays(Subject("unlabelled", "train", "nt_xent").path("snapshots"))
+    kept = sample_table.read_arrays(Subject("unlabeled", "train", "nt_xent").path("snapshots"))
     assert kept is not None
     assert "no classes" in str(kept["why"])
 
@@ -122,7 +122,7 @@ def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
 
 
 def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
-    name = ref.PREFIX + ref.adopt(blobs(), "mine.npz")
+    name = ref.PREFIX + ref.save_vectors(blobs(), "mine.npz")
     subject = Subject(name, "train", "sup_con")
     assert subject.table() is None
     assert subject.failed() is None
@@ -161,7 +161,7 @@ def wait_for(done: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
-    """Relabelled samples carry the new class, excluded ones are gone; the rest is cached."""
+    """Relabeled samples carry the new class, excluded ones are gone; the rest is cached."""
     source = SHIPPED / "simclr-digits"
     digits = datasets.load("digits", "train")
     run = runs.create("changed", {**runs.load("simclr-digits").config, **changed(tmp_path, digits)})
@@ -194,7 +194,7 @@ def test_planted_errors_come_first_as_with_the_peer() -> None:
     pytest.importorskip("cleanlab")
     method = embed.load_model(runs.load("simclr-digits"), datasets.load("digits", "train"), "cpu")
     found = planted_errors.precisions("digits", 0, method)
-    assert found["mislabelled"]["ours"] > 0.95
+    assert found["mislabeled"]["ours"] > 0.95
     assert found["duplicate"]["ours"] > 0.99
     assert found["outlier"]["ours"] > 0.99
     table = planted_errors.best_of([found])

@@ -31,14 +31,14 @@ def test_flipped_labels_are_found() -> None:
     flipped = np.random.default_rng(1).choice(300, 15, replace=False)
     labels = rows.labels.copy()
     labels[flipped] = (labels[flipped] + 1) % 3
-    found = sample_issues.find(EmbeddingSet(rows.features, labels, classes=rows.classes))
-    assert precision(found.scores["mislabelled"], flipped) > 0.95
+    found = sample_issues.find_issues(EmbeddingSet(rows.features, labels, classes=rows.classes))
+    assert precision(found.scores["mislabeled"], flipped) > 0.95
     assert found.suggested is not None
     assert (found.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
 
 
 def test_the_loss_under_each_class_is_the_librarys() -> None:
-    """Row 0 relabelled to each class in turn, and its loss of the second form; and a class of one
+    """Row 0 relabeled to each class in turn, and its loss of the second form; and a class of one
     row has no positive."""
     rows = blobs(61)
     labels = rows.labels.copy()
@@ -85,12 +85,12 @@ def test_the_nearest_of_the_own_and_of_another_class_are_exact(
 
 def test_the_loss_has_a_vote_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = blobs()
-    found = sample_issues.find(rows)
+    found = sample_issues.find_issues(rows)
     assert found.probabilities is not None
-    three = 3 * (1 - found.scores["mislabelled"])
+    three = 3 * (1 - found.scores["mislabeled"])
     no_vote = np.full((300, 3), 1 / 3)
     monkeypatch.setattr(sample_issues, "class_votes", lambda losses: no_vote)
-    two = 3 * (1 - sample_issues.find(rows).scores["mislabelled"])
+    two = 3 * (1 - sample_issues.find_issues(rows).scores["mislabeled"])
     votes = class_losses.class_votes(class_losses.by_class(rows).losses)
     own = votes[np.arange(300), rows.labels]
     assert (three - two <= 1 + 1e-9).all()
@@ -103,15 +103,15 @@ def test_duplicates_and_outliers_are_found() -> None:
     x[10] = x[100] + 1e-4
     x[20] = x[200] + 1e-4
     x[30:33] = 5 * rng.normal(size=(3, 8))
-    found = sample_issues.find(EmbeddingSet(x, rows.labels))
+    found = sample_issues.find_issues(EmbeddingSet(x, rows.labels))
     top = set(np.argsort(-found.scores["duplicate"])[:4].tolist())
     assert top == {10, 100, 20, 200}
     assert precision(found.scores["outlier"], np.arange(30, 33)) > 0.8
 
 
 def test_without_labels_the_other_lists_stay() -> None:
-    found = sample_issues.find(EmbeddingSet(blobs().features))
-    assert np.isnan(found.scores["mislabelled"]).all()
+    found = sample_issues.find_issues(EmbeddingSet(blobs().features))
+    assert np.isnan(found.scores["mislabeled"]).all()
     assert np.isfinite(found.scores["outlier"]).all()
 
 
@@ -165,8 +165,10 @@ def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None
     x[noise] = 4 + 0.01 * rng.normal(size=(25, 8))
     pixels[noise] = 20 * rng.normal(size=(25, 40))
     planted = EmbeddingSet(x, rows.labels)
-    assert precision(sample_issues.find(planted).scores["outlier"], noise) < 0.5
-    assert precision(sample_issues.find(planted, pixels=pixels).scores["outlier"], noise) > 0.99
+    assert precision(sample_issues.find_issues(planted).scores["outlier"], noise) < 0.5
+    assert (
+        precision(sample_issues.find_issues(planted, pixels=pixels).scores["outlier"], noise) > 0.99
+    )
 
 
 def test_a_leak_names_its_twin_in_the_other_split() -> None:
@@ -182,10 +184,11 @@ def test_a_leak_names_its_twin_in_the_other_split() -> None:
 
 def test_hubs_are_counted_and_false_negatives_follow_the_pairing() -> None:
     rows = blobs()
-    found = sample_issues.find(rows)
+    found = sample_issues.find_issues(rows)
     assert found.scores["hub"].mean() == pytest.approx(1)
     alone, classes = (
-        sample_issues.find(rows, supervised=s).scores["false_negative"] for s in (False, True)
+        sample_issues.find_issues(rows, supervised=s).scores["false_negative"]
+        for s in (False, True)
     )
     assert (classes <= alone + 1e-6).all()
     assert (classes > -1).all()  # the nearest of another class, however far
@@ -196,9 +199,9 @@ def test_rows_without_a_label_are_in_no_list_of_labels() -> None:
     rows = blobs()
     labels = rows.labels.copy()
     labels[:5] = -1
-    found = sample_issues.find(EmbeddingSet(rows.features, labels))
-    assert np.isnan(found.scores["mislabelled"][:5]).all()
-    assert np.isfinite(found.scores["mislabelled"][5:]).all()
+    found = sample_issues.find_issues(EmbeddingSet(rows.features, labels))
+    assert np.isnan(found.scores["mislabeled"][:5]).all()
+    assert np.isfinite(found.scores["mislabeled"][5:]).all()
     assert found.probabilities is not None
     np.testing.assert_allclose(found.probabilities.sum(1), 1, atol=1e-6)
 
@@ -282,7 +285,7 @@ def test_why_adds_up_and_names_the_hardest() -> None:
     own = (rows.labels == rows.labels[4]) & (np.arange(90) != 4)
     assert made.weakest_positives[0].id == rows.ids[np.flatnonzero(own)[s[own].argmin()]]
     assert made.margin == pytest.approx(s[own].max() - s[other].max(), abs=1e-5)
-    assert made.neighbours[0].score == pytest.approx(np.delete(s, 4).max(), abs=1e-5)
+    assert made.neighbors[0].score == pytest.approx(np.delete(s, 4).max(), abs=1e-5)
     with pytest.raises(IndexError, match="no row 90"):
         sample_explain.why(rows, 90, "sup_con")
 
@@ -352,10 +355,10 @@ def test_every_list_says_why() -> None:
     planted = EmbeddingSet(x, labels, classes=rows.classes)
     table = sample_score.table_of(planted, "sup_con")
     assert set(sample_table.LISTS) <= {*table.columns, *table.extra}
-    assert table.ranked("mislabelled")[0] == 7
+    assert table.ranked("mislabeled")[0] == 7
     own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
-    why_7 = sample_table.reason(table, "mislabelled", 7)
-    assert f"labelled {own}; the loss says {true}, neighbours {true}, the probe {true}" == why_7
+    why_7 = sample_table.reason(table, "mislabeled", 7)
+    assert f"labeled {own}; the loss says {true}, neighbors {true}, the probe {true}" == why_7
     assert not table.extra["correct"][7]
     assert sample_table.reason(table, "duplicate", 10) == "nearest: 100"
     assert "rank 1 of 300" in sample_table.reason(table, "loss", int(table.ranked("loss")[0]))
@@ -368,5 +371,5 @@ def test_every_list_says_why() -> None:
 def test_vectors_without_labels_have_lists_and_no_loss() -> None:
     table = sample_score.table_of(EmbeddingSet(blobs().features), "nt_xent")
     assert np.isnan(table.columns["loss"]).all()
-    assert not len(table.ranked("mislabelled"))
+    assert not len(table.ranked("mislabeled"))
     assert len(table.ranked("outlier")) == 300

@@ -292,10 +292,12 @@ def test_a_lock_keeps_others_out_and_knows_the_dead(tmp_path: Path) -> None:
 
 def test_only_one_of_many_takes_a_lock(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from contrastive_core import store\n"
+        "import sys, time\n"
+        "from contrastive_core.errors import Locked\n"
+        "from contrastive_core.storage.lock import lock\n"
         "try:\n"
-        "    with store.lock(sys.argv[1]): print('got', flush=True); time.sleep(1.5)\n"
-        "except store.Locked: print('refused', flush=True)"
+        "    with lock(sys.argv[1]): print('got', flush=True); time.sleep(1.5)\n"
+        "except Locked: print('refused', flush=True)"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "lock")]
     children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]

@@ -69,8 +69,8 @@ def test_what_is_refused(setting: str, sentence: str) -> None:
 
 
 def test_unknown_keys_of_a_record() -> None:
-    with pytest.raises(BadSetting, match="unknown setting 'colour'"):
-        from_dict({"colour": 3})
+    with pytest.raises(BadSetting, match="unknown setting 'color'"):
+        from_dict({"color": 3})
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_bad_input_is_refused_before_training(changes: dict, sentence: str) -> N
         prepare(dataclasses.replace(SHORT, **changes))
 
 
-def test_excluded_and_relabelled_samples(tmp_path: Path) -> None:
+def test_excluded_and_relabeled_samples(tmp_path: Path) -> None:
     whole = prepare(SHORT).dataset
     gone, moved = list(whole.ids[:3]), list(whole.ids[5:7])
     (tmp_path / "out.txt").write_text("\n".join(gone))
@@ -298,7 +298,7 @@ def test_it_starts_from_another_runs_encoder() -> None:
 @pytest.mark.parametrize("name", methods.names())
 def test_every_method_trains_on_digits(name: str) -> None:
     cls = methods.get(name)
-    if cls.problem(methods.Facts((1, 8, 8), 1437, 10), batch_size=64):
+    if cls.problem(methods.DatasetInfo((1, 8, 8), 1437, 10), batch_size=64):
         pytest.skip("digits are too small for it")
     _, run, status = start(TrainConfig(name, epochs=1, batch_size=64, device="cpu"), name)
     assert status == "done"

@@ -1,4 +1,4 @@
-"""Optimisers leave norms and biases undecayed; schedules meet their corners; devices say no."""
+"""Optimizers leave norms and biases undecayed; schedules meet their corners; devices say no."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_devices() -> None:
     assert not device.wants_bf16(torch.device("mps"))
     assert "threads" in device.describe(cpu)
     assert device.memory_bytes(cpu) > 1e7
-    device.synchronise(cpu)
+    device.synchronize(cpu)
     with device.autocast(cpu, True):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
     model = device.channels_last(net())

@@ -228,13 +228,13 @@ function drawRing(ring) {
   ring.canvas.setAttribute("aria-label", `${ring.n} points on a circle. ${ring.note.textContent} n and p choose a point, left and right turn it, space runs and pauses, s steps.`);
 }
 
-function arrow(g, x, y, dx, dy, colour) {
+function arrow(g, x, y, dx, dy, color) {
   const ex = x + dx, ey = y + dy, a = Math.atan2(dy, dx), head = Math.min(6, Math.hypot(dx, dy) / 2);
-  line(g, [[x, y], [ex, ey]], colour, 1.2);
-  line(g, [[ex - head * Math.cos(a - 0.5), ey - head * Math.sin(a - 0.5)], [ex, ey], [ex - head * Math.cos(a + 0.5), ey - head * Math.sin(a + 0.5)]], colour, 1.2);
+  line(g, [[x, y], [ex, ey]], color, 1.2);
+  line(g, [[ex - head * Math.cos(a - 0.5), ey - head * Math.sin(a - 0.5)], [ex, ey], [ex - head * Math.cos(a + 0.5), ey - head * Math.sin(a + 0.5)]], color, 1.2);
 }
 
-/** Groups differ in shape as well as in colour. */
+/** Groups differ in shape as well as in color. */
 function mark(g, shape, x, y, r) {
   g.beginPath();
   if (shape === "disc") g.arc(x, y, r, 0, 2 * Math.PI);

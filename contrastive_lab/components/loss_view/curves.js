@@ -28,9 +28,9 @@ function drawCurves(lab, g, width, height) {
   const curves = soft
     ? [["effective", "effective negatives", BLUE, []], ["entropy", "their entropy", GREEN, [2, 3]], ["loss", "loss", ORANGE, [7, 4]]]
     : [["effective", "negatives still pushed", BLUE, []], ["loss", "loss", ORANGE, [7, 4]]];
-  plot(lab, g, curves.map(([field, name, colour, dash]) => {
+  plot(lab, g, curves.map(([field, name, color, dash]) => {
     const top = Math.max(1e-12, ...points.map((q) => q[field]));
-    return { name: `${name} ≤ ${few(top)}`, colour, dash, values: points.map((q) => [q.t, q[field] / top]) };
+    return { name: `${name} ≤ ${few(top)}`, color, dash, values: points.map((q) => [q.t, q[field] / top]) };
   }), width - half, half, height);
   say(lab.note, curveWords(lab, points, soft));
 }
@@ -39,7 +39,7 @@ function drawSoftmax(lab, g, points, nearest, width, height) {
   const at = lab.anchor * lab.w;
   plot(lab, g, nearest.map((j, k) => {
     const positive = lab.M[at + j] === 1, lit = lab.hover && lab.hover[1] === j;
-    return { colour: positive ? BLUE : ORANGE, wide: lit ? 3.5 : 1.6, dash: positive ? [] : [[], [8, 3], [4, 3], [2, 2]][k % 4], values: points.map((q) => [q.t, q.each[k]]) };
+    return { color: positive ? BLUE : ORANGE, wide: lit ? 3.5 : 1.6, dash: positive ? [] : [[], [8, 3], [4, 3], [2, 2]][k % 4], values: points.map((q) => [q.t, q.each[k]]) };
   }), 0, width, height, `softmax of the ${nearest.length} nearest: positive (blue), negatives (orange)`);
 }
 
@@ -48,12 +48,12 @@ function plot(lab, g, lines, left, width, height, title) {
   const knob = lab.meta.knob, x = (t) => left + 10 + t * (width - 20), y = (v) => height - 18 - v * (height - 48);
   let text = left + 10;
   if (title) g.fillText(title, text, 14);
-  for (const { name, colour, dash, values, wide } of lines) {
+  for (const { name, color, dash, values, wide } of lines) {
     g.setLineDash(dash);
-    line(g, values.map(([t, v]) => [x(t), y(v)]), rgb(colour), wide);
+    line(g, values.map(([t, v]) => [x(t), y(v)]), rgb(color), wide);
     g.setLineDash([]);
     if (!name) continue;
-    g.fillStyle = rgb(colour);
+    g.fillStyle = rgb(color);
     g.fillRect(text, 6, 9, 9);
     g.fillStyle = lab.ink;
     g.fillText(name, text + 13, 14);

@@ -54,20 +54,20 @@ function positivesOf(lab) {
   return ranked(lab).filter((j) => lab.M[at + j] === 1);
 }
 
-// A float's sign, exponent and four digits of its mantissa choose one of 8,192 colours: a scale over
+// A float's sign, exponent and four digits of its mantissa choose one of 8,192 colors: a scale over
 // all magnitudes without a power per cell.
 const BITS = 19, SHADES = 1 << (32 - BITS);
 
-function shades(colourOf) {
+function shades(colorOf) {
   const table = new Uint32Array(SHADES), bits = new Uint32Array(1), value = new Float32Array(bits.buffer);
   for (let k = 0; k < SHADES; k++) {
     bits[0] = k << BITS;
-    table[k] = Number.isFinite(value[0]) ? colourOf(value[0]) : 0;
+    table[k] = Number.isFinite(value[0]) ? colorOf(value[0]) : 0;
   }
   return table;
 }
 
-const weightShade = (colour) => shades((p) => packed(colour, p > 0 ? Math.pow(Math.min(1, p), 0.35) : 0));
+const weightShade = (color) => shades((p) => packed(color, p > 0 ? Math.pow(Math.min(1, p), 0.35) : 0));
 const TABLES = { positive: weightShade(BLUE), negative: weightShade(ORANGE) };
 
 const DIVERGING = new Map();
@@ -88,10 +88,10 @@ const OVERLAID = new WeakMap();
 /** A table of shades as they look over the tint of mask 1 (positive) or 2 (negative). */
 function overlaid(table, mask) {
   if (!OVERLAID.has(table)) OVERLAID.set(table, []);
-  const known = OVERLAID.get(table), [colour, tint] = TINTS[mask];
+  const known = OVERLAID.get(table), [color, tint] = TINTS[mask];
   return (known[mask] ||= table.map((shade) => {
     const a = (shade >>> 24) / 255, all = a + tint * (1 - a);
-    return packed([0, 8, 16].map((bits, c) => Math.round((a * ((shade >>> bits) & 255) + tint * (1 - a) * colour[c]) / all)), all);
+    return packed([0, 8, 16].map((bits, c) => Math.round((a * ((shade >>> bits) & 255) + tint * (1 - a) * color[c]) / all)), all);
   }));
 }
 
@@ -105,7 +105,7 @@ function largest(values) {
 function paintMatrix(lab) {
   [lab.rows, lab.columns] = orderOf(lab);
   const { n, w, S, M, pixels, out, view, rows, columns } = lab;
-  const self = packed(GREY, 0.75), values = view === "grad" ? out && out.grad : out && out.pair;
+  const self = packed(GRAY, 0.75), values = view === "grad" ? out && out.grad : out && out.pair;
   const bits = values && new Uint32Array(values.buffer), tables = [null, TABLES.positive, TABLES.negative, null];
   if (view === "grad" && values) tables[1] = tables[2] = divergingShades(largest(values), isFar(lab)); // a distance that grows the loss is pulled
   const marked = lab.overlay || view === "mask";
@@ -113,7 +113,7 @@ function paintMatrix(lab) {
   const [low, high] = lab.range, span = 255 / (high - low || 1), far = isFar(lab);
   const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN], least = lab.overlay ? APART : 0;
   const ramps = flat.map((c) => c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, least + (1 - least) * (far ? 1 - k / 255 : k / 255))));
-  const plain = [marked ? packed(GREY, APART) : 0, packed(BLUE, 1), packed(ORANGE, 0.45), self], unknown = packed(GREY, 0.2);
+  const plain = [marked ? packed(GRAY, APART) : 0, packed(BLUE, 1), packed(ORANGE, 0.45), self], unknown = packed(GRAY, 0.2);
   for (let r = 0, p = 0; r < n; r++) {
     const at = rows[r] * w;
     for (let c = 0; c < w; c++, p++) {
@@ -160,18 +160,18 @@ function tell(lab) {
   if (lab.toldOf === name) return;
   lab.toldOf = name;
   lab.matrix.setAttribute("aria-label", `${VIEWS[lab.view]}: ${lab.n} anchors by ${lab.w} candidates. Up and down choose the anchor, left and right a candidate.`);
-  const item = (colour, text, alpha = 1) => {
+  const item = (color, text, alpha = 1) => {
     const i = el("i", {});
-    i.style.background = rgb(colour, alpha);
+    i.style.background = rgb(color, alpha);
     return el("span", {}, i, text);
   };
-  const positive = [item(BLUE, "positive"), item(ORANGE, "negative")], itself = item(GREY, "itself", 0.75);
+  const positive = [item(BLUE, "positive"), item(ORANGE, "negative")], itself = item(GRAY, "itself", 0.75);
   if (lab.view === "score") lab.legend.replaceChildren(...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? "dark: near" : "dark: similar")]), itself);
   else if (lab.view === "grad") lab.legend.replaceChildren(item(BLUE, "pulled nearer"), item(ORANGE, "pushed away"), itself, el("span", {}, `${blank}: not moved`));
   else if (lab.view === "weight" && isHinge(lab)) lab.legend.replaceChildren(item(BLUE, "positive, pulled"), item(ORANGE, "negative, still pushed"), itself, el("span", {}, `${blank}: no longer moved`));
   else lab.legend.replaceChildren(...positive, itself, ...(lab.view === "weight" ? [el("span", {}, "the stronger, the more weight")] : []));
   if (!lab.M.includes(3)) itself.remove();
-  if (lab.M.includes(0)) lab.legend.append(marked ? item(GREY, "not compared", APART) : el("span", {}, "blank: not compared"));
+  if (lab.M.includes(0)) lab.legend.append(marked ? item(GRAY, "not compared", APART) : el("span", {}, "blank: not compared"));
   if (lab.overlay && lab.view !== "score" && lab.view !== "mask") lab.legend.append(el("span", {}, "tint: positive (blue), negative (orange)"));
 }
 

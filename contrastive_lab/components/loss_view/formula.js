@@ -152,7 +152,7 @@ function drawDerivative(lab, g, width, height) {
     const x = (d) => left + 10 + (d / right) * (half - 20), y = (v) => height - 20 - ((v - low) / (high - low)) * (height - 44);
     g.fillStyle = lab.ink;
     g.fillText(title, left + 10, 14);
-    line(g, [[x(0), y(0)], [x(right), y(0)]], rgb(GREY, 0.6), 1);
+    line(g, [[x(0), y(0)], [x(right), y(0)]], rgb(GRAY, 0.6), 1);
     line(g, [[x(edge), 22], [x(edge), height - 18]], lab.accent, 2);
     line(g, steps.map((d) => [x(d), y(f.p(d))]), rgb(BLUE));
     g.setLineDash([7, 4]);

@@ -33,7 +33,7 @@ function profiles(A, n, w) {
   return D;
 }
 
-/** Leaves of an average-linkage tree over dissimilarities D (n·n), by chains of nearest neighbours;
+/** Leaves of an average-linkage tree over dissimilarities D (n·n), by chains of nearest neighbors;
  *  where two clusters join, the ends that are nearest to each other meet. */
 function clustered(D, n) {
   const d = D.slice(), size = new Float64Array(n).fill(1), leaves = Array.from({ length: n }, (_, k) => [k]);

@@ -65,9 +65,9 @@ function drawScores(lab, g, width, height) {
   const triplet = isHinge(lab) && lab.kernel.form === "triplet", bins = histogram(lab, triplet);
   const [low, high] = lab.range, base = height - 18, wide = (width - 20) / BINS;
   const x = (v) => 10 + ((v - low) / (high - low || 1)) * (width - 20);
-  for (const [counts, colour] of [[bins.negative, ORANGE], [bins.positive, BLUE]]) {
+  for (const [counts, color] of [[bins.negative, ORANGE], [bins.positive, BLUE]]) {
     const top = Math.max(1, ...counts);
-    g.fillStyle = rgb(colour, 0.6);
+    g.fillStyle = rgb(color, 0.6);
     counts.forEach((c, b) => g.fillRect(10 + b * wide, base - (c / top) * (base - 10), wide - 1, (c / top) * (base - 10)));
   }
   g.fillStyle = lab.ink;
@@ -138,7 +138,7 @@ function dragMargin(lab, e) {
   move(e);
 }
 
-/** Text centred at x, kept inside the canvas. */
+/** Text centerd at x, kept inside the canvas. */
 function tick(g, text, x, y, width, align = "center") {
   const wide = g.measureText(text).width, left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
   g.fillText(text, Math.min(width - wide - 2, Math.max(2, left)), y);
@@ -178,7 +178,7 @@ function drawGradients(lab, g, width, height) {
   g.fillText(`loss of ${order.length} anchors, largest first (up to ${number(top)})`, left, 12);
   order.forEach((i, k) => {
     const h = Math.max(1, (lab.out.loss[i] / top) * span);
-    g.fillStyle = i === lab.anchor || (lab.hover && lab.hover[0] === i) ? lab.accent : rgb(GREY, 0.7);
+    g.fillStyle = i === lab.anchor || (lab.hover && lab.hover[0] === i) ? lab.accent : rgb(GRAY, 0.7);
     g.fillRect(left + k * wide, base - h, Math.max(1, wide - 0.5), h);
   });
 }

@@ -33,7 +33,7 @@ def _mount() -> Any:
 
 def scatter(
     xy: np.ndarray,
-    colour: np.ndarray | None = None,
+    color: np.ndarray | None = None,
     names: Sequence[str] = (),
     *,
     content: str,
@@ -56,7 +56,7 @@ def scatter(
     """Draw a map; returns the selected rows.
 
     Args:
-        xy: (n, 2); colour: (n) categories 0…, or numbers, which are cut into eight steps.
+        xy: (n, 2); color: (n) categories 0…, or numbers, which are cut into eight steps.
         names: of the categories. content: changes when xy or sprite change.
         hints: a text for each row, shown when it is pointed at.
         selection: rows lit from elsewhere, taken over when `stamp` changes.
@@ -64,10 +64,10 @@ def scatter(
         palette: of the categories, used over and over if there are more of them.
         on_change: called with the rows before the page is drawn anew, when a person chose some.
     """
-    groups, labels, colours = _groups(colour, names, len(xy), palette)
+    groups, labels, colors = _groups(color, names, len(xy), palette)
     given = _given(key, f"{content} {stamp}", [int(i) for i in selection])
     meta = {
-        "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": colours,
+        "key": content, "ids": [str(i) for i in ids], "names": labels, "palette": colors,
         "title": title, "note": note, "hints": list(hints), "across": across, "tile": tile,
         "height": height, "selection": given, "stamp": stamp, "panels": panels,
     }  # fmt: skip
@@ -77,7 +77,7 @@ def scatter(
         data=pack(
             meta,
             xy=np.ascontiguousarray(xy, np.float32).tobytes(),
-            colour=groups.tobytes(),
+            color=groups.tobytes(),
             sprite=sprite,
             target=moved,
         ),
@@ -116,20 +116,20 @@ def _rows(selection: dict[str, Any] | None) -> list[int]:
 
 
 def _groups(
-    colour: np.ndarray | None, names: Sequence[str], n: int, palette: Sequence[str]
+    color: np.ndarray | None, names: Sequence[str], n: int, palette: Sequence[str]
 ) -> tuple[np.ndarray, list[str], list[str]]:
-    """Category (n) uint8 of each point, with names and colours of the categories."""
-    if colour is None:
+    """Category (n) uint8 of each point, with names and colors of the categories."""
+    if color is None:
         return np.zeros(n, np.uint8), ["sample"], [palette[0]]
-    colour = np.asarray(colour)
-    if colour.dtype.kind in "iub" and len(names):
+    color = np.asarray(color)
+    if color.dtype.kind in "iub" and len(names):
         labels = [str(v) for v in names]
-        groups = np.where(colour < 0, len(labels), colour)
-        if (colour < 0).any():
+        groups = np.where(color < 0, len(labels), color)
+        if (color < 0).any():
             labels.append("no label")
-        colours = [palette[i % len(palette)] for i in range(len(labels))]
-        return groups.astype(np.uint8), labels[:255], colours[:255]
-    values = colour.astype(np.float64)
+        colors = [palette[i % len(palette)] for i in range(len(labels))]
+        return groups.astype(np.uint8), labels[:255], colors[:255]
+    values = color.astype(np.float64)
     finite = values[np.isfinite(values)]
     edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
     groups = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")

@@ -42,16 +42,16 @@ function stamp(size) {
  *  rectangles would take a canvas 50 ms); where something is selected, first what is not, pale. */
 function drawPoints(map) {
   const [g] = sizeCanvas(map.canvas), v = view(map), dpr = devicePixelRatio || 1, some = map.picked.length > 0;
-  const { width, height } = map.canvas, { xy, lit, order, colour } = map, size = Math.round(pointSize(map) * dpr), half = size / 2;
+  const { width, height } = map.canvas, { xy, lit, order, color } = map, size = Math.round(pointSize(map) * dpr), half = size / 2;
   if (!width || !height) return;
   if (!map.image || map.image.width !== width || map.image.height !== height) map.image = new ImageData(width, height);
   if (map.dot?.size !== size) map.dot = stamp(size);
   const pixels = new Uint32Array(map.image.data.buffer).fill(0), scale = v.scale * dpr, vx = v.x * dpr - half, vy = v.y * dpr - half;
   const hides = map.meta.palette.map((_, k) => map.hidden.has(k));
   for (let pass = some ? 0 : 1; pass < 2; pass++) {
-    const inks = map.meta.palette.map((hex) => inkOf(map.dot, ...(pass ? [fromHex(hex), 0.9] : [GREY, PALE])));
+    const inks = map.meta.palette.map((hex) => inkOf(map.dot, ...(pass ? [fromHex(hex), 0.9] : [GRAY, PALE])));
     for (let q = 0; q < order.length; q++) {
-      const i = order[q], k = colour[i];
+      const i = order[q], k = color[i];
       if (hides[k] || (some && lit[i] !== pass)) continue;
       const x = Math.round(xy[2 * i] * scale + vx), y = Math.round(vy - xy[2 * i + 1] * scale);
       if (x <= -size || y <= -size || x >= width || y >= height) continue;
@@ -62,14 +62,14 @@ function drawPoints(map) {
   g.putImageData(map.image, 0, 0);
 }
 
-/** A colour for each pixel of a point, and where it is covered in full. */
+/** A color for each pixel of a point, and where it is covered in full. */
 function inkOf(dot, rgb, alpha) {
   return { rim: Uint32Array.from(dot.cover, (c) => packed(rgb, alpha * c)), full: packed(rgb, alpha) };
 }
 
-function fillSquare(pixels, width, height, x, y, size, colour) {
+function fillSquare(pixels, width, height, x, y, size, color) {
   const right = Math.min(width, x + size), bottom = Math.min(height, y + size);
-  for (let b = Math.max(0, y); b < bottom; b++) for (let a = Math.max(0, x); a < right; a++) pixels[b * width + a] = colour;
+  for (let b = Math.max(0, y); b < bottom; b++) for (let a = Math.max(0, x); a < right; a++) pixels[b * width + a] = color;
 }
 
 /** A point's rim is drawn on empty pixels alone: over another point it is that point, or full. */
@@ -138,9 +138,9 @@ function drawKey(canvas, entries, ink, dpr) {
   g.setTransform(dpr, 0, 0, dpr, 0, 0);
   g.font = font;
   g.textBaseline = "middle";
-  entries.forEach(([name, colour], k) => {
+  entries.forEach(([name, color], k) => {
     const [a, b] = at[k];
-    g.fillStyle = colour;
+    g.fillStyle = color;
     g.beginPath();
     g.arc(a + 5, b, 5, 0, 2 * Math.PI);
     g.fill();

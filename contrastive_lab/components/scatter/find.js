@@ -45,7 +45,7 @@ function hover(map, x, y) {
     for (let p = columnOf(map, px - reach); p <= columnOf(map, px + reach); p++) {
       for (const i of map.cells[q * CELL + p]) {
         const d = (map.xy[2 * i] - px) ** 2 + (map.xy[2 * i + 1] - py) ** 2;
-        if (d < near && !map.hidden.has(map.colour[i])) { near = d; best = i; }
+        if (d < near && !map.hidden.has(map.color[i])) { near = d; best = i; }
       }
     }
   }
@@ -58,7 +58,7 @@ function inside(map, path) {
   const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   for (let i = 0; i < map.n; i++) {
     const x = map.xy[2 * i] * v.scale + v.x, y = v.y - map.xy[2 * i + 1] * v.scale;
-    if (x < x0 || x > x1 || y < y0 || y > y1 || map.hidden.has(map.colour[i])) continue;
+    if (x < x0 || x > x1 || y < y0 || y > y1 || map.hidden.has(map.color[i])) continue;
     let odd = false;
     for (let a = 0, b = path.length - 1; a < path.length; b = a++) {
       if (ys[a] > y !== ys[b] > y && x < ((xs[b] - xs[a]) * (y - ys[a])) / (ys[b] - ys[a]) + xs[a]) odd = !odd;

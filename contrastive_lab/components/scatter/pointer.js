@@ -57,7 +57,7 @@ function tip(map, i) {
   map.tip.hidden = i < 0;
   if (i < 0) return;
   const parts = map.sprite ? [picture(map, i, 72)] : [];
-  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i % map.rows] ?? ""), el("div", {}, map.meta.names[map.colour[i]] ?? ""), el("div", {}, map.meta.hints[i % map.rows] ?? ""));
+  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i % map.rows] ?? ""), el("div", {}, map.meta.names[map.color[i]] ?? ""), el("div", {}, map.meta.hints[i % map.rows] ?? ""));
 }
 
 function placeTip(map, x, y) {
@@ -73,7 +73,7 @@ function keys(map, e) {
   else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
   else if (e.key === "-") zoom(map, w, h, 0.8);
   else if (e.key === "Escape") choose(map, []);
-  else if (e.key === "a") choose(map, Array.from({ length: map.rows }, (_, i) => i).filter((i) => !map.hidden.has(map.colour[i])));
+  else if (e.key === "a") choose(map, Array.from({ length: map.rows }, (_, i) => i).filter((i) => !map.hidden.has(map.color[i])));
   else if (e.key === "n" || e.key === "p") walk(map, e.key === "n" ? 1 : -1);
   else if (e.key === "Enter" && map.hover >= 0) choose(map, [map.hover % map.rows]);
   else return;

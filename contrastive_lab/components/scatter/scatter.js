@@ -60,7 +60,7 @@ function load(map, data) {
       createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => { map.sprite = b; drawPictures(map); });
     }
   }
-  map.colour = data.colour.slice();
+  map.color = data.color.slice();
   if (String(map.names) !== String(meta.names)) map.hidden.clear(); // of other categories
   map.names = meta.names;
   map.ids = meta.ids;
@@ -109,7 +109,7 @@ function drawPictures(map) {
 
 function drawLegend(map) {
   map.groups = map.meta.palette.map(() => []);
-  for (let i = 0; i < map.n; i++) map.groups[map.colour[i]].push(i);
+  for (let i = 0; i < map.n; i++) map.groups[map.color[i]].push(i);
   map.legend.hidden = map.meta.names.length < 2;
   map.legend.replaceChildren(...map.meta.names.map((name, k) => {
     const dot = el("i", {}), shown = !map.hidden.has(k);

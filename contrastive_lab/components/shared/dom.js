@@ -1,6 +1,6 @@
 // What the browser parts share: elements, canvases, downloads. Labels become text, never HTML.
 
-const BLUE = [59, 125, 216], ORANGE = [232, 131, 58], GREEN = [47, 163, 124], GREY = [130, 140, 150];
+const BLUE = [59, 125, 216], ORANGE = [232, 131, 58], GREEN = [47, 163, 124], GRAY = [130, 140, 150];
 
 function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
@@ -37,17 +37,17 @@ function sizeCanvas(c) {
 /** Set a text only where it differs: what is set again has to be laid out again. */
 function say(node, text) { if (node.textContent !== text) node.textContent = text; }
 
-function rgb(colour, alpha = 1) { return `rgb(${colour.join(" ")} / ${alpha})`; }
+function rgb(color, alpha = 1) { return `rgb(${color.join(" ")} / ${alpha})`; }
 
-/** A colour [r, g, b] and its alpha as one number of an ImageData's Uint32Array. */
-function packed(colour, alpha) {
+/** A color [r, g, b] and its alpha as one number of an ImageData's Uint32Array. */
+function packed(color, alpha) {
   const a = Math.round(255 * Math.min(1, Math.max(0, alpha)));
-  return ((a << 24) | (colour[2] << 16) | (colour[1] << 8) | colour[0]) >>> 0;
+  return ((a << 24) | (color[2] << 16) | (color[1] << 8) | color[0]) >>> 0;
 }
 
 function fromHex(text) { return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)); }
 
-/** Colours of the theme, which come as CSS variables. */
+/** Colors of the theme, which come as CSS variables. */
 function theme(root) {
   const style = getComputedStyle(root);
   return {
@@ -62,8 +62,8 @@ function number(x) {
   return size >= 1000 ? x.toFixed(0) : size >= 100 ? x.toFixed(1) : size >= 0.0995 || x === 0 ? x.toFixed(3) : x.toPrecision(2);
 }
 
-function line(g, points, colour, width = 2) {
-  g.strokeStyle = colour;
+function line(g, points, color, width = 2) {
+  g.strokeStyle = color;
   g.lineWidth = width;
   g.beginPath();
   points.forEach(([x, y], k) => (k ? g.lineTo(x, y) : g.moveTo(x, y)));

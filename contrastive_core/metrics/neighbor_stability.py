@@ -1,7 +1,7 @@
-"""Neighbour stability: are a row's neighbours still its neighbours when it is seen anew?
+"""Neighbor stability: are a row's neighbors still its neighbors when it is seen anew?
 
-With augmented views at hand: the neighbours of an image's first view among the first views of all
-images against those of its second view among the second views. Without: the neighbours by one
+With augmented views at hand: the neighbors of an image's first view among the first views of all
+images against those of its second view among the second views. Without: the neighbors by one
 random half of the columns against those by the other half. Needs no labels.
 """
 
@@ -18,18 +18,18 @@ from contrastive_core.metrics._base import Metric, MetricResult, mean_interval
 from contrastive_core.ops.neighbors import nearest
 from contrastive_core.registry import knob
 
-__all__ = ["NeighbourStability"]
+__all__ = ["NeighborStability"]
 
 
 @dataclass(frozen=True)
-class NeighbourStability(Metric):
-    title = "Neighbour stability"
+class NeighborStability(Metric):
+    title = "Neighbor stability"
     reading = (
         "Mean share of a sample's k nearest that are found again from another view of it (or "
         "from the other half of the columns); chance is k over the number of samples."
     )
 
-    k: int = knob(10, 1, 1000, "neighbours that are compared")
+    k: int = knob(10, 1, 1000, "neighbors that are compared")
     seed: int = knob(0, 0, 10_000, "seed of the halves, where there are no views")
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
@@ -51,7 +51,7 @@ class NeighbourStability(Metric):
         if test.views is not None and test.views.shape[1] > 1:
             return test.views[:, 0], test.views[:, 1], "augmented views"
         if test.width < 2:
-            raise CannotScore("Neighbour stability needs two columns or two views")
+            raise CannotScore("Neighbor stability needs two columns or two views")
         order = np.random.default_rng(self.seed).permutation(test.width)
         half = test.width // 2
         return test.features[:, order[:half]], test.features[:, order[half:]], "halves of columns"
