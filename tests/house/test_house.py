@@ -15,13 +15,13 @@ CORE = ROOT / "contrastive_core"
 
 # Bottom to top: a package may import from itself and from packages before it, never after it.
 ORDER = """
-errors paths registry device storage distributed pairs ops data losses models methods runs
+errors paths progress registry device storage distributed pairs ops data losses models methods runs
 embeddings metrics training evaluation importers jobs samples loss_lab sweeps catalog cli
 """.split()
 
 # What pages pass through: importing any of it must not import torch or its like.
 TORCH_FREE = """
-errors paths registry storage distributed data embeddings runs jobs samples evaluation
+errors paths progress registry storage distributed data embeddings runs jobs samples evaluation
 storage.atomic storage.lock storage.records storage.tables distributed.partition
 data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
 embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.verify

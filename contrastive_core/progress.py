@@ -1,0 +1,107 @@
+"""How far long work is: one callback in process, one JSON line between processes. Torch-free.
+
+Work that lasts takes `on_progress: OnProgress = ignore_progress` and calls it with the stage it is
+at and the fraction of that stage that is done; None where no fraction is known. Work of a single
+stage takes `on_fraction: OnFraction`. What a callback raises stops the work. A child process writes
+each call as a line `{"stage": …, "fraction": …}` into the file that its parent reads.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "OnFraction",
+    "OnProgress",
+    "Progress",
+    "ProgressFile",
+    "fraction_of",
+    "ignore_fraction",
+    "ignore_progress",
+    "prefixed",
+    "read_progress",
+]
+
+TAIL = 4096  # bytes at a file's end in which its last whole line is looked for
+LONGEST = 200  # characters of a stage that are kept
+SECONDS = 0.1  # between two lines of one stage
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is being done, and the fraction of it that is done, 0 to 1; None where not known."""
+
+    stage: str
+    fraction: float | None = None
+
+
+OnProgress = Callable[[str, float | None], None]
+OnFraction = Callable[[float], None]
+
+
+def ignore_progress(stage: str, fraction: float | None, /) -> None:
+    """Nobody watches."""
+
+
+def ignore_fraction(fraction: float, /) -> None:
+    """Nobody watches."""
+
+
+def fraction_of(on_progress: OnProgress, stage: str) -> OnFraction:
+    """For work of a single stage inside other work: its fractions under the name `stage`."""
+    return lambda fraction: on_progress(stage, fraction)
+
+
+def prefixed(on_progress: OnProgress, prefix: str) -> OnProgress:
+    """The stages of inner work, named as `prefix: stage`."""
+    return lambda stage, fraction: on_progress(f"{prefix}: {stage}", fraction)
+
+
+class ProgressFile:
+    """An `OnProgress` that writes lines into a file, a stage's at most ten a second. What cannot be
+    written, on a full disk say, is left out: the work goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stage, self._time = "", -math.inf
+
+    def __call__(self, stage: str, fraction: float | None, /) -> None:
+        now = time.monotonic()
+        if stage == self._stage and now - self._time < SECONDS and fraction != 1.0:
+            return
+        self._stage, self._time = stage, now
+        record = {"stage": stage[:LONGEST], "fraction": fraction}
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError:
+            pass
+
+
+def read_progress(path: Path) -> Progress | None:
+    """The last whole line of such a file; None where there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            lines = file.read().split(b"\n")[:-1]  # what follows the last newline is not whole
+    except OSError:
+        return None
+    return next(filter(None, map(_progress, reversed(lines))), None)
+
+
+def _progress(line: bytes) -> Progress | None:
+    try:
+        record = json.loads(line)
+        fraction = record.get("fraction")
+        if fraction is not None:
+            fraction = float(fraction)
+            fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))
+        return Progress(str(record["stage"]), fraction)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
