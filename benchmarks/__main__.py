@@ -1,10 +1,10 @@
-"""Run the benchmarks one after the other and write benchmarks/RESULTS.md and the README's table.
+"""Run the benchmarks one after the other and write benchmarks/RESULTS.md.
 
     python -m benchmarks [--only losses knn ...] [--report]
 
 Each script's output and last line go to benchmarks/results/NAME.json beside the machine and the
 versions; RESULTS.md is made of these files, so a part can be run again alone. `--report` only
-writes the two texts again. What is known of a missed goal stands in missed.toml.
+writes the text again. What is known of a missed goal stands in missed.toml.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from contrastive_core.storage import atomic
 from contrastive_core.storage.records import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS, REPORT, README = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md", "README.md"
+RESULTS, REPORT = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md"
 NAMES = (
     "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
     "probe", "umap", "compare", "planted_errors", "start", "loss_lab", "scatter",
@@ -35,7 +35,6 @@ VERSIONS = (
     "torch", "torchvision", "numpy", "scikit-learn", "umap-learn", "streamlit", "lightly",
     "pytorch-metric-learning", "faiss-cpu", "kornia", "cleanlab",
 )  # fmt: skip
-BEGIN, END = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
 Record = dict[str, Any]
 
 
@@ -149,20 +148,14 @@ def far(line: Record) -> str:
 
 
 def write(records: list[Record]) -> None:
-    """Both texts, from the records."""
+    """RESULTS.md, from the records."""
     atomic.write_bytes(REPORT, report(records).encode())
-    page = (ROOT / README).read_text()
-    if BEGIN in page:
-        start, rest = page.split(BEGIN)
-        rest = rest.split(END)[1] if END in rest else rest
-        body = f"{BEGIN}\n\n{table(records)}\n\n{END}"
-        atomic.write_bytes(ROOT / README, (start + body + rest).encode())
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
-    options.add_argument("--report", action="store_true", help="only write the texts again")
+    options.add_argument("--report", action="store_true", help="only write the text again")
     args = options.parse_args()
     for name in () if args.report else args.only:
         print(f"{name} …", flush=True)
