@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.jobs import queue
-from contrastive_lab import state
+from contrastive_lab import query_params, state
 
 PAGES = (
     ("explore", "Explore", ":material/scatter_plot:"),
@@ -44,7 +44,9 @@ pages = [
 page = st.navigation(
     [*pages, st.Page(explore, title="Explore", url_path="explore", visibility="hidden")]
 )
+query_params.arrive(page.title.lower().replace(" ", "_"))
 state.pick_run()
 queue.go_on()  # after a restart of the computer somebody has to start what waits
 page.run()
+query_params.write()
 state.give_back()

@@ -1,50 +1,265 @@
-"""What a page shows, kept in its address, so that any view can be bookmarked and opened again."""
+"""Choices that stand in the page's address: one way for every widget of the app.
+
+    view = query_params.one_of(st.segmented_control, "View", VIEWS, name="view")
+
+The widget gets a fixed key and its value through the session, never a `default` that follows its
+own last value: Streamlit would take that for another widget and drop the next choice. What a person
+chose is kept for the session, so that a page shows again what it showed last; an address that names
+more than the run stands for itself. Nothing in an address is trusted: a value that is not among the
+options gives the default.
+
+`arrive` is called before a page is drawn and `write` after it (app.py). In one run the address is
+written once, with what was drawn: parameters of widgets that are gone leave it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
 
-__all__ = ["Address"]
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+__all__ = [
+    "Address",
+    "arrive",
+    "choose",
+    "given",
+    "keep",
+    "kept",
+    "many_of",
+    "number",
+    "one_of",
+    "switch",
+    "write",
+]
+
+T = TypeVar("T")
+SHARED = {"run"}  # parameters of all pages
+SESSION = "address"  # the one entry of the session
+
+
+# --- a page comes, a page goes ----------------------------------------------------------------
+
+
+def arrive(page: str) -> None:
+    """A run of the app begins on this page; coming to a page, its address is read."""
+    session, context = _session(), get_script_run_ctx()
+    back = context is not None and context.is_history_navigation
+    if page == session["page"] and not back:
+        session["shown"] = {}
+        return
+    asked = st.query_params.to_dict()
+    if back or set(asked) - SHARED:  # else one comes through the menu: what was shown last
+        session["values"][page] = {}
+    session.update(page=page, asked=asked, shown={}, names=set(), back=back)
+
+
+def write() -> None:
+    """The address says what was drawn; not after "Back", which must leave the history alone."""
+    session = _session()
+    if session["back"]:
+        session["back"] = False
+        return
+    now = st.query_params.to_dict()
+    others = {name: text for name, text in now.items() if name not in session["names"]}
+    if (wanted := {**others, **session["shown"]}) != now:
+        st.query_params.from_dict(wanted)
+
+
+# --- widgets ----------------------------------------------------------------------------------
+
+
+def one_of(
+    widget: Callable[..., Any], label: str, options: Iterable[T], *, name: str,
+    default: T | None = None, optional: bool = False, key: str = "",
+    text: Callable[[T], str] = str, on_change: Callable[[], object] | None = None, **more: Any,
+) -> T:  # fmt: skip
+    """One of some options, by a selectbox, radio, segmented control, pills or select slider.
+
+    Args: widget: `st.selectbox`, or that of a container; name: the address's parameter ("": it has
+    none); default: the first option, or none where `optional`; key: of the widget, if its choice
+    belongs to something besides the page; text: how an option stands in the address.
+    """
+    known = list(options)
+    fallback = default if optional or default in known else known[0]
+    if not optional and getattr(widget, "__name__", "") in ("segmented_control", "pills"):
+        more["required"] = True  # a second click on the choice is no choice
+
+    def is_valid(value: Any) -> bool:
+        return value in known or (optional and value is None)
+
+    key = key or _key(name)
+    _set(name, key, fallback, lambda said: {text(o): o for o in known}[said], is_valid)
+    picked = widget(label, known, key=key, on_change=_changed, args=(key, on_change), **more)
+    _show(name, None if picked is None else text(picked))
+    return picked  # type: ignore[no-any-return]
+
+
+def many_of(
+    widget: Callable[..., Any], label: str, options: Iterable[str], *, name: str,
+    default: Sequence[str] = (), key: str = "", most: int | None = None,
+    on_change: Callable[[], object] | None = None, **more: Any,
+) -> list[str]:  # fmt: skip
+    """Some of the options (at most `most`), by a multiselect or pills; by commas in the address."""
+    known, key = list(options), key or _key(name)
+    if most is not None:
+        more["max_selections"] = most
+
+    def read(said: str) -> list[str]:
+        parts = [p.replace("%2C", ",").replace("%25", "%") for p in said.split(",")]
+        return [p for p in dict.fromkeys(parts) if p in known][:most]
+
+    values = _values()
+    if key in values:  # options can go
+        values[key] = [v for v in values[key] if v in known]
+    _set(name, key, list(default), read, lambda value: isinstance(value, list))
+    picked = widget(label, known, key=key, on_change=_changed, args=(key, on_change), **more)
+    _show(name, ",".join(p.replace("%", "%25").replace(",", "%2C") for p in picked) or None)
+    return list(picked)
+
+
+def number(
+    widget: Callable[..., Any], label: str, low: float, high: float, *, name: str, default: float,
+    key: str = "", on_change: Callable[[], object] | None = None, **more: Any,
+) -> Any:  # fmt: skip
+    """A number between low and high, of the default's type, by a number input or a slider."""
+    kind, key = type(default), key or _key(name)
+
+    def read(said: str) -> float:
+        value = float(said)
+        if value != value:
+            raise ValueError("not a number")
+        return kind(min(high, max(low, value)))
+
+    def is_valid(value: Any) -> bool:
+        return isinstance(value, (int, float)) and low <= value <= high
+
+    _set(name, key, kind(min(high, max(low, default))), read, is_valid)
+    picked = widget(label, low, high, key=key, on_change=_changed, args=(key, on_change), **more)
+    _show(name, picked)
+    return picked
+
+
+def switch(
+    widget: Callable[..., Any], label: str, *, name: str, default: bool = False, key: str = "",
+    on_change: Callable[[], object] | None = None, **more: Any,
+) -> bool:  # fmt: skip
+    """On or off, by a toggle or a checkbox; yes and no in the address."""
+    key = key or _key(name)
+    _set(name, key, default, {"yes": True, "no": False}.__getitem__,
+         lambda value: isinstance(value, bool))  # fmt: skip
+    picked = widget(label, key=key, on_change=_changed, args=(key, on_change), **more)
+    _show(name, picked)
+    return bool(picked)
+
+
+# --- what is no widget ------------------------------------------------------------------------
+
+
+def choose(key: str, value: Any) -> None:
+    """Choose for the widget of this key, from the next time it is drawn. `key` is the widget's own,
+    or `PAGE-NAME` where it was given none."""
+    _values()[key] = value
+
+
+def given(name: str) -> str | None:
+    """What the address asked for when one came to the page, if no widget has taken it yet."""
+    asked: dict[str, str] = _session()["asked"]
+    return asked.get(name)
+
+
+def keep(**values: Any) -> None:
+    """Put what no widget holds (a component reports it) into the address; None and "" are left
+    out."""
+    for name, value in values.items():
+        _show(name, value)
+        _values()[f"kept {name}"] = _session()["shown"].get(name)
+        _session()["asked"].pop(name, None)
+
+
+def kept(name: str) -> str | None:
+    """What was kept under a name on this page, or what its address asks for."""
+    return given(name) or _values().get(f"kept {name}")
 
 
 class Address:
-    """The query of a page's address, checked value by value; nothing in it is trusted.
-
-    An address that names at most a run (one comes back through the menu) stands for what the page
-    showed last.
-    """
+    """Values of a page that no widget holds, checked one by one."""
 
     def __init__(self, page: str) -> None:
-        import streamlit as st
-
-        self._query, self._memory = st.query_params, st.session_state
-        self._name = f"address {page}"
-        given = dict(st.query_params.to_dict())
-        before = st.session_state.get(self._name, {})
-        self._known: dict[str, str] = given if set(given) - {"run"} else {**before, **given}
+        self._page = page
 
     def text(self, name: str, default: str, known: Collection[str] | None = None) -> str:
         """A value, or the default if there is none or it is not among the known."""
-        found = self._known.get(name, default)
-        return found if known is None or found in known else default
+        said = kept(name)
+        return default if said is None or (known is not None and said not in known) else said
 
     def number(self, name: str, default: Any = None, low: float = 0, high: float = 1e9) -> Any:
         """A number, brought between low and high, or the default."""
         try:
-            value = float(self._known[name])
-        except (KeyError, ValueError):
+            value = float(kept(name) or "")
+        except ValueError:
             return default
         return default if value != value else min(high, max(low, value))
 
     def keep(self, **values: Any) -> None:
-        """Write the address: these values and the run; None and "" are left out."""
-        shown = {k: _text(v) for k, v in values.items() if v is not None and v != ""}
-        if "run" in self._query:
-            shown = {"run": self._query["run"], **shown}
-        if self._query.to_dict() != shown:
-            self._query.from_dict(shown)
-        self._memory[self._name] = {k: v for k, v in shown.items() if k != "run"}
+        keep(**values)
+
+
+# --- the session ------------------------------------------------------------------------------
+
+
+def _session() -> dict[str, Any]:
+    """`page`: where one is; `asked`: of its address and not yet taken; `values`: by page and key,
+    what was chosen; `shown`: the parameters drawn in this run; `names`: in this visit."""
+    empty = {"page": "", "asked": {}, "values": {}, "shown": {}, "names": set(), "back": False}
+    found: dict[str, Any] = st.session_state.setdefault(SESSION, empty)
+    return found
+
+
+def _values() -> dict[str, Any]:
+    session = _session()
+    values: dict[str, Any] = session["values"].setdefault(session["page"], {})
+    return values
+
+
+def _key(name: str) -> str:
+    return f"{_session()['page']}-{name}"
+
+
+def _set(
+    name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]
+) -> None:
+    """Give the widget its value: what was chosen, else what the address asks for, else a default
+    that may change with the page until somebody chooses."""
+    values, said = _values(), _session()["asked"].pop(name, None)
+    if key not in values and said is not None:
+        with contextlib.suppress(KeyError, ValueError, OverflowError):
+            values[key] = read(said)
+    value = values.get(key, default)
+    if not is_valid(value):
+        value = default
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+
+
+def _changed(key: str, then: Callable[[], object] | None) -> None:
+    _values()[key] = st.session_state[key]
+    if then is not None:
+        then()
+
+
+def _show(name: str, value: Any) -> None:
+    if not name:
+        return
+    session, context = _session(), get_script_run_ctx()
+    session["names"].add(name)
+    session["shown"].pop(name, None)
+    if value is not None and value != "":
+        session["shown"][name] = _text(value)
+    if context is not None and context.fragment_ids_this_run:  # nobody else will
+        write()
 
 
 def _text(value: Any) -> str:

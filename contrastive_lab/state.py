@@ -13,6 +13,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import runs
 from contrastive_core.runs import Run
+from contrastive_lab import query_params
 
 __all__ = [
     "all_runs",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 DEFAULT_RUN = "simclr-shapes"
+RUN = "run-picker"
 APP = Path(__file__).resolve().parents[1] / "app.py"
 
 
@@ -58,22 +60,25 @@ def chosen_run() -> Run | None:
 
 
 def pick_run() -> None:
-    """The sidebar's run picker, kept in the address."""
+    """The sidebar's run picker, kept in the address; pages choose by `session_state["run"]`."""
     names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
     if not names:
         st.sidebar.info("No runs yet. Start one on the Train page.")
         return
-    wanted = st.session_state.get("run") or st.query_params.get("run")
-    if wanted not in names:
-        wanted = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
-    st.session_state["run"] = wanted
+    if (asked := query_params.given("run")) in names:
+        st.session_state["run"] = asked
+    elif st.session_state.get("run") not in names:
+        st.session_state["run"] = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
+    query_params.choose(RUN, st.session_state["run"])
     labels = {run.name: _label(run) for run in all_runs()}
-    picked = st.sidebar.selectbox(
-        "Run", names, index=names.index(wanted), format_func=lambda n: labels.get(n, n)
-    )
-    if picked != wanted:
-        st.session_state["run"] = picked
-    st.query_params["run"] = picked
+    query_params.one_of(
+        st.sidebar.selectbox, "Run", names, name="run", key=RUN,
+        format_func=lambda n: labels.get(n, n), on_change=_run_picked,
+    )  # fmt: skip
+
+
+def _run_picked() -> None:
+    st.session_state["run"] = st.session_state[RUN]
 
 
 def _label(run: Run) -> str:

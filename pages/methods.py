@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import cache, state
+from contrastive_lab import cache, query_params, state
 
 
 def page() -> None:
@@ -16,15 +16,12 @@ def page() -> None:
     catalog = cache.catalog()
     methods, losses = catalog["methods"], catalog["losses"]
     names = list(methods)
-    wanted = st.query_params.get("method", names[0])
-    name = st.segmented_control(
-        "Method", names, default=wanted if wanted in names else names[0],
+    name = query_params.one_of(
+        st.segmented_control, "Method", names, name="method",
         format_func=lambda n: f"{methods[n]['year']} {methods[n]['title']}",
         label_visibility="collapsed",
     )  # fmt: skip
-    if name:
-        st.query_params["method"] = name
-        card(name, methods[name], losses)
+    card(name, methods[name], losses)
 
 
 def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
@@ -34,7 +31,6 @@ def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
     st.caption(f"Compared: {about['compared']}.")
     buttons = st.container(horizontal=True)
     if buttons.button("Train it", icon=":material/play_circle:", type="primary"):
-        st.query_params["method"] = name
         st.switch_page("pages/train.py", query_params={"method": name})
     if buttons.button("Open its loss in the Loss Lab", icon=":material/tune:"):
         st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
@@ -44,12 +40,14 @@ def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
     st.latex(loss["formula"])
     st.markdown(loss["summary"])
     st.subheader("Defaults, and why")
-    data = st.segmented_control("Data set", list(about["defaults"]), default="shapes")
+    data = query_params.one_of(
+        st.segmented_control, "Data set", about["defaults"], name="data", default="shapes"
+    )
     rows = [
         {"setting": k, "value": shown(v["value"]), "why": v["why"]}
-        for k, v in about["defaults"][data or "shapes"].items()
+        for k, v in about["defaults"][data].items()
     ]
-    if problem := about["problems"].get(data or "shapes"):
+    if problem := about["problems"].get(data):
         st.warning(problem)
     st.markdown(table(rows))
     st.caption(f"The paper's own recipe: {about['paper_recipe']}")
