@@ -10,6 +10,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import pytest
 
+# The slowest files first, so that no worker is left with one of them when the other has ended.
+SLOW = ("browser/test_runs_page.py", "browser/", "training/test_kills.py", "distributed/", "jobs/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        return next((i for i, part in enumerate(SLOW) if f"tests/{part}" in path), len(SLOW))
+
+    items.sort(key=rank)
+
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
