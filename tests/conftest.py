@@ -7,6 +7,7 @@ import sys
 
 # Small problems run slower on many threads, and the runner's workers share the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a waiting thread leaves its core to others
 
 import pytest
 

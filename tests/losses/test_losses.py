@@ -17,7 +17,10 @@ from losses_setup import BUILDERS, SETTINGS, build, ids, knobs_of, make, usable
 from slow_losses import FORMULAS, slow_loss
 
 from contrastive_core import losses, pairs
-from contrastive_core.losses import Loss
+from contrastive_core.losses import Loss, _base
+from contrastive_core.losses._output import Anatomy
+from contrastive_core.ops import tile_plan
+from contrastive_core.pairs.types import Pairs
 
 EVERY = pytest.mark.parametrize(("name", "chosen"), SETTINGS, ids=ids)
 SPREAD_PAPER = {"form": "paper"}
@@ -77,8 +80,13 @@ def test_detached_candidates_carry_no_gradient() -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("size", [512, 1400])  # at once, and in blocks or tiles
-def test_gradients_are_the_same_every_time(name: str, chosen: dict[str, Any], size: int) -> None:
+@pytest.mark.parametrize("size", [512, 700])  # at once, and in blocks or tiles
+def test_gradients_are_the_same_every_time(
+    name: str, chosen: dict[str, Any], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if size > 512:
+        monkeypatch.setattr(_base, "BLOCK", 1 << 16)
+        monkeypatch.setattr(tile_plan, "TILE", 128)
     loss, z = make(name, chosen), rows(n=size, d=16, dtype=torch.float32).requires_grad_()
     made = pairs.from_labels(z, torch.arange(size) // 4)
     if not usable(loss, made):
@@ -88,7 +96,7 @@ def test_gradients_are_the_same_every_time(name: str, chosen: dict[str, Any], si
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        found = [torch.autograd.grad(loss(made).value, z, retain_graph=True)[0] for _ in range(4)]
+        found = [torch.autograd.grad(loss(made).value, z, retain_graph=True)[0] for _ in range(3)]
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(found[0], other) for other in found)
@@ -222,6 +230,22 @@ def test_autocast_changes_nothing(name: str, chosen: dict[str, Any]) -> None:
         assert torch.equal(loss(made).per_anchor, want)
 
 
+def rounding(anatomy: Anatomy, pairs: Pairs) -> torch.Tensor:
+    """How far two orders of summation may lie apart (n): ε · terms · sizes, to first order.
+
+    A score of d products of rows no longer than r is known to ε d r², a distance to that over
+    itself; each goes into L_i by its gradient, and L_i is a sum of w terms of its own size.
+    """
+    eps = torch.finfo(anatomy.scores.dtype).eps
+    (_, d), w = pairs.anchors.shape, pairs.width
+    squared = max(float(z.square().sum(1).max()) for z in (pairs.anchors, pairs.candidates))
+    score = 4 * eps * d * squared * torch.ones_like(anatomy.scores)  # ‖a − c‖² ≤ 4 r²
+    if anatomy.score_kind == "distance":
+        score = torch.where(anatomy.scores > 0, score / anatomy.scores, 0.0)
+    through_scores = (anatomy.grad_scores.abs() * score).sum(1)
+    return through_scores + eps * (w + d) * anatomy.output.per_anchor.abs().clamp_min(1)
+
+
 @EVERY
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_anatomy_is_the_loss_taken_apart(name: str, chosen: dict[str, Any], kind: str) -> None:
@@ -229,7 +253,9 @@ def test_anatomy_is_the_loss_taken_apart(name: str, chosen: dict[str, Any], kind
     if not usable(loss, made):
         return
     out, anatomy = loss(made), loss.anatomy(made)
-    assert torch.equal(anatomy.output.per_anchor, out.per_anchor.detach())
+    error = (anatomy.output.per_anchor - out.per_anchor).abs()  # rows lie elsewhere in memory,
+    assert (error <= rounding(anatomy, loss.rows(made))).all()  # so products may sum otherwise
+    assert torch.equal(anatomy.output.weight, out.weight)
     for part in (anatomy.scores, anatomy.weight, anatomy.grad_scores):
         assert part.shape == (len(made), made.width)
         assert not part.requires_grad
