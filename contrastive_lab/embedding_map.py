@@ -39,7 +39,8 @@ def settings(kind: str) -> dict[str, Any]:
                                help="small: local detail; large: the coarse layout")  # fmt: skip
         dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05,
                          help="how close points may lie on the map")  # fmt: skip
-        metric = st.segmented_control("Metric", ["cosine", "euclidean"], default=now["metric"])
+        metric = st.segmented_control("Metric", ["cosine", "euclidean"], default=now["metric"],
+                                      required=True)  # fmt: skip
         if st.form_submit_button("Draw this map", type="primary"):
             st.session_state["umap"] = {
                 "seed": int(seed), "neighbors": int(neighbors), "min_dist": float(dist),
@@ -141,7 +142,7 @@ def draw(
     pictures = extra is None and source.has_pictures(split)
     sprite, across = source.sprite(split, shown) if pictures else (b"", 1)
     space = rows.content_hash
-    key, place = f"map-{source.data}-{split}", source.place(split)
+    key, place = f"map-{cache.digest(source.data, split)}", source.place(split)
     scatter(
         xy, values, names,
         content=cache.digest(space, str(found["settings"]), pictures, extra and extra[1]),

@@ -2,8 +2,8 @@
 
     view = query_params.one_of(st.segmented_control, "View", VIEWS, name="view")
 
-The widget gets a fixed key and its value through the session, never a `default` that follows its
-own last value: Streamlit would take that for another widget and drop the next choice. What a person
+The widget always gets a key: without one, a `default` that follows its last value makes it another
+widget for Streamlit, which drops the next choice. What a person
 chose is kept for the session, so that a page shows again what it showed last; an address that names
 more than the run stands for itself. Nothing in an address is trusted: a value that is not among the
 options gives the default.
@@ -25,6 +25,7 @@ __all__ = [
     "Address",
     "arrive",
     "choose",
+    "current",
     "given",
     "keep",
     "kept",
@@ -32,6 +33,7 @@ __all__ = [
     "number",
     "one_of",
     "switch",
+    "take",
     "write",
 ]
 
@@ -84,15 +86,19 @@ def one_of(
     """
     known = list(options)
     fallback = default if optional or default in known else known[0]
-    if not optional and getattr(widget, "__name__", "") in ("segmented_control", "pills"):
+    if not optional and widget.__name__ in ("segmented_control", "pills"):
         more["required"] = True  # a second click on the choice is no choice
 
     def is_valid(value: Any) -> bool:
         return value in known or (optional and value is None)
 
     key = key or _key(name)
-    _set(name, key, fallback, lambda said: {text(o): o for o in known}[said], is_valid)
-    picked = widget(label, known, key=key, on_change=_changed, args=(key, on_change), **more)
+    value = _value(name, key, fallback, lambda said: {text(o): o for o in known}[said], is_valid)
+    if widget.__name__ in ("selectbox", "radio"):
+        start: dict[str, Any] = {"index": None if value is None else known.index(value)}
+    else:
+        start = {"value" if widget.__name__ == "select_slider" else "default": value}
+    picked = _drawn(widget, label, known, key=key, start=start, then=on_change, **more)
     _show(name, None if picked is None else text(picked))
     return picked  # type: ignore[no-any-return]
 
@@ -114,8 +120,9 @@ def many_of(
     values = _values()
     if key in values:  # options can go
         values[key] = [v for v in values[key] if v in known]
-    _set(name, key, list(default), read, lambda value: isinstance(value, list))
-    picked = widget(label, known, key=key, on_change=_changed, args=(key, on_change), **more)
+    value = _value(name, key, list(default), read, lambda value: isinstance(value, list))
+    start = {"default": value}
+    picked = _drawn(widget, label, known, key=key, start=start, then=on_change, **more)
     _show(name, ",".join(p.replace("%", "%25").replace(",", "%2C") for p in picked) or None)
     return list(picked)
 
@@ -136,8 +143,9 @@ def number(
     def is_valid(value: Any) -> bool:
         return isinstance(value, (int, float)) and low <= value <= high
 
-    _set(name, key, kind(min(high, max(low, default))), read, is_valid)
-    picked = widget(label, low, high, key=key, on_change=_changed, args=(key, on_change), **more)
+    value = _value(name, key, kind(min(high, max(low, default))), read, is_valid)
+    start = {"value": value}
+    picked = _drawn(widget, label, low, high, key=key, start=start, then=on_change, **more)
     _show(name, picked)
     return picked
 
@@ -148,11 +156,17 @@ def switch(
 ) -> bool:  # fmt: skip
     """On or off, by a toggle or a checkbox; yes and no in the address."""
     key = key or _key(name)
-    _set(name, key, default, {"yes": True, "no": False}.__getitem__,
-         lambda value: isinstance(value, bool))  # fmt: skip
-    picked = widget(label, key=key, on_change=_changed, args=(key, on_change), **more)
+    value = _value(name, key, default, {"yes": True, "no": False}.__getitem__,
+                   lambda value: isinstance(value, bool))  # fmt: skip
+    picked = _drawn(widget, label, key=key, start={"value": value}, then=on_change, **more)
     _show(name, picked)
     return bool(picked)
+
+
+def current(name: str, options: Iterable[str], default: str, key: str = "") -> str:
+    """The option that `one_of` will give, for what stands above the widget."""
+    value = _values().get(key or _key(name), given(name))
+    return str(value) if value in list(options) else default
 
 
 # --- what is no widget ------------------------------------------------------------------------
@@ -168,6 +182,12 @@ def given(name: str) -> str | None:
     """What the address asked for when one came to the page, if no widget has taken it yet."""
     asked: dict[str, str] = _session()["asked"]
     return asked.get(name)
+
+
+def take(name: str) -> str | None:
+    """The same, once."""
+    asked: dict[str, str] = _session()["asked"]
+    return asked.pop(name, None)
 
 
 def keep(**values: Any) -> None:
@@ -228,20 +248,31 @@ def _key(name: str) -> str:
     return f"{_session()['page']}-{name}"
 
 
-def _set(
+def _value(
     name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]
-) -> None:
-    """Give the widget its value: what was chosen, else what the address asks for, else a default
-    that may change with the page until somebody chooses."""
+) -> Any:
+    """What was chosen, else what the address asks for, else a default that may change with the
+    page until somebody chooses."""
     values, said = _values(), _session()["asked"].pop(name, None)
     if key not in values and said is not None:
         with contextlib.suppress(KeyError, ValueError, OverflowError):
             values[key] = read(said)
     value = values.get(key, default)
-    if not is_valid(value):
-        value = default
-    if key not in st.session_state or st.session_state[key] != value:
-        st.session_state[key] = value
+    return value if is_valid(value) else default
+
+
+def _drawn(
+    widget: Callable[..., Any], *arguments: Any, key: str, start: dict[str, Any],
+    then: Callable[[], object] | None, **more: Any,
+) -> Any:  # fmt: skip
+    """The widget with its value: the one it starts from, or, where it stands on the page already
+    and has another, that of the session (Streamlit sends this one once, and allows no start)."""
+    (value,) = start.values()
+    if "index" in start and value is not None:
+        value = arguments[1][value]
+    if key in st.session_state and st.session_state[key] != value:
+        st.session_state[key], start = value, {}
+    return widget(*arguments, key=key, on_change=_changed, args=(key, then), **start, **more)
 
 
 def _changed(key: str, then: Callable[[], object] | None) -> None:

@@ -79,6 +79,7 @@ def pick_run() -> None:
 
 def _run_picked() -> None:
     st.session_state["run"] = st.session_state[RUN]
+    st.session_state["vectors"] = ""  # a run is looked at, no longer loaded vectors
 
 
 def _label(run: Run) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.embeddings import ref
 from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.compare import disagreements, knob_curves, tables
 from contrastive_lab.embedding_source import Source, of_run, of_vectors
 from contrastive_lab.progress import answer_or_wait
@@ -25,24 +25,19 @@ def page() -> None:
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.multiselect(
-            "Runs and loaded vectors",
-            list(known),
-            default=start(ready, known),
-            max_selections=MOST,
-            format_func=lambda n: known[n].name,
-        )
-        which = st.segmented_control("Features", ["h", "z"], default="h", required=True,
-                                     help="h: backbone, z: projection", key="compare-which",
-                                     width="content")  # fmt: skip
-    st.query_params["runs"] = ",".join(chosen)
+        chosen = query_params.many_of(
+            st.multiselect, "Runs and loaded vectors", known, name="runs", most=MOST,
+            default=start(ready, known), format_func=lambda n: known[n].name,
+        )  # fmt: skip
+        which = query_params.one_of(st.segmented_control, "Features", ["h", "z"], name="features",
+                                    help="h: backbone, z: projection", width="content")  # fmt: skip
     if len(chosen) < 2:
         st.info("Choose at least two.")
         return
     sources = [known[n] for n in chosen]
     made = verdict(sources, which)
-    view = st.segmented_control("Show", VIEWS, default=VIEWS[0], required=True, key="compare-view",
-                                label_visibility="collapsed")  # fmt: skip
+    view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view",
+                               label_visibility="collapsed")  # fmt: skip
     if view == "A knob as an axis":
         knob_curves.axis(ready, which)
     elif made is not None:
@@ -56,10 +51,9 @@ def offered(ready: list[Run]) -> dict[str, Source]:
 
 
 def start(ready: list[Run], known: dict[str, Source]) -> list[str]:
-    """The address's runs, or the sidebar's with another of its data set."""
-    given = [n for n in st.query_params.get("runs", "").split(",") if n in known]
-    if len(given) > 1 or not ready:
-        return given[:MOST]
+    """The sidebar's run with another of its data set."""
+    if not ready:
+        return []
     own = state.chosen_run() or ready[0]
     same = [r.name for r in ready if state.data_key(r) == state.data_key(own)]
     return [own.name, *[n for n in same if n != own.name]][:2]

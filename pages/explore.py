@@ -10,13 +10,14 @@ import streamlit as st
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
-from contrastive_lab import cache, embedding_map, embedding_source, format, state
+from contrastive_lab import cache, embedding_map, embedding_source, format, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
 from contrastive_lab.components.scatter import MOST
 from contrastive_lab.embedding_source import Source
 from contrastive_lab.explore import load_vectors, scores, selection
 from contrastive_lab.progress import answer_or_wait
 
+LAYERS = ("h", "z")
 SELECT = 150  # pixels of a list of choices
 
 
@@ -70,7 +71,7 @@ def of_run(run: Run) -> None:
         making_of(run, "test")
         return
     source = embedding_source.of_run(run)
-    which = st.session_state.get("which") or "h"
+    which = query_params.current("features", LAYERS, "h")
     headline(run, which)
     split = split_of(source)
     if cache.ensure(run, split):
@@ -82,10 +83,7 @@ def of_run(run: Run) -> None:
 def split_of(source: Source) -> str:
     if not source.splits:
         return ""
-    asked = st.session_state.get("split") or st.query_params.get("split")
-    split = asked if asked in source.splits else source.splits[0]
-    st.query_params["split"] = split
-    return split
+    return query_params.current("split", source.splits, source.splits[0])
 
 
 def headline(run: Run, which: str) -> None:
@@ -149,23 +147,25 @@ def controls(
 ) -> tuple[str, dict[str, Any], str, str]:
     """Choices above the map: its kind and settings, what colors it, what else is placed on it."""
     if source.splits:
-        st.segmented_control("Images" if source.run else "Rows", source.splits, default=split,
-                             key="split", required=True, width="content")  # fmt: skip
+        query_params.one_of(st.segmented_control, "Images" if source.run else "Rows", source.splits,
+                            name="split", width="content")  # fmt: skip
     if source.run:
-        which = st.session_state.get("which") or "h"
-        st.segmented_control("Features", ["h", "z"], default=which, key="which", required=True,
-                             help="h: backbone, z: projection", width="content")  # fmt: skip
+        query_params.one_of(st.segmented_control, "Features", LAYERS, name="features",
+                            help="h: backbone, z: projection", width="content")  # fmt: skip
     large = len(rows) > MOST  # then UMAP takes minutes, and is made when it is asked for
-    kind = st.segmented_control("Map", ["umap", "pca"], default="pca" if large else "umap",
-                                required=True, format_func=str.upper, width="content",
-                                key=f"map-kind-{large}")  # fmt: skip
+    kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
+                               default="pca" if large else "umap", format_func=str.upper,
+                               width="content", key=f"map-kind-{large}")  # fmt: skip
     wanted, other = embedding_map.settings(kind), ""
     names = names_of(rows, split != "train", source.run is not None)
-    name = st.selectbox("Color by", names, key=f"color-{source.data}", width=SELECT)
+    name = query_params.one_of(st.selectbox, "Color by", names, name="color",
+                               key=f"color-{cache.digest(source.data)}", width=SELECT)  # fmt: skip
     if kind == "umap" and (others := others_of(source, split)):
         nothing = "nothing else"
-        other = st.selectbox("Place on this map", [nothing, *others], width=SELECT,
-                             key=f"place-{source.data} {split}")  # fmt: skip
+        other = query_params.one_of(
+            st.selectbox, "Place on this map", [nothing, *others], name="placed", width=SELECT,
+            key=f"place-{cache.digest(source.data, split)}",
+        )  # fmt: skip
         other = "" if other == nothing else other
     return kind, wanted, name, other
 
@@ -208,7 +208,8 @@ def more(
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
     ):
-        view = st.segmented_control("More", scores.VIEWS, key="more", width="content")
+        view = query_params.one_of(st.segmented_control, "More", scores.VIEWS, name="more",
+                                   optional=True, width="content")  # fmt: skip
         selection.out(source, rows, found, picked)
     if view:
         asked = {"space": source.space(split, which).values}

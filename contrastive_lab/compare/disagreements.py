@@ -7,7 +7,7 @@ import streamlit as st
 
 from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.evaluation.representation_similarity import overlap
-from contrastive_lab import format, state
+from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.components import gallery
 from contrastive_lab.embedding_source import Source
 
@@ -20,12 +20,12 @@ def disagree(sources: list[Source], made: Comparison, split: str, place: str) ->
     """Choose A, B and what they disagree on."""
     a, b = st.columns(2)
     names = made.names
-    first = a.selectbox("A", names, 0)
-    second = b.selectbox("B", [n for n in names if n != first])
+    first = query_params.one_of(a.selectbox, "A", names, name="a")
+    second = query_params.one_of(b.selectbox, "B", [n for n in names if n != first], name="b")
     i, j = names.index(first), names.index(second)
     ways = ["A right, B wrong", "B right, A wrong", "Both wrong"] if made.right is not None else []
-    way = st.segmented_control("They disagree on", [*ways, "Neighbors"], required=True,
-                              default=(ways or ["Neighbors"])[0], key="disagree-on")  # fmt: skip
+    way = query_params.one_of(st.segmented_control, "They disagree on", [*ways, "Neighbors"],
+                              name="disagree")  # fmt: skip
     if way == "Neighbors":
         _neighbors(sources, made, i, j, split, place)
         return
@@ -57,7 +57,7 @@ def _gallery(
         images = source.pictures(split)
         captions = [f"{_label(source, made, r, split)}\n{made.ids[r]}" for r in shown]
         picked = gallery(np.stack([images[at[made.ids[r]]] for r in shown]), captions,
-                         title=key, key=f"gallery {key}")  # fmt: skip
+                         title=key, key=f"gallery-{cache.digest(key)}")  # fmt: skip
         if picked:
             st.button("Select these on the maps", on_click=_select,
                       args=([at[made.ids[shown[q]]] for q in picked], place))  # fmt: skip
@@ -90,8 +90,9 @@ def _neighbors(
         f"Of a sample's {made.k} nearest, {first} and {second} share "
         f"**{100 * share.mean():.0f} %**. The samples that moved most come first."
     )
-    row = st.selectbox(
-        "Sample", order[:200].tolist(), key=f"moved {first} {second}",
+    row = query_params.one_of(
+        st.selectbox, "Sample", order[:200].tolist(), name="sample", text=lambda r: made.ids[r],
+        key=f"moved-{cache.digest(first, second)}",
         format_func=lambda r: f"{made.ids[r]}, {100 * share[r]:.0f} % shared",
     )  # fmt: skip
     a, b = made.graphs[i][row].tolist(), made.graphs[j][row].tolist()
@@ -113,7 +114,7 @@ def _strip(source: Source, made: Comparison, rows: list[int], split: str, title:
     at, images = _places(source, made, split), source.pictures(split)
     captions = ["the sample", *(_label(source, made, r, split) for r in rows[1:])]
     gallery(np.stack([images[at[made.ids[r]]] for r in rows]), captions, title=title, size=56,
-            key=f"strip {title} {rows[0]}")  # fmt: skip
+            key=f"strip-{cache.digest(title, rows[0])}")  # fmt: skip
 
 
 def _places(source: Source, made: Comparison, split: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, query_params, state
 
 __all__ = ["axis"]
 
@@ -35,9 +35,10 @@ def axis(ready: list[Run], which: str) -> None:
         st.page_link("pages/runs.py", label="Start a sweep", icon=":material/tune:",
                      query_params={"view": "sweeps", "sweep": "temperature"})  # fmt: skip
         return
-    name, knob = st.selectbox(
-        "Runs and knob", list(offered), format_func=lambda o: f"{o[0]}: {o[1]}"
-    )
+    name, knob = query_params.one_of(
+        st.selectbox, "Runs and knob", offered, name="knob", text=lambda o: f"{o[0]}: {o[1]}",
+        format_func=lambda o: f"{o[0]}: {o[1]}",
+    )  # fmt: skip
     rows = []
     for value, run in sorted(offered[name, knob], key=lambda p: (str(type(p[0])), p[0])):
         scores = (cache.scores(run) or {}).get("scores", {}).get(which, {})

@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.evaluation.representation_similarity import procrustes_align
 from contrastive_core.runs.cost import cost_of
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, query_params, state
 from contrastive_lab import embedding_map as one_map
 from contrastive_lab.colors import color_of, drawn, kept
 from contrastive_lab.components.scatter import MOST, panels
@@ -124,8 +124,8 @@ def tests(made: Comparison) -> None:
 
 def maps(sources: list[Source], split: str, which: str, place: str) -> None:
     """All maps side by side, turned onto the first; one selection is lit in all of them."""
-    kind = st.segmented_control("Map", ["pca", "umap"], default="pca", required=True,
-                                format_func=str.upper, key="compare-map")  # fmt: skip
+    kind = query_params.one_of(st.segmented_control, "Map", ["pca", "umap"], name="map",
+                               format_func=str.upper)  # fmt: skip
     sets = [s.rows(split if s.splits else "", which) for s in sources]
     if any(rows is None for rows in sets):
         st.info("An embedding is still being made.")
@@ -178,7 +178,7 @@ def alike(sources: list[Source], made: Comparison, which: str) -> None:
     if not runs:
         return
     st.subheader("Between the snapshots of one run")
-    name = st.selectbox("Run", [r.name for r in runs], key="snapshots-of")
+    name = query_params.one_of(st.selectbox, "Run", [r.name for r in runs], name="snapshots")
     run = next(r for r in runs if r.name == name)
     values = {"run": name, "which": which, "epochs": run.snapshots(), "weights": run.weights_hash()}
     found = answer_or_wait("snapshots", values, "Comparing the snapshots")
@@ -201,5 +201,5 @@ def matrices(names: list[str], found: dict[str, np.ndarray], k: int, of: str = "
         with row.container(width=MATRIX, gap="xsmall"):
             st.markdown(f"**{title}**")
             figure = format.matrix(found[key], names, names, reverse=key == "procrustes")
-            st.plotly_chart(figure, key=f"{key} {of}")
+            st.plotly_chart(figure, key=f"{key}-{cache.digest(of)}")
             st.caption(reading.format(k=k))

@@ -8,26 +8,24 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.embeddings import attached_images, file_formats, ref
-from contrastive_lab import format
+from contrastive_lab import format, query_params
 
 __all__ = ["about_left_out", "chosen", "opener"]
 
 
 def chosen() -> str | None:
     """The key of the vectors that are looked at, kept in the address; None: a run is."""
-    key = st.session_state.get("vectors", st.query_params.get("vectors"))
-    if not key or key not in ref.loaded():
-        st.query_params.pop("vectors", None)
-        return None
-    st.query_params["vectors"] = key
-    return str(key)
+    key = query_params.given("vectors") or st.session_state.get("vectors")
+    if key not in ref.loaded():
+        key = None
+    st.session_state["vectors"] = key or ""
+    query_params.keep(vectors=key)
+    return key
 
 
 def look_at(key: str | None) -> None:
     st.session_state["vectors"] = key or ""
     st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
-    if not key:
-        st.query_params.pop("vectors", None)
 
 
 def opener() -> None:

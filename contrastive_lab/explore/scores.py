@@ -141,7 +141,7 @@ def _classes(
         ]
     )  # fmt: skip
     labels = answer.arrays["knn:confusion_labels"]
-    key = f"confusion-{source.data}-{split}"
+    key = f"confusion-{cache.digest(source.data, split)}"
 
     def clicked() -> None:
         cells = st.session_state[key].selection.cells

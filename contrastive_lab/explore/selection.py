@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_lab import cache, export, format, state
+from contrastive_lab import cache, export, format, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components import gallery
 from contrastive_lab.embedding_source import Source
@@ -32,9 +32,9 @@ def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked:
             order = np.argsort(-counts)[:12]
             told = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
             st.caption(format.plain(" · ".join(told)))
-        one = st.selectbox(
-            "Neighbors of", picked[:LISTED], format_func=lambda i: rows.ids[i],
-            key=f"one-{source.data}-{split}",
+        one = query_params.one_of(
+            st.selectbox, "Neighbors of", picked[:LISTED], format_func=lambda i: rows.ids[i],
+            name="one", text=lambda i: rows.ids[i], key=f"one-{cache.digest(source.data, split)}",
         )  # fmt: skip
     neighbors(source, rows, split, which, int(one))
     if rows.columns or rows.labels is not None:
@@ -59,7 +59,7 @@ def neighbors(source: Source, rows: EmbeddingSet, split: str, which: str, i: int
         images = source.pictures(split)
         shown = [i, *near.tolist()]
         captions = ["itself", *(_caption(row) for row in table)]
-        key = f"near-{source.data}-{split}-{which}-{i}"
+        key = f"near-{cache.digest(source.data, split, which, i)}"
         picked = gallery(np.stack([images[j] for j in shown]), captions, size=88,
                          title="nearest samples", key=key)  # fmt: skip
         if picked and shown[picked[0]] != i:

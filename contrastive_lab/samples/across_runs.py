@@ -7,9 +7,9 @@ import streamlit as st
 
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable, difficulty
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.components import gallery, scatter
-from contrastive_lab.samples.lists import NEXT_PART, open_one
+from contrastive_lab.samples.at_hand import open_on_findings
 from contrastive_lab.samples.subject import Pictures, table_or_wait
 
 __all__ = ["across", "ranks"]
@@ -27,12 +27,13 @@ def across(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
         r.name for r in state.all_runs()
         if state.data_key(r) == state.data_key(own) and r.weights.exists() and r != own
     ]  # fmt: skip
-    given = [n for n in st.query_params.get("with", "").split(",") if n in same] or same[:1]
-    others = st.multiselect("Against", same, given, max_selections=7)
+    others = query_params.many_of(
+        st.multiselect, "Against", same, name="with", default=same[:1], most=7,
+        key=f"samples-with-{cache.digest(own.name)}",
+    )  # fmt: skip
     if not others:
         st.info("Choose a run of the same data; train one if there is none.")
         return
-    st.query_params["with"] = ",".join(others)
     tables = [table]
     for name in others:
         loss = str(next(r for r in state.all_runs() if r.name == name).config.get("loss"))
@@ -68,12 +69,12 @@ def linked(
             high[known], code[known], kinds, content=cache.digest(names, subject),
             ids=[i for i, k in zip(ids, known, strict=True) if k],
             title=f"loss of {names[0]} against loss of {names[1]}", height=460,
-            key=f"samples-across-{'-'.join(names[:2])}",
+            key=f"samples-across-{cache.digest(names[:2])}",
         )  # fmt: skip
     with right:
         counts = np.bincount(code[known], minlength=len(kinds))
-        kind = st.radio(
-            "Samples", range(len(kinds)), index=2, key="samples-kind",
+        kind = query_params.one_of(
+            st.radio, "Samples", range(len(kinds)), name="kind", default=2,
             format_func=lambda c: f"{kinds[c]}: {counts[c]}",
         )  # fmt: skip
         both = np.corrcoef(high[known].T)[0, 1]
@@ -101,8 +102,7 @@ def linked(
         key=f"across-{cache.digest(names, kind, picked)}",
     )  # fmt: skip
     if chosen:
-        open_one(ids[part[chosen[-1]]])
-        st.session_state[NEXT_PART] = "Findings"
+        open_on_findings(ids[part[chosen[-1]]])
         st.rerun()
 
 

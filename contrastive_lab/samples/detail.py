@@ -10,15 +10,16 @@ import streamlit as st
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import LISTS, SampleTable, reason
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.sample_view import why_view
 from contrastive_lab.samples import over_epochs
-from contrastive_lab.samples.lists import go_to
-from contrastive_lab.samples.subject import Pictures, session_choice
+from contrastive_lab.samples.at_hand import go_to
+from contrastive_lab.samples.subject import Pictures
 
 __all__ = ["show"]
 
 NEAR = 8
+VIEWS = ("Neighbors", "Why this loss", "Over time")
 KEYS = {"keep": "1", "drop": "2", "relabel": "3"}
 
 
@@ -42,7 +43,7 @@ def show(
         st.caption(format.plain(f"{sample} · {reason(table, name, row)}"))
         decide(subject, table, row, marked.get(sample), ids, place, pictures.classes)
         st.caption(numbers(table, row))
-        view = session_choice(st, "Show", ["Neighbors", "Why this loss", "Over time"], "view")
+        view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view")
     if view == "Neighbors":
         around(subject, table, name, row, pictures)
     elif view == "Why this loss":
@@ -91,9 +92,9 @@ def decide(
     if classes:
         guess = mark.get("label") if mark else None
         guess = guess or (str(table.extra["suggested"][row]) if "suggested" in table.extra else "")
-        label = columns[3].selectbox(
-            "Right class", classes, classes.index(guess) if guess in classes else 0,
-            label_visibility="collapsed", key=f"class-{sample}",
+        label = query_params.one_of(
+            columns[3].selectbox, "Right class", classes, name="class", default=guess,
+            label_visibility="collapsed", key=f"class-{cache.digest(sample)}",
         )  # fmt: skip
     for column, (what, key) in zip(columns, KEYS.items(), strict=False):
         pressed = column.button(
@@ -174,7 +175,7 @@ def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) 
         knob=knob_of(about, why.kernel),
         grid=table.grid, losses=table.extra.get("loss_over_knob"), row=row,
         images=pictures.stack([p.id for p, _ in shown]),
-        key=f"why-{sample}",
+        key=f"why-{cache.digest(sample)}",
     )  # fmt: skip
     st.caption(
         "Weakest positives and hardest negatives first. The encoder stays as it is: what moves is "

@@ -8,46 +8,27 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.samples.table import LISTS, SampleTable, reason
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.components import gallery
-from contrastive_lab.samples.subject import Pictures, session_choice
+from contrastive_lab.samples.at_hand import go_to
+from contrastive_lab.samples.subject import Pictures
 
-__all__ = ["filtered", "go_to", "open_one", "pick", "show", "told"]
+__all__ = ["filtered", "pick", "show", "told"]
 
 PAGE = 60  # pictures at once
 NEAR = 0.9  # of the duplicates' score: a tenth of the distance that is usual here
 ROWS = 2000  # of the table on the page; the CSV has all
-AT = "sample-at"  # of the session: the id of the sample at hand
-NEXT_PART = "samples-next-part"  # of the page, when it is drawn again
-ASKED = "sample-asked"  # the one that was asked for by its id
-
-
-def go_to(sample: str | None) -> None:
-    """Another sample is at hand; None: the first of the list."""
-    st.session_state[AT] = sample
-
-
-def open_one(sample: str) -> None:
-    """A sample is at hand whether or not it is on the list."""
-    st.session_state[AT] = st.session_state[ASKED] = sample
 
 
 def pick(table: SampleTable) -> str:
     """The name of the list, kept in the address."""
     known = [n for n in LISTS if len(table.ranked(n))]
-    given = st.query_params.get("list", known[0])
-
-    def changed() -> None:
-        go_to(None)
-
-    name = st.pills(
-        "List", known, default=given if given in known else known[0],
-        format_func=lambda n: LISTS[n][0], key="samples-list", on_change=changed,
-        label_visibility="collapsed",
-    ) or known[0]  # fmt: skip
-    st.query_params["list"] = name
+    name = query_params.one_of(
+        st.pills, "List", known, name="list", format_func=lambda n: LISTS[n][0],
+        on_change=lambda: go_to(None), label_visibility="collapsed",
+    )  # fmt: skip
     st.caption(LISTS[name][1])
-    return str(name)
+    return name
 
 
 def told(table: SampleTable, name: str, method: str) -> None:
@@ -95,30 +76,38 @@ def filtered(
     classes = sorted(set(columns["label"].tolist()) - {""})
     with st.expander("Filter"):
         a, b, c, d = st.columns([3, 3, 2, 2])
-        wanted = a.multiselect("Classes", classes) if len(classes) > 1 else []
+        wanted = []
+        if len(classes) > 1:
+            wanted = query_params.many_of(a.multiselect, "Classes", classes, name="classes")
         if wanted:
             keep &= np.isin(columns["label"][rows], wanted)
         loss = columns["loss"][rows]
         known = loss[np.isfinite(loss)]
         if len(known) and known.min() < known.max():
             ends = (float(known.min()), float(known.max()))
-            low, high = b.slider("Loss", *ends, ends)
+            low, high = b.slider("Loss", *ends, ends, key=f"loss-{cache.digest(table.loss, ends)}")
             keep &= ~np.isfinite(loss) | ((loss >= low) & (loss <= high))
         if "correct" in table.extra:
-            which = c.segmented_control("Probe says", ["its label", "another"])
-            if which:
-                keep &= table.extra["correct"][rows] == (which == "its label")
-        seen = d.segmented_control("Marked", ["yes", "no"])
-        if seen:
-            has = np.array([str(i) in marked for i in columns["id"][rows]], bool)
-            keep &= has == (seen == "yes")
+            probe = yes_or_no(c, "Probe says", "probe", ("its label", "another"))
+            keep &= np.isin(table.extra["correct"][rows], probe)
+        has = np.array([str(i) in marked for i in columns["id"][rows]], bool)
+        keep &= np.isin(has, yes_or_no(d, "Marked", "marked"))
         if followed is not None:
-            only = d.segmented_control("In the run's snapshots", ["yes", "no"])
-            if only:
-                keep &= followed[rows] == (only == "yes")
+            inside = yes_or_no(d, "In the run's snapshots", "followed")
+            keep &= np.isin(followed[rows], inside)
     if not keep.all():
         st.caption(f"The filter leaves {int(keep.sum()):,} of {len(rows):,}.")
     return rows[keep]
+
+
+def yes_or_no(
+    place: Any, label: str, name: str, words: tuple[str, str] = ("yes", "no")
+) -> list[bool]:
+    """The values that pass a filter: both where nothing is chosen."""
+    said = query_params.one_of(
+        place.segmented_control, label, words, name=name, optional=True
+    )  # fmt: skip
+    return [True, False] if said is None else [said == words[0]]
 
 
 def show(
@@ -128,7 +117,7 @@ def show(
     """The list as pictures or as a table; a click brings a sample to hand."""
     a, b = st.columns([5, 1])
     with a:
-        how = session_choice(st, "As", ["pictures", "table"], "as")
+        how = query_params.one_of(st.segmented_control, "As", ["pictures", "table"], name="as")
     b.download_button(
         "This list as CSV", lambda: format.table_csv(listed(table, name, rows, marked)),
         f"{name}.csv", "text/csv",
@@ -193,7 +182,7 @@ def as_pictures(
     done = sum(bool(marked.get(i)) for i in part)
     found = gallery(
         images, captions, selected=lit, title="samples of the list",
-        key=f"samples-{cache.digest(part)}-{at}-{done}",
+        key=f"samples-{cache.digest(part, at, done)}",
     )  # fmt: skip
     if other := [q for q in found if q not in lit]:
         go_to(part[other[-1]])

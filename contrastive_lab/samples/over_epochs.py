@@ -7,9 +7,9 @@ import streamlit as st
 
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.samples.across_runs import ranks
-from contrastive_lab.samples.lists import NEXT_PART, go_to, open_one
+from contrastive_lab.samples.at_hand import go_to, open_on_findings
 from contrastive_lab.samples.subject import Pictures, waiting
 
 __all__ = ["followed", "of_all", "of_one"]
@@ -82,17 +82,15 @@ def of_all(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
         "Learned late: hard on average, easy at the end": high.mean(0) - high[-1],
         "Forgotten: easy once, hard at the end": high[-1] - high.min(0),
     }
-    first = next(iter(kinds))
-    kind = st.segmented_control("Which", list(kinds), default=first) or first
+    kind = query_params.one_of(st.segmented_control, "Which", kinds, name="learned")
     order = [rows[q] for q in np.argsort(-kinds[kind], kind="stable")]
     curves(subject, table, found, order[:5])
     columns = st.columns(10)
     for column, row in zip(columns, order, strict=False):
         sample = str(table.columns["id"][row])
         pictures.show(column, sample, f"{table.columns['label'][row]}")
-        if column.button("Open", key=f"time-{sample}"):
-            open_one(sample)
-            st.session_state[NEXT_PART] = "Findings"
+        if column.button("Open", key=f"time-{cache.digest(sample)}"):
+            open_on_findings(sample)
             st.rerun()
 
 

@@ -11,8 +11,8 @@ from contrastive_core.jobs import process, queue
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.subject import Subject
-from contrastive_lab import cache, format, state
-from contrastive_lab.samples.lists import open_one
+from contrastive_lab import cache, format, query_params, state
+from contrastive_lab.samples.at_hand import open_one
 
 __all__ = ["bar", "drop_first", "retrain"]
 
@@ -33,7 +33,10 @@ def bar(subject: Subject, found: dict[str, Any]) -> None:
 def drop_first(subject: Subject, ids: list[str], found: dict[str, Any]) -> None:
     """Drop the first of a list at once, those that were kept or relabeled left out."""
     with st.popover("Drop many", icon=":material/delete_sweep:"):
-        number = int(st.number_input("The first of this list", 1, len(ids), min(10, len(ids))))
+        number = query_params.number(
+            st.number_input, "The first of this list", 1, len(ids), name="drop", key="drop-first",
+            default=min(10, len(ids)),
+        )  # fmt: skip
         part = [i for i in ids[:number] if i not in found]
         st.caption("Samples that have a mark keep it. One undo takes all of these back.")
         if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
@@ -74,7 +77,10 @@ def files(subject: Subject) -> None:
 
 def start(run: Run, changed: int) -> None:
     a, b = st.columns([1, 2], vertical_alignment="bottom")
-    epochs = a.number_input("Epochs", 1, 10_000, int(run.config.get("epochs") or 20))
+    epochs = query_params.number(
+        a.number_input, "Epochs", 1, 10_000, name="epochs", key=f"epochs-{cache.digest(run.name)}",
+        default=int(run.config.get("epochs") or 20),
+    )  # fmt: skip
     pressed = b.button(
         f"Retrain with these {changed} changes", type="primary", disabled=not changed,
         icon=":material/replay:",
@@ -133,7 +139,8 @@ def result(before: str, name: str) -> None:
         told = [format.figure_of(s["scores"]["h"].get("knn")) for s in (old, new)]
         parts.append(f"kNN accuracy {told[0]} before, {told[1]} now")
     a.markdown(" · ".join(parts))
-    if one.weights.exists() and b.button("Compare", key=f"compare-{name}", width="stretch"):
+    key = f"compare-{cache.digest(name)}"
+    if one.weights.exists() and b.button("Compare", key=key, width="stretch"):
         st.switch_page("pages/compare.py", query_params={"runs": f"{before},{name}"})
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.embeddings import ref
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable
-from contrastive_lab import state
+from contrastive_lab import query_params, state
 from contrastive_lab.embedding_source import Source, of_run, of_vectors
 
 __all__ = ["bar"]
@@ -25,7 +25,8 @@ def bar(subject: Subject, table: SampleTable, rows: np.ndarray) -> np.ndarray:
     a, b = st.columns([3, 1], vertical_alignment="center")
     ids = table.columns["id"][rows].astype(str)
     inside = np.isin(ids, list(lit))
-    if lit and a.toggle(f"Only the {len(lit):,} selected on the maps", key="only-selected"):
+    label = f"Only the {len(lit):,} selected on the maps"
+    if lit and query_params.switch(a.toggle, label, name="selected"):
         rows, ids = rows[inside], ids[inside]
     if b.button("Select this list on the maps", width="stretch", disabled=not len(rows)):
         at = {name: row for row, name in enumerate(known.ids)}

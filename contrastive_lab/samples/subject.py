@@ -11,11 +11,13 @@ from contrastive_core.embeddings import ref
 from contrastive_core.jobs import task
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, query_params, state
+from contrastive_lab.samples.at_hand import open_one
 
 __all__ = ["Pictures", "choose", "table_or_wait"]
 
 SPLITS = ["train", "test"]
+SPLIT = "samples-split"
 
 
 def choose() -> Subject | None:
@@ -29,49 +31,43 @@ def choose() -> Subject | None:
         return None
     a, b, c = st.columns([2, 1, 2])
     looked_at = ref.PREFIX + str(st.session_state.get("vectors"))  # on the page before
-    name, wanted = names[0], st.query_params.get("on", looked_at)
+    name = names[0]
     if len(names) > 1:
-        name = a.selectbox(
-            "Of", names, names.index(wanted) if wanted in names else 0,
+        name = query_params.one_of(
+            a.selectbox, "Of", names, name="on", key=f"samples-on-{cache.digest(names[0])}",
+            default=looked_at if looked_at in names else names[0],
             format_func=lambda n: f"{known[n.removeprefix(ref.PREFIX)]['name']} (vectors)"
             if n.startswith(ref.PREFIX) else n,
         )  # fmt: skip
+    else:
+        query_params.keep(on=name)
     about = known.get(name.removeprefix(ref.PREFIX), {"splits": SPLITS})
     split = SPLITS[0]
     if about["splits"]:
-        split = session_choice(b, "Split", SPLITS, "split", split_of(name))
+        open_asked(name)
+        split = query_params.one_of(
+            b.segmented_control, "Split", SPLITS, name="split", key=SPLIT
+        )  # fmt: skip
     losses = cache.catalog()["losses"]
     own = str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
-    given = st.query_params.get("loss", own)
-    start = given if given in losses else own if own in losses else next(iter(losses))
-    loss = c.selectbox(
-        "Loss", list(losses), list(losses).index(start),
-        format_func=lambda n: losses[n]["title"], key=f"samples-loss-{name}",
+    loss = query_params.one_of(
+        c.selectbox, "Loss", losses, name="loss", default=own,
+        format_func=lambda n: losses[n]["title"], key=f"samples-loss-{cache.digest(name)}",
     )  # fmt: skip
-    st.query_params.update({"on": name, "split": split, "loss": loss})
     return Subject(name, split, loss)
 
 
-def split_of(name: str) -> str:
-    """The split of the address's sample, or the first."""
-    asked = st.query_params.get("sample")
-    if asked and "split" not in st.query_params:
+def open_asked(name: str) -> None:
+    """The sample of the address is at hand, in the split that has it."""
+    asked = query_params.take("sample")
+    if not asked:
+        return
+    open_one(asked)
+    if not query_params.given("split"):
         for split in SPLITS:
             if asked in cache.sample_images(name, split)[1]:
-                return split
-    return SPLITS[0]
-
-
-def session_choice(
-    place: Any, label: str, options: list[str], name: str, default: str | None = None
-) -> str:
-    """A segmented control whose value is kept in the address."""
-    given = st.query_params.get(name, default or options[0])
-    chosen = place.segmented_control(
-        label, options, default=given if given in options else options[0], key=f"samples-{name}",
-    ) or options[0]  # fmt: skip
-    st.query_params[name] = chosen
-    return str(chosen)
+                query_params.choose(SPLIT, split)
+                return
 
 
 def table_or_wait(subject: Subject) -> SampleTable | None:

@@ -1,0 +1,56 @@
+"""The sample at hand on the Samples page: which one, and the ways to another."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.samples.table import SampleTable
+from contrastive_lab import format, query_params
+
+__all__ = ["PARTS", "choose_part", "go_to", "open_on_findings", "open_one", "row_of"]
+
+PARTS = ("Findings", "Across runs", "Over time")
+PART = "samples-part"  # the key of their widget
+AT = "sample-at"  # of the session: the id of the sample at hand
+ASKED = "sample-asked"  # the one that was asked for by its id
+
+
+def choose_part() -> str:
+    """The part of the page that is shown."""
+    return query_params.one_of(
+        st.segmented_control, "Part", PARTS, name="part", key=PART,
+        label_visibility="collapsed", width="stretch",
+    )  # fmt: skip
+
+
+def go_to(sample: str | None) -> None:
+    """Another sample is at hand; None: the first of the list."""
+    st.session_state[AT] = sample
+
+
+def open_one(sample: str) -> None:
+    """A sample is at hand whether or not it is on the list."""
+    st.session_state[AT] = st.session_state[ASKED] = sample
+
+
+def open_on_findings(sample: str) -> None:
+    """The same, from another part of the page."""
+    open_one(sample)
+    query_params.choose(PART, PARTS[0])
+
+
+def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
+    """The row of the sample at hand, else the list's first; None where the list is empty."""
+    wanted = st.session_state.get(AT)
+    row = table.row(wanted) if wanted else None
+    if wanted and row is None:
+        st.warning(format.plain(f"There is no sample {wanted} in this split."))
+    elif row not in rows and wanted != st.session_state.get(ASKED):
+        row = None
+    if row is None and len(rows):
+        row = int(rows[0])
+    if row is not None:
+        st.session_state[AT] = str(table.columns["id"][row])
+        query_params.keep(sample=st.session_state[AT])
+    return row
