@@ -26,6 +26,7 @@ from contrastive_core.jobs import process
 from contrastive_core.runs import Run
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable, read_arrays
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 
 DEFAULT_RUN = "simclr-shapes"
 
@@ -133,24 +134,14 @@ def dataset_of(run: Run, split: str) -> datasets.Dataset:
 
 
 @st.cache_data(max_entries=6, show_spinner=False)
-def sprite_of(name: str, split: str, fingerprint: str, root: str | None) -> tuple[bytes, int]:
-    from contrastive_lab.components.shared.thumbnails import sprite
-
-    images = dataset(name, split, root).images
-    return sprite(images, tile_of(len(images)))
+def _thumbnails_of(name: str, split: str, fingerprint: str, root: str | None) -> ThumbnailSheet:
+    return thumbnail_sheet(dataset(name, split, root).images)
 
 
-def tile_of(n: int) -> int:
-    """Side in pixels of the thumbnails of n pictures: smaller where there are many."""
-    from contrastive_lab.components.shared.thumbnails import TILE
-
-    return TILE if n <= 10_000 else TILE // 2
-
-
-def sprite(run: Run, split: str) -> tuple[bytes, int]:
-    """Thumbnails of a split as one PNG, and how many stand in a row."""
+def thumbnails(run: Run, split: str) -> ThumbnailSheet:
+    """Thumbnails of a split."""
     found = dataset_of(run, split)
-    return sprite_of(found.name, split, found.fingerprint, run.config.get("root"))
+    return _thumbnails_of(found.name, split, found.fingerprint, run.config.get("root"))
 
 
 def picture(images: np.ndarray, i: int) -> np.ndarray:
@@ -241,10 +232,8 @@ def lab_kernel(loss: str, knobs: str) -> dict[str, Any] | None:
 
 
 @st.cache_data(max_entries=6, show_spinner=False)
-def lab_sprite(batch_key: tuple[Any, ...]) -> tuple[bytes, int]:
-    from contrastive_lab.components.shared.thumbnails import sprite
-
-    return sprite(lab_batch(*batch_key).thumbs)
+def lab_thumbnails(batch_key: tuple[Any, ...]) -> ThumbnailSheet:
+    return thumbnail_sheet(lab_batch(*batch_key).thumbs)
 
 
 def digest(*parts: Any) -> str:

@@ -15,7 +15,14 @@ from contrastive_core.jobs.task import share_of
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, results, state
 from contrastive_lab.colors import color_of, drawn, hints_of, kept
-from contrastive_lab.components.scatter import MOST, PALETTE, scatter
+from contrastive_lab.components.scatter import (
+    MAX_POINTS,
+    LinkedSelection,
+    ScatterData,
+    draw_scatter,
+)
+from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS
 from contrastive_lab.embedding_source import Source
 from contrastive_lab.progress import answer_or_wait
 
@@ -128,7 +135,7 @@ def draw(
     """The scatter; returns the selected rows. `extra`: places of other samples, and their name."""
     name, details = color
     values, names = color_of(rows, name, details)
-    shown = drawn(rows.labels, len(rows), MOST)
+    shown = drawn(rows.labels, len(rows), MAX_POINTS)
     everything = slice(None) if shown is None else shown
     xy, ids = found["xy"][everything], rows.ids
     if shown is not None:
@@ -140,20 +147,21 @@ def draw(
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
         palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
     pictures = extra is None and source.has_pictures(split)
-    sprite, across = source.sprite(split, shown) if pictures else (b"", 1)
     space = rows.content_hash
     key, place = f"map-{cache.digest(source.data, split)}", source.place(split)
-    scatter(
-        xy, values, names,
+    data = ScatterData(
+        xy, ids, color=values, names=names, palette=palette,
         content=cache.digest(space, str(found["settings"]), pictures, extra and extra[1]),
-        ids=ids, title=f"{found['settings']['kind'].upper()} map of {source.name}, {which} {split}",
+        title=f"{found['settings']['kind'].upper()} map of {source.name}, {which} {split}",
         note="" if shown is None else f"{len(shown):,} of {len(rows):,} points, by class",
         hints=hints_of(rows) if shown is None else (),
-        sprite=sprite, across=across, tile=cache.tile_of(len(ids)),
-        selection=kept(state.selection(place), shown), stamp=f"{place} {state.stamp(key)}",
-        on_change=lambda chosen: state.select(_rows(chosen, shown, len(rows)), place, key),
-        palette=palette, key=key,
+        thumbnails=source.thumbnails(split, shown) if pictures else NO_THUMBNAILS,
     )  # fmt: skip
+    selection = LinkedSelection(
+        kept(state.selection(place), shown), f"{place} {state.stamp(key)}",
+        lambda chosen: state.select(_rows(chosen, shown, len(rows)), place, key),
+    )  # fmt: skip
+    draw_scatter(data, selection, key=key)
     return state.selection(place)
 
 

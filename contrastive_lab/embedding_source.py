@@ -13,6 +13,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import Space
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, results, state
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 
 __all__ = ["Source", "of_run", "of_vectors"]
 
@@ -61,16 +62,16 @@ class Source:
         assert found is not None
         return found
 
-    def sprite(self, split: str, rows: np.ndarray | None = None) -> tuple[bytes, int]:
-        """Thumbnails of the images, or of these rows (int64) of them; how many stand in a row."""
+    def thumbnails(self, split: str, rows: np.ndarray | None = None) -> ThumbnailSheet:
+        """Thumbnails of the images, or of these rows (int64) of them."""
         if rows is not None:
             name = self.run.name if self.run else self.space(split, "").name
             part = np.ascontiguousarray(rows, np.int64).tobytes()
-            return results.sprite_of_rows(name, split, part, self.pictures(split))
+            return results.thumbnails_of_rows(name, split, part, self.pictures(split))
         if self.run:
-            return cache.sprite(self.run, split)
+            return cache.thumbnails(self.run, split)
         space = self.space(split, "")
-        return results.vector_sprite(space.name, space.split)
+        return results.vector_thumbnails(space.name, space.split)
 
     def place(self, split: str) -> str:
         """The name under which a selection of this split is kept."""

@@ -13,10 +13,10 @@ import streamlit as st
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.jobs import results, task
-from contrastive_lab import cache
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 
-__all__ = ["answer", "ask_again", "asked", "quick_pca", "sprite_of_rows", "vector_pictures",
-           "vector_sprite", "vectors"]  # fmt: skip
+__all__ = ["answer", "ask_again", "asked", "quick_pca", "thumbnails_of_rows", "vector_pictures",
+           "vector_thumbnails", "vectors"]  # fmt: skip
 
 AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows are wide
 
@@ -72,20 +72,14 @@ def vector_pictures(name: str, split: str) -> np.ndarray | None:
 
 
 @st.cache_data(max_entries=6, show_spinner=False)
-def vector_sprite(name: str, split: str) -> tuple[bytes, int]:
-    from contrastive_lab.components.shared.thumbnails import sprite
-
-    images = vector_pictures(name, split)
-    return (b"", 1) if images is None else sprite(images, cache.tile_of(len(images)))
+def vector_thumbnails(name: str, split: str) -> ThumbnailSheet:
+    return thumbnail_sheet(vector_pictures(name, split))
 
 
 @st.cache_data(max_entries=3, show_spinner=False)
-def sprite_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) -> tuple[bytes, int]:
+def thumbnails_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) -> ThumbnailSheet:
     """Thumbnails of some rows (int64, as bytes) of a split's images, where not all are drawn."""
-    from contrastive_lab.components.shared.thumbnails import sprite
-
-    chosen = np.frombuffer(rows, np.int64)
-    return sprite(_images[chosen], cache.tile_of(len(chosen)))
+    return thumbnail_sheet(_images[np.frombuffer(rows, np.int64)])
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)

@@ -12,7 +12,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 from contrastive_lab import cache, embedding_map, embedding_source, format, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
-from contrastive_lab.components.scatter import MOST
+from contrastive_lab.components.scatter import MAX_POINTS
 from contrastive_lab.embedding_source import Source
 from contrastive_lab.explore import load_vectors, scores, selection
 from contrastive_lab.progress import answer_or_wait
@@ -152,7 +152,7 @@ def controls(
     if source.run:
         query_params.one_of(st.segmented_control, "Features", LAYERS, name="features",
                             help="h: backbone, z: projection", width="content")  # fmt: skip
-    large = len(rows) > MOST  # then UMAP takes minutes, and is made when it is asked for
+    large = len(rows) > MAX_POINTS  # then UMAP takes minutes, and is made when it is asked for
     kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
                                default="pca" if large else "umap", format_func=str.upper,
                                width="content", key=f"map-kind-{large}")  # fmt: skip

@@ -13,7 +13,15 @@ from contrastive_core.loss_lab.batch import MEMORIES, SNAPSHOT, snapshots_of
 from contrastive_core.loss_lab.view import SOURCES
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, state
-from contrastive_lab.components import Address, live_view, second_setting
+from contrastive_lab.components.loss_view import (
+    Alternatives,
+    ComputedLoss,
+    LossSetting,
+    LossView,
+    PairAxes,
+    draw_loss_view,
+)
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_of
 from contrastive_lab.loss_lab.formula import formula
@@ -134,37 +142,24 @@ def draw(
 ) -> None:
     loaded = key[2].startswith("file:")
     bare = loaded and not ref.loaded()[key[2].removeprefix("file:")]["images"]
-    sprite, across = (b"", 1) if bare else cache.lab_sprite(key)
-    live = live_of(losses[loss])
-    held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
     rows = others(run, key[2])
-    live_view(
-        view.scores,
-        view.mask,
-        view.kernel,
-        fixed={"pair": view.weight, "grad": view.grad, "loss": view.per_anchor},
-        content=cache.digest(key, pairing, loss, sorted(held.items())),
-        names=view.names,
-        column_names=view.column_names,
-        knob=knob_of(losses[loss], live, knobs[live]) if live else None,
-        score_name=view.score_name,
-        sprite=sprite,
-        across=across,
-        row_thumbs=[] if bare else view.row_thumbs,
-        column_thumbs=[] if bare else view.column_thumbs,
-        anchor=min(shown["anchor"], len(view.names) - 1),
-        loss=view.value,
-        reason=view.reason,
-        name=loss,
-        title=losses[loss]["title"],
-        start=shown,
-        others={
-            "losses": [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != loss],
-            "rows": [(f"rows:{s}", title) for s, title in rows.items()],
-        },
-        second=second(rows, key, pairing, loss, losses, knobs, shown, view),
-        key="lab",
+    axes = PairAxes(
+        view.names, view.column_names, NO_THUMBNAILS if bare else cache.lab_thumbnails(key),
+        [] if bare else view.row_thumbs, [] if bare else view.column_thumbs,
+    )  # fmt: skip
+    alternatives = Alternatives(
+        [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != loss],
+        [(f"rows:{s}", title) for s, title in rows.items()],
     )
+    first = setting_of(key, pairing, loss, losses[loss], knobs, view)
+    draw_loss_view(
+        LossView(
+            first, axes, loss, losses[loss]["title"], min(shown["anchor"], len(view.names) - 1),
+            shown, alternatives, shown["second"],
+            second(rows, key, pairing, loss, losses, knobs, shown, view),
+        ),
+        key="lab",
+    )  # fmt: skip
     if view.kernel is None:
         st.caption("This loss is computed by the server, when the knob is let go.")
 
@@ -177,6 +172,20 @@ def others(run: Run, rows: str) -> dict[str, str]:
     return {s: title for s, title in known.items() if s not in (rows, "file")}
 
 
+def setting_of(
+    key: tuple, pairing: str, loss: str, about: dict, knobs: dict, view: Any
+) -> LossSetting:
+    """A loss on a batch, as the browser gets it."""
+    live = live_of(about)
+    held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
+    return LossSetting(
+        cache.digest(key, pairing, loss, sorted(held.items())), view.scores, view.mask,
+        view.kernel, ComputedLoss(view.weight, view.grad, view.per_anchor),
+        knob_of(about, live, knobs[live]) if live else None, view.value, view.score_name,
+        view.reason,
+    )  # fmt: skip
+
+
 def second(
     known: dict,
     key: tuple,
@@ -186,7 +195,7 @@ def second(
     knobs: dict,
     shown: dict,
     view: Any,
-) -> dict[str, Any] | None:
+) -> LossSetting | None:
     """Another loss, or other rows, for the panel of two settings."""
     kind, _, name = shown["second"].partition(":")
     if shown["panel"] != "two" or name not in {"loss": losses, "rows": known}.get(kind, {}):
@@ -200,23 +209,11 @@ def second(
     try:
         found = seen(rows, pairing, other, losses[other], setting)
     except ValueError as error:
-        return second_setting(shown["second"], cache.digest(error), reason=f"{error}")
+        return LossSetting(cache.digest(error), reason=f"{error}")
     if found.scores.shape != view.scores.shape:
         text = "The second setting compares other pairs, so there is no difference to show."
-        return second_setting(shown["second"], cache.digest(text, rows, other), reason=text)
-    held = {k: v for k, v in setting.items() if k != live or found.kernel is None}
-    return second_setting(
-        shown["second"],
-        cache.digest(rows, pairing, other, sorted(held.items())),
-        scores=found.scores,
-        mask=found.mask,
-        kernel=found.kernel,
-        fixed={"pair": found.weight, "grad": found.grad, "loss": found.per_anchor},
-        knob=knob_of(losses[other], live, setting[live]) if live else None,
-        loss=found.value,
-        reason=found.reason,
-        scoreName=found.score_name,
-    )
+        return LossSetting(cache.digest(text, rows, other), reason=text)
+    return setting_of(rows, pairing, other, losses[other], setting, found)
 
 
 state.run(page)

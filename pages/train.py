@@ -15,7 +15,7 @@ from contrastive_core.errors import Damaged, Locked
 from contrastive_core.jobs import process, queue
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, state
-from contrastive_lab.components import scatter
+from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.train.augmentations import preview
 
 OWN = "folder of images…"
@@ -239,17 +239,12 @@ def forming(run: Run) -> None:
         return
     xy = cache.exact_pca(found["z"])
     classes = run.manifest.get("classes") or []
-    scatter(
-        xy,
-        found["labels"],
-        classes,
-        content=cache.digest(run.name, epoch),
-        ids=[str(i) for i in found["index"]],
-        title=f"PCA of z after epoch {epoch}",
+    data = ScatterData(
+        xy, [str(i) for i in found["index"]], cache.digest(run.name, epoch), found["labels"],
+        classes, title=f"PCA of z after epoch {epoch}",
         note=f"PCA of z after epoch {epoch}, {len(xy)} training images",
-        height=360,
-        key="forming",
-    )
+    )  # fmt: skip
+    draw_scatter(data, height=360, key="forming")
 
 
 state.run(page)

@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.evaluation.representation_similarity import overlap
 from contrastive_lab import cache, format, query_params, state
-from contrastive_lab.components import gallery
+from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.embedding_source import Source
 
 __all__ = ["disagree"]
@@ -56,8 +56,8 @@ def _gallery(
     if source.has_pictures(split):
         images = source.pictures(split)
         captions = [f"{_label(source, made, r, split)}\n{made.ids[r]}" for r in shown]
-        picked = gallery(np.stack([images[at[made.ids[r]]] for r in shown]), captions,
-                         title=key, key=f"gallery-{cache.digest(key)}")  # fmt: skip
+        picked = draw_gallery(np.stack([images[at[made.ids[r]]] for r in shown]), captions,
+                              title=key, key=f"gallery-{cache.digest(key)}")  # fmt: skip
         if picked:
             st.button("Select these on the maps", on_click=_select,
                       args=([at[made.ids[shown[q]]] for q in picked], place))  # fmt: skip
@@ -113,8 +113,8 @@ def _strip(source: Source, made: Comparison, rows: list[int], split: str, title:
         return
     at, images = _places(source, made, split), source.pictures(split)
     captions = ["the sample", *(_label(source, made, r, split) for r in rows[1:])]
-    gallery(np.stack([images[at[made.ids[r]]] for r in rows]), captions, title=title, size=56,
-            key=f"strip-{cache.digest(title, rows[0])}")  # fmt: skip
+    draw_gallery(np.stack([images[at[made.ids[r]]] for r in rows]), captions, title=title, size=56,
+                 key=f"strip-{cache.digest(title, rows[0])}")  # fmt: skip
 
 
 def _places(source: Source, made: Comparison, split: str) -> dict[str, int]:

@@ -13,7 +13,14 @@ from contrastive_core.runs.cost import cost_of
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab import embedding_map as one_map
 from contrastive_lab.colors import color_of, drawn, kept
-from contrastive_lab.components.scatter import MOST, panels
+from contrastive_lab.components.scatter import (
+    MAX_POINTS,
+    LinkedSelection,
+    ScatterData,
+    draw_scatter,
+)
+from contrastive_lab.components.scatter.side_by_side import side_by_side
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS
 from contrastive_lab.embedding_source import Source
 from contrastive_lab.progress import answer_or_wait
 
@@ -142,24 +149,27 @@ def maps(sources: list[Source], split: str, which: str, place: str) -> None:
     xy = [m[[a[i] for i in order]] for m, a in zip(found, at, strict=True)]
     xy = [xy[0], *(procrustes_align(m, xy[0]) for m in xy[1:])]
     first = known[0] if len(order) == len(known[0]) else known[0].take([at[0][i] for i in order])
-    shown = drawn(first.labels, len(first), MOST // len(xy))
+    shown = drawn(first.labels, len(first), MAX_POINTS // len(xy))
     part = slice(None) if shown is None else shown
     values, names = color_of(first, "class" if first.labels is not None else "sample", {})
     pictures = shown is None and len(first) == len(known[0]) and sources[0].has_pictures(split)
-    sprite, across = sources[0].sprite(split) if pictures else (b"", 1)
     key = f"compare-{kind}-{which}"
-    panels(
-        [m[part] for m in xy], [s.name for s in sources],
+    data = ScatterData(
+        xy[0][part], first.ids if shown is None else [first.ids[i] for i in shown],
+        cache.digest(*(r.content_hash for r in known), kind, pictures),
         None if values is None else values[part], names,
-        content=cache.digest(*(r.content_hash for r in known), kind, pictures),
-        ids=first.ids if shown is None else [first.ids[i] for i in shown],
-        title=f"{kind.upper()} maps side by side", sprite=sprite, across=across,
+        thumbnails=sources[0].thumbnails(split) if pictures else NO_THUMBNAILS,
+        title=f"{kind.upper()} maps side by side",
         note="" if shown is None else f"{len(shown):,} of {len(first):,} points, by class",
-        tile=cache.tile_of(len(known[0])), selection=kept(state.selection(place), shown),
-        stamp=f"{place} {state.stamp(key)}", height={2: 430, 3: 360}.get(len(xy), 600),
-        on_change=lambda rows: state.select(
+    )  # fmt: skip
+    selection = LinkedSelection(
+        kept(state.selection(place), shown), f"{place} {state.stamp(key)}",
+        lambda rows: state.select(
             rows if shown is None else [int(shown[i]) for i in rows], place, key),
-        key=key,
+    )  # fmt: skip
+    draw_scatter(
+        side_by_side(data, [m[part] for m in xy], [s.name for s in sources]), selection,
+        height={2: 430, 3: 360}.get(len(xy), 600), key=key,
     )  # fmt: skip
     st.caption(
         f"Each map is turned and mirrored onto that of {sources[0].name} (Procrustes), at one "

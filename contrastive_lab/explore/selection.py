@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_lab import cache, export, format, query_params, state
 from contrastive_lab.colors import plain_table
-from contrastive_lab.components import gallery
+from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.embedding_source import Source
 
 __all__ = ["neighbors", "out", "selected"]
@@ -60,8 +60,8 @@ def neighbors(source: Source, rows: EmbeddingSet, split: str, which: str, i: int
         shown = [i, *near.tolist()]
         captions = ["itself", *(_caption(row) for row in table)]
         key = f"near-{cache.digest(source.data, split, which, i)}"
-        picked = gallery(np.stack([images[j] for j in shown]), captions, size=88,
-                         title="nearest samples", key=key)  # fmt: skip
+        picked = draw_gallery(np.stack([images[j] for j in shown]), captions, size=88,
+                              title="nearest samples", key=key)  # fmt: skip
         if picked and shown[picked[0]] != i:
             state.select([shown[picked[0]]], place)
             st.rerun()

@@ -8,9 +8,10 @@ from typing import Any
 import streamlit as st
 
 from contrastive_lab import cache
-from contrastive_lab.components import Address, circle
+from contrastive_lab.components.circle import CircleStart, draw_circle
 from contrastive_lab.loss_lab.controls import knob_form, knob_of
 from contrastive_lab.loss_lab.formula import formula
+from contrastive_lab.query_params import Address
 
 __all__ = ["on_circle"]
 
@@ -53,5 +54,6 @@ def on_circle(losses: dict[str, Any], address: Address) -> None:
         kernel = about["kernel"] | ({live: settings[live]} if live else {})  # known without torch
     else:
         kernel = cache.lab_kernel(loss, json.dumps(settings, sort_keys=True))
-    circle(kernel, about["score"], knob=knob, at=at, key=f"circle-{loss}", **placed)
+    start = CircleStart(**placed, at=at)
+    draw_circle(kernel, about["score"], knob, start, key=f"circle-{loss}")
     formula(loss, about)

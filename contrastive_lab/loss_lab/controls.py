@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from contrastive_lab.components.shared.knob import Knob
 from contrastive_lab.query_params import Address
 
 __all__ = ["knob_form", "knob_of", "live_of"]
@@ -48,10 +49,10 @@ def live_of(about: dict[str, Any]) -> str | None:
     return next((k for k in LIVE if k in about["knobs"]), None)
 
 
-def knob_of(about: dict, live: str, value: float) -> dict[str, Any]:
+def knob_of(about: dict, live: str, value: float) -> Knob:
     """What is dragged: its label, range and value."""
     k = about["knobs"][live]
     low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
     label = "τ, temperature" if live == "temperature" else "ε, margin"
     value = min(high, max(low, float(value)))
-    return {"label": label, "low": low, "high": high, "log": k["log"], "value": value}
+    return Knob(label, low, high, value, k["log"])

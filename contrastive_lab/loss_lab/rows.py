@@ -13,7 +13,7 @@ from contrastive_core.loss_lab.batch import SNAPSHOT, snapshots_of
 from contrastive_core.loss_lab.view import PAIRINGS, SOURCES
 from contrastive_core.runs import Run
 from contrastive_lab import format
-from contrastive_lab.components import Address
+from contrastive_lab.query_params import Address
 
 __all__ = ["choices", "vectors"]
 

@@ -8,7 +8,8 @@ import streamlit as st
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable, difficulty
 from contrastive_lab import cache, format, query_params, state
-from contrastive_lab.components import gallery, scatter
+from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.samples.at_hand import open_on_findings
 from contrastive_lab.samples.subject import Pictures, table_or_wait
 
@@ -65,12 +66,12 @@ def linked(
     )
     left, right = st.columns([3, 2], gap="large")
     with left:
-        picked = scatter(
-            high[known], code[known], kinds, content=cache.digest(names, subject),
-            ids=[i for i, k in zip(ids, known, strict=True) if k],
-            title=f"loss of {names[0]} against loss of {names[1]}", height=460,
-            key=f"samples-across-{cache.digest(names[:2])}",
+        data = ScatterData(
+            high[known], [i for i, k in zip(ids, known, strict=True) if k],
+            cache.digest(names, subject), code[known], kinds,
+            title=f"loss of {names[0]} against loss of {names[1]}",
         )  # fmt: skip
+        picked = draw_scatter(data, height=460, key=f"samples-across-{cache.digest(names[:2])}")
     with right:
         counts = np.bincount(code[known], minlength=len(kinds))
         kind = query_params.one_of(
@@ -97,7 +98,7 @@ def linked(
     if images is None:
         st.dataframe([{"id": ids[i], "label": str(labels[rows[0][i]])} for i in part])
         return
-    chosen = gallery(
+    chosen = draw_gallery(
         images, [str(labels[rows[0][i]]) for i in part], title="samples across runs",
         key=f"across-{cache.digest(names, kind, picked)}",
     )  # fmt: skip

@@ -11,7 +11,13 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import LISTS, SampleTable, reason
 from contrastive_lab import cache, format, query_params
-from contrastive_lab.components.sample_view import why_view
+from contrastive_lab.components.sample_view import (
+    LossesOverKnob,
+    SampleView,
+    ShownPair,
+    draw_sample_view,
+)
+from contrastive_lab.components.shared.knob import Knob
 from contrastive_lab.samples import over_epochs
 from contrastive_lab.samples.at_hand import go_to
 from contrastive_lab.samples.subject import Pictures
@@ -167,16 +173,16 @@ def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) 
         st.dataframe(rows, hide_index=True)
         return
     about = cache.catalog()["losses"][subject.loss]
-    why_view(
-        why.scores, why.mask, why.kernel,
-        [{"name": n, "column": p.column, "positive": positive}
+    losses = table.extra.get("loss_over_knob")
+    known = losses is not None and table.grid is not None and len(table.grid) > 1
+    view = SampleView(
+        cache.digest(subject, sample, str(subject.path())), why.scores, why.mask, why.kernel,
+        [ShownPair(n, p.column, positive)
          for n, (p, positive) in zip(names, shown, strict=True)],
-        content=cache.digest(subject, sample, str(subject.path())),
-        knob=knob_of(about, why.kernel),
-        grid=table.grid, losses=table.extra.get("loss_over_knob"), row=row,
-        images=pictures.stack([p.id for p, _ in shown]),
-        key=f"why-{cache.digest(sample)}",
+        pictures.stack([p.id for p, _ in shown]), knob_of(about, why.kernel),
+        LossesOverKnob(table.grid, losses, row) if known else None,
     )  # fmt: skip
+    draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     st.caption(
         "Weakest positives and hardest negatives first. The encoder stays as it is: what moves is "
         "the loss's view of it, computed in the browser; ranks between the values at which all "
@@ -184,7 +190,7 @@ def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) 
     )
 
 
-def knob_of(about: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any] | None:
+def knob_of(about: dict[str, Any], kernel: dict[str, Any]) -> Knob | None:
     """What is dragged: its label, range and the value that the run has."""
     name = kernel.get("knob")
     if name is None:
@@ -192,5 +198,5 @@ def knob_of(about: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any] | N
     low, high = (0.02, 2.0) if name == "temperature" else (0.05, 2.0)
     label = "τ, temperature" if name == "temperature" else "ε, margin"
     value = float(kernel[name])
-    return {"label": label, "low": min(low, value), "high": max(high, value), "value": value,
-            "log": bool(about["knobs"][name]["log"])}  # fmt: skip
+    log = bool(about["knobs"][name]["log"])
+    return Knob(label, min(low, value), max(high, value), value, log)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from contrastive_core.samples.table import LISTS, SampleTable, reason
 from contrastive_lab import cache, format, query_params
-from contrastive_lab.components import gallery
+from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.samples.at_hand import go_to
 from contrastive_lab.samples.subject import Pictures
 
@@ -180,7 +180,7 @@ def as_pictures(
         captions.append(f"{q}. {table.columns['label'][row]}{' · ' + what if what else ''}")
     lit = [place - first] if at in ids else []
     done = sum(bool(marked.get(i)) for i in part)
-    found = gallery(
+    found = draw_gallery(
         images, captions, selected=lit, title="samples of the list",
         key=f"samples-{cache.digest(part, at, done)}",
     )  # fmt: skip

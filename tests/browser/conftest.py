@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from benchmarks import browser as real
+
+COMPONENTS = real.ROOT / "contrastive_lab" / "components"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,6 +45,24 @@ def page(browser: Any) -> Iterator[Any]:
     yield page
     context.close()
     assert not errors, errors
+
+
+@pytest.fixture(scope="module")
+def modules(browser: Any) -> Iterator[Any]:
+    """A blank page that can `import("/shared/kernels.js")` and the parts' other modules."""
+
+    def answer(route: Any) -> None:
+        path = COMPONENTS / urlsplit(route.request.url).path.lstrip("/")
+        if path.is_file():
+            route.fulfill(path=path, content_type="text/javascript")
+        else:
+            route.fulfill(body="<!doctype html>", content_type="text/html")
+
+    page = browser.new_page()
+    page.route("http://127.0.0.1:9/**", answer)
+    page.goto("http://127.0.0.1:9/")
+    yield page
+    page.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from contrastive_lab.components import gallery
+from contrastive_lab.components.gallery import draw_gallery
 
 images = np.arange(6, dtype=np.uint8)[:, None, None, None].repeat(4, 2).repeat(4, 3) * 40
-chosen = gallery(images, [f"<b>{i}</b>" for i in range(6)], selected=[1], key="pictures")
+chosen = draw_gallery(images, [f"<b>{i}</b>" for i in range(6)], selected=[1], key="pictures")
 st.text(f"chosen {sorted(chosen)}")

@@ -1,10 +1,21 @@
 """A page with one live view on made-up rows; the address chooses size, loss, what is wrong, and
 what the view begins with."""
 
+from dataclasses import replace
+
 import numpy as np
 import streamlit as st
 
-from contrastive_lab.components import live_view, second_setting, sprite
+from contrastive_lab.components.loss_view import (
+    Alternatives,
+    ComputedLoss,
+    LossSetting,
+    LossView,
+    PairAxes,
+    draw_loss_view,
+)
+from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 
 asked = st.query_params
 n, kind = int(asked.get("n", 64)), asked.get("kind", "softmax")
@@ -18,8 +29,8 @@ np.fill_diagonal(mask, 3)
 if kind == "lonely":
     mask[mask == 1] = 0
 names = [f"<b>row {i}</b>" for i in range(n)]
-temperature = {"label": "τ, temperature", "low": 0.01, "high": 10.0, "log": True}
-margin = {"label": "ε, margin", "low": 0.0, "high": 2.0, "log": False}
+temperature = Knob("τ, temperature", 0.01, 10.0, 0.5, log=True)
+margin = Knob("ε, margin", 0.0, 2.0, 0.5)
 softmax = {
     "family": "softmax", "knob": "temperature", "temperature": 0.5, "denominator": "all",
     "aggregate": "out", "scale": "none", "base": None, "sign": 1,
@@ -41,27 +52,31 @@ st.session_state.runs = st.session_state.get("runs", 0) + 1
 chosen = st.session_state.get("lab", {}).get("chosen") or {}
 value = chosen.get("value") or 0.5
 start = {k: asked[k] for k in ("view", "panel", "order", "second", "masks") if k in asked}
-fixed = {"pair": dots, "grad": dots, "loss": dots.sum(1)}
+computed = ComputedLoss(dots, dots, dots.sum(1))
+choice = chosen.get("second", start.get("second", ""))
 second = {
-    "loss:pair": second_setting(
-        "loss:pair", f"pair {n}", scores=np.sqrt(far), mask=mask, loss=0.0, scoreName="distance",
-        kernel=hinge | {"form": "pair", "squared": False}, knob=margin | {"value": 0.5},
+    "loss:pair": LossSetting(
+        f"pair {n}", np.sqrt(far), mask, hinge | {"form": "pair", "squared": False},
+        knob=margin, loss=0.0, score_name="distance",
     ),
-    "loss:server": second_setting(
-        "loss:server", f"server {n}", scores=dots, mask=mask, fixed=fixed, loss=1.5,
-        scoreName="similarity",
+    "loss:server": LossSetting(f"server {n}", dots, mask, computed=computed, loss=1.5),
+    "loss:refused": LossSetting("refused", reason="It needs labels."),
+}.get(choice)  # fmt: skip
+scores, kernel, knob, score_name = view
+first = LossSetting(
+    f"{n} {kind}", scores, mask, None if kernel is None else kernel | {kernel["knob"]: value},
+    computed, replace(knob, value=value), 1.5, score_name,
+    "No anchor has a positive in this batch." if kind == "lonely" else "",
+)  # fmt: skip
+thumbs = thumbnail_sheet(rng.integers(0, 255, (n, 3, 8, 8)).astype(np.uint8))
+found = draw_loss_view(
+    LossView(
+        first, PairAxes(names, names, thumbs, range(n), range(n)),
+        anchor=int(asked.get("anchor", 0)),
+        start=start | {"second_value": chosen.get("second_value")},
+        alternatives=Alternatives([(f"loss:{k}", k) for k in ("pair", "server", "refused")]),
+        choice=choice, second=second,
     ),
-    "loss:refused": second_setting("loss:refused", "refused", reason="It needs labels."),
-}.get(chosen.get("second", start.get("second", "")))  # fmt: skip
-thumbs, across = sprite(rng.integers(0, 255, (n, 3, 8, 8)).astype(np.uint8))
-found = live_view(
-    view[0], mask, None if view[1] is None else view[1] | {view[1]["knob"]: value},
-    content=f"{n} {kind}", names=names, knob=view[2] | {"value": value}, score_name=view[3],
-    fixed=fixed, loss=1.5, second=second,
-    start=start | {"second_value": chosen.get("second_value")},
-    others={"losses": [(f"loss:{k}", k) for k in ("pair", "server", "refused")]},
-    anchor=int(asked.get("anchor", 0)),
-    sprite=thumbs, across=across, row_thumbs=range(n), column_thumbs=range(n),
-    reason="No anchor has a positive in this batch." if kind == "lonely" else "", key="lab",
+    key="lab",
 )  # fmt: skip
 st.text(f"runs {st.session_state.runs} value {found.get('value')} anchor {found.get('anchor')}")

@@ -3,7 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from contrastive_lab.components import scatter, sprite
+from contrastive_lab.components.scatter import LinkedSelection, ScatterData, draw_scatter
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 
 asked = st.query_params
 n = int(asked.get("n", 600))
@@ -13,20 +14,17 @@ centers = np.array([[0, 0], [8, 0], [0, 8], [8, 8], [4, 4]], float)
 xy = centers[label] + rng.standard_normal((n, 2)) * 0.5
 by = st.radio("color", ["label", "number"], horizontal=True)
 images = np.broadcast_to((label * 50).astype(np.uint8)[:, None, None, None], (n, 3, 4, 4))
-thumbs, across = sprite(images[:2000])
 stamp = asked.get("stamp", "one")
 st.session_state.runs = st.session_state.get("runs", 0) + 1
-found = scatter(
+data = ScatterData(
     xy,
+    [f"test/{i:06d}" for i in range(n)],
+    str(n),
     label if by == "label" else xy[:, 0],
     [f"<i>class {k}</i>" for k in range(5)] if by == "label" else (),
-    content=str(n),
-    ids=[f"test/{i:06d}" for i in range(n)],
-    sprite=thumbs if n <= 2000 else b"",
-    across=across,
-    selection=[1, 2, 3] if asked.get("given") else st.session_state.get("kept", []),
-    stamp=stamp,
-    key="map",
+    thumbnails=thumbnail_sheet(images) if n <= 2000 else NO_THUMBNAILS,
 )
+lit = [1, 2, 3] if asked.get("given") else st.session_state.get("kept", [])
+found = draw_scatter(data, LinkedSelection(lit, stamp), key=asked.get("key", "map"))
 st.session_state.kept = found
 st.text(f"runs {st.session_state.runs} rows {len(found)} sum {sum(found)} first {found[:3]}")

@@ -11,10 +11,8 @@ import pytest
 import torch
 
 from contrastive_core import losses, pairs
-from contrastive_core.paths import ROOT
 
 SCRIPT = Path(__file__).with_name("circle_script.py")
-PARTS = ROOT / "contrastive_lab" / "components"
 FIND = """() => {
   const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
   for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
@@ -23,7 +21,8 @@ FIND = """() => {
   }
   return null;
 }"""
-GRADIENT = """({angles, mask, kernel, score}) => {
+GRADIENT = """async ({angles, mask, kernel, score}) => {
+  const parts = {...await import("/shared/kernels.js"), ...await import("/circle/main.js")};
   const n = angles.length, S = parts.circleScores(angles, score, new Float64Array(n * n));
   const out = parts.evaluate(S, Uint8Array.from(mask), n, n, kernel);
   return {force: Array.from(parts.circleGradient(angles, score, out)), value: out.value};
@@ -33,18 +32,6 @@ GRADIENT = """({angles, mask, kernel, score}) => {
 @pytest.fixture(scope="module")
 def address(serve: Callable[..., str]) -> str:
     return serve(SCRIPT)
-
-
-@pytest.fixture(scope="module")
-def parts(browser: Any) -> Any:
-    text = "\n".join((PARTS / f"{s}.js").read_text() for s in ("dom", "knob", "kernels", "circle"))
-    text = text.replace("export default function", "function mountRing").replace("export ", "")
-    page = browser.new_page()
-    shared = "\nwindow.parts = { evaluate, circleScores, circleGradient };"
-    page.add_script_tag(content=text + shared, type="module")
-    page.wait_for_function("window.parts")
-    yield page
-    page.close()
 
 
 def settings(name: str) -> list[dict[str, Any]]:
@@ -61,12 +48,12 @@ WITH_KERNEL = [name for name in losses.names() if losses.create(name).kernel() i
 
 
 @pytest.mark.parametrize("name", WITH_KERNEL)
-def test_gradients_agree_with_the_library(parts: Any, name: str) -> None:
+def test_gradients_agree_with_the_library(modules: Any, name: str) -> None:
     for knobs in settings(name):
-        agree(parts, name, knobs)
+        agree(modules, name, knobs)
 
 
-def agree(parts: Any, name: str, knobs: dict[str, Any]) -> None:
+def agree(modules: Any, name: str, knobs: dict[str, Any]) -> None:
     rng = np.random.default_rng(3)
     angles = rng.uniform(0, 2 * np.pi, 18)
     labels = torch.arange(18) % 3
@@ -77,7 +64,7 @@ def agree(parts: Any, name: str, knobs: dict[str, Any]) -> None:
     tangent = torch.tensor(np.stack([-np.sin(angles), np.cos(angles)], 1))
     wanted = (anatomy.grad_anchors * tangent).sum(1).numpy()
     mask = torch.where(labels[:, None] == labels[None], 1, 2).fill_diagonal_(3)
-    found = parts.evaluate(
+    found = modules.evaluate(
         GRADIENT,
         {"angles": angles.tolist(), "mask": mask.flatten().tolist(),
          "kernel": loss.kernel(), "score": loss.score},

@@ -13,14 +13,13 @@ import torch
 
 from contrastive_core import losses, pairs
 from contrastive_core.losses._output import LossOutput
-from contrastive_core.paths import ROOT
 
-KERNELS = (ROOT / "contrastive_lab" / "components" / "shared" / "kernels.js").read_text("utf-8")
 TEMPERATURES = (0.01, 0.03, 0.1, 0.5, 1.0, 3.0, 10.0)
 MARGINS = (0.05, 0.2, 0.7, 1.2, 2.0)
 WITHIN = 1e-4
 
-RUN = """({S, M, n, w, kernel}) => {
+RUN = """async ({S, M, n, w, kernel}) => {
+  const kernels = await import("/shared/kernels.js");
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const o = kernels.evaluate(new Float32Array(bytes(S).buffer), bytes(M), n, w, kernel);
   const list = (a) => Array.from(a);
@@ -28,16 +27,6 @@ RUN = """({S, M, n, w, kernel}) => {
           effective: list(o.effective), active: list(o.active), hard: list(o.hard),
           value: o.value, valid: o.valid};
 }"""
-
-
-@pytest.fixture(scope="module")
-def kernels(browser: Any) -> Any:
-    """A blank page that holds the kernels' module."""
-    page = browser.new_page()
-    page.add_script_tag(content=KERNELS + "\nwindow.kernels = { evaluate };", type="module")
-    page.wait_for_function("window.kernels")
-    yield page
-    page.close()
 
 
 def batches() -> dict[str, pairs.Pairs]:
@@ -114,7 +103,7 @@ def agree(mine: Any, theirs: torch.Tensor, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in settings()}))
-def test_kernels_agree_with_the_library(kernels: Any, name: str) -> None:
+def test_kernels_agree_with_the_library(modules: Any, name: str) -> None:
     tried = 0
     for knobs in [k for n, k in settings() if n == name]:
         loss = losses.create(name, **knobs)
@@ -122,7 +111,7 @@ def test_kernels_agree_with_the_library(kernels: Any, name: str) -> None:
             if loss.check(batch):
                 continue
             anatomy = exactly(loss, batch)
-            found = evaluate(kernels, anatomy, loss.kernel())
+            found = evaluate(modules, anatomy, loss.kernel())
             where = f"{name} {knobs} on {case}"
             agree(found["loss"], anatomy.output.per_anchor, f"{where}: loss")
             agree(found["weight"], anatomy.output.weight, f"{where}: weight")
@@ -141,14 +130,14 @@ def test_kernels_agree_with_the_library(kernels: Any, name: str) -> None:
     assert tried >= 5
 
 
-def test_extreme_scores_stay_finite(kernels: Any) -> None:
+def test_extreme_scores_stay_finite(modules: Any) -> None:
     """Identical rows, opposite rows, zero rows, one row, at τ = 0.001."""
     e = torch.eye(2).double()
     for rows in (e[:1].repeat(6, 1), torch.cat([e, -e, 0 * e]), torch.zeros(6, 2), e[:1]):
         labels = torch.arange(len(rows)) // 2
         loss = losses.create("sup_con", temperature=0.001)
         anatomy = exactly(loss, pairs.from_labels(rows, labels))
-        found = evaluate(kernels, anatomy, loss.kernel())
+        found = evaluate(modules, anatomy, loss.kernel())
         agree(found["loss"], anatomy.output.per_anchor, "loss")
         agree(found["effective"], anatomy.extras["effective_negatives"], "effective negatives")
         assert math.isfinite(found["value"])

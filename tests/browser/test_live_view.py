@@ -268,16 +268,18 @@ def test_all_of_it_can_be_reached_and_moved_by_keys(page: Any, address: str) -> 
 
 
 @pytest.mark.parametrize("anchors", [64, 16])
-def test_clusters_stand_together(page: Any, anchors: int) -> None:
+def test_clusters_stand_together(modules: Any, anchors: int) -> None:
     """Groups that came mixed stand together, in a square batch and in a rectangular one."""
     rng = np.random.default_rng(0)
     group = np.arange(64) * 27 % 8
     rows = np.eye(8)[group] + 0.1 * rng.standard_normal((64, 8))
     scores = rows[:anchors] @ rows.T
     names = [f"row {i}" for i in range(64)]
-    page.add_script_tag(content=(SCRIPT.parents[2] / "components/live_order.js").read_text())
-    order, columns = page.evaluate(
-        "([S, meta, n]) => clustersOf({ n, w: 64, S: Float32Array.from(S), meta })",
+    order, columns = modules.evaluate(
+        """async ([S, meta, n]) => {
+          const { clustersOf } = await import("/loss_view/order.js");
+          return clustersOf({ n, w: 64, S: Float32Array.from(S), meta });
+        }""",
         [
             scores.ravel().tolist(),
             {"names": names[:anchors], "columnNames": names, "scoreName": "similarity"},

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_lab.components.scatter import PALETTE, _groups, _rows
+from contrastive_lab.components.scatter import _rows
+from contrastive_lab.components.scatter.categories import PALETTE, categories
 
 SCRIPT = Path(__file__).with_name("scatter_script.py")
 FIND = """() => {
@@ -157,10 +158,10 @@ def test_rows_and_colors_in_python() -> None:
     assert _rows(None) == []
     assert _rows({"rows": [4, 1]}) == [4, 1]
     assert _rows({"bits": "BQAB"}) == [0, 2, 16]
-    groups, names, palette = _groups(np.array([0, 1, -1]), ["a", "b"], 3, PALETTE)
+    groups, names, palette = categories(np.array([0, 1, -1]), ["a", "b"], 3, PALETTE)
     assert groups.tolist() == [0, 1, 2]
     assert names == ["a", "b", "no label"]
-    groups, names, palette = _groups(np.array([0.0, np.nan, 1.0, np.inf]), (), 4, PALETTE)
+    groups, names, palette = categories(np.array([0.0, np.nan, 1.0, np.inf]), (), 4, PALETTE)
     assert len(names) == len(palette) == 8
     assert groups.max() < 8
 

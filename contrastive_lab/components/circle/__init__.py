@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from contrastive_lab.components.shared.transport import SHARED, mount, pack
+from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.transport import pack
 
-__all__ = ["circle"]
+__all__ = ["CircleStart", "draw_circle"]
 
 SCORES = ("dot", "distance", "squared_distance")
 
 
-@cache
-def _mount() -> Any:
-    return mount("circle", (*SHARED, "shared/kernels", "circle/circle"), "loss_view/loss_view")
+@dataclass(frozen=True)
+class CircleStart:
+    """What the circle begins with; all of it can be changed on the page."""
+
+    groups: int = 2
+    points: int = 24
+    scatter: int = 0  # another number, other places to begin at
+    speed: int = 600  # of the steps, 0 to 1,000, on a logarithmic scale
+    at: str = ""  # where points stand that have moved, three letters for each; else empty
 
 
-def circle(
+def draw_circle(
     kernel: dict[str, Any] | None,
     score: str,
-    *,
-    knob: dict[str, Any] | None = None,
-    groups: int = 2,
-    points: int = 24,
-    scatter: int = 0,
-    speed: int = 600,
-    at: str = "",
+    knob: Knob | None = None,
+    start: CircleStart = CircleStart(),
     key: str = "circle",
 ) -> dict[str, Any]:
-    """Draw the circle; returns what was last let go: `value` of the knob, `groups`, `points`,
-    `scatter`, `speed` and `at`.
+    """Draw the circle; returns what was last let go: `value` of the knob, and the fields of
+    CircleStart.
 
     Args:
         kernel: the loss's `kernel()`; None: a sentence says that the browser cannot compute it.
         score: what the loss compares: dot, distance or squared_distance.
-        knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
-        groups, points: to begin with; both can be changed on the page.
-        scatter: another number, other places to begin at.
-        speed: of the steps, 0 to 1,000, on a logarithmic scale.
-        at: where the points are once they have moved, three letters for each; else empty.
+        knob: what is dragged.
     """
     import streamlit as st
 
@@ -50,11 +49,7 @@ def circle(
         return {}
     fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
     meta = {
-        "kernel": kernel, "score": score, "knob": knob, "groups": groups, "points": points,
-        "scatter": scatter, "speed": speed, "at": at,
+        "kernel": kernel, "score": score, "knob": knob and asdict(knob), **asdict(start),
         "content": repr(sorted(fixed.items(), key=str)),
     }  # fmt: skip
-    found = _mount()(
-        key=key, data=pack(meta), default={"chosen": {}}, on_chosen_change=lambda: None
-    )
-    return dict(found.chosen or {})
+    return dict(mount("circle", pack(meta), "chosen", style="lab", key=key, first={}) or {})

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.thumbnails import TILE, sprite
-from contrastive_lab.components.shared.transport import mount, pack
+from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.components.shared.transport import pack
 
-__all__ = ["gallery"]
-
-
-@cache
-def _mount() -> Any:
-    return mount(
-        "gallery",
-        ("shared/transport", "shared/dom", "gallery/grid", "gallery/gallery"),
-        "scatter/scatter",
-    )
+__all__ = ["draw_gallery"]
 
 
-def gallery(
+def draw_gallery(
     images: np.ndarray,
     captions: Sequence[str],
     *,
@@ -38,15 +28,12 @@ def gallery(
     """
     if len(images) != len(captions):
         raise ValueError(f"{len(images)} images, but {len(captions)} captions")
-    sheet, across = sprite(images) if len(images) else (b"", 1)
+    sheet, lit = thumbnail_sheet(images), [int(i) for i in selected]
     meta = {
-        "captions": [str(c) for c in captions], "selected": [int(i) for i in selected],
-        "across": across, "tile": TILE, "size": size, "title": title,
+        "captions": [str(c) for c in captions], "selected": lit, "across": sheet.across,
+        "tile": sheet.tile, "size": size, "title": title,
     }  # fmt: skip
-    found = _mount()(
-        key=key,
-        data=pack(meta, sprite=sheet),
-        default={"selected": [int(i) for i in selected]},
-        on_selected_change=lambda: None,
-    )
-    return [int(i) for i in found.selected or []]
+    blob = pack(meta, sprite=sheet.picture)
+    return [
+        int(i) for i in mount("gallery", blob, "selected", style="map", key=key, first=lit) or []
+    ]

@@ -1,17 +1,20 @@
 // A grid of pictures cut from one sheet; as many as fit on a few screens, more on demand.
 
+import { el } from "../shared/dom.js";
+
 const SHOWN = 120; // pictures that are drawn at once
 
 /** One picture of a sheet as a small canvas. */
-function pictureOf(sheet, { tile, across }, i, size, title) {
-  const c = el("canvas", { width: size, height: size, title }), g = c.getContext("2d");
+export function pictureOf(sheet, { tile, across }, i, size, title) {
+  const c = el("canvas", { width: size, height: size, title }),
+    g = c.getContext("2d");
   g.imageSmoothingEnabled = false;
   g.drawImage(sheet, (i % across) * tile, Math.floor(i / across) * tile, tile, tile, 0, 0, size, size);
   return c;
 }
 
 /** Fill `box` with pictures of `rows`: `make(i)`, `name(i)`, and what `point` and `click` do. */
-function drawGallery(box, rows, { make, name, point, click, caption, isOn }, shown = SHOWN) {
+export function drawGallery(box, rows, { make, name, point, click, caption, isOn }, shown = SHOWN) {
   const made = rows.slice(0, shown).map((i) => {
     const b = el("button", { type: "button", "aria-label": name(i) }, make(i));
     if (caption) b.append(el("span", {}, caption(i)));

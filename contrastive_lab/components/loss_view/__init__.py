@@ -1,116 +1,115 @@
-"""The live loss view: matrix, one anchor's softmax, panels, and a knob that is dragged."""
+"""The live loss view: matrix, one anchor's softmax, panels, and a knob that is dragged.
+
+What the drag does is computed in the browser: main.js mounts the view, drag.js follows the knob,
+../shared/kernels computes the loss, matrix.js paints it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.transport import SHARED, mount, pack
+from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
+from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
 
-__all__ = ["live_view", "second_setting"]
-
-PARTS = ("order", "draw", "panels", "curves", "two", "formula", "loss_view")
-SCRIPTS = (*SHARED, "shared/kernels", *(f"loss_view/{part}" for part in PARTS))
-
-
-@cache
-def _mount() -> Any:
-    return mount("loss_view", SCRIPTS, "loss_view/loss_view")
+__all__ = ["Alternatives", "ComputedLoss", "LossSetting", "LossView", "PairAxes", "draw_loss_view"]
 
 
-def live_view(
-    scores: np.ndarray,
-    mask: np.ndarray,
-    kernel: dict[str, Any] | None,
-    *,
-    content: str,
-    fixed: dict[str, np.ndarray] | None = None,
-    names: Sequence[str],
-    column_names: Sequence[str] | None = None,
-    knob: dict[str, Any] | None = None,
-    score_name: str = "similarity",
-    sprite: bytes = b"",
-    across: int = 1,
-    tile: int = 32,
-    row_thumbs: Sequence[int] = (),
-    column_thumbs: Sequence[int] = (),
-    anchor: int = 0,
-    loss: float | None = None,
-    reason: str = "",
-    name: str = "",
-    title: str = "",
-    start: dict[str, Any] | None = None,
-    others: dict[str, list[tuple[str, str]]] | None = None,
-    second: dict[str, Any] | None = None,
-    key: str = "live",
-) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class ComputedLoss:
+    """What the library computed, for a loss that the browser has no kernel for."""
+
+    pair: np.ndarray  # (n, w) weight on pairs
+    grad: np.ndarray  # (n, w)
+    loss: np.ndarray  # (n)
+
+
+@dataclass(frozen=True, eq=False)
+class LossSetting:
+    """A loss with its knobs on one batch of pairs."""
+
+    content: str  # changes when the arrays change (a content hash)
+    scores: np.ndarray | None = None  # (n, w), what the loss compares; None: `reason` says why
+    mask: np.ndarray | None = None  # (n, w): 0 not comparable, 1 positive, 2 negative, 3 self
+    kernel: dict[str, Any] | None = None  # the loss's `kernel()`; None: drawn as `computed`
+    computed: ComputedLoss | None = None
+    knob: Knob | None = None
+    loss: float | None = None  # of the batch, as the library has it
+    score_name: str = "similarity"
+    reason: str = ""  # why the batch cannot be compared, in a sentence
+
+
+@dataclass(frozen=True, eq=False)
+class PairAxes:
+    """Names of anchors and candidates, and which thumbnail each of them has (-1: none)."""
+
+    names: Sequence[str]
+    column_names: Sequence[str]
+    thumbnails: ThumbnailSheet = NO_THUMBNAILS
+    row_thumbs: Sequence[int] = ()
+    column_thumbs: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Second settings that the caller can compute, each as (choice, text)."""
+
+    losses: Sequence[tuple[str, str]] = ()
+    rows: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LossView:
+    """All that the view shows. `second` is the alternative that `choice` names."""
+
+    first: LossSetting
+    axes: PairAxes
+    name: str = ""  # of the loss; comes back as `of`
+    title: str = ""  # what a saved picture calls the loss
+    anchor: int = 0
+    start: Mapping[str, Any] = field(default_factory=dict)  # to begin with, of what is reported
+    alternatives: Alternatives = Alternatives()
+    choice: str = ""
+    second: LossSetting | None = None
+
+
+def draw_loss_view(view: LossView, key: str = "live") -> dict[str, Any]:
     """Draw the view; returns what was last let go: `value`, `anchor`, `view`, `panel`, `order`,
-    `masks`, `second`, `second_value`, and `of`, the `name` that it was chosen for.
-
-    Args:
-        scores: (n, w) float32, what the loss compares; mask: (n, w) uint8, 0 not comparable,
-            1 positive, 2 negative, 3 self; kernel: the loss's `kernel()`, None: drawn as it is.
-        fixed: `pair`, `grad` (n, w) and `loss` (n) of a loss that the browser has no kernel for.
-        content: changes when the arrays change (a content hash).
-        knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
-        sprite: a PNG of thumbnails; row_thumbs, column_thumbs: which thumbnail each row has.
-        reason: a sentence shown where the batch cannot be compared.
-        title: what a saved picture calls the loss.
-        start: what to begin with, of what is returned.
-        others: second settings that the caller can compute: `losses` and `rows`, each a list of
-            (choice, text); second: the chosen one as `second_setting` gives it, or None.
-    """
-    n, w = scores.shape
-    names = [str(v) for v in names]
-    columns = names if column_names is None else [str(v) for v in column_names]
-    meta = {
-        "key": content, "n": n, "w": w, "kernel": kernel, "knob": knob, "names": names,
-        "columnNames": columns, "scoreName": score_name, "across": across, "tile": tile,
-        "rowThumb": list(row_thumbs), "columnThumb": list(column_thumbs), "anchor": anchor,
-        "loss": loss, "reason": reason, "name": name, "title": title,
-        "start": start or {}, "others": others or {},
-        "second": None if second is None else second["meta"],
+    `masks`, `second`, `second_value`, and `of`, the `name` that it was chosen for."""
+    first, axes, sheet = view.first, view.axes, view.axes.thumbnails
+    if first.scores is None:
+        raise ValueError("the first setting of a loss view needs scores")
+    n, w = first.scores.shape
+    meta = _meta(first) | {
+        "n": n, "w": w, "names": [str(v) for v in axes.names],
+        "columnNames": [str(v) for v in axes.column_names], "across": sheet.across,
+        "tile": sheet.tile, "rowThumb": list(axes.row_thumbs),
+        "columnThumb": list(axes.column_thumbs), "anchor": view.anchor, "name": view.name,
+        "title": view.title, "start": dict(view.start), "others": asdict(view.alternatives),
+        "second": view.second and _meta(view.second) | {"choice": view.choice},
     }  # fmt: skip
-    found = _mount()(
-        key=key,
-        data=pack(
-            meta,
-            scores=np.ascontiguousarray(scores, np.float32).tobytes(),
-            mask=np.ascontiguousarray(mask, np.uint8).tobytes(),
-            sprite=sprite,
-            **({} if kernel or fixed is None else {k: _bytes(v) for k, v in fixed.items()}),
-            **({} if second is None else second["arrays"]),
-        ),
-        default={"chosen": {}},
-        on_chosen_change=lambda: None,
-    )
-    return dict(found.chosen or {})
+    arrays = _arrays(first) | ({} if view.second is None else _arrays(view.second, "2"))
+    blob = pack(meta, sprite=sheet.picture, **arrays)
+    return dict(mount("loss_view", blob, "chosen", style="lab", key=key, first={}) or {})
 
 
-def second_setting(
-    choice: str,
-    content: str,
-    *,
-    scores: np.ndarray | None = None,
-    mask: np.ndarray | None = None,
-    kernel: dict[str, Any] | None = None,
-    fixed: dict[str, np.ndarray] | None = None,
-    **meta: Any,
-) -> dict[str, Any]:
-    """A second setting for `live_view`, its arrays as there; without scores `reason` says why."""
-    arrays = {}
-    if scores is not None and mask is not None:
-        arrays = {
-            "scores2": _bytes(scores),
-            "mask2": np.ascontiguousarray(mask, np.uint8).tobytes(),
-        }
-        if kernel is None and fixed is not None:
-            arrays |= {f"{k}2": _bytes(v) for k, v in fixed.items()}
-    return {"meta": {"choice": choice, "key": content, "kernel": kernel, **meta}, "arrays": arrays}
+def _meta(setting: LossSetting) -> dict[str, Any]:
+    return {
+        "key": setting.content, "kernel": setting.kernel, "loss": setting.loss,
+        "knob": setting.knob and asdict(setting.knob), "scoreName": setting.score_name,
+        "reason": setting.reason,
+    }  # fmt: skip
 
 
-def _bytes(array: np.ndarray) -> bytes:
-    return np.ascontiguousarray(array, np.float32).tobytes()
+def _arrays(setting: LossSetting, suffix: str = "") -> dict[str, bytes]:
+    if setting.scores is None or setting.mask is None:
+        return {}
+    arrays = {"scores": float_bytes(setting.scores), "mask": mask_bytes(setting.mask)}
+    if setting.kernel is None and setting.computed is not None:
+        arrays |= {name: float_bytes(v) for name, v in vars(setting.computed).items()}
+    return {f"{name}{suffix}": data for name, data in arrays.items()}

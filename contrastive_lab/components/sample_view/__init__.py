@@ -3,64 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.thumbnails import TILE, sprite
-from contrastive_lab.components.shared.transport import SHARED, mount, pack
+from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
 
-__all__ = ["why_view"]
-
-
-@cache
-def _mount() -> Any:
-    return mount(
-        "sample_view", (*SHARED, "shared/kernels", "sample_view/sample_view"), "loss_view/loss_view"
-    )
+__all__ = ["LossesOverKnob", "SampleView", "ShownPair", "draw_sample_view"]
 
 
-def why_view(
-    scores: np.ndarray,
-    mask: np.ndarray,
-    kernel: dict[str, Any],
-    pairs: Sequence[dict[str, Any]],
-    *,
-    content: str,
-    knob: dict[str, Any] | None = None,
-    grid: np.ndarray | None = None,
-    losses: np.ndarray | None = None,
-    row: int = 0,
-    images: np.ndarray | None = None,
-    key: str = "why",
-) -> None:
-    """Draw the view; everything in it is computed in the browser.
+@dataclass(frozen=True)
+class ShownPair:
+    """A pair that is shown, at its column of the scores."""
 
-    Args:
-        scores: (m) what the loss compares; mask: (m) 0 not comparable, 1 positive, 2 negative,
-            3 self; kernel: the loss's `kernel()`.
-        pairs: `name`, `column` and `positive` of the pairs that are shown, with `images`
-            (pairs, c, h, w) uint8 of them.
-        content: changes when the arrays change.
-        knob: `label`, `low`, `high`, `log`, `value` of what is dragged.
-        grid, losses: values (g) of the knob, and the losses (n, g) of all samples there: their
-            rank between two values is interpolated. row: which of the n this is.
-    """
-    sheet, across = sprite(images) if images is not None and len(images) else (b"", 1)
-    known = losses is not None and grid is not None and len(grid) > 1
+    name: str
+    column: int
+    positive: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LossesOverKnob:
+    """The losses of all samples at some values of the knob; ranks between are interpolated."""
+
+    grid: np.ndarray  # (g) values of the knob, rising, at least two
+    losses: np.ndarray  # (n, g)
+    row: int  # which of the n this sample is
+
+
+@dataclass(frozen=True, eq=False)
+class SampleView:
+    """One sample's scores and the loss that is computed on them in the browser."""
+
+    content: str  # changes when the arrays change
+    scores: np.ndarray  # (m), what the loss compares
+    mask: np.ndarray  # (m): 0 not comparable, 1 positive, 2 negative, 3 self
+    kernel: dict[str, Any]  # the loss's `kernel()`
+    pairs: Sequence[ShownPair]
+    images: np.ndarray | None = None  # (pairs, c, h, w) uint8
+    knob: Knob | None = None
+    over_knob: LossesOverKnob | None = None
+
+
+def draw_sample_view(view: SampleView, key: str = "sample") -> None:
+    """Draw the view; everything in it is computed in the browser."""
+    sheet, over = thumbnail_sheet(view.images), view.over_knob
     meta = {
-        "key": content, "m": len(scores), "kernel": kernel, "knob": knob, "pairs": list(pairs),
-        "grid": [float(v) for v in grid] if known and grid is not None else [], "row": int(row),
-        "n": len(losses) if known and losses is not None else 0, "across": across, "tile": TILE,
+        "key": view.content, "m": len(view.scores), "kernel": view.kernel,
+        "knob": view.knob and asdict(view.knob), "pairs": [asdict(p) for p in view.pairs],
+        "grid": [] if over is None else [float(v) for v in over.grid],
+        "row": 0 if over is None else int(over.row), "n": 0 if over is None else len(over.losses),
+        "across": sheet.across, "tile": sheet.tile,
     }  # fmt: skip
-    _mount()(
-        key=key,
-        data=pack(
-            meta,
-            scores=np.ascontiguousarray(scores, np.float32).tobytes(),
-            mask=np.ascontiguousarray(mask, np.uint8).tobytes(),
-            losses=np.ascontiguousarray(losses if known else [], np.float32).tobytes(),
-            sprite=sheet,
-        ),
+    blob = pack(
+        meta,
+        scores=float_bytes(view.scores),
+        mask=mask_bytes(view.mask),
+        losses=float_bytes([] if over is None else over.losses),
+        sprite=sheet.picture,
     )
+    mount("sample_view", blob, None, style="lab", key=key)

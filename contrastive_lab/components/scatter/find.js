@@ -1,11 +1,16 @@
 // Which points: those near the pointer, within an outline, or with an id.
 
+import { schedule, view } from "./draw.js";
+import { placeTip, tip } from "./pointer.js";
+import { choose } from "./main.js";
+
 const CELL = 64; // cells along each side of the grid that finds the nearest point
 
-function bounds(map) {
+export function bounds(map) {
   let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
   for (let i = 0; i < map.n; i++) {
-    const x = map.xy[2 * i], y = map.xy[2 * i + 1];
+    const x = map.xy[2 * i],
+      y = map.xy[2 * i + 1];
     if (x < x0) x0 = x;
     if (x > x1) x1 = x;
     if (y < y0) y0 = y;
@@ -13,17 +18,20 @@ function bounds(map) {
   }
   if (!(x1 >= x0 && y1 >= y0)) x0 = x1 = y0 = y1 = 0;
   if (map.meta.panels) [x0, x1, y0, y1] = map.meta.panels.box;
-  const span = Math.max(x1 - x0, y1 - y0, 1e-9), wide = Math.max(x1 - x0, span / 8), high = Math.max(y1 - y0, span / 8);
+  const span = Math.max(x1 - x0, y1 - y0, 1e-9),
+    wide = Math.max(x1 - x0, span / 8),
+    high = Math.max(y1 - y0, span / 8);
   map.box = { x0: (x0 + x1 - span) / 2, y0: (y0 + y1 - span) / 2, span, wide, high };
 }
 
-function grid(map) {
+export function grid(map) {
   map.cells = Array.from({ length: CELL * CELL }, () => []);
-  for (let i = 0; i < map.n; i++) map.cells[rowOf(map, map.xy[2 * i + 1]) * CELL + columnOf(map, map.xy[2 * i])].push(i);
+  for (let i = 0; i < map.n; i++)
+    map.cells[rowOf(map, map.xy[2 * i + 1]) * CELL + columnOf(map, map.xy[2 * i])].push(i);
 }
 
 /** All points, each once, in an order that is always the same and has nothing to do with theirs. */
-function mixed(n) {
+export function mixed(n) {
   const order = Uint32Array.from({ length: n }, (_, i) => i);
   for (let i = n - 1, seed = 1; i > 0; i--) {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
@@ -34,18 +42,29 @@ function mixed(n) {
 }
 
 const clamp = (k) => Math.min(CELL - 1, Math.max(0, k || 0));
-function columnOf(map, x) { return clamp(Math.floor(((x - map.box.x0) / map.box.span) * CELL)); }
-function rowOf(map, y) { return clamp(Math.floor(((y - map.box.y0) / map.box.span) * CELL)); }
+function columnOf(map, x) {
+  return clamp(Math.floor(((x - map.box.x0) / map.box.span) * CELL));
+}
+function rowOf(map, y) {
+  return clamp(Math.floor(((y - map.box.y0) / map.box.span) * CELL));
+}
 
 /** The nearest point within ten pixels, looked for in the cells that these touch. */
-function hover(map, x, y) {
-  const v = view(map), px = (x - v.x) / v.scale, py = (v.y - y) / v.scale, reach = 10 / v.scale;
-  let best = -1, near = reach * reach;
+export function hover(map, x, y) {
+  const v = view(map),
+    px = (x - v.x) / v.scale,
+    py = (v.y - y) / v.scale,
+    reach = 10 / v.scale;
+  let best = -1,
+    near = reach * reach;
   for (let q = rowOf(map, py - reach); q <= rowOf(map, py + reach); q++) {
     for (let p = columnOf(map, px - reach); p <= columnOf(map, px + reach); p++) {
       for (const i of map.cells[q * CELL + p]) {
         const d = (map.xy[2 * i] - px) ** 2 + (map.xy[2 * i + 1] - py) ** 2;
-        if (d < near && !map.hidden.has(map.color[i])) { near = d; best = i; }
+        if (d < near && !map.hidden.has(map.color[i])) {
+          near = d;
+          best = i;
+        }
       }
     }
   }
@@ -53,11 +72,15 @@ function hover(map, x, y) {
   if (best >= 0) placeTip(map, x, y);
 }
 
-function inside(map, path) {
-  const v = view(map), found = [], xs = path.map((q) => q[0]), ys = path.map((q) => q[1]);
+export function inside(map, path) {
+  const v = view(map),
+    found = [],
+    xs = path.map((q) => q[0]),
+    ys = path.map((q) => q[1]);
   const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   for (let i = 0; i < map.n; i++) {
-    const x = map.xy[2 * i] * v.scale + v.x, y = v.y - map.xy[2 * i + 1] * v.scale;
+    const x = map.xy[2 * i] * v.scale + v.x,
+      y = v.y - map.xy[2 * i + 1] * v.scale;
     if (x < x0 || x > x1 || y < y0 || y > y1 || map.hidden.has(map.color[i])) continue;
     let odd = false;
     for (let a = 0, b = path.length - 1; a < path.length; b = a++) {
@@ -70,7 +93,8 @@ function inside(map, path) {
 
 /** Rows with this id, or else those whose id ends in it, or else holds it. */
 function withId(map, text) {
-  const ids = map.ids, rows = Array.from({ length: map.rows }, (_, i) => i);
+  const ids = map.ids,
+    rows = Array.from({ length: map.rows }, (_, i) => i);
   for (const fits of [(id) => id === text, (id) => id.endsWith(text), (id) => id.includes(text)]) {
     const found = rows.filter((i) => fits(ids[i]));
     if (found.length) return found;
@@ -79,19 +103,27 @@ function withId(map, text) {
 }
 
 /** Select what is searched for and bring it into view; where there is none, say so. */
-function find(map, text) {
+export function find(map, text) {
   map.missed = "";
-  if (!text) { schedule(map); return; }
+  if (!text) {
+    schedule(map);
+    return;
+  }
   const rows = withId(map, text);
-  if (rows.length) { choose(map, rows); intoView(map, rows[0]); }
-  else map.missed = `no id holds ${text}`;
+  if (rows.length) {
+    choose(map, rows);
+    intoView(map, rows[0]);
+  } else map.missed = `no id holds ${text}`;
   schedule(map, true);
 }
 
 /** Move the map, as it is zoomed, so that a row outside it is in its middle. */
 function intoView(map, i) {
-  const v = view(map), w = map.stage.clientWidth, h = map.stage.clientHeight;
-  const x = map.xy[2 * i] * v.scale + v.x, y = v.y - map.xy[2 * i + 1] * v.scale;
+  const v = view(map),
+    w = map.stage.clientWidth,
+    h = map.stage.clientHeight;
+  const x = map.xy[2 * i] * v.scale + v.x,
+    y = v.y - map.xy[2 * i + 1] * v.scale;
   if (x > 0 && x < w && y > 0 && y < h) return;
   v.x += w / 2 - x;
   v.y += h / 2 - y;

@@ -1,14 +1,33 @@
 // Pointer and keys on a map: pan, zoom, lasso, box, hover, and a walk from point to point.
 
-function listen(map) {
+import { outline, schedule, view } from "./draw.js";
+import { hover, inside } from "./find.js";
+import { choose, picture } from "./main.js";
+import { rowsOf } from "./side_by_side.js";
+import { el } from "../shared/dom.js";
+
+export function listen(map) {
   const c = map.canvas;
-  c.onwheel = (e) => { e.preventDefault(); zoom(map, e.offsetX, e.offsetY, Math.exp(-e.deltaY * 0.0015), e.timeStamp); };
+  c.onwheel = (e) => {
+    e.preventDefault();
+    zoom(map, e.offsetX, e.offsetY, Math.exp(-e.deltaY * 0.0015), e.timeStamp);
+  };
   c.onpointerdown = (e) => start(map, e);
   c.onpointermove = (e) => move(map, e);
   c.onpointerup = () => finish(map);
-  c.onpointercancel = () => { map.drag = map.path = null; schedule(map); };
-  c.onpointerleave = () => { map.hover = -1; map.tip.hidden = true; schedule(map); };
-  c.ondblclick = () => { map.view = null; schedule(map, true); };
+  c.onpointercancel = () => {
+    map.drag = map.path = null;
+    schedule(map);
+  };
+  c.onpointerleave = () => {
+    map.hover = -1;
+    map.tip.hidden = true;
+    schedule(map);
+  };
+  c.ondblclick = () => {
+    map.view = null;
+    schedule(map, true);
+  };
   c.onkeydown = (e) => keys(map, e);
 }
 
@@ -44,7 +63,8 @@ function move(map, e) {
 
 /** The end of a drag selects what it enclosed; a click selects the point under it. */
 function finish(map) {
-  const { path, drag } = map, moved = path && path.length > 2 && path.some(([x, y]) => Math.hypot(x - drag.x, y - drag.y) > 4);
+  const { path, drag } = map,
+    moved = path && path.length > 2 && path.some(([x, y]) => Math.hypot(x - drag.x, y - drag.y) > 4);
   const area = moved ? outline(map) : null;
   map.drag = map.path = null;
   if (area) choose(map, rowsOf(map, inside(map, area)));
@@ -52,28 +72,42 @@ function finish(map) {
   schedule(map);
 }
 
-function tip(map, i) {
+export function tip(map, i) {
   map.hover = i;
   map.tip.hidden = i < 0;
   if (i < 0) return;
   const parts = map.sprite ? [picture(map, i, 72)] : [];
-  map.tip.replaceChildren(...parts, el("div", {}, map.ids[i % map.rows] ?? ""), el("div", {}, map.meta.names[map.color[i]] ?? ""), el("div", {}, map.meta.hints[i % map.rows] ?? ""));
+  map.tip.replaceChildren(
+    ...parts,
+    el("div", {}, map.ids[i % map.rows] ?? ""),
+    el("div", {}, map.meta.names[map.color[i]] ?? ""),
+    el("div", {}, map.meta.hints[i % map.rows] ?? ""),
+  );
 }
 
-function placeTip(map, x, y) {
+export function placeTip(map, x, y) {
   map.tip.style.left = `${Math.max(0, Math.min(x + 14, map.stage.clientWidth - 130))}px`;
   map.tip.style.top = `${Math.max(0, Math.min(y + 14, map.stage.clientHeight - 130))}px`;
 }
 
 function keys(map, e) {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
-  const v = view(map), w = map.stage.clientWidth / 2, h = map.stage.clientHeight / 2;
+  const v = view(map),
+    w = map.stage.clientWidth / 2,
+    h = map.stage.clientHeight / 2;
   const pan = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[e.key];
-  if (pan) { v.x += pan[0]; v.y += pan[1]; schedule(map, true); }
-  else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
+  if (pan) {
+    v.x += pan[0];
+    v.y += pan[1];
+    schedule(map, true);
+  } else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
   else if (e.key === "-") zoom(map, w, h, 0.8);
   else if (e.key === "Escape") choose(map, []);
-  else if (e.key === "a") choose(map, Array.from({ length: map.rows }, (_, i) => i).filter((i) => !map.hidden.has(map.color[i])));
+  else if (e.key === "a")
+    choose(
+      map,
+      Array.from({ length: map.rows }, (_, i) => i).filter((i) => !map.hidden.has(map.color[i])),
+    );
   else if (e.key === "n" || e.key === "p") walk(map, e.key === "n" ? 1 : -1);
   else if (e.key === "Enter" && map.hover >= 0) choose(map, [map.hover % map.rows]);
   else return;
@@ -82,10 +116,12 @@ function keys(map, e) {
 
 /** The next point (of the selection, if there is one), shown as if it were pointed at. */
 function walk(map, step) {
-  const rows = map.picked.length > 1 ? map.picked : null, count = rows ? rows.length : map.rows;
+  const rows = map.picked.length > 1 ? map.picked : null,
+    count = rows ? rows.length : map.rows;
   if (!count) return;
-  map.walked = (((map.walked ?? (step > 0 ? -1 : 0)) + step) % count + count) % count;
-  const i = rows ? rows[map.walked] : map.walked, v = view(map);
+  map.walked = ((((map.walked ?? (step > 0 ? -1 : 0)) + step) % count) + count) % count;
+  const i = rows ? rows[map.walked] : map.walked,
+    v = view(map);
   tip(map, i);
   placeTip(map, map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale);
   schedule(map);

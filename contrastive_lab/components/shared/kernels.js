@@ -17,7 +17,9 @@ export function evaluate(S, M, n, w, kernel, into) {
     else if (kernel.form === "pair") pairRow(S, M, at, w, kernel, i, out);
     else tripletRow(S, M, at, w, kernel, i, out);
   }
-  let total = 0, weight = 0, valid = 0;
+  let total = 0,
+    weight = 0,
+    valid = 0;
   for (let i = 0; i < n; i++) {
     total += out.loss[i] * out.weight[i];
     weight += out.weight[i];
@@ -30,16 +32,23 @@ export function evaluate(S, M, n, w, kernel, into) {
 
 export function make(n, w) {
   return {
-    n, w, value: 0, valid: 0,
-    loss: new Float64Array(n), weight: new Float64Array(n),
-    effective: new Float64Array(n), negatives: new Float64Array(n), active: new Float64Array(n),
+    n,
+    w,
+    value: 0,
+    valid: 0,
+    loss: new Float64Array(n),
+    weight: new Float64Array(n),
+    effective: new Float64Array(n),
+    negatives: new Float64Array(n),
+    active: new Float64Array(n),
     hard: new Float64Array(n),
-    pair: new Float32Array(n * w), grad: new Float32Array(n * w),
+    pair: new Float32Array(n * w),
+    grad: new Float32Array(n * w),
     sorted: new Array(n),
   };
 }
 
-function logAddExp(a, b) {
+export function logAddExp(a, b) {
   if (a === -Infinity) return b;
   if (b === -Infinity) return a;
   const m = Math.max(a, b);
@@ -49,13 +58,24 @@ function logAddExp(a, b) {
 /** One anchor of the softmax family; positives and negatives are summed apart, each from its top. */
 export function softmaxRow(S, M, at, w, kernel, i, out) {
   const scale = (kernel.sign || 1) / kernel.temperature;
-  let topP = -Infinity, topN = -Infinity, nP = 0, nN = 0;
+  let topP = -Infinity,
+    topN = -Infinity,
+    nP = 0,
+    nN = 0;
   for (let j = 0; j < w; j++) {
     const m = M[at + j];
-    if (m === 1) { nP++; topP = Math.max(topP, S[at + j] * scale); }
-    else if (m === 2) { nN++; topN = Math.max(topN, S[at + j] * scale); }
+    if (m === 1) {
+      nP++;
+      topP = Math.max(topP, S[at + j] * scale);
+    } else if (m === 2) {
+      nN++;
+      topN = Math.max(topN, S[at + j] * scale);
+    }
   }
-  let sumP = 0, sumN = 0, meanP = 0, spread = 0;
+  let sumP = 0,
+    sumN = 0,
+    meanP = 0,
+    spread = 0;
   for (let j = 0; j < w; j++) {
     const m = M[at + j];
     if (m === 1) {
@@ -63,7 +83,8 @@ export function softmaxRow(S, M, at, w, kernel, i, out) {
       meanP += l / nP;
       sumP += Math.exp(l - topP);
     } else if (m === 2) {
-      const l = S[at + j] * scale - topN, e = Math.exp(l);
+      const l = S[at + j] * scale - topN,
+        e = Math.exp(l);
       out.pair[at + j] = e;
       sumN += e;
       if (e > 0) spread += e * l;
@@ -82,11 +103,13 @@ export function softmaxRow(S, M, at, w, kernel, i, out) {
   }
   const factor = kernel.scale === "tau_over_base" && kernel.base ? kernel.temperature / kernel.base : 1;
   const own = kernel.denominator === "own_positive";
-  let loss = 0, pull = 0; // pull: Σ_p of the negatives' share of each positive's own denominator
+  let loss = 0,
+    pull = 0; // pull: Σ_p of the negatives' share of each positive's own denominator
   if (own) {
     for (let j = 0; j < w; j++) {
       if (M[at + j] !== 1) continue;
-      const l = S[at + j] * scale, a = logAddExp(l, lseN);
+      const l = S[at + j] * scale,
+        a = logAddExp(l, lseN);
       loss += (a - l) / nP;
       pull += Math.exp(lseN - a) / nP;
       out.grad[at + j] = (factor * scale * (Math.exp(l - a) - 1)) / nP;
@@ -101,7 +124,8 @@ export function softmaxRow(S, M, at, w, kernel, i, out) {
       out.pair[at + j] = e * shareN;
       out.grad[at + j] = factor * scale * (own ? (e / sumN) * pull : e * shareN);
     } else if (m === 1) {
-      const l = S[at + j] * scale, p = Math.exp(l - lseA);
+      const l = S[at + j] * scale,
+        p = Math.exp(l - lseA);
       out.pair[at + j] = p;
       if (!own) {
         const target = kernel.aggregate === "out" ? 1 / nP : Math.exp(l - lseP);
@@ -115,11 +139,16 @@ export function softmaxRow(S, M, at, w, kernel, i, out) {
 
 /** One anchor of the contrastive loss on pairs: S holds distances. */
 function pairRow(S, M, at, w, kernel, i, out) {
-  const margin = kernel.margin, squared = kernel.squared;
-  let sum = 0, count = 0, active = 0, negatives = 0;
+  const margin = kernel.margin,
+    squared = kernel.squared;
+  let sum = 0,
+    count = 0,
+    active = 0,
+    negatives = 0;
   for (let j = 0; j < w; j++) if (M[at + j] === 1 || M[at + j] === 2) count++;
   for (let j = 0; j < w; j++) {
-    const m = M[at + j], d = S[at + j];
+    const m = M[at + j],
+      d = S[at + j];
     if (m === 1) {
       sum += squared ? d * d : (d * d) / 2;
       out.grad[at + j] = (squared ? 2 * d : d) / count;
@@ -143,7 +172,8 @@ function pairRow(S, M, at, w, kernel, i, out) {
 
 /** How many of the sorted values are below x (or not above it). */
 function below(sorted, x, orEqual) {
-  let lo = 0, hi = sorted.length;
+  let lo = 0,
+    hi = sorted.length;
   while (lo < hi) {
     const mid = (lo + hi) >> 1;
     if (sorted[mid] < x || (orEqual && sorted[mid] === x)) lo = mid + 1;
@@ -165,14 +195,19 @@ function sortedNegatives(S, M, at, w, i, out) {
 
 /** One anchor of the triplet loss: S holds squared distances. */
 function tripletRow(S, M, at, w, kernel, i, out) {
-  const { columns, d, sums } = sortedNegatives(S, M, at, w, i, out), nN = d.length;
+  const { columns, d, sums } = sortedNegatives(S, M, at, w, i, out),
+    nN = d.length;
   const positives = [];
   for (let j = 0; j < w; j++) if (M[at + j] === 1) positives.push(j);
   out.negatives[i] = nN;
   out.loss[i] = out.weight[i] = out.active[i] = out.hard[i] = out.effective[i] = 0;
   if (!positives.length || !nN) return;
   const pull = new Float64Array(nN + 1); // differences of how often each negative is counted
-  let sum = 0, active = 0, counted = 0, inside = 0, hard = 0;
+  let sum = 0,
+    active = 0,
+    counted = 0,
+    inside = 0,
+    hard = 0;
   for (const p of positives) {
     const c = below(d, S[at + p] + kernel.margin, false);
     inside += c;
@@ -190,7 +225,8 @@ function tripletRow(S, M, at, w, kernel, i, out) {
   if (kernel.mining === "hard") {
     let far = -Infinity;
     for (const p of positives) far = Math.max(far, S[at + p]);
-    const ties = positives.filter((p) => S[at + p] === far), high = below(d, d[0], true);
+    const ties = positives.filter((p) => S[at + p] === far),
+      high = below(d, d[0], true);
     const hinge = far - d[0] + kernel.margin;
     counted = 1;
     if (hinge > 0) {
@@ -202,7 +238,8 @@ function tripletRow(S, M, at, w, kernel, i, out) {
     }
   } else {
     for (const p of positives) {
-      const s = S[at + p], reach = s + kernel.margin;
+      const s = S[at + p],
+        reach = s + kernel.margin;
       if (kernel.mining === "all") {
         const c = below(d, reach, false);
         add(p, 0, c, 1, c * reach - sums[c], c > 0);
@@ -219,7 +256,8 @@ function tripletRow(S, M, at, w, kernel, i, out) {
     }
   }
   const weight = kernel.average === "active" ? active : counted;
-  let run = 0, touched = 0;
+  let run = 0,
+    touched = 0;
   for (let k = 0; k < nN; k++) {
     run += pull[k];
     if (run > 1e-12) touched++;

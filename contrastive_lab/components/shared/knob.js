@@ -1,31 +1,38 @@
 // The knob of a loss on a slider of 1,000 positions, linear or logarithmic, and as a field to type in.
 
-function toSlider(knob, v) {
-  const t = knob.log ? Math.log(v / knob.low) / Math.log(knob.high / knob.low) : (v - knob.low) / (knob.high - knob.low);
+import { el } from "./dom.js";
+
+export function toSlider(knob, v) {
+  const t = knob.log
+    ? Math.log(v / knob.low) / Math.log(knob.high / knob.low)
+    : (v - knob.low) / (knob.high - knob.low);
   return Math.round(1000 * t);
 }
 
-function fromSlider(knob, position) {
+export function fromSlider(knob, position) {
   const t = position / 1000;
   const v = knob.log ? knob.low * Math.pow(knob.high / knob.low, t) : knob.low + t * (knob.high - knob.low);
   return Number(v.toPrecision(4));
 }
 
 /** The knob's value as a field to type in; `then(value)` hears of what was typed. */
-function knobField(knobOf, then) {
+export function knobField(knobOf, then) {
   const field = el("input", { type: "number", step: "any" });
   field.onchange = () => {
-    const knob = knobOf(), v = field.valueAsNumber;
+    const knob = knobOf(),
+      v = field.valueAsNumber;
     if (knob && Number.isFinite(v)) then(Math.min(knob.high, Math.max(knob.low, v)));
   };
   return field;
 }
 
 /** As precise as the slider's steps, without zeros that say nothing. */
-function knobText(v) { return String(Number(v.toPrecision(3))); }
+export function knobText(v) {
+  return String(Number(v.toPrecision(3)));
+}
 
 /** A part's value, its kernel and what is read beside its slider. */
-function setKnob(part, v) {
+export function setKnob(part, v) {
   part.value = v;
   if (part.kernel && part.kernel.knob) part.kernel[part.kernel.knob] = v;
   part.readout.value = knobText(v);

@@ -1,36 +1,55 @@
-"""Thumbnails of many images in one PNG, which a browser part cuts up again."""
+"""Thumbnails of many images in one picture, which a browser part cuts up again."""
 
 from __future__ import annotations
 
 import io
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["TILE", "sprite"]
+__all__ = ["NO_THUMBNAILS", "TILE", "ThumbnailSheet", "thumbnail_sheet", "tile_of"]
 
 TILE = 32  # pixels along the side of a thumbnail
+MANY = 10_000  # images; more get tiles half as wide
 
 
-def sprite(images: np.ndarray, tile: int = TILE) -> tuple[bytes, int]:
-    """All images (n, c, h, w) uint8 as square tiles in one picture, and how many stand in a row.
+@dataclass(frozen=True, eq=False)
+class ThumbnailSheet:
+    """Square tiles of one picture, `across` in a row, each `tile` pixels wide."""
 
-    A PNG; a JPEG where tiles are smaller than usual, since there are many of them.
-    """
+    picture: bytes = b""  # PNG or JPEG; empty: there are none
+    across: int = 1
+    tile: int = TILE
+
+
+NO_THUMBNAILS = ThumbnailSheet()
+
+
+def tile_of(n: int) -> int:
+    """Side in pixels of the thumbnails of n images: smaller where there are many."""
+    return TILE if n <= MANY else TILE // 2
+
+
+def thumbnail_sheet(images: np.ndarray | None) -> ThumbnailSheet:
+    """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many."""
+    if images is None or not len(images):
+        return NO_THUMBNAILS
     from PIL import Image
 
     n, c, h, w = images.shape
-    across = max(1, math.ceil(math.sqrt(n)))
+    tile = tile_of(n)
+    across = math.ceil(math.sqrt(n))
+    down = math.ceil(n / across)
     rows, columns = _nearest(h, tile), _nearest(w, tile)
     small = np.asarray(images)[:, :, rows][:, :, :, columns].transpose(0, 2, 3, 1)  # (n, t, t, c)
-    down = math.ceil(n / across)
     sheet = np.zeros((down * across, tile, tile, 3), np.uint8)
     sheet[:n] = small if c == 3 else small[..., :1]
     sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
     buffer = io.BytesIO()
     kind = "PNG" if tile == TILE else "JPEG"
     Image.fromarray(sheet.reshape(down * tile, across * tile, 3)).save(buffer, kind)
-    return buffer.getvalue(), across
+    return ThumbnailSheet(buffer.getvalue(), across, tile)
 
 
 def _nearest(size: int, tile: int) -> np.ndarray:

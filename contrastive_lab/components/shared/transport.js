@@ -1,9 +1,10 @@
 // The inverse of packing.py: meta data, and each array as bytes of its own.
 
-function unpack(blob) {
+export function unpack(blob) {
   const length = new DataView(blob.buffer, blob.byteOffset, 8).getUint32(0, true);
   const { meta, places } = JSON.parse(new TextDecoder().decode(blob.subarray(8, 8 + length)));
   const found = { meta };
-  for (const [name, [at, size]] of Object.entries(places)) found[name] = blob.slice(8 + length + at, 8 + length + at + size);
+  for (const [name, [at, size]] of Object.entries(places))
+    found[name] = blob.slice(8 + length + at, 8 + length + at + size);
   return found;
 }

@@ -1,11 +1,21 @@
 // One sample: the share of its loss's gradient that each pair has, and its rank among all samples,
 // both drawn again in the browser while the knob is dragged.
 
+import { unpack } from "../shared/transport.js";
+import { GRAY, GREEN, ORANGE, el, line, number, rgb, sizeCanvas, theme } from "../shared/dom.js";
+import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
+import { evaluate } from "../shared/kernels.js";
+
 export default function (component) {
-  const { parentElement } = component, data = unpack(component.data);
+  const { parentElement } = component,
+    data = unpack(component.data);
   const view = parentElement._why || (parentElement._why = build(parentElement));
   if (view.key !== data.meta.key) load(view, data);
-  return () => { view.resize.disconnect(); view.root.remove(); parentElement._why = null; };
+  return () => {
+    view.resize.disconnect();
+    view.root.remove();
+    parentElement._why = null;
+  };
 }
 
 function build(parent) {
@@ -13,8 +23,22 @@ function build(parent) {
   view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "knob of the loss" });
   view.readout = el("output", {});
   view.name = el("span", {});
-  view.back = el("button", { type: "button", onclick: () => { turn(view, view.meta.knob.value); } }, "as trained");
-  view.knobBar = el("div", { class: "bar" }, el("label", { class: "knob" }, view.name, view.slider, view.readout), view.back);
+  view.back = el(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        turn(view, view.meta.knob.value);
+      },
+    },
+    "as trained",
+  );
+  view.knobBar = el(
+    "div",
+    { class: "bar" },
+    el("label", { class: "knob" }, view.name, view.slider, view.readout),
+    view.back,
+  );
   for (const name of ["loss", "rank", "effective", "pull"]) view[name] = el("dd", { class: name });
   const figure = (title, value) => el("div", {}, el("dt", {}, title), value);
   view.rankFigure = figure("Rank by loss", view.rank);
@@ -22,10 +46,25 @@ function build(parent) {
   view.curve = el("canvas", { class: "ringcurves", role: "img" });
   view.curveTitle = el("h4", {}, "Rank over the knob, 1 the highest loss");
   view.curveBox = el("div", {}, view.curveTitle, view.curve);
-  view.root = el("div", { class: "lab" }, view.knobBar,
-    el("dl", { class: "figures" }, figure("Loss of this view", view.loss), view.rankFigure,
-      figure("Effective negatives", view.effective), figure("Pull of its positives", view.pull)),
-    el("div", { class: "body" }, el("div", {}, el("h4", {}, "Share of each pair in the gradient"), view.pairs), view.curveBox));
+  view.root = el(
+    "div",
+    { class: "lab" },
+    view.knobBar,
+    el(
+      "dl",
+      { class: "figures" },
+      figure("Loss of this view", view.loss),
+      view.rankFigure,
+      figure("Effective negatives", view.effective),
+      figure("Pull of its positives", view.pull),
+    ),
+    el(
+      "div",
+      { class: "body" },
+      el("div", {}, el("h4", {}, "Share of each pair in the gradient"), view.pairs),
+      view.curveBox,
+    ),
+  );
   parent.append(view.root);
   view.slider.oninput = () => turn(view, fromSlider(view.meta.knob, view.slider.value));
   view.resize = new ResizeObserver(() => drawCurve(view));
@@ -46,18 +85,30 @@ function load(view, data) {
     bar.style.background = p.positive ? rgb(GREEN) : rgb(ORANGE);
     const share = el("span", { style: "min-width:4em;text-align:right;font-variant-numeric:tabular-nums" });
     const picture = el("canvas", { width: 32, height: 32, style: "width:32px;flex:none", "aria-hidden": "true" });
-    const line = el("div", { role: "listitem", style: "display:flex;gap:8px;align-items:center;margin:2px 0" }, picture,
-      el("span", { style: "flex:0 0 45%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap", title: p.name }, p.name),
-      el("span", { style: "flex:1" }, bar), share);
+    const line = el(
+      "div",
+      { role: "listitem", style: "display:flex;gap:8px;align-items:center;margin:2px 0" },
+      picture,
+      el(
+        "span",
+        { style: "flex:0 0 45%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap", title: p.name },
+        p.name,
+      ),
+      el("span", { style: "flex:1" }, bar),
+      share,
+    );
     return { bar, share, line, picture };
   });
   view.pairs.replaceChildren(...view.bars.map((b) => b.line));
   if (data.sprite.length) {
-    createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((sheet) => view.bars.forEach((b, k) => {
-      const g = b.picture.getContext("2d"), t = meta.tile;
-      g.imageSmoothingEnabled = false;
-      g.drawImage(sheet, (k % meta.across) * t, Math.floor(k / meta.across) * t, t, t, 0, 0, 32, 32);
-    }));
+    createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((sheet) =>
+      view.bars.forEach((b, k) => {
+        const g = b.picture.getContext("2d"),
+          t = meta.tile;
+        g.imageSmoothingEnabled = false;
+        g.drawImage(sheet, (k % meta.across) * t, Math.floor(k / meta.across) * t, t, t, 0, 0, 32, 32);
+      }),
+    );
   }
   view.ranks = meta.grid.map((v) => rankAt(view, v));
   if (meta.knob) {
@@ -76,8 +127,10 @@ function turn(view, value) {
 function redraw(view) {
   const { meta } = view;
   view.out = evaluate(view.S, view.M, 1, meta.m, view.kernel, view.out);
-  const { grad } = view.out, defined = view.out.weight[0] > 0;
-  let all = 0, pull = 0;
+  const { grad } = view.out,
+    defined = view.out.weight[0] > 0;
+  let all = 0,
+    pull = 0;
   for (let j = 0; j < meta.m; j++) {
     const size = Math.abs(grad[j]);
     all += size;
@@ -99,15 +152,19 @@ function redraw(view) {
 }
 
 /** Place of a value on the knob's own scale, linear or logarithmic. */
-function onScale(knob, v) { return knob && knob.log ? Math.log(v) : v; }
+function onScale(knob, v) {
+  return knob && knob.log ? Math.log(v) : v;
+}
 
 /** Rank of this sample among all at a value of the knob; losses between two known values are
  *  interpolated. 0: it has no loss. */
 function rankAt(view, v) {
-  const { grid, n, row, knob } = view.meta, g = grid.length;
+  const { grid, n, row, knob } = view.meta,
+    g = grid.length;
   let k = 0;
   while (k < g - 2 && grid[k + 1] < v) k++;
-  const a = onScale(knob, grid[k]), b = onScale(knob, grid[k + 1]);
+  const a = onScale(knob, grid[k]),
+    b = onScale(knob, grid[k + 1]);
   const t = Math.min(1, Math.max(0, (onScale(knob, v) - a) / (b - a)));
   const at = (i) => (1 - t) * view.losses[i * g + k] + t * view.losses[i * g + k + 1];
   const own = at(row);
@@ -120,8 +177,11 @@ function rankAt(view, v) {
 function drawCurve(view) {
   const { meta } = view;
   if (!meta || !meta.grid.length || !view.curve.clientWidth) return;
-  const [g, width, height] = sizeCanvas(view.curve), colors = theme(view.root), pad = 34;
-  const low = onScale(meta.knob, meta.grid[0]), high = onScale(meta.knob, meta.grid[meta.grid.length - 1]);
+  const [g, width, height] = sizeCanvas(view.curve),
+    colors = theme(view.root),
+    pad = 34;
+  const low = onScale(meta.knob, meta.grid[0]),
+    high = onScale(meta.knob, meta.grid[meta.grid.length - 1]);
   const x = (v) => pad + ((width - pad - 10) * (onScale(meta.knob, v) - low)) / (high - low);
   const y = (rank) => 10 + ((height - 34) * (rank - 1)) / Math.max(1, meta.n - 1);
   g.fillStyle = colors.ink;
@@ -131,9 +191,23 @@ function drawCurve(view) {
     const text = number(v);
     g.fillText(text, Math.min(width - g.measureText(text).width - 2, x(v)), height - 6);
   }
-  line(g, [[pad, y(1)], [pad, y(meta.n)], [width - 10, y(meta.n)]], rgb(GRAY, 0.6), 1);
-  line(g, meta.grid.map((v, k) => [x(v), y(view.ranks[k])]), colors.accent);
-  const rank = rankAt(view, view.value), at = Math.min(width - 10, Math.max(pad, x(view.value)));
+  line(
+    g,
+    [
+      [pad, y(1)],
+      [pad, y(meta.n)],
+      [width - 10, y(meta.n)],
+    ],
+    rgb(GRAY, 0.6),
+    1,
+  );
+  line(
+    g,
+    meta.grid.map((v, k) => [x(v), y(view.ranks[k])]),
+    colors.accent,
+  );
+  const rank = rankAt(view, view.value),
+    at = Math.min(width - 10, Math.max(pad, x(view.value)));
   g.fillStyle = rgb(ORANGE);
   g.beginPath();
   g.arc(at, y(rank), 5, 0, 2 * Math.PI);

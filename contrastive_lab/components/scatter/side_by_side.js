@@ -1,22 +1,29 @@
 // Several maps of the same rows in one picture: point i shows row i % rows. What is selected in one
 // is lit in all, and a slider moves every map's points to where the first map has them.
 
+import { el, theme } from "../shared/dom.js";
+import { grid } from "./find.js";
+
 /** The rows, each once, of some points. */
-function rowsOf(map, points) {
+export function rowsOf(map, points) {
   return map.rows === map.n ? points : [...new Set(points.map((i) => i % map.rows))].sort((a, b) => a - b);
 }
 
 /** The slider from the maps as they are (0) to all as the first (1). */
-function morphSlider(map, moved) {
+export function morphSlider(map, moved) {
   const slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, value: 0 });
-  const label = el("span", {}), box = el("label", { class: "morph", hidden: "" }, label, slider);
-  slider.oninput = () => { morph(map, Number(slider.value)); moved(); };
+  const label = el("span", {}),
+    box = el("label", { class: "morph", hidden: "" }, label, slider);
+  slider.oninput = () => {
+    morph(map, Number(slider.value));
+    moved();
+  };
   slider.onchange = () => grid(map); // where the nearest point is looked for
   Object.assign(box, { slider, label });
   return box;
 }
 
-function loadMorph(map, target) {
+export function loadMorph(map, target) {
   map.home = map.xy.slice();
   map.target = target && target.length ? new Float32Array(target.slice().buffer) : null;
   map.morph.hidden = !map.target;
@@ -32,7 +39,7 @@ function morph(map, share) {
 }
 
 /** Each map's name above it. */
-function drawNames(map, g, v) {
+export function drawNames(map, g, v) {
   const { names, at } = map.meta.panels;
   g.fillStyle = theme(map.root).ink;
   g.font = "600 13px sans-serif";

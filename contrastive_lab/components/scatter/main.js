@@ -1,20 +1,44 @@
 // A map of up to 50,000 points on a Canvas 2D: pan, zoom, lasso, box, hover with thumbnail, search,
 // and a gallery of what is selected. Only row numbers of a selection go to the server.
 
+import { unpack } from "../shared/transport.js";
+import { savePng, schedule } from "./draw.js";
+import { choices, el } from "../shared/dom.js";
+import { bounds, find, grid, mixed } from "./find.js";
+import { loadMorph, morphSlider } from "./side_by_side.js";
+import { listen } from "./pointer.js";
+import { drawGallery, pictureOf } from "../gallery/grid.js";
+
 const FEW = 500; // rows that go back as a list; more go as one bit per point
 const MODES = { lasso: "lasso", box: "box", pan: "pan" };
 
 export default function (component) {
-  const { parentElement, setStateValue } = component, data = unpack(component.data);
+  const { parentElement, setStateValue } = component,
+    data = unpack(component.data);
   const map = parentElement._map || (parentElement._map = build(parentElement));
   map.send = (rows) => setStateValue("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
   load(map, data);
   schedule(map, true);
-  return () => { cancelAnimationFrame(map.frame); map.observer.disconnect(); map.root.remove(); parentElement._map = null; };
+  return () => {
+    cancelAnimationFrame(map.frame);
+    map.observer.disconnect();
+    map.root.remove();
+    parentElement._map = null;
+  };
 }
 
 function build(parent) {
-  const map = { view: null, mode: "lasso", picked: [], lit: new Uint8Array(0), hover: -1, timings: [], path: null, hidden: new Set(), turn: 0 };
+  const map = {
+    view: null,
+    mode: "lasso",
+    picked: [],
+    lit: new Uint8Array(0),
+    hover: -1,
+    timings: [],
+    path: null,
+    hidden: new Set(),
+    turn: 0,
+  };
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
   map.over = el("canvas", { "aria-hidden": "true", class: "over" });
   map.tip = el("div", { class: "tip", hidden: "" });
@@ -26,11 +50,33 @@ function build(parent) {
   map.morph = morphSlider(map, () => schedule(map, true));
   map.legend = el("div", { class: "legend", role: "group", "aria-label": "categories" });
   map.gallery = el("div", {});
-  map.root = el("div", { class: "map" },
-    el("div", { class: "tools" }, el("span", { class: "modes" }, ...choices(MODES, map.mode, (m) => { map.mode = m; })),
-      button("whole map", () => { map.view = null; schedule(map, true); }), map.search,
-      button("clear", () => choose(map, [])), button("PNG", () => savePng(map)), map.morph, map.count),
-    map.legend, map.stage, map.gallery);
+  map.root = el(
+    "div",
+    { class: "map" },
+    el(
+      "div",
+      { class: "tools" },
+      el(
+        "span",
+        { class: "modes" },
+        ...choices(MODES, map.mode, (m) => {
+          map.mode = m;
+        }),
+      ),
+      button("whole map", () => {
+        map.view = null;
+        schedule(map, true);
+      }),
+      map.search,
+      button("clear", () => choose(map, [])),
+      button("PNG", () => savePng(map)),
+      map.morph,
+      map.count,
+    ),
+    map.legend,
+    map.stage,
+    map.gallery,
+  );
   parent.append(map.root);
   listen(map);
   map.observer = new ResizeObserver(() => schedule(map, true));
@@ -57,7 +103,10 @@ function load(map, data) {
     map.order = mixed(map.n);
     map.sprite = null;
     if (data.sprite && data.sprite.length) {
-      createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => { map.sprite = b; drawPictures(map); });
+      createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => {
+        map.sprite = b;
+        drawPictures(map);
+      });
     }
   }
   map.color = data.color.slice();
@@ -66,10 +115,16 @@ function load(map, data) {
   map.ids = meta.ids;
   if (map.stamp !== meta.stamp) {
     map.stamp = meta.stamp;
-    light(map, (meta.selection || []).filter((i) => i < map.rows));
+    light(
+      map,
+      (meta.selection || []).filter((i) => i < map.rows),
+    );
   }
   drawLegend(map);
-  map.canvas.setAttribute("aria-label", `${meta.title}: ${map.rows} points. Arrow keys pan, plus and minus zoom, n and p walk through the points, Enter selects, a selects all, Escape clears.`);
+  map.canvas.setAttribute(
+    "aria-label",
+    `${meta.title}: ${map.rows} points. Arrow keys pan, plus and minus zoom, n and p walk through the points, Enter selects, a selects all, Escape clears.`,
+  );
 }
 
 /** Row numbers as they are, or, where there are many, as base64 of one bit per point. */
@@ -90,19 +145,24 @@ function light(map, rows) {
   schedule(map, true);
 }
 
-function choose(map, rows) {
+export function choose(map, rows) {
   map.missed = "";
   light(map, rows);
   map.send(rows);
 }
 
-function picture(map, i, size) { return pictureOf(map.sprite, map.meta, i % map.rows, size, map.ids[i % map.rows] ?? ""); }
+export function picture(map, i, size) {
+  return pictureOf(map.sprite, map.meta, i % map.rows, size, map.ids[i % map.rows] ?? "");
+}
 
 function drawPictures(map) {
   drawGallery(map.gallery, map.sprite ? map.picked : [], {
     make: (i) => picture(map, i, 56),
     name: (i) => map.ids[i] ?? String(i),
-    point: (i) => { map.hover = i; schedule(map); },
+    point: (i) => {
+      map.hover = i;
+      schedule(map);
+    },
     click: (i) => choose(map, [i]),
   });
 }
@@ -111,11 +171,19 @@ function drawLegend(map) {
   map.groups = map.meta.palette.map(() => []);
   for (let i = 0; i < map.n; i++) map.groups[map.color[i]].push(i);
   map.legend.hidden = map.meta.names.length < 2;
-  map.legend.replaceChildren(...map.meta.names.map((name, k) => {
-    const dot = el("i", {}), shown = !map.hidden.has(k);
-    const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);
-    dot.style.background = map.meta.palette[k];
-    b.onclick = () => { if (shown) map.hidden.add(k); else map.hidden.delete(k); drawLegend(map); schedule(map, true); };
-    return b;
-  }));
+  map.legend.replaceChildren(
+    ...map.meta.names.map((name, k) => {
+      const dot = el("i", {}),
+        shown = !map.hidden.has(k);
+      const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);
+      dot.style.background = map.meta.palette[k];
+      b.onclick = () => {
+        if (shown) map.hidden.add(k);
+        else map.hidden.delete(k);
+        drawLegend(map);
+        schedule(map, true);
+      };
+      return b;
+    }),
+  );
 }

@@ -1,0 +1,37 @@
+// Pictures with captions, of which some are chosen; the chosen rows go to the server.
+
+import { unpack } from "../shared/transport.js";
+import { el } from "../shared/dom.js";
+import { drawGallery, pictureOf } from "./grid.js";
+
+export default function (component) {
+  const { parentElement, setStateValue } = component,
+    data = unpack(component.data),
+    meta = data.meta;
+  const box = parentElement._gallery || (parentElement._gallery = el("div", { role: "group" }));
+  if (!box.isConnected) parentElement.append(el("div", { class: "map" }, box));
+  const lit = new Set(meta.selected);
+  const show = (sheet) =>
+    drawGallery(
+      box,
+      meta.captions.map((_, i) => i),
+      {
+        make: (i) => pictureOf(sheet, meta, i, meta.size, meta.captions[i]),
+        name: (i) => meta.captions[i],
+        caption: (i) => meta.captions[i],
+        isOn: (i) => lit.has(i),
+        click: (i) => {
+          if (lit.has(i)) lit.delete(i);
+          else lit.add(i);
+          box.children[i].setAttribute("aria-pressed", String(lit.has(i)));
+          setStateValue("selected", [...lit]);
+        },
+      },
+    );
+  box.setAttribute("aria-label", meta.title);
+  if (!data.sprite.length) {
+    box.textContent = "There is no picture to show.";
+    return;
+  }
+  createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then(show);
+}

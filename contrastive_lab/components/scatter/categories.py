@@ -1,0 +1,39 @@
+"""Colors of points: by category, or by a number cut into eight steps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["PALETTE", "categories"]
+
+PALETTE = (
+    "#3B7DD8", "#E8833A", "#2FA37C", "#C65B9B", "#D9B23A",
+    "#7A6BD1", "#5BB5DB", "#B4553F", "#7C8794", "#8FAE3F",
+)  # fmt: skip
+SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
+MAX_CATEGORIES = 255  # a category is one byte
+
+
+def categories(
+    color: np.ndarray | None, names: Sequence[str], n: int, palette: Sequence[str]
+) -> tuple[np.ndarray, list[str], list[str]]:
+    """Category (n) uint8 of each point, with names and colors of the categories."""
+    if color is None:
+        return np.zeros(n, np.uint8), ["sample"], [palette[0]]
+    color = np.asarray(color)
+    if color.dtype.kind in "iub" and len(names):
+        labels = [str(v) for v in names]
+        group = np.where(color < 0, len(labels), color)
+        if (color < 0).any():
+            labels.append("no label")
+        colors = [palette[i % len(palette)] for i in range(len(labels))]
+        return group.astype(np.uint8), labels[:MAX_CATEGORIES], colors[:MAX_CATEGORIES]
+    values = color.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
+    group = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")
+    labels = [f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges)]
+    return group.astype(np.uint8), labels, list(SEQUENCE)

@@ -1,0 +1,18 @@
+"""What is dragged in a browser part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Knob"]
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A loss's temperature or margin as a slider, linear or logarithmic."""
+
+    label: str  # "τ, temperature": the symbol, then what it is
+    low: float
+    high: float
+    value: float
+    log: bool = False

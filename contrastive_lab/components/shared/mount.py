@@ -1,0 +1,78 @@
+"""Mounts a browser part: its ES module is served as a file, and so are the modules it imports.
+
+All parts share one asset folder, this package, so that `../shared/dom.js` is a relative import.
+Streamlit finds such folders in the pyproject.toml of installed distributions only; the app also
+runs from a bare checkout, so the folder is declared here, in the same words, to whichever runtime
+is active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from contrastive_lab.keys import component_key
+
+__all__ = ["PARTS", "mount"]
+
+COMPONENTS = Path(__file__).resolve().parents[1]
+DISTRIBUTION = "contrastive-lab"
+PARTS = ("circle", "gallery", "loss_view", "sample_view", "scatter")
+
+
+def mount(
+    part: str,
+    blob: bytes,
+    state: str | None,
+    *,
+    style: str,
+    key: str,
+    first: Any = None,
+    on_change: Callable[[], None] | None = None,
+) -> Any:
+    """Draw a part; returns its state `state` as the browser last reported it (None: it has none).
+
+    Args:
+        part: one of PARTS: the folder with its main.js. blob: what `pack` gives.
+        style: a style sheet in shared/. key: any text. first: the state at first.
+        on_change: called before the page is drawn anew, when the browser reports a state.
+    """
+    renderer = _component(part, style)
+    if state is None:
+        return renderer(key=component_key(key), data=blob)
+    report = {f"on_{state}_change": on_change or (lambda: None)}
+    result = renderer(key=component_key(key), data=blob, default={state: first}, **report)
+    return getattr(result, state)
+
+
+def _component(part: str, style: str) -> Any:
+    _declare()
+    return _renderer(part, style)
+
+
+@cache
+def _renderer(part: str, style: str) -> Any:
+    import streamlit as st
+
+    return st.components.v2.component(
+        f"{DISTRIBUTION}.{part}",
+        html="<div></div>",
+        css=f"shared/{style}.css",
+        js=f"{part}/main.js",
+    )
+
+
+def _declare() -> None:
+    """Tell the active runtime where the parts' files lie, unless it knows."""
+    from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
+    from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
+
+    manager = get_bidi_component_manager()
+    if manager.get_component_path(f"{DISTRIBUTION}.{PARTS[0]}") is not None:
+        return
+    components = [ComponentConfig(part, COMPONENTS.name) for part in PARTS]
+    manager.register_from_manifest(
+        ComponentManifest(DISTRIBUTION, "0", components), COMPONENTS.parent
+    )
