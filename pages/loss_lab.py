@@ -26,6 +26,7 @@ from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_of
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.rows import choices, vectors
+from contrastive_lab.query_params import Address
 
 MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
 SHOWN = ("view", "panel", "order", "second")  # texts that the view reports, besides its numbers
