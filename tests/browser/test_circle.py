@@ -22,7 +22,7 @@ FIND = """() => {
   return null;
 }"""
 GRADIENT = """async ({angles, mask, kernel, score}) => {
-  const parts = {...await import("/shared/kernels.js"), ...await import("/circle/main.js")};
+  const parts = {...await import("/shared/kernels.js"), ...await import("/circle/forces.js")};
   const n = angles.length, S = parts.circleScores(angles, score, new Float64Array(n * n));
   const out = parts.evaluate(S, Uint8Array.from(mask), n, n, kernel);
   return {force: Array.from(parts.circleGradient(angles, score, out)), value: out.value};

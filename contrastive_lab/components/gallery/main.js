@@ -1,8 +1,8 @@
 // Pictures with captions, of which some are chosen; the chosen rows go to the server.
 
-import { unpack } from "../shared/transport.js";
-import { el } from "../shared/dom.js";
 import { drawGallery, pictureOf } from "./grid.js";
+import { el } from "../shared/dom.js";
+import { unpack } from "../shared/transport.js";
 
 export default function (component) {
   const { parentElement, setStateValue } = component,

@@ -1,13 +1,15 @@
 // Everything of the chosen anchor along the knob: its softmax, entropy and effective negatives.
 
+import { few } from "./figures.js";
+import { isFar, isHinge, positivesOf, ranked } from "./pairs.js";
+import { BLUE, GREEN, ORANGE, line, rgb, tick } from "../shared/canvas.js";
+import { number, say } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
-import { few, isFar, isHinge, positivesOf, ranked } from "./draw.js";
 import { fromSlider, toSlider } from "../shared/knob.js";
-import { BLUE, GREEN, ORANGE, line, number, rgb, say } from "../shared/dom.js";
-import { tick } from "./panels.js";
 
 const STEPS = 80,
   LINES = 8; // of the softmax, the nearest candidates
+
 const ALONE = 1.1; // effective negatives below which one negative is as good as alone
 
 /** Along the knob: loss, effective negatives, weight on the positives, and on the nearest. */
@@ -142,7 +144,11 @@ function curveWords(lab, points, soft) {
   if (!soft) return `${told} ${marginEnds(lab, points, symbol)}`;
   const alone = points.filter((q) => q.effective > 0 && q.effective < ALONE).pop();
   if (!alone) return `${told} At no τ is one negative left alone: several are as near as the nearest.`;
-  return `${told} Below τ = ${number(alone.v)} the softmax over its negatives lies on the hardest one alone (effective negatives under ${ALONE}), so that lowering τ further no longer changes which negatives matter: ${limit(lab)}`;
+  return (
+    `${told} Below τ = ${number(alone.v)} the softmax over its negatives lies on the hardest one alone ` +
+    `(effective negatives under ${ALONE}), so that lowering τ further no longer changes which negatives matter: ` +
+    limit(lab)
+  );
 }
 
 /** What is left of the loss as τ → 0: τ·L → max(0, hardest negative − positive). */

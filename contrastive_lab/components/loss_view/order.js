@@ -1,7 +1,5 @@
 // In which order the rows and columns of the matrix stand: as they came, by group, or clustered.
 
-export const ORDERS = { group: "by group", cluster: "by cluster" };
-
 /** Rows and columns of the matrix in the chosen order; clusters are found once for a batch. */
 export function orderOf(lab) {
   const plain = (m) => Array.from({ length: m }, (_, k) => k);

@@ -1,8 +1,8 @@
 // Which points: those near the pointer, within an outline, or with an id.
 
-import { schedule, view } from "./draw.js";
-import { placeTip, tip } from "./pointer.js";
-import { choose } from "./main.js";
+import { choose } from "./selection.js";
+import { placeTip, tip } from "./tip.js";
+import { schedule, view } from "./view.js";
 
 const CELL = 64; // cells along each side of the grid that finds the nearest point
 
@@ -42,9 +42,11 @@ export function mixed(n) {
 }
 
 const clamp = (k) => Math.min(CELL - 1, Math.max(0, k || 0));
+
 function columnOf(map, x) {
   return clamp(Math.floor(((x - map.box.x0) / map.box.span) * CELL));
 }
+
 function rowOf(map, y) {
   return clamp(Math.floor(((y - map.box.y0) / map.box.span) * CELL));
 }

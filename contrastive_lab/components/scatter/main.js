@@ -1,15 +1,17 @@
 // A map of up to 50,000 points on a Canvas 2D: pan, zoom, lasso, box, hover with thumbnail, search,
 // and a gallery of what is selected. Only row numbers of a selection go to the server.
 
-import { unpack } from "../shared/transport.js";
-import { savePng, schedule } from "./draw.js";
-import { choices, el } from "../shared/dom.js";
+import { draw } from "./draw.js";
 import { bounds, find, grid, mixed } from "./find.js";
-import { loadMorph, morphSlider } from "./side_by_side.js";
+import { drawLegend } from "./legend.js";
 import { listen } from "./pointer.js";
-import { drawGallery, pictureOf } from "../gallery/grid.js";
+import { savePng } from "./save.js";
+import { choose, drawPictures, light, packRows } from "./selection.js";
+import { loadMorph, morphSlider } from "./side_by_side.js";
+import { schedule } from "./view.js";
+import { choices, el } from "../shared/dom.js";
+import { unpack } from "../shared/transport.js";
 
-const FEW = 500; // rows that go back as a list; more go as one bit per point
 const MODES = { lasso: "lasso", box: "box", pan: "pan" };
 
 export default function (component) {
@@ -17,6 +19,7 @@ export default function (component) {
     data = unpack(component.data);
   const map = parentElement._map || (parentElement._map = build(parentElement));
   map.send = (rows) => setStateValue("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
+  map.redraw = () => draw(map);
   load(map, data);
   schedule(map, true);
   return () => {
@@ -123,67 +126,7 @@ function load(map, data) {
   drawLegend(map);
   map.canvas.setAttribute(
     "aria-label",
-    `${meta.title}: ${map.rows} points. Arrow keys pan, plus and minus zoom, n and p walk through the points, Enter selects, a selects all, Escape clears.`,
-  );
-}
-
-/** Row numbers as they are, or, where there are many, as base64 of one bit per point. */
-function packRows(rows, n) {
-  if (rows.length <= FEW) return { rows };
-  const bits = new Uint8Array(Math.ceil(n / 8));
-  for (const i of rows) bits[i >> 3] |= 1 << (i & 7);
-  let text = "";
-  for (let k = 0; k < bits.length; k += 8192) text += String.fromCharCode(...bits.subarray(k, k + 8192));
-  return { bits: btoa(text) };
-}
-
-function light(map, rows) {
-  map.picked = rows;
-  map.lit.fill(0);
-  for (const row of rows) for (let i = row; i < map.n; i += map.rows) map.lit[i] = 1;
-  drawPictures(map);
-  schedule(map, true);
-}
-
-export function choose(map, rows) {
-  map.missed = "";
-  light(map, rows);
-  map.send(rows);
-}
-
-export function picture(map, i, size) {
-  return pictureOf(map.sprite, map.meta, i % map.rows, size, map.ids[i % map.rows] ?? "");
-}
-
-function drawPictures(map) {
-  drawGallery(map.gallery, map.sprite ? map.picked : [], {
-    make: (i) => picture(map, i, 56),
-    name: (i) => map.ids[i] ?? String(i),
-    point: (i) => {
-      map.hover = i;
-      schedule(map);
-    },
-    click: (i) => choose(map, [i]),
-  });
-}
-
-function drawLegend(map) {
-  map.groups = map.meta.palette.map(() => []);
-  for (let i = 0; i < map.n; i++) map.groups[map.color[i]].push(i);
-  map.legend.hidden = map.meta.names.length < 2;
-  map.legend.replaceChildren(
-    ...map.meta.names.map((name, k) => {
-      const dot = el("i", {}),
-        shown = !map.hidden.has(k);
-      const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);
-      dot.style.background = map.meta.palette[k];
-      b.onclick = () => {
-        if (shown) map.hidden.add(k);
-        else map.hidden.delete(k);
-        drawLegend(map);
-        schedule(map, true);
-      };
-      return b;
-    }),
+    `${meta.title}: ${map.rows} points. Arrow keys pan, plus and minus zoom, ` +
+      "n and p walk through the points, Enter selects, a selects all, Escape clears.",
   );
 }

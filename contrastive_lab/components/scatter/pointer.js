@@ -1,10 +1,10 @@
 // Pointer and keys on a map: pan, zoom, lasso, box, hover, and a walk from point to point.
 
-import { outline, schedule, view } from "./draw.js";
 import { hover, inside } from "./find.js";
-import { choose, picture } from "./main.js";
+import { choose } from "./selection.js";
 import { rowsOf } from "./side_by_side.js";
-import { el } from "../shared/dom.js";
+import { placeTip, tip } from "./tip.js";
+import { outline, schedule, view } from "./view.js";
 
 export function listen(map) {
   const c = map.canvas;
@@ -70,24 +70,6 @@ function finish(map) {
   if (area) choose(map, rowsOf(map, inside(map, area)));
   else if (drag && !drag.pan && map.hover >= 0) choose(map, [map.hover % map.rows]);
   schedule(map);
-}
-
-export function tip(map, i) {
-  map.hover = i;
-  map.tip.hidden = i < 0;
-  if (i < 0) return;
-  const parts = map.sprite ? [picture(map, i, 72)] : [];
-  map.tip.replaceChildren(
-    ...parts,
-    el("div", {}, map.ids[i % map.rows] ?? ""),
-    el("div", {}, map.meta.names[map.color[i]] ?? ""),
-    el("div", {}, map.meta.hints[i % map.rows] ?? ""),
-  );
-}
-
-export function placeTip(map, x, y) {
-  map.tip.style.left = `${Math.max(0, Math.min(x + 14, map.stage.clientWidth - 130))}px`;
-  map.tip.style.top = `${Math.max(0, Math.min(y + 14, map.stage.clientHeight - 130))}px`;
 }
 
 function keys(map, e) {

@@ -1,8 +1,9 @@
 // Several maps of the same rows in one picture: point i shows row i % rows. What is selected in one
 // is lit in all, and a slider moves every map's points to where the first map has them.
 
-import { el, theme } from "../shared/dom.js";
 import { grid } from "./find.js";
+import { theme } from "../shared/canvas.js";
+import { el } from "../shared/dom.js";
 
 /** The rows, each once, of some points. */
 export function rowsOf(map, points) {

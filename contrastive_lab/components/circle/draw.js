@@ -1,0 +1,122 @@
+// The circle with its forces, and the course of the loss.
+
+import { BLUE, GREEN, ORANGE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
+import { number } from "../shared/dom.js";
+
+const SHAPES = ["disc", "square", "triangle", "diamond"];
+
+const PALETTE = [BLUE, ORANGE, GREEN, [198, 91, 155], [217, 178, 58], [122, 107, 209]];
+
+export function place(ring) {
+  const w = ring.canvas.clientWidth,
+    h = ring.canvas.clientHeight;
+  return { x: w / 2, y: h / 2, r: Math.min(w, h) * 0.43 };
+}
+
+export function drawRing(ring) {
+  const [g] = sizeCanvas(ring.canvas),
+    { x, y, r } = place(ring),
+    { ink, accent } = theme(ring.root);
+  g.globalAlpha = 0.25;
+  g.strokeStyle = ink;
+  g.beginPath();
+  g.arc(x, y, r, 0, 2 * Math.PI);
+  g.stroke();
+  g.globalAlpha = 1;
+  const top = Math.max(1e-9, ...ring.force.map(Math.abs)),
+    size = ring.n > 80 ? 4 : 6;
+  ring.most = Math.max(ring.most, top);
+  const unit = Math.max(top, 0.05 * ring.most); // at rest, what is left of the forces stays small
+  for (let i = 0; i < ring.n; i++) {
+    const a = ring.angles[i],
+      px = x + r * Math.cos(a),
+      py = y - r * Math.sin(a);
+    const length = (-ring.force[i] / unit) * r * 0.25; // downhill, along the tangent
+    if (Math.abs(length) > 1) arrow(g, px, py, -Math.sin(a) * length, -Math.cos(a) * length, ink);
+    g.fillStyle = rgb(PALETTE[ring.group[i] % PALETTE.length]);
+    mark(g, SHAPES[ring.group[i] % SHAPES.length], px, py, size);
+    if (i === ring.chosen) {
+      g.strokeStyle = accent;
+      g.lineWidth = 2;
+      g.strokeRect(px - 9, py - 9, 18, 18);
+    }
+  }
+  const o = ring.out;
+  const alignment = Number.isNaN(ring.alignment) ? "undefined" : number(ring.alignment);
+  ring.note.textContent = o.valid
+    ? `step ${ring.step}: loss ${number(o.value)}, alignment ${alignment} (0: positives coincide), ` +
+      `uniformity ${number(ring.uniformity)} (lower: more evenly spread). ` +
+      `The longest arrow is a gradient of ${number(top)} per radian.`
+    : "No point has both the partners that this loss needs, so nothing moves. Choose other groups.";
+  ring.canvas.setAttribute(
+    "aria-label",
+    `${ring.n} points on a circle. ${ring.note.textContent} ` +
+      "n and p choose a point, left and right turn it, space runs and pauses, s steps.",
+  );
+}
+
+function arrow(g, x, y, dx, dy, color) {
+  const ex = x + dx,
+    ey = y + dy,
+    a = Math.atan2(dy, dx),
+    head = Math.min(6, Math.hypot(dx, dy) / 2);
+  line(
+    g,
+    [
+      [x, y],
+      [ex, ey],
+    ],
+    color,
+    1.2,
+  );
+  line(
+    g,
+    [
+      [ex - head * Math.cos(a - 0.5), ey - head * Math.sin(a - 0.5)],
+      [ex, ey],
+      [ex - head * Math.cos(a + 0.5), ey - head * Math.sin(a + 0.5)],
+    ],
+    color,
+    1.2,
+  );
+}
+
+/** Groups differ in shape as well as in color. */
+function mark(g, shape, x, y, r) {
+  g.beginPath();
+  if (shape === "disc") g.arc(x, y, r, 0, 2 * Math.PI);
+  else if (shape === "square") g.rect(x - r, y - r, 2 * r, 2 * r);
+  else if (shape === "triangle") {
+    g.moveTo(x, y - r * 1.2);
+    g.lineTo(x + r * 1.1, y + r);
+    g.lineTo(x - r * 1.1, y + r);
+  } else {
+    g.moveTo(x, y - r * 1.3);
+    g.lineTo(x + r * 1.3, y);
+    g.lineTo(x, y + r * 1.3);
+    g.lineTo(x - r * 1.3, y);
+  }
+  g.fill();
+}
+
+export function drawHistory(ring) {
+  const [g, width, height] = sizeCanvas(ring.curves),
+    { ink } = theme(ring.root),
+    third = height / 3;
+  ["loss", "alignment", "uniformity"].forEach((name, k) => {
+    const values = ring.history.map((q) => q[k]).filter(Number.isFinite),
+      top = Math.max(...values),
+      low = Math.min(...values);
+    g.fillStyle = ink;
+    const range = values.length ? `: ${number(low)} to ${number(top)}` : ": press Run or Step";
+    g.fillText(name + range, 4, k * third + 12);
+    const y = (v) => (k + 1) * third - 6 - ((v - low) / (top - low || 1)) * (third - 26);
+    if (values.length > 1)
+      line(
+        g,
+        values.map((v, s) => [4 + (s / (values.length - 1)) * (width - 8), y(v)]),
+        rgb([ORANGE, BLUE, GREEN][k]),
+      );
+  });
+  ring.curves.setAttribute("aria-label", "loss, alignment and uniformity over the last steps");
+}

@@ -1,0 +1,83 @@
+// Scores of points on a circle, the gradient of the loss on their angles, and what is told of them.
+
+import { evaluate } from "../shared/kernels.js";
+
+/** Scores of points at these angles as the loss compares them. */
+export function circleScores(angles, score, S) {
+  const n = angles.length;
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < n; j++) {
+      const d = angles[i] - angles[j];
+      S[i * n + j] =
+        score === "dot" ? Math.cos(d) : score === "distance" ? 2 * Math.abs(Math.sin(d / 2)) : 4 * Math.sin(d / 2) ** 2;
+    }
+  return S;
+}
+
+/** ∂value/∂angle (n): through the scores of every anchor, and of every anchor it is compared with. */
+export function circleGradient(angles, score, out) {
+  const n = angles.length,
+    force = new Float64Array(n);
+  let total = 0;
+  for (let i = 0; i < n; i++) total += out.weight[i];
+  if (!(total > 0)) return force;
+  for (let i = 0; i < n; i++) {
+    const share = out.weight[i] / total;
+    if (!share) continue;
+    for (let j = 0; j < n; j++) {
+      const g = out.grad[i * n + j];
+      if (!g) continue;
+      const d = angles[i] - angles[j],
+        half = Math.sin(d / 2);
+      const slope =
+        score === "dot"
+          ? -Math.sin(d)
+          : score === "distance"
+            ? half === 0
+              ? 0
+              : Math.sign(half) * Math.cos(d / 2)
+            : 2 * Math.sin(d);
+      force[i] += share * g * slope;
+      force[j] -= share * g * slope;
+    }
+  }
+  return force;
+}
+
+export function compute(ring) {
+  circleScores(ring.angles, ring.meta.score, ring.S);
+  ring.out = evaluate(
+    ring.S,
+    ring.M,
+    ring.n,
+    ring.n,
+    ring.kernel,
+    ring.out && ring.out.n === ring.n ? forget(ring.out) : null,
+  );
+  ring.force = circleGradient(ring.angles, ring.meta.score, ring.out);
+  Object.assign(ring, qualities(ring));
+}
+
+/** The triplet kernel keeps sorted rows of a matrix that doesn't change; here it does. */
+function forget(out) {
+  out.sorted.fill(undefined);
+  return out;
+}
+
+/** Alignment: mean squared distance of positive pairs. Uniformity: log mean exp(−2 d²) of all. */
+function qualities(ring) {
+  const { angles, n, group } = ring;
+  let near = 0,
+    pairs = 0,
+    spread = 0;
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < i; j++) {
+      const d = 4 * Math.sin((angles[i] - angles[j]) / 2) ** 2;
+      spread += Math.exp(-2 * d);
+      if (group[i] === group[j]) {
+        near += d;
+        pairs++;
+      }
+    }
+  return { alignment: pairs ? near / pairs : NaN, uniformity: Math.log(spread / ((n * (n - 1)) / 2)) };
+}

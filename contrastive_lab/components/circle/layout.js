@@ -1,0 +1,119 @@
+// The elements of the circle, and what its buttons do.
+
+import { tick } from "./frame.js";
+import { angleOf, keys, pointAt, runOrPause } from "./pointer.js";
+import { advance, restart } from "./points.js";
+import { report, saveCircle, savePicture } from "./save.js";
+import { el } from "../shared/dom.js";
+import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
+
+export function build(parent) {
+  const ring = { running: false, step: 0, scatter: 0, timings: [], value: 1 };
+  ring.canvas = el("canvas", { class: "ring", tabindex: 0, role: "img" });
+  ring.curves = el("canvas", { class: "ringcurves", role: "img" });
+  ring.run = el("button", { type: "button", onclick: () => runOrPause(ring) }, "Run");
+  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+  ring.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
+  ring.readout = knobField(
+    () => ring.meta.knob,
+    (v) => {
+      ring.slider.value = toSlider(ring.meta.knob, v);
+      setKnob(ring, v);
+      ring.history.length = 0;
+      tick(ring);
+      report(ring);
+    },
+  );
+  ring.knobName = el("span", {});
+  ring.speed = el("input", { type: "range", min: 0, max: 1000, step: 1, value: 600, "aria-label": "step size" });
+  ring.speed.onchange = () => report(ring);
+  ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": "groups" });
+  ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": "points" });
+  ring.groups.onchange = ring.points.onchange = () => {
+    restart(ring);
+    tick(ring);
+    report(ring);
+  };
+  ring.note = el("p", { class: "hint" });
+  ring.root = el(
+    "div",
+    { class: "lab" },
+    el(
+      "div",
+      { class: "bar" },
+      ring.run,
+      button("Step", () => {
+        ring.running = false;
+        advance(ring);
+        tick(ring);
+        report(ring);
+      }),
+      button("Scatter again", () => {
+        ring.scatter++;
+        restart(ring);
+        tick(ring);
+        report(ring);
+      }),
+      el("label", {}, "points ", ring.points),
+      el("label", {}, "groups ", ring.groups),
+      el("label", {}, "step size ", ring.speed),
+      el("span", { class: "space" }),
+      el(
+        "span",
+        { class: "group" },
+        button("PNG", () => savePicture(ring)),
+        button("CSV", () => saveCircle(ring)),
+      ),
+    ),
+    el("div", { class: "bar" }, el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout)),
+    el(
+      "div",
+      { class: "body" },
+      ring.canvas,
+      el(
+        "div",
+        {},
+        ring.note,
+        ring.curves,
+        el(
+          "p",
+          { class: "hint" },
+          "Keys on the circle: n and p choose a point, ← and → turn it, space runs and pauses, s steps.",
+        ),
+      ),
+    ),
+  );
+  parent.append(ring.root);
+  ring.slider.oninput = () => {
+    setKnob(ring, fromSlider(ring.meta.knob, ring.slider.value));
+    ring.history.length = 0;
+    tick(ring);
+  };
+  ring.slider.onchange = () => report(ring);
+  ring.canvas.onpointerdown = (e) => {
+    ring.held = pointAt(ring, e);
+    ring.canvas.setPointerCapture(e.pointerId);
+  };
+  ring.canvas.onpointermove = (e) => {
+    if (ring.held >= 0) {
+      ring.angles[ring.held] = angleOf(ring, e);
+      ring.moved = true;
+      tick(ring);
+    }
+  };
+  ring.canvas.onpointerup = ring.canvas.onpointercancel = () => {
+    const held = ring.held >= 0;
+    ring.held = -1;
+    tick(ring);
+    if (held && !ring.running) report(ring);
+  };
+  ring.canvas.onkeyup = ring.canvas.onblur = () => {
+    if (ring.byKey && !ring.running) report(ring);
+    ring.byKey = false;
+  };
+  ring.canvas.onkeydown = (e) => keys(ring, e);
+  ring.held = ring.chosen = -1;
+  ring.observer = new ResizeObserver(() => tick(ring));
+  ring.observer.observe(ring.root);
+  return ring;
+}

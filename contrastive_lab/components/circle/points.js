@@ -1,0 +1,54 @@
+// Where the points are: at first, as an address holds them, and after a step.
+
+import { compute } from "./forces.js";
+
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+  TURN = 1 << 18; // of an angle as three letters
+
+const SPEEDS = [0.002, 1]; // smallest and largest step
+
+const HISTORY = 400; // steps that the curves show
+
+/** Angles as letters that an address can hold, and back; null for what are none. */
+export function written(angles) {
+  return Array.from(angles, (a) => {
+    const q = ((Math.round((a / (2 * Math.PI)) * TURN) % TURN) + TURN) % TURN;
+    return LETTERS[q >> 12] + LETTERS[(q >> 6) & 63] + LETTERS[q & 63];
+  }).join("");
+}
+
+export function readAngles(text, n) {
+  const values = Array.from(text, (letter) => LETTERS.indexOf(letter));
+  if (values.length !== 3 * n || values.includes(-1)) return null;
+  return Float64Array.from(
+    { length: n },
+    (_, k) => ((values[3 * k] * 4096 + values[3 * k + 1] * 64 + values[3 * k + 2]) / TURN) * 2 * Math.PI,
+  );
+}
+
+/** Points at angles that a small generator draws from the seed, and their groups. */
+export function restart(ring) {
+  const n = Math.min(400, Math.max(2, Number(ring.points.value) || 24)),
+    g = Math.min(n, Math.max(1, Number(ring.groups.value) || 2));
+  let state = 12345 + 977 * ring.scatter;
+  const random = () => (state = (state * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff;
+  ring.angles = Float64Array.from({ length: n }, () => 2 * Math.PI * random());
+  ring.group = Array.from({ length: n }, (_, i) => i % g);
+  ring.S = new Float64Array(n * n); // at τ = 0.01 float32 scores would show in the forces
+  ring.M = new Uint8Array(n * n);
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < n; j++) ring.M[i * n + j] = i === j ? 3 : ring.group[i] === ring.group[j] ? 1 : 2;
+  Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0, moved: false });
+}
+
+/** One step of gradient descent on the angles; no point turns by more than a tenth of a radian. */
+export function advance(ring) {
+  compute(ring);
+  ring.moved = true;
+  const rate = ring.n * SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], ring.speed.value / 1000);
+  for (let i = 0; i < ring.n; i++)
+    if (i !== ring.held) ring.angles[i] -= Math.max(-0.1, Math.min(0.1, rate * ring.force[i]));
+  ring.step++;
+  ring.history.push([ring.out.value, ring.alignment, ring.uniformity]);
+  if (ring.history.length > HISTORY) ring.history.shift();
+}

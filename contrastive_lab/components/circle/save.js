@@ -1,0 +1,33 @@
+// What is saved of the circle, and what the server hears.
+
+import { written } from "./points.js";
+import { theme } from "../shared/canvas.js";
+import { offerCsv, offerPicture } from "../shared/download.js";
+
+/** The server hears of what was let go; while the points run it hears nothing of their places. */
+export function report(ring) {
+  const at = ring.moved ? written(ring.angles) : "";
+  ring.send("chosen", {
+    value: ring.meta.knob ? ring.value : null,
+    groups: ring.count,
+    points: ring.n,
+    scatter: ring.scatter,
+    speed: Number(ring.speed.value),
+    at,
+  });
+}
+
+export function savePicture(ring) {
+  const { ink, paper } = theme(ring.root);
+  offerPicture([ring.canvas, ring.curves], paper, "circle.png", ring.note.textContent, ink);
+}
+
+/** Where every point is, the force on it, and the course of the loss. */
+export function saveCircle(ring) {
+  const points = Array.from(ring.angles, (a, i) => [i, ring.group[i], a, -ring.force[i], ring.out.loss[i]]);
+  const past = ring.history.map((values, k) => [ring.step - ring.history.length + k, ...values]);
+  offerCsv(
+    [["point", "group", "angle", "force", "loss"], ...points, [], ["step", "loss", "alignment", "uniformity"], ...past],
+    "circle.csv",
+  );
+}

@@ -1,0 +1,68 @@
+// A drag, a choice, a glance: the view is drawn again at the next frame, in the browser alone; the server
+// hears of a value when it is let go.
+
+import { fromSlider, setKnob } from "../shared/knob.js";
+
+/** The slider: what is dragged is computed at each frame, and told once. */
+export function listenToKnob(lab) {
+  const { slider } = lab;
+  slider.oninput = (e) => drag(lab, fromSlider(lab.meta.knob, slider.value), e.timeStamp);
+  // A held arrow key changes the slider again and again: it counts as one drag until it is let go.
+  slider.onkeydown = (e) => {
+    if (e.key !== "Tab") lab.dragging = lab.byKey = true;
+  };
+  slider.onkeyup = slider.onblur = () => {
+    if (lab.byKey) {
+      lab.byKey = false;
+      report(lab);
+    }
+  };
+  slider.onchange = () => {
+    if (!lab.byKey) report(lab);
+  };
+}
+
+/** The knob moves in the browser alone; `report` is what tells the server. */
+export function drag(lab, v, stamp) {
+  lab.pending ||= stamp;
+  lab.dragging = true;
+  setKnob(lab, v);
+  schedule(lab, true);
+}
+
+export function report(lab) {
+  lab.dragging = false;
+  lab.send("chosen", {
+    of: lab.meta.name,
+    value: lab.meta.knob ? lab.value : null,
+    anchor: lab.anchor,
+    view: lab.view,
+    panel: lab.panel,
+    order: lab.order,
+    masks: Boolean(lab.overlay),
+    second: lab.second.choice,
+    second_value: lab.second.value,
+  });
+}
+
+export function choose(lab, row, tell) {
+  if (row === lab.anchor) return;
+  Object.assign(lab, { anchor: row, barFrom: 0 });
+  if (tell) report(lab);
+  schedule(lab);
+}
+
+export function light(lab, cell) {
+  lab.hover = cell;
+  schedule(lab);
+}
+
+/** One redraw at the next frame; `stale`: the loss or the matrix has to be computed again. */
+export function schedule(lab, stale) {
+  lab.stale ||= Boolean(stale);
+  if (lab.frame) return;
+  lab.frame = requestAnimationFrame(() => {
+    lab.frame = 0;
+    lab.redraw();
+  });
+}

@@ -1,0 +1,75 @@
+// Pointer, keys and slider of the live loss view.
+
+import { choose, light, report, schedule } from "./drag.js";
+import { cellAt } from "./matrix.js";
+import { ranked } from "./pairs.js";
+
+export function listen(lab) {
+  const { matrix, bars } = lab;
+  const leave = (e) => {
+    if (e.pointerType !== "touch") light(lab, null);
+  }; // a finger that was lifted still points
+  matrix.onpointermove = matrix.onpointerdown = (e) => light(lab, cellAt(lab, e));
+  matrix.onpointerleave = bars.onpointerleave = leave;
+  matrix.onclick = (e) => {
+    const c = cellAt(lab, e);
+    if (c && c[0] !== null) choose(lab, c[0], true);
+  };
+  matrix.onkeydown = (e) => matrixKeys(lab, e);
+  matrix.onkeyup = () => {
+    if (lab.movedByKey) {
+      lab.movedByKey = false;
+      report(lab);
+    }
+  };
+  bars.onpointermove = bars.onpointerdown = (e) => {
+    const j = lab.barRows[Math.floor((e.offsetY / bars.clientHeight) * lab.barFit)];
+    light(lab, j === undefined ? null : [lab.anchor, j]);
+  };
+  bars.onclick = () => follow(lab);
+  bars.onkeydown = (e) => {
+    if (e.key === "Enter") return follow(lab);
+    const all = ranked(lab),
+      fit = lab.barRows.length,
+      step = { ArrowDown: 1, ArrowUp: -1, PageDown: fit, PageUp: -fit }[e.key];
+    if (!step || !fit) return;
+    e.preventDefault();
+    const to = Math.min(all.length - 1, Math.max(0, (lab.hover ? all.indexOf(lab.hover[1]) : -1) + step));
+    lab.barFrom = Math.min(to, Math.max(lab.barFrom, to - fit + 1));
+    light(lab, [lab.anchor, all[to]]);
+  };
+  bars.onwheel = (e) => {
+    // only while there is more to see, so that the page still scrolls
+    const before = lab.barFrom,
+      to = Math.max(0, Math.min(ranked(lab).length - lab.barRows.length, before + Math.sign(e.deltaY) * 3));
+    if (to === before) return;
+    e.preventDefault();
+    lab.barFrom = to;
+    schedule(lab);
+  };
+}
+
+/** The candidate that is lit becomes the anchor, where it is one. */
+function follow(lab) {
+  const row = lab.hover && lab.hover[1] !== null ? lab.meta.names.indexOf(lab.meta.columnNames[lab.hover[1]]) : -1;
+  if (row < 0) return;
+  choose(lab, row, true);
+  light(lab, [row, null]);
+}
+
+export function matrixKeys(lab, e) {
+  if (e.key === "Enter") return follow(lab);
+  const rows = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -lab.n, End: lab.n }[e.key];
+  const columns = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+  if (!rows && !columns) return;
+  e.preventDefault();
+  const move = (order, at, step) => order[Math.min(order.length - 1, Math.max(0, order.indexOf(at) + step))];
+  if (rows) {
+    choose(lab, move(lab.rows, lab.anchor, rows), false);
+    lab.movedByKey = true;
+  }
+  light(lab, [
+    lab.anchor,
+    columns ? move(lab.columns, lab.hover ? lab.hover[1] : lab.columns[0], columns) : lab.hover ? lab.hover[1] : null,
+  ]);
+}

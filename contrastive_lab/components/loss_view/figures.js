@@ -1,0 +1,66 @@
+// The figures above the matrix.
+
+import { isHinge, positivesOf } from "./pairs.js";
+import { number, say } from "../shared/dom.js";
+
+export function few(x) {
+  return x > 0 && x < 0.05 ? "< 0.1" : x < 9.95 ? x.toFixed(1) : x.toFixed(0);
+}
+
+/** The mean over anchors of effective negatives, and of all negatives; null without any. */
+export function meanNegatives(o, n) {
+  let sum = 0,
+    all = 0,
+    count = 0;
+  for (let i = 0; i < n; i++)
+    if (o.negatives[i] > 0) {
+      sum += o.effective[i];
+      all += o.negatives[i];
+      count++;
+    }
+  return count ? [sum / count, all / count] : null;
+}
+
+/** How hard an anchor's positives are pulled: Σ_p |∂L_i/∂s_ip|. */
+export function pullOf(o, M, i, w) {
+  let pull = 0;
+  for (let k = i * w; k < (i + 1) * w; k++) if (M[k] === 1) pull += Math.abs(o.grad[k]);
+  return pull;
+}
+
+export function drawFigures(lab) {
+  const o = lab.out,
+    i = lab.anchor,
+    hinge = isHinge(lab),
+    many = positivesOf(lab).length;
+  const told = hinge ? "Negatives still pushed" : "Effective negatives",
+    defined = o && o.weight[i] > 0;
+  say(lab.effectiveTitle, `${told}, mean`);
+  say(lab.ownTitle, `Anchor ${lab.meta.names[i] ?? i}: loss`);
+  say(lab.ownEffectiveTitle, `Its ${told.toLowerCase()}`);
+  say(lab.pullTitle, many === 1 ? "Gradient on its positive" : "Gradient on its positives, sum");
+  const mean = o && meanNegatives(o, lab.n),
+    counted = (x) => (hinge ? String(x) : few(x));
+  say(lab.loss, !o ? (lab.meta.loss == null ? "–" : number(lab.meta.loss)) : o.valid ? number(o.value) : "undefined");
+  say(lab.effective, !o ? "–" : mean ? `${few(mean[0])} of ${mean[1].toFixed(0)}` : "none");
+  say(
+    lab.own,
+    !o
+      ? "–"
+      : defined
+        ? number(o.loss[i])
+        : hinge && many && o.negatives[i]
+          ? "not counted: no active triplet"
+          : "undefined: it lacks a partner",
+  );
+  say(lab.ownEffective, !o ? "–" : o.negatives[i] ? `${counted(o.effective[i])} of ${o.negatives[i]}` : "none");
+  say(lab.pull, defined ? number(pullOf(o, lab.M, i, lab.w)) : "–");
+  const bounded = defined && boundedBy(lab.kernel, many);
+  say(lab.bound, bounded ? ` at most ${number(1 / lab.kernel.temperature)}${lab.kernel.knob ? " (1/τ)" : ""}` : "");
+}
+
+/** Whether the pull on all positives together can't be more than 1/τ. */
+function boundedBy(kernel, positives) {
+  if (!kernel || kernel.family !== "softmax" || kernel.scale !== "none") return false;
+  return positives === 1 || kernel.denominator === "own_positive" || kernel.aggregate !== "out";
+}

@@ -1,0 +1,82 @@
+// The chosen anchor's numbers put into its loss, term by term. It follows the knob at each frame; the
+// loss in letters stands below, from the server.
+
+import { drawDerivative } from "./derivative.js";
+import { pairLines, tripletLines } from "./hinge.js";
+import { TERMS, m, mn, mo, over, row, subscript } from "./mathml.js";
+import { softmaxLines } from "./softmax.js";
+import { ranked } from "../pairs.js";
+import { sizeCanvas } from "../../shared/canvas.js";
+import { el, say } from "../../shared/dom.js";
+
+export function drawFormula(lab) {
+  const i = lab.anchor,
+    o = lab.out,
+    curve = Boolean(lab.kernel) && lab.kernel.form === "pair";
+  lab.extra.hidden = !curve;
+  const lines =
+    !o || !(o.weight[i] > 0)
+      ? []
+      : !lab.kernel
+        ? libraryLines(lab)
+        : lab.kernel.family === "softmax"
+          ? softmaxLines(lab)
+          : lab.kernel.form === "pair"
+            ? pairLines(lab)
+            : tripletLines(lab);
+  say(
+    lab.note,
+    lines.length
+      ? `The numbers of anchor ${lab.meta.names[i]}, the largest terms of each sum first.`
+      : `The loss is undefined for anchor ${lab.meta.names[i]}: it lacks a partner. Choose another row of the matrix.`,
+  );
+  become(
+    lab.worked,
+    el(
+      "div",
+      {},
+      ...lines.map(([title, ...math]) => {
+        const node = m("math", m("mstyle", ...math));
+        node.setAttribute("display", "block");
+        return el("div", {}, el("span", {}, title), node);
+      }),
+    ),
+  );
+  if (!curve) return;
+  const [g, width, height] = sizeCanvas(lab.extra);
+  drawDerivative(lab, g, width, height);
+  lab.extra.setAttribute(
+    "aria-label",
+    "Loss of a positive and of a negative pair, and their derivatives, over the distance.",
+  );
+}
+
+/** Change what differs: while a knob is dragged that is a few numbers, and nothing else moves. */
+function become(old, made) {
+  if (old.nodeType === Node.TEXT_NODE && made.nodeType === Node.TEXT_NODE) {
+    if (old.data !== made.data) old.data = made.data;
+  } else if (old.nodeName !== made.nodeName) old.replaceWith(made);
+  else if (old.childNodes.length !== made.childNodes.length) old.replaceChildren(...made.childNodes);
+  else [...made.childNodes].forEach((node, k) => become(old.childNodes[k], node));
+}
+
+/** A loss that only the library computes: what it found for each of the largest pairs. */
+function libraryLines(lab) {
+  const { anchor: i, w, S, M, out } = lab,
+    at = i * w,
+    rank = ranked(lab);
+  const kinds = [rank.filter((j) => M[at + j] === 1), rank.filter((j) => M[at + j] === 2)].flatMap((all) =>
+    all.slice(0, TERMS),
+  );
+  const lines = kinds.map((j) => [
+    `${M[at + j] === 1 ? "Positive" : "Negative"} ${lab.meta.columnNames[j]}`,
+    subscript("s", "ij"),
+    mo("="),
+    mn(S[at + j]),
+    mo(","),
+    over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript("s", "ij"))),
+    mo("="),
+    mn(out.grad[at + j]),
+  ]);
+  return [...lines, ["Its loss", subscript("L", "i"), mo("="), mn(out.loss[i])]];
+}

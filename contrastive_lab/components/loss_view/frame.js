@@ -1,0 +1,27 @@
+// One frame of the live loss view: the loss is computed again where it has to be, then all is drawn.
+
+import { drawBars } from "./bars.js";
+import { drawFigures } from "./figures.js";
+import { drawMatrix, paintMatrix } from "./matrix.js";
+import { drawPanel } from "./panels.js";
+import { theme } from "../shared/canvas.js";
+import { evaluate } from "../shared/kernels.js";
+
+export function draw(lab) {
+  if (!lab.S || !lab.root.isConnected) return;
+  if (lab.stale) {
+    if (lab.kernel) lab.out = evaluate(lab.S, lab.M, lab.n, lab.w, lab.kernel, lab.out);
+    else lab.out = lab.fixed;
+    paintMatrix(lab);
+  }
+  Object.assign(lab, theme(lab.root));
+  drawFigures(lab);
+  drawMatrix(lab);
+  drawBars(lab);
+  drawPanel(lab);
+  lab.stale = false;
+  if (lab.pending) {
+    lab.timings.push(performance.now() - lab.pending);
+    lab.pending = 0;
+  }
+}

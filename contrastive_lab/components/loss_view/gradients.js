@@ -1,0 +1,88 @@
+// Who gets the push: the share of the hardest negatives, and the loss of every anchor.
+
+import { choose, light } from "./drag.js";
+import { GRAY, ORANGE, line, rgb, tick } from "../shared/canvas.js";
+import { number, say } from "../shared/dom.js";
+
+export function listenGradients(lab) {
+  const canvas = lab.extra;
+  canvas.tabIndex = 0;
+  canvas.onclick = (e) => {
+    const i = anchorAt(lab, e);
+    if (i !== undefined) choose(lab, i, true);
+  };
+  canvas.onpointermove = canvas.onpointerdown = (e) => {
+    const i = anchorAt(lab, e);
+    light(lab, i === undefined ? null : [i, null]);
+  };
+  canvas.onpointerleave = lab.matrix.onpointerleave;
+  canvas.onkeydown = (e) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key],
+      order = lab.sorted ? lab.sorted.order : [];
+    if (!step || !order.length) return;
+    e.preventDefault();
+    choose(lab, order[Math.min(order.length - 1, Math.max(0, order.indexOf(lab.anchor) + step))], false);
+    lab.movedByKey = true;
+  };
+  canvas.onkeyup = lab.matrix.onkeyup;
+}
+
+/** How the push on the chosen anchor's negatives is shared, hardest first. */
+function shares(lab) {
+  const at = lab.anchor * lab.w;
+  let push = [];
+  for (let j = 0; j < lab.w; j++) if (lab.M[at + j] === 2) push.push([Math.abs(lab.out.grad[at + j]), j]);
+  const most = Math.max(...push.map(([v]) => v), 0),
+    hardest = (push.find(([v]) => v === most) || [])[1];
+  push = push.map(([v]) => v).sort((a, b) => b - a);
+  let sum = 0;
+  const total = push.reduce((s, v) => s + v, 0);
+  return { total, hardest, curve: push.map((v) => (sum += v) / (total || 1)) };
+}
+
+const GRADIENTS =
+  "The matrix shows pull and push for every pair where “Gradient” is chosen above it; " +
+  "click a bar to choose its anchor.";
+
+export function drawGradients(lab, g, width, height) {
+  const { total, hardest, curve } = shares(lab),
+    half = width / 2 - 16,
+    base = height - 18,
+    span = base - 20;
+  g.fillText("share of the push on its k hardest negatives", 10, 12);
+  if (total > 0)
+    line(
+      g,
+      [[10, base], ...curve.map((v, k) => [10 + ((k + 1) / curve.length) * (half - 10), base - v * span])],
+      rgb(ORANGE),
+    );
+  g.fillText("k = 0", 10, height - 5);
+  tick(g, String(curve.length), half, height - 5, width);
+  const share = (k) => `${(100 * (curve[Math.min(k, curve.length) - 1] ?? 0)).toFixed(0)} %`;
+  say(
+    lab.note,
+    total > 0
+      ? `Of all the push on ${lab.meta.names[lab.anchor]}'s negatives, the hardest one ` +
+          `(${lab.meta.columnNames[hardest]}) gets ${share(1)}, the hardest 5 get ${share(5)}, ` +
+          `the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
+      : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`,
+  );
+  const order = Array.from({ length: lab.n }, (_, i) => i).filter((i) => lab.out.weight[i] > 0);
+  order.sort((a, b) => lab.out.loss[b] - lab.out.loss[a]);
+  const top = Math.max(1e-12, ...order.map((i) => lab.out.loss[i])),
+    left = half + 24,
+    wide = (width - left - 10) / Math.max(1, order.length);
+  lab.sorted = { order, left, wide };
+  g.fillStyle = lab.ink;
+  g.fillText(`loss of ${order.length} anchors, largest first (up to ${number(top)})`, left, 12);
+  order.forEach((i, k) => {
+    const h = Math.max(1, (lab.out.loss[i] / top) * span);
+    g.fillStyle = i === lab.anchor || (lab.hover && lab.hover[0] === i) ? lab.accent : rgb(GRAY, 0.7);
+    g.fillRect(left + k * wide, base - h, Math.max(1, wide - 0.5), h);
+  });
+}
+
+function anchorAt(lab, e) {
+  const { order, left, wide } = lab.sorted || { order: [] };
+  return order[Math.floor((e.offsetX - left) / wide)];
+}

@@ -1,0 +1,91 @@
+// The matrix in words: its legend, its label, and the pair that is pointed at.
+
+import { VIEWS } from "./choices.js";
+import { isFar, isHinge } from "./pairs.js";
+import { APART } from "./shades.js";
+import { thumb } from "./thumbnails.js";
+import { BLUE, GRAY, GREEN, ORANGE, rgb, sizeCanvas } from "../shared/canvas.js";
+import { el, say } from "../shared/dom.js";
+
+/** Legend and label of the matrix, when they are others than before. */
+export function tell(lab) {
+  const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join(),
+    marked = lab.overlay || lab.view === "mask",
+    blank = lab.overlay ? "tint alone" : "blank";
+  if (lab.toldOf === name) return;
+  lab.toldOf = name;
+  lab.matrix.setAttribute(
+    "aria-label",
+    `${VIEWS[lab.view]}: ${lab.n} anchors by ${lab.w} candidates. ` +
+      "Up and down choose the anchor, left and right a candidate.",
+  );
+  const item = (color, text, alpha = 1) => {
+    const i = el("i", {});
+    i.style.background = rgb(color, alpha);
+    return el("span", {}, i, text);
+  };
+  const positive = [item(BLUE, "positive"), item(ORANGE, "negative")],
+    itself = item(GRAY, "itself", 0.75);
+  if (lab.view === "score")
+    lab.legend.replaceChildren(
+      ...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? "dark: near" : "dark: similar")]),
+      itself,
+    );
+  else if (lab.view === "grad")
+    lab.legend.replaceChildren(
+      item(BLUE, "pulled nearer"),
+      item(ORANGE, "pushed away"),
+      itself,
+      el("span", {}, `${blank}: not moved`),
+    );
+  else if (lab.view === "weight" && isHinge(lab))
+    lab.legend.replaceChildren(
+      item(BLUE, "positive, pulled"),
+      item(ORANGE, "negative, still pushed"),
+      itself,
+      el("span", {}, `${blank}: no longer moved`),
+    );
+  else
+    lab.legend.replaceChildren(
+      ...positive,
+      itself,
+      ...(lab.view === "weight" ? [el("span", {}, "the stronger, the more weight")] : []),
+    );
+  if (!lab.M.includes(3)) itself.remove();
+  if (lab.M.includes(0))
+    lab.legend.append(marked ? item(GRAY, "not compared", APART) : el("span", {}, "blank: not compared"));
+  if (lab.overlay && lab.view !== "score" && lab.view !== "mask")
+    lab.legend.append(el("span", {}, "tint: positive (blue), negative (orange)"));
+}
+
+/** The pair that is pointed at, or the anchor: in words, and as images. */
+export function describe(lab) {
+  say(
+    lab.hint,
+    lab.hover
+      ? inWords(lab, ...lab.hover)
+      : "Point at a cell; click a row (or use the arrow keys) to choose the anchor.",
+  );
+  if (!lab.sprite) return;
+  const [g, , side] = sizeCanvas(lab.faces),
+    [i, j] = lab.hover || [lab.anchor, null],
+    { rowThumb, columnThumb } = lab.meta;
+  g.imageSmoothingEnabled = false;
+  if (i !== null) thumb(lab, g, rowThumb[i], 0, 0, side);
+  if (j !== null) thumb(lab, g, columnThumb[j], side + 6, 0, side);
+}
+
+function inWords(lab, i, j) {
+  const { names, columnNames, scoreName } = lab.meta;
+  if (i === null || j === null) return i === null ? columnNames[j] : names[i];
+  const k = i * lab.w + j,
+    m = lab.M[k];
+  const parts = [
+    `${names[i]} → ${columnNames[j]}`,
+    ["not compared", "positive", "negative", "itself"][m],
+    `${scoreName} ${lab.S[k].toFixed(4)}`,
+  ];
+  if (lab.out && (m === 1 || m === 2))
+    parts.push(`weight ${lab.out.pair[k].toPrecision(3)}`, `gradient ${lab.out.grad[k].toPrecision(3)}`);
+  return parts.join(" · ");
+}

@@ -1,0 +1,64 @@
+// What the server sent: a batch's bytes, the loss with its knob, what the library computed.
+
+import { PANELS } from "./choices.js";
+import { schedule } from "./drag.js";
+import { openPanel } from "./panels.js";
+import { setKnob, toSlider } from "../shared/knob.js";
+
+/** The bytes of a batch are read once; its knobs may come again and again. */
+export function load(lab, data) {
+  const meta = data.meta;
+  Object.assign(lab, {
+    key: meta.key,
+    n: meta.n,
+    w: meta.w,
+    anchor: Math.min(meta.anchor || 0, Math.max(0, meta.n - 1)),
+  });
+  lab.S = new Float32Array(data.scores.slice().buffer);
+  lab.M = data.mask.slice();
+  Object.assign(lab, { out: null, sprite: null, cache: {}, hover: null, barFrom: 0 });
+  if (data.sprite && data.sprite.length) {
+    createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => {
+      lab.sprite = b;
+      schedule(lab, true);
+    });
+  }
+  lab.image = new ImageData(Math.max(1, lab.w), Math.max(1, lab.n));
+  lab.pixels = new Uint32Array(lab.image.data.buffer);
+  lab.buffer = new OffscreenCanvas(Math.max(1, lab.w), Math.max(1, lab.n));
+  let low = Infinity,
+    high = -Infinity;
+  for (let k = 0; k < lab.S.length; k++) {
+    if (lab.M[k] === 0 || lab.M[k] === 3) continue;
+    if (lab.S[k] < low) low = lab.S[k];
+    if (lab.S[k] > high) high = lab.S[k];
+  }
+  lab.range = low <= high ? [low, high] : [0, 1];
+  lab.faces.hidden = !(meta.rowThumb || []).length;
+  applyKernel(lab, meta);
+  openPanel(lab, lab.panel);
+}
+
+export function applyKernel(lab, meta) {
+  lab.meta = meta;
+  const { knob, kernel, reason } = meta;
+  lab.empty.hidden = !reason;
+  lab.empty.textContent = reason || "";
+  const symbol = knob ? knob.label.split(",")[0] : "the knob",
+    hinge = kernel && kernel.family === "hinge";
+  const words = { scores: hinge ? "Margin" : "Histogram", curves: `Over ${symbol}` };
+  for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || PANELS[b.dataset.key];
+  if (lab.dragging) return; // an older answer may not move what is in the hand
+  lab.kernel = kernel ? { ...kernel } : null;
+  lab.slider.disabled = !knob;
+  lab.knobName.textContent = knob ? knob.label : "no knob to drag";
+  lab.slider.setAttribute("aria-label", lab.knobName.textContent);
+  lab.readout.setAttribute("aria-label", `${lab.knobName.textContent}, as a number`);
+  lab.readout.disabled = !knob;
+  if (!knob) {
+    lab.readout.value = "";
+    return;
+  }
+  lab.slider.value = toSlider(knob, knob.value);
+  setKnob(lab, knob.value);
+}

@@ -1,0 +1,173 @@
+// The margin on a histogram of the scores, as a line that can be dragged.
+
+import { drag, report } from "./drag.js";
+import { isHinge } from "./pairs.js";
+import { BLUE, ORANGE, line, rgb, tick } from "../shared/canvas.js";
+import { say } from "../shared/dom.js";
+import { knobText, toSlider } from "../shared/knob.js";
+
+const BINS = 60;
+
+/** Histograms of positives' and negatives' scores: of all anchors, or of one. */
+function histogram(lab, one) {
+  const name = one ? `bins${lab.anchor}` : "bins";
+  if (lab.cache.binsName === name) return lab.cache.bins;
+  const [low, high] = lab.range,
+    scale = BINS / (high - low || 1);
+  const bins = { positive: new Float64Array(BINS), negative: new Float64Array(BINS), nP: 0, nN: 0, far: -Infinity };
+  for (let k = one ? lab.anchor * lab.w : 0, end = one ? k + lab.w : lab.S.length; k < end; k++) {
+    const b = Math.min(BINS - 1, Math.floor((lab.S[k] - low) * scale));
+    if (lab.M[k] === 1) {
+      bins.positive[b]++;
+      bins.nP++;
+      bins.far = Math.max(bins.far, lab.S[k]);
+    } else if (lab.M[k] === 2) {
+      bins.negative[b]++;
+      bins.nN++;
+    }
+  }
+  lab.cache.binsName = name;
+  return (lab.cache.bins = bins);
+}
+
+export function drawScores(lab, g, width, height) {
+  const triplet = isHinge(lab) && lab.kernel.form === "triplet",
+    bins = histogram(lab, triplet);
+  const [low, high] = lab.range,
+    base = height - 18,
+    wide = (width - 20) / BINS;
+  const x = (v) => 10 + ((v - low) / (high - low || 1)) * (width - 20);
+  for (const [counts, color] of [
+    [bins.negative, ORANGE],
+    [bins.positive, BLUE],
+  ]) {
+    const top = Math.max(1, ...counts);
+    g.fillStyle = rgb(color, 0.6);
+    counts.forEach((c, b) =>
+      g.fillRect(10 + b * wide, base - (c / top) * (base - 10), wide - 1, (c / top) * (base - 10)),
+    );
+  }
+  g.fillStyle = lab.ink;
+  for (const t of [0, 0.25, 0.5, 0.75, 1])
+    tick(g, (low + t * (high - low)).toFixed(2), 10 + t * (width - 20), height - 5, width);
+  lab.marginAt = null;
+  if (isHinge(lab) && bins.nP + bins.nN > 0) {
+    lab.marginFrom = triplet ? bins.far : 0;
+    lab.marginAt = lab.kernel.squared && !triplet ? Math.sqrt(lab.kernel.margin) : lab.marginFrom + lab.kernel.margin;
+    const at = Math.min(width - 8, x(lab.marginAt));
+    line(
+      g,
+      [
+        [at, 6],
+        [at, base],
+      ],
+      lab.accent,
+      3,
+    );
+    tick(
+      g,
+      triplet ? "farthest positive + ε" : "ε",
+      at + (at > width / 2 ? -8 : 8),
+      14,
+      width,
+      at > width / 2 ? "right" : "left",
+    );
+  }
+  nameMargin(lab);
+  say(lab.note, marginWords(lab, triplet, bins));
+}
+
+function marginWords(lab, triplet, bins) {
+  const pairs = `${lab.meta.scoreName}: ${bins.nP} positive pairs (blue) and ${bins.nN} negative pairs (orange)`;
+  if (!isHinge(lab) || !lab.out) return `${pairs}, each with a scale of its own.`;
+  const sum = (a) => a.reduce((s, v) => s + v, 0),
+    active = sum(lab.out.active);
+  if (!triplet)
+    return (
+      `${pairs}. Drag the line: ${active} negatives lie inside the margin and are pushed, ${bins.nN - active} ` +
+      "beyond it the loss no longer moves: they are blank in the matrix and pale among the bars. " +
+      "Positives are pulled at every distance."
+    );
+  const hard = sum(lab.out.hard),
+    beyond = lab.marginAt > lab.range[1] ? " (beyond the right edge)" : "";
+  return (
+    `${pairs} of the chosen anchor; the line is its farthest positive plus the margin${beyond}. ` +
+    `Negatives left of it are still pushed. In the batch ${active} triplets are active: ` +
+    `${hard} hard (the negative is nearer than the positive), ` +
+    `${active - hard} semi-hard (farther, but by less than the margin).`
+  );
+}
+
+/** The line answers to mouse and touch, and to arrow keys: a held key is one drag. */
+export function listenMargin(lab) {
+  const canvas = lab.extra;
+  canvas.onpointerdown = (e) => dragMargin(lab, e);
+  canvas.onkeydown = (e) => {
+    const knob = lab.meta.knob,
+      step = {
+        ArrowRight: 1,
+        ArrowUp: 1,
+        ArrowLeft: -1,
+        ArrowDown: -1,
+        PageUp: 10,
+        PageDown: -10,
+        Home: -1000,
+        End: 1000,
+      }[e.key];
+    if (!step || lab.marginAt === null) return;
+    e.preventDefault();
+    const v = Number(
+      Math.min(knob.high, Math.max(knob.low, lab.value + (step * (knob.high - knob.low)) / 200)).toPrecision(4),
+    );
+    lab.slider.value = toSlider(knob, v);
+    lab.marginByKey = true;
+    drag(lab, v, e.timeStamp);
+  };
+  canvas.onkeyup = canvas.onblur = () => {
+    if (lab.marginByKey) {
+      lab.marginByKey = false;
+      report(lab);
+    }
+  };
+}
+
+/** The histogram is a slider for those who can't see it, where there is a line to move. */
+function nameMargin(lab) {
+  const canvas = lab.extra,
+    knob = lab.meta.knob,
+    movable = lab.marginAt !== null;
+  canvas.tabIndex = movable ? 0 : -1;
+  canvas.classList.toggle("fixed", !movable);
+  const told = movable
+    ? {
+        role: "slider",
+        "aria-valuemin": knob.low,
+        "aria-valuemax": knob.high,
+        "aria-valuenow": lab.value,
+        "aria-valuetext": knobText(lab.value),
+      }
+    : { role: "img" };
+  for (const [name, value] of Object.entries(told)) canvas.setAttribute(name, value);
+}
+
+function dragMargin(lab, e) {
+  if (lab.marginAt === null) return;
+  const [low, high] = lab.range,
+    knob = lab.meta.knob,
+    canvas = lab.extra;
+  const move = (m) => {
+    const box = canvas.getBoundingClientRect();
+    const d = low + ((m.clientX - box.left - 10) / (box.width - 20)) * (high - low);
+    const wanted = lab.kernel.squared && lab.kernel.form === "pair" ? Math.max(0, d) * d : d - lab.marginFrom;
+    const v = Number(Math.min(knob.high, Math.max(knob.low, wanted)).toPrecision(4));
+    lab.slider.value = toSlider(knob, v);
+    drag(lab, v, m.timeStamp);
+  };
+  canvas.setPointerCapture(e.pointerId);
+  canvas.onpointermove = move;
+  canvas.onpointerup = canvas.onpointercancel = () => {
+    canvas.onpointermove = canvas.onpointerup = canvas.onpointercancel = null;
+    report(lab);
+  };
+  move(e);
+}

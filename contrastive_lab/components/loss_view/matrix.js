@@ -1,0 +1,102 @@
+// The matrix: one pixel per pair in the order that is chosen, thumbnails on its axes.
+
+import { describe, tell } from "./legend.js";
+import { orderOf } from "./order.js";
+import { isFar } from "./pairs.js";
+import { APART, BITS, TABLES, divergingShades, largest, overlaid } from "./shades.js";
+import { thumb } from "./thumbnails.js";
+import { BLUE, GRAY, GREEN, ORANGE, packed } from "../shared/canvas.js";
+
+/** One pixel per pair, into a buffer that is stretched over the canvas. */
+export function paintMatrix(lab) {
+  [lab.rows, lab.columns] = orderOf(lab);
+  const { n, w, S, M, pixels, out, view, rows, columns } = lab;
+  const self = packed(GRAY, 0.75),
+    values = view === "grad" ? out && out.grad : out && out.pair;
+  const bits = values && new Uint32Array(values.buffer),
+    tables = [null, TABLES.positive, TABLES.negative, null];
+  // a distance that grows the loss is pulled
+  if (view === "grad" && values) tables[1] = tables[2] = divergingShades(largest(values), isFar(lab));
+  const marked = lab.overlay || view === "mask";
+  if (lab.overlay && values) for (const m of [1, 2]) tables[m] = overlaid(tables[m], m);
+  const [low, high] = lab.range,
+    span = 255 / (high - low || 1),
+    far = isFar(lab);
+  const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN],
+    least = lab.overlay ? APART : 0;
+  const ramps = flat.map(
+    (c) =>
+      c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, least + (1 - least) * (far ? 1 - k / 255 : k / 255))),
+  );
+  const plain = [marked ? packed(GRAY, APART) : 0, packed(BLUE, 1), packed(ORANGE, 0.45), self],
+    unknown = packed(GRAY, 0.2);
+  for (let r = 0, p = 0; r < n; r++) {
+    const at = rows[r] * w;
+    for (let c = 0; c < w; c++, p++) {
+      const k = at + columns[c],
+        m = M[k];
+      if (m === 0 || m === 3) pixels[p] = plain[m];
+      else if (view === "mask") pixels[p] = plain[m];
+      else if (view === "score") pixels[p] = ramps[m][((S[k] - low) * span) | 0];
+      else if (!values) pixels[p] = unknown;
+      else pixels[p] = tables[m][bits[k] >>> BITS];
+    }
+  }
+  lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
+}
+
+export function drawMatrix(lab) {
+  const c = lab.matrix,
+    dpr = devicePixelRatio || 1,
+    size = Math.round(c.clientWidth * dpr);
+  if (c.width !== size) c.width = c.height = size;
+  const g = c.getContext("2d"),
+    strip = lab.sprite ? Math.round(22 * dpr) : 0,
+    side = c.width - strip;
+  lab.plot = { strip, side };
+  g.clearRect(0, 0, c.width, c.height);
+  g.imageSmoothingEnabled = lab.w > 1.2 * side; // or single pairs of a large batch would be left out
+  g.drawImage(lab.buffer, strip, strip, side, side);
+  g.globalAlpha = 0.25;
+  g.strokeStyle = lab.ink;
+  g.strokeRect(strip + 0.5, strip + 0.5, side - 1, side - 1);
+  g.globalAlpha = 1;
+  if (strip) axes(lab, g, strip, side);
+  const ch = side / lab.n,
+    cw = side / lab.w,
+    [row, column] = lab.hover || [null, null];
+  const top = (i) => strip + lab.rows.indexOf(i) * ch,
+    left = (j) => strip + lab.columns.indexOf(j) * cw;
+  g.strokeStyle = lab.accent;
+  g.lineWidth = 1.5 * dpr;
+  g.strokeRect(0, top(lab.anchor), c.width, Math.max(ch, 2));
+  g.strokeStyle = lab.ink;
+  if (row !== null && column !== null) g.strokeRect(left(column), top(row), Math.max(cw, 3), Math.max(ch, 3));
+  else if (row !== null) g.strokeRect(0, top(row), c.width, Math.max(ch, 2));
+  else if (column !== null) g.strokeRect(left(column), 0, Math.max(cw, 2), c.height);
+  describe(lab);
+  tell(lab);
+}
+
+function axes(lab, g, strip, side) {
+  const place = (order, thumbs, at) => {
+    const fit = Math.min(Math.max(1, Math.floor(side / strip)), order.length);
+    for (let k = 0; k < fit; k++) {
+      const row = Math.floor(((k + 0.5) * order.length) / fit);
+      at(thumbs[order[row]], Math.min(strip + (row / order.length) * side, side));
+    }
+  };
+  place(lab.rows, lab.meta.rowThumb, (t, y) => thumb(lab, g, t, 0, y, strip - 2));
+  place(lab.columns, lab.meta.columnThumb, (t, x) => thumb(lab, g, t, x, 0, strip - 2));
+}
+
+/** Anchor and candidate under the pointer; on an axis one of them is null. */
+export function cellAt(lab, e) {
+  if (!lab.plot) return null;
+  const dpr = devicePixelRatio || 1,
+    x = e.offsetX * dpr - lab.plot.strip,
+    y = e.offsetY * dpr - lab.plot.strip;
+  const row = y < 0 ? null : lab.rows[Math.floor((y / lab.plot.side) * lab.n)];
+  const column = x < 0 ? null : lab.columns[Math.floor((x / lab.plot.side) * lab.w)];
+  return row === undefined || column === undefined || (row === null && column === null) ? null : [row, column];
+}

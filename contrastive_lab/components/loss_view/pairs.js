@@ -1,0 +1,28 @@
+// What is known of the pairs whatever the knob: which loss, what is near, who is ranked where.
+
+export function isHinge(lab) {
+  return Boolean(lab.kernel) && lab.kernel.family === "hinge";
+}
+
+/** Near is small: distances, and similarities that a loss takes with a minus. */
+export function isFar(lab) {
+  return lab.meta.scoreName.includes("distance");
+}
+
+/** The chosen anchor's positives; like its ranking, they don't change with the knob. */
+export function positivesOf(lab) {
+  const at = lab.anchor * lab.w;
+  return ranked(lab).filter((j) => lab.M[at + j] === 1);
+}
+
+/** Candidates of the anchor, nearest first; the order doesn't change with the knob. */
+export function ranked(lab) {
+  if (lab.cache.rankedFor === lab.anchor) return lab.cache.ranked;
+  const at = lab.anchor * lab.w,
+    rows = [],
+    sign = isFar(lab) ? 1 : -1;
+  for (let j = 0; j < lab.w; j++) if (lab.M[at + j] === 1 || lab.M[at + j] === 2) rows.push(j);
+  rows.sort((a, b) => sign * (lab.S[at + a] - lab.S[at + b]));
+  lab.cache.rankedFor = lab.anchor;
+  return (lab.cache.ranked = rows);
+}

@@ -1,0 +1,60 @@
+// What is saved: the view as a picture, every pair as CSV.
+
+import { VIEWS } from "./choices.js";
+import { isHinge } from "./pairs.js";
+import { offerCsv, offerPicture } from "../shared/download.js";
+import { knobText } from "../shared/knob.js";
+
+export function savePng(lab) {
+  const panel = lab.panelBox.querySelector("canvas:not([hidden])");
+  const { knob, title, names } = lab.meta,
+    told = isHinge(lab) ? "negatives still pushed" : "effective negatives";
+  const words = [
+    title,
+    knob ? `${knob.label.split(",")[0]} = ${knobText(lab.value)}` : "",
+    `loss ${lab.loss.textContent}`,
+    `${told} ${lab.effective.textContent} (mean)`,
+    VIEWS[lab.view].toLowerCase(),
+    `anchor ${names[lab.anchor]}`,
+  ];
+  offerPicture(
+    [[lab.matrix, lab.bars], ...(panel && lab.panel !== "none" ? [[panel]] : [])],
+    lab.paper,
+    "loss-lab.png",
+    words.filter(Boolean).join(" · "),
+    lab.ink,
+  );
+}
+
+export function saveCsv(lab) {
+  const rows = [
+      [
+        "anchor",
+        "candidate",
+        "relation",
+        "score",
+        "weight",
+        "gradient",
+        "anchor_loss",
+        "anchor_weight",
+        "anchor_effective_negatives",
+      ],
+    ],
+    o = lab.out;
+  const second = lab.panel === "two" && lab.two && lab.two.out;
+  if (second) rows[0].push("second_weight", "second_gradient", "second_anchor_loss");
+  for (let i = 0; i < lab.n; i++)
+    for (let j = 0; j < lab.w; j++) {
+      const k = i * lab.w + j,
+        what = ["not compared", "positive", "negative", "self"][lab.M[k]];
+      rows.push([
+        lab.meta.names[i],
+        lab.meta.columnNames[j],
+        what,
+        lab.S[k],
+        ...(o ? [o.pair[k], o.grad[k], o.loss[i], o.weight[i], o.effective[i]] : ["", "", "", "", ""]),
+      ]);
+      if (second) rows[rows.length - 1].push(second.pair[k], second.grad[k], second.loss[i]);
+    }
+  offerCsv(rows, "loss-lab.csv");
+}

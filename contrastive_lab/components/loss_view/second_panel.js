@@ -1,0 +1,170 @@
+// Two settings on the same batch: the panel with its controls.
+
+import { compare, differenceWords, fillTable, paintDifference } from "./difference.js";
+import { light, report, schedule } from "./drag.js";
+import { matrixKeys } from "./events.js";
+import { library } from "./library.js";
+import { formsOf, settingOf } from "./second.js";
+import { sizeCanvas } from "../shared/canvas.js";
+import { el, say } from "../shared/dom.js";
+import { evaluate } from "../shared/kernels.js";
+import { fromSlider, knobField, knobText, toSlider } from "../shared/knob.js";
+
+/** What the server sent of a second loss, or of other rows. */
+export function readSecond(lab, data) {
+  const meta = data.meta.second;
+  if (!meta) {
+    lab.given = null;
+    return;
+  }
+  if (lab.given && lab.given.key === meta.key) {
+    lab.given.knob &&= meta.knob;
+    return;
+  }
+  lab.given = { ...meta, knob: meta.kernel && !meta.kernel.knob ? null : meta.knob };
+  if (data.scores2) {
+    lab.given.S = new Float32Array(data.scores2.slice().buffer);
+    lab.given.M = data.mask2.slice();
+    const bytes = { pair: data.pair2, grad: data.grad2, loss: data.loss2 };
+    lab.given.out = meta.kernel ? null : library(lab.given.M, lab.n, lab.w, bytes, meta);
+  }
+  if (lab.panel === "two" && !lab.secondHeld) openTwo(lab);
+}
+
+/** The controls and the table of the panel, for the choice that is made. */
+export function openTwo(lab) {
+  const forms = formsOf(lab),
+    others = lab.meta.others || {};
+  const groups = [
+    ["This loss, on the same rows", Object.entries(forms).map(([key, [text]]) => [key, text])],
+    ["Another loss, on the same rows", others.losses || []],
+    ["This loss, on other rows", others.rows || []],
+  ];
+  const known = groups.flatMap(([, all]) => all.map(([key]) => key));
+  if (!known.includes(lab.second.choice)) {
+    Object.assign(lab.second, { choice: known[0] || "", value: null });
+    report(lab);
+  }
+  const select = el(
+    "select",
+    { "aria-label": "what the second setting is" },
+    ...groups
+      .filter(([, all]) => all.length)
+      .map(([title, all]) =>
+        el("optgroup", { label: title }, ...all.map(([key, text]) => el("option", { value: key }, text))),
+      ),
+  );
+  select.value = lab.second.choice;
+  select.onchange = () => {
+    lab.secondHeld = false;
+    Object.assign(lab.second, { choice: select.value, value: null });
+    openTwo(lab);
+    schedule(lab, true);
+    report(lab);
+  };
+  const two = (lab.two = settingOf(lab, forms)),
+    controls = [el("span", {}, "Second setting"), select];
+  if (two.knob) controls.push(...knobOfTwo(lab, two));
+  lab.table = el(
+    "table",
+    {},
+    ...["", "Loss of the batch", "Effective negatives, mean", "This anchor's loss", "Gradient on its positives"].map(
+      (name, k) =>
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row" }, name),
+          ...["first", "second", "difference"].map((c) => (k ? el("td", {}) : el("th", { scope: "col" }, c))),
+        ),
+    ),
+  );
+  lab.extra.onpointermove = lab.extra.onpointerdown = (e) =>
+    light(lab, [
+      lab.rows[Math.floor((e.offsetY / lab.extra.clientHeight) * lab.n)] ?? null,
+      lab.columns[Math.floor((e.offsetX / lab.extra.clientWidth) * lab.w)] ?? null,
+    ]);
+  lab.extra.onpointerleave = lab.matrix.onpointerleave;
+  lab.extra.tabIndex = 0;
+  lab.extra.onkeydown = (e) => matrixKeys(lab, e);
+  lab.extra.onkeyup = lab.matrix.onkeyup;
+  lab.panelBox.replaceChildren(
+    el("div", { class: "bar knob" }, ...controls),
+    el("div", { class: "body" }, lab.extra, el("div", {}, lab.table, lab.note)),
+  );
+}
+
+function knobOfTwo(lab, two) {
+  const { knob } = two,
+    readout = knobField(
+      () => knob,
+      (v) => {
+        slider.value = toSlider(knob, v);
+        change(v, 0);
+        slider.onchange();
+      },
+    ),
+    symbol = el("span", {}, knob.label.split(",")[0]);
+  const slider = el("input", {
+    type: "range",
+    min: 0,
+    max: 1000,
+    step: 1,
+    "aria-label": `${knob.label} of the second setting`,
+  });
+  readout.setAttribute("aria-label", `${knob.label} of the second setting, as a number`);
+  const change = (v, stamp) => {
+    lab.pending ||= stamp;
+    lab.secondHeld = true;
+    lab.second.value = two.value = v;
+    readout.value = knobText(v);
+    two.stale = true;
+    schedule(lab);
+  };
+  slider.value = toSlider(knob, two.value);
+  readout.value = knobText(two.value);
+  slider.oninput = (e) => change(fromSlider(knob, slider.value), e.timeStamp);
+  slider.onchange = () => {
+    lab.secondHeld = false;
+    report(lab);
+  };
+  return [symbol, slider, readout];
+}
+
+export function drawTwo(lab, g, width, height) {
+  const two = lab.two,
+    a = lab.out;
+  lab.extra.hidden = lab.table.hidden = !two.S || !a;
+  if (!two.S) {
+    say(lab.note, two.reason || (lab.second.choice ? "The server computes it…" : "Nothing to compare with."));
+    return;
+  }
+  if (!a) return;
+  if (lab.extra.width !== Math.round(lab.extra.clientWidth * (devicePixelRatio || 1)))
+    [g, width, height] = sizeCanvas(lab.extra);
+  if (two.stale && two.kernel) {
+    // the kernel whose knob did not move is not computed again
+    if (two.kernel.knob && two.knob) two.kernel[two.kernel.knob] = two.value;
+    two.out = evaluate(two.S, two.M, lab.n, lab.w, two.kernel, two.out);
+  }
+  const moved = lab.stale || two.stale;
+  two.stale = false;
+  if (moved) {
+    compare(lab, two, a, two.out);
+    paintDifference(lab, two);
+  }
+  if (moved || lab.tableOf !== lab.anchor) fillTable(lab, two, a, two.out);
+  g.imageSmoothingEnabled = lab.w > 1.2 * lab.extra.width;
+  g.drawImage(two.buffer, 0, 0, width, height);
+  const [row, column] = lab.hover || [lab.anchor, null],
+    ch = height / lab.n,
+    cw = width / lab.w;
+  g.strokeStyle = lab.ink;
+  if (row !== null)
+    g.strokeRect(
+      column === null ? 0 : lab.columns.indexOf(column) * cw,
+      lab.rows.indexOf(row) * ch,
+      column === null ? width : Math.max(cw, 3),
+      Math.max(ch, 2),
+    );
+  say(lab.note, differenceWords(two));
+}

@@ -1,0 +1,25 @@
+// The categories: shown or hidden.
+
+import { schedule } from "./view.js";
+import { el } from "../shared/dom.js";
+
+export function drawLegend(map) {
+  map.groups = map.meta.palette.map(() => []);
+  for (let i = 0; i < map.n; i++) map.groups[map.color[i]].push(i);
+  map.legend.hidden = map.meta.names.length < 2;
+  map.legend.replaceChildren(
+    ...map.meta.names.map((name, k) => {
+      const dot = el("i", {}),
+        shown = !map.hidden.has(k);
+      const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);
+      dot.style.background = map.meta.palette[k];
+      b.onclick = () => {
+        if (shown) map.hidden.add(k);
+        else map.hidden.delete(k);
+        drawLegend(map);
+        schedule(map, true);
+      };
+      return b;
+    }),
+  );
+}

@@ -1,0 +1,61 @@
+// The map with its names and legend as a picture.
+
+import { drawNames } from "./side_by_side.js";
+import { view } from "./view.js";
+import { theme } from "../shared/canvas.js";
+import { offerPicture } from "../shared/download.js";
+
+/** Points, names of maps and the legend as one picture. */
+export function savePng(map) {
+  const { ink, paper } = theme(map.root),
+    dpr = devicePixelRatio || 1,
+    { names, palette, title } = map.meta;
+  const key = document.createElement("canvas"),
+    both = document.createElement("canvas");
+  both.width = key.width = map.canvas.width;
+  both.height = map.canvas.height;
+  const g = both.getContext("2d");
+  g.drawImage(map.canvas, 0, 0);
+  g.setTransform(dpr, 0, 0, dpr, 0, 0);
+  if (map.meta.panels) drawNames(map, g, view(map));
+  drawKey(
+    key,
+    names.map((name, k) => [name, palette[k]]).filter((_, k) => !map.hidden.has(k)),
+    ink,
+    dpr,
+  );
+  offerPicture([[both], [key]], paper, `${title.replaceAll(/[^\w.-]+/g, "-").toLowerCase()}.png`, title, ink);
+}
+
+/** The legend's entries, line by line, on a canvas that grows to hold them. */
+function drawKey(canvas, entries, ink, dpr) {
+  const g = canvas.getContext("2d"),
+    wide = canvas.width / dpr,
+    font = "12px 'Source Sans', sans-serif";
+  g.font = font;
+  let x = 4,
+    y = 12;
+  const at = entries.map(([name]) => {
+    const w = g.measureText(name).width + 32;
+    if (x > 4 && x + w > wide) {
+      x = 4;
+      y += 18;
+    }
+    const here = [x, y];
+    x += w;
+    return here;
+  });
+  canvas.height = (y + 10) * dpr;
+  g.setTransform(dpr, 0, 0, dpr, 0, 0);
+  g.font = font;
+  g.textBaseline = "middle";
+  entries.forEach(([name, color], k) => {
+    const [a, b] = at[k];
+    g.fillStyle = color;
+    g.beginPath();
+    g.arc(a + 5, b, 5, 0, 2 * Math.PI);
+    g.fill();
+    g.fillStyle = ink;
+    g.fillText(name, a + 14, b + 1);
+  });
+}

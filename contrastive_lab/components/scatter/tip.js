@@ -1,0 +1,22 @@
+// What is told of the point under the pointer.
+
+import { picture } from "./selection.js";
+import { el } from "../shared/dom.js";
+
+export function tip(map, i) {
+  map.hover = i;
+  map.tip.hidden = i < 0;
+  if (i < 0) return;
+  const parts = map.sprite ? [picture(map, i, 72)] : [];
+  map.tip.replaceChildren(
+    ...parts,
+    el("div", {}, map.ids[i % map.rows] ?? ""),
+    el("div", {}, map.meta.names[map.color[i]] ?? ""),
+    el("div", {}, map.meta.hints[i % map.rows] ?? ""),
+  );
+}
+
+export function placeTip(map, x, y) {
+  map.tip.style.left = `${Math.max(0, Math.min(x + 14, map.stage.clientWidth - 130))}px`;
+  map.tip.style.top = `${Math.max(0, Math.min(y + 14, map.stage.clientHeight - 130))}px`;
+}

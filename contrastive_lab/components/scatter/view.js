@@ -1,0 +1,37 @@
+// Where the map is looked at, and its next frame.
+
+export function view(map) {
+  const w = map.stage.clientWidth,
+    h = map.stage.clientHeight;
+  if (!map.view) {
+    const scale = Math.min(Math.max(1, w - 40) / map.box.wide, Math.max(1, h - 40) / map.box.high);
+    map.view = {
+      scale,
+      x: w / 2 - (map.box.x0 + map.box.span / 2) * scale,
+      y: h / 2 + (map.box.y0 + map.box.span / 2) * scale,
+    };
+  }
+  return map.view;
+}
+
+/** One redraw at the next frame; `stale`: the points too, not only what is drawn over them. */
+export function schedule(map, stale) {
+  map.stale ||= Boolean(stale);
+  if (!map.frame)
+    map.frame = requestAnimationFrame(() => {
+      map.frame = 0;
+      map.redraw();
+    });
+}
+
+export function outline(map) {
+  if (map.mode !== "box") return map.path;
+  const [x0, y0] = map.path[0],
+    [x1, y1] = map.path[map.path.length - 1];
+  return [
+    [x0, y0],
+    [x1, y0],
+    [x1, y1],
+    [x0, y1],
+  ];
+}

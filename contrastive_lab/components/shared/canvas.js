@@ -1,0 +1,63 @@
+// Canvases of the browser parts: colors, sizes, lines and marks.
+
+export const BLUE = [59, 125, 216],
+  ORANGE = [232, 131, 58],
+  GREEN = [47, 163, 124],
+  GRAY = [130, 140, 150];
+
+export function rgb(color, alpha = 1) {
+  return `rgb(${color.join(" ")} / ${alpha})`;
+}
+
+/** A color [r, g, b] and its alpha as one number of an ImageData's Uint32Array. */
+export function packed(color, alpha) {
+  const a = Math.round(255 * Math.min(1, Math.max(0, alpha)));
+  return ((a << 24) | (color[2] << 16) | (color[1] << 8) | color[0]) >>> 0;
+}
+
+export function fromHex(text) {
+  return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16));
+}
+
+/** Colors of the theme, which come as CSS variables. */
+export function theme(root) {
+  const style = getComputedStyle(root);
+  return {
+    ink: style.color,
+    paper: style.getPropertyValue("--st-background-color") || "#fff",
+    accent: style.getPropertyValue("--st-primary-color") || "#2f6db5",
+  };
+}
+
+/** A canvas at the screen's resolution, cleared: context, width and height in CSS pixels. */
+export function sizeCanvas(c) {
+  const dpr = devicePixelRatio || 1,
+    width = c.clientWidth,
+    height = c.clientHeight;
+  const w = Math.round(width * dpr),
+    h = Math.round(height * dpr);
+  if (c.width !== w || c.height !== h) {
+    c.width = w;
+    c.height = h;
+  }
+  const g = c.getContext("2d");
+  g.setTransform(dpr, 0, 0, dpr, 0, 0);
+  g.clearRect(0, 0, width, height);
+  g.font = "12px 'Source Sans', 'Source Sans Pro', sans-serif";
+  return [g, width, height];
+}
+
+export function line(g, points, color, width = 2) {
+  g.strokeStyle = color;
+  g.lineWidth = width;
+  g.beginPath();
+  points.forEach(([x, y], k) => (k ? g.lineTo(x, y) : g.moveTo(x, y)));
+  g.stroke();
+}
+
+/** Text centerd at x, kept inside the canvas. */
+export function tick(g, text, x, y, width, align = "center") {
+  const wide = g.measureText(text).width,
+    left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
+  g.fillText(text, Math.min(width - wide - 2, Math.max(2, left)), y);
+}
