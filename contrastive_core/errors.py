@@ -22,6 +22,7 @@ __all__ = [
     "NoSuchRun",
     "NotDownloaded",
     "NotRecognized",
+    "NotRegular",
     "Refused",
     "UnknownName",
     "UnusableEmbedding",
@@ -80,6 +81,10 @@ class Refused(ValueError):
 
 class Damaged(ValueError):
     """A file that is not what was written; the message names it."""
+
+
+class NotRegular(ValueError):
+    """No ordinary file (a pipe, a device, a socket), or a larger one than is read."""
 
 
 class Gone(ValueError):

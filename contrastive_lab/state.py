@@ -36,7 +36,7 @@ def run(page: Callable[[], None]) -> None:
     """Draw a page. Before the server's first run of app.py it is asked for by its file alone: then
     app.py is run, which brings it back with navigation around it."""
     if PagesManager.uses_pages_directory:
-        runpy.run_path(str(APP))
+        runpy.run_path(str(APP), run_name="__main__")
     else:
         page()
 

@@ -4,6 +4,10 @@ A folder per class; or images only, without labels; or `train/` and `test/` with
 test part a fifth of each class is set aside, by a fixed seed. Images are brought to one square
 size: their shorter side, at most 96 pixels, cropped in the middle. What cannot be read is left out
 and listed with the reason.
+
+Links inside the folder, to files or to folders, are followed only where the environment variable
+CONTRASTIVE_LAB_FOLLOW_LINKS is 1; otherwise each is left out and listed. What is neither file nor
+folder (a pipe, a device, a socket) is never opened.
 """
 
 from __future__ import annotations
@@ -12,18 +16,41 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from contrastive_core.data.pictures import ENDINGS, opened_picture
+from contrastive_core.paths import follow_links
+from contrastive_core.storage.regular import printable
+
 __all__ = ["plan"]
 
-ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 LARGEST = 96  # pixels of a side that are kept
-MOST_PIXELS = 64_000_000  # of one file: above it Pillow's warning of a bomb is an error
 SEED, TEST = 0, 0.2
-Files = list[tuple[str, Path, int]]  # id, path, label
+LINK = "a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
+GRAY_MODES = ("L", "1", "I;16")
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """One file of a split: its id, where it lies, its class (−1: none), its size and time."""
+
+    id: str
+    path: Path
+    label: int
+    stamp: str
+
+
+@dataclass
+class Listing:
+    """Images below a folder, by class, and what was left out with the reason."""
+
+    classes: tuple[str, ...] = ()
+    files: list[ImageFile] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 def plan(path: str, split: str, scratch: Path) -> tuple[str, Callable[[], dict[str, Any]]]:
@@ -33,113 +60,165 @@ def plan(path: str, split: str, scratch: Path) -> tuple[str, Callable[[], dict[s
     """
     root = Path(path).expanduser()
     if not root.is_dir():
-        raise ValueError(f"there is no folder {path}")
-    classes, files = _listing(root, split)
-    if not files:
+        raise ValueError(f"there is no folder {printable(path)}")
+    listing = _listing(root, split)
+    if not listing.files:
+        links = sum(reason == LINK for _, reason in listing.skipped)
         raise ValueError(
-            f"{root} has no images for {split}: it needs one folder per class, images, or train/ "
-            "and test/ with either"
+            f"{printable(root)} has no images for {split}: it needs one folder per class, images, "
+            "or train/ and test/ with either"
+            + (f"; {links:,} links were left out ({LINK})" if links else "")
         )
-    digest = hashlib.sha256(str(root.resolve()).encode())
-    for name, file, label in files:
-        about = file.stat()
-        digest.update(f"{name}\0{about.st_size}\0{about.st_mtime_ns}\0{label}\n".encode())
-    key = f"folder-{digest.hexdigest()[:24]}-{split}-v1"
-    return key, lambda: _decode(classes, files, scratch)
+    digest = hashlib.sha256(os.fsencode(root.resolve()))
+    for file in listing.files:
+        digest.update(f"{file.id}\0{file.stamp}\0{file.label}\n".encode())
+    digest.update(repr(listing.skipped).encode())
+    return f"folder-{digest.hexdigest()[:24]}-{split}-v2", lambda: _decode(listing, scratch)
 
 
-def _listing(root: Path, split: str) -> tuple[tuple[str, ...], Files]:
-    """Classes, and the files of a split with their labels (−1: none)."""
-    parts = [root / "train", root / "test"]
-    if all(p.is_dir() for p in parts):
-        both = [_labeled(p) for p in parts]
-        classes = tuple(sorted({c for found, _ in both for c in found}))
-        own, files = both[split == "test"]
-        renumbered = {i: classes.index(c) for i, c in enumerate(own)}
-        return classes, [(n, f, renumbered.get(y, -1)) for n, f, y in files]
-    classes, files = _labeled(root)
-    return classes, _part(files, split)
+# --- listing: one look at every entry ------------------------------------------------------------
 
 
-def _labeled(folder: Path) -> tuple[tuple[str, ...], Files]:
-    subs = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    classes = tuple(p.name for p in subs if _images(p))
+def _listing(root: Path, split: str) -> Listing:
+    """Classes, the files of a split with their labels, and what is left out of it."""
+    parts = {name: root / name for name in ("train", "test")}
+    if all(_is_folder(p) for p in parts.values()):
+        listings = {name: _labeled(folder) for name, folder in parts.items()}
+        classes = tuple(sorted({c for part in listings.values() for c in part.classes}))
+        chosen, number = listings[split], {c: i for i, c in enumerate(classes)}
+        files = [
+            ImageFile(
+                f.id, f.path, number[chosen.classes[f.label]] if f.label >= 0 else -1, f.stamp
+            )
+            for f in chosen.files
+        ]
+        return Listing(classes, files, chosen.skipped)
+    whole = _labeled(root)
+    return Listing(whole.classes, _part(whole.files, split), whole.skipped)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and (follow_links() or not path.is_symlink())
+
+
+def _labeled(folder: Path) -> Listing:
+    """A class for each folder that holds images; without such folders, images without labels."""
+    listing = Listing()
+    folders = sorted(p for p in folder.iterdir() if p.is_dir())
+    classes: list[str] = []
+    for sub in folders:
+        if sub.name.startswith("."):
+            continue
+        if not _is_folder(sub):
+            listing.skipped.append((_id(sub, folder), LINK))
+        elif images := _images(sub, folder, len(classes), listing.skipped):
+            listing.files += images
+            classes.append(printable(sub.name))
     if not classes:
-        return (), [(p.name, p, -1) for p in _images(folder)]
-    found: Files = []
-    for label, name in enumerate(classes):
-        found += [(str(p.relative_to(folder)), p, label) for p in _images(folder / name)]
-    return classes, found
+        listing.files = _images(folder, folder, -1, listing.skipped, deep=False)
+    listing.classes = tuple(classes)
+    return listing
 
 
-def _images(folder: Path) -> list[Path]:
-    """Images under a folder; links that lead out of it are left alone."""
-    inside = folder.resolve()
-    found = []
-    for here, _, names in os.walk(folder):  # does not follow links to folders
-        for name in names:
-            path = Path(here, name)
-            if path.suffix.lower() not in ENDINGS:
-                continue
-            if not path.is_symlink() or (path.is_file() and path.resolve().is_relative_to(inside)):
-                found.append(path)
-    return sorted(found)
+def _images(
+    folder: Path, root: Path, label: int, skipped: list[tuple[str, str]], deep: bool = True
+) -> list[ImageFile]:
+    """Images at any depth of a folder, in the order of their names."""
+    files, waiting, visited = [], [folder], set()
+    while waiting:
+        inside = waiting.pop()
+        about = inside.stat()
+        if (about.st_dev, about.st_ino) in visited:  # a link back up
+            continue
+        visited.add((about.st_dev, about.st_ino))
+        with os.scandir(inside) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                if entry.is_dir() and not deep:
+                    continue
+                elif entry.is_dir() and (follow_links() or not entry.is_symlink()):
+                    waiting.append(path)
+                elif not entry.is_dir() and path.suffix.lower() not in ENDINGS:
+                    continue
+                elif entry.is_symlink() and not follow_links():
+                    skipped.append((_id(path, root), LINK))
+                elif not entry.is_file():
+                    broken = entry.is_symlink() and not path.exists()
+                    skipped.append((_id(path, root), "a link to nothing" if broken else "no file"))
+                else:
+                    size = entry.stat()
+                    stamp = f"{size.st_size}\0{size.st_mtime_ns}"
+                    files.append(ImageFile(_id(path, root), path, label, stamp))
+    return sorted(files, key=lambda f: f.path.parts)
 
 
-def _part(files: Files, split: str) -> Files:
+def _id(path: Path, root: Path) -> str:
+    """A file's id: its path below the folder, as text that every file and message can hold."""
+    return printable(path.relative_to(root), limit=4096)
+
+
+def _part(files: list[ImageFile], split: str) -> list[ImageFile]:
     """A fifth of each class is for the test, drawn by a fixed seed."""
-    rng, test = np.random.default_rng(SEED), set()
-    for label in sorted({y for _, _, y in files}):
-        own = [i for i, (_, _, y) in enumerate(files) if y == label]
-        test |= set(rng.permutation(own)[: round(TEST * len(own))].tolist())
-    return [f for i, f in enumerate(files) if (i in test) == (split == "test")]
+    rng, test = np.random.default_rng(SEED), np.zeros(len(files), bool)
+    labels = np.array([f.label for f in files], np.int64)
+    order = np.argsort(labels, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if files else ():
+        test[rng.permutation(rows)[: round(TEST * len(rows))]] = True
+    return [f for f, is_test in zip(files, test, strict=True) if is_test == (split == "test")]
 
 
-def _decode(classes: tuple[str, ...], files: Files, scratch: Path) -> dict[str, Any]:
-    from PIL import Image
+# --- decoding ------------------------------------------------------------------------------------
 
-    Image.MAX_IMAGE_PIXELS = MOST_PIXELS // 2  # Pillow raises at twice this
-    side, gray, skipped, sizes = LARGEST, True, [], []
-    for name, path, _ in files:
-        try:
-            with Image.open(path) as image:
-                sizes.append(min(image.size))
-                gray = gray and image.mode in ("L", "1", "I;16")
-        except Exception as error:
-            skipped.append((name, _reason(error)))
-    if sizes:
-        side = min(LARGEST, int(np.median(sizes)))
-    bad = {name for name, _ in skipped}
-    images = _room((len(files), 1 if gray else 3, side, side), scratch)
+
+def _decode(listing: Listing, scratch: Path) -> dict[str, Any]:
+    """Arrays of the images that can be read; the others are listed with the reason."""
+    side, gray, unreadable = _common_form(listing.files)
+    files = [f for f in listing.files if f.id not in unreadable]
+    skipped = [*listing.skipped, *unreadable.items()]
+    images = _scratch_array((len(listing.files), 1 if gray else 3, side, side), scratch)
     labels: list[int] = []
     ids: list[str] = []
-    for name, path, label in files:
-        if name in bad:
-            continue
+    for file in files:
         try:
-            images[len(ids)] = _read(path, side, gray)
+            images[len(ids)] = _pixels(file.path, side, gray)
         except Exception as error:
-            skipped.append((name, _reason(error)))
+            skipped.append((file.id, _reason(error)))
             continue
-        labels.append(label)
-        ids.append(name)
+        labels.append(file.label)
+        ids.append(file.id)
     if not ids:
-        raise ValueError(f"none of the {len(files)} images can be read; the first: {skipped[0]}")
-    found = {"images": images[: len(ids)], "labels": labels, "classes": classes}
-    return {**found, "ids": ids, "skipped": skipped}
+        name, reason = skipped[-1]
+        raise ValueError(
+            f"none of the {len(listing.files)} images can be read; the last: {name}: {reason}"
+        )
+    arrays = {"images": images[: len(ids)], "labels": labels, "classes": listing.classes}
+    return {**arrays, "ids": ids, "skipped": skipped}
 
 
-def _room(shape: tuple[int, ...], scratch: Path) -> np.ndarray:
+def _common_form(files: list[ImageFile]) -> tuple[int, bool, dict[str, str]]:
+    """Side in pixels and whether all are gray, from the files' heads; reasons of those without."""
+    gray, sides, unreadable = True, [], {}
+    for file in files:
+        try:
+            with opened_picture(file.path) as image:
+                sides.append(min(image.size))
+                gray = gray and image.mode in GRAY_MODES
+        except Exception as error:
+            unreadable[file.id] = _reason(error)
+    return min(LARGEST, int(np.median(sides))) if sides else LARGEST, gray, unreadable
+
+
+def _scratch_array(shape: tuple[int, ...], scratch: Path) -> np.ndarray:
     """Room on the disk, since images may not fit into memory; gone with the array."""
     with tempfile.TemporaryFile(dir=scratch) as file:
         return np.memmap(file, np.uint8, "w+", shape=shape)
 
 
-def _read(path: Path, side: int, gray: bool) -> np.ndarray:
+def _pixels(path: Path, side: int, gray: bool) -> np.ndarray:
     """One image (c, side, side) uint8, turned as its EXIF says, cropped in the middle."""
     from PIL import Image, ImageOps
 
-    with Image.open(path) as image:
+    with opened_picture(path) as image:
         upright = ImageOps.exif_transpose(image).convert("L" if gray else "RGB")
         fitted = ImageOps.fit(upright, (side, side), Image.Resampling.BILINEAR)
     array = np.asarray(fitted, np.uint8)
@@ -147,4 +226,4 @@ def _read(path: Path, side: int, gray: bool) -> np.ndarray:
 
 
 def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:200]
+    return printable(f"{type(error).__name__}: {error}", 200)

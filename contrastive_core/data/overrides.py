@@ -9,15 +9,17 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
+from contrastive_core.storage.regular import printable, read_regular
 
 __all__ = ["curated", "read_ids", "read_labels"]
+
+MAX_BYTES = 256 << 20  # of a list of samples: a few million ids
 
 
 def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
@@ -70,34 +72,34 @@ def read_labels(path: str) -> dict[str, str]:
 def _json(path: str, text: str, kind: type) -> Any:
     """What the file holds, if it is a list or an object as wanted."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadSetting(f"cannot read {path}: {error}") from None
-    if not isinstance(found, kind):
+    if not isinstance(value, kind):
         raise BadSetting(f"{path} must hold a JSON {'list' if kind is list else 'object'}")
-    return found
+    return value
 
 
 def _table(path: str, text: str, *columns: str) -> list[dict[str, str]]:
-    rows = csv.DictReader(text.splitlines())
-    for column in columns:
-        if column not in (rows.fieldnames or ()):
-            raise BadSetting(f"{path} needs a column {column!r} in its first line")
+    reader = csv.DictReader(text.splitlines())
     try:
-        found = list(rows)
+        names, rows = reader.fieldnames or (), list(reader)
     except csv.Error as error:
         raise BadSetting(f"cannot read {path}: {error}") from None
-    for number, row in enumerate(found, 2):
+    for column in columns:
+        if column not in names:
+            raise BadSetting(f"{path} needs a column {column!r} in its first line")
+    for number, row in enumerate(rows, 2):
         if any(row[column] is None for column in columns):
             raise BadSetting(f"{path}: line {number} is cut short")
-    return found
+    return rows
 
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSetting(f"cannot read {path}: {error}") from None
+        return read_regular(path, MAX_BYTES).decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise BadSetting(f"cannot read {printable(path)}: {printable(error)}") from None
 
 
 def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
@@ -105,7 +107,7 @@ def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
     if unknown:
         raise BadSetting(
             f"{path} names {len(unknown)} samples that {dataset.name} has not, such as "
-            f"{unknown[0]!r}; its ids look like {dataset.ids[0]!r}"
+            f"{printable(unknown[0], 80)!r}; its ids look like {dataset.ids[0]!r}"
         )
 
 
@@ -114,4 +116,6 @@ def _class_number(name: str, classes: tuple[str, ...], path: str) -> int:
         return classes.index(name)
     if name.lstrip("-").isdigit() and -1 <= int(name) < len(classes):
         return int(name)
-    raise BadSetting(f"{path} names the class {name!r}; known: {', '.join(classes[:20])}")
+    raise BadSetting(
+        f"{path} names the class {printable(name, 80)!r}; known: {', '.join(classes[:20])}"
+    )

@@ -2,32 +2,35 @@
 
 In an `.npz` an array `images`; in a table a column of file names, or of pictures as bytes. A vector
 file may come from anybody: names are followed only to ordinary files below its own folder, or below
-one that a person names; `..`, absolute names and links that lead elsewhere are refused. Only the
-formats of PICTURES are tried, Pillow's own limit on pixels is an error here, and what is not a
-picture stays gray.
+one that a person names; `..`, absolute names and links that lead elsewhere are refused. They are
+opened as those of image folders are (data/pictures.py), and what is not a picture stays gray.
 """
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from contrastive_core.data.pictures import opened_picture
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.paths import follow_links
 from contrastive_core.storage import records
+from contrastive_core.storage.regular import is_regular, open_regular, printable
 
 __all__ = ["SIDE", "Attached", "pictures_of"]
 
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
 COLUMNS = ("image", "image_path", "path", "file", "filename", "picture")
-PICTURES = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none of which runs a program
 GRAY = 128
+OUTSIDE, MISSING = "their names lead out of its folder", "they are not there"
+LINK = "they are links, which are followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
+MOST = 200_000  # rows whose pictures are kept: 2.5 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class Attached:
     """What came along with vectors."""
 
     images: np.ndarray | None  # (n, c, h, w) uint8; None: no pictures
-    told: str = ""  # sentences about names that were refused, or are of no file
+    note: str = ""  # sentences about names that were refused, or are of no file
 
 
 def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> Attached:
@@ -49,57 +52,67 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
         return Attached(_array(path, len(rows)))
     if folder is not None and not folder.is_dir():
         raise ValueError(f"There is no folder {folder} of pictures.")
+    if len(rows) > MOST:
+        has_some = any(name in rows.columns for name in COLUMNS)
+        return Attached(None, f"Pictures are kept for at most {MOST:,} rows." if has_some else "")
     names = next((rows.columns[n] for n in COLUMNS if _is_text(rows, n)), None)
     if names is None:
-        given = _bytes(path) if path.suffix == ".parquet" else None
-        return Attached(None if given is None else _stacked(given))
-    roots = [f.resolve() for f in (folder, path.parent) if f is not None]
-    files = [_inside(str(name), roots) if name else None for name in names]
-    given = [str(n) for n in names if n]
-    out = [str(n) for n, file in zip(names, files, strict=True) if n and file is None]
-    gone = [str(n) for n, file in zip(names, files, strict=True) if file and not file.is_file()]
-    return Attached(_stacked(files), _told(out, gone, len(given)))
+        stored = _stored(path) if path.suffix == ".parquet" else None
+        return Attached(None if stored is None else _stacked(stored, len(rows)))
+    roots = [Path(os.path.abspath(f)) for f in (folder, path.parent) if f is not None]
+    files = [_below(str(name), roots) if name else None for name in names]
+    images = _stacked((f if isinstance(f, Path) else None for f in files), len(rows))
+    return Attached(images, _note([str(name) for name in names], files))
 
 
 def _is_text(rows: EmbeddingSet, name: str) -> bool:
     return name in rows.columns and rows.columns[name].dtype.kind == "U"
 
 
-def _inside(name: str, roots: Sequence[Path]) -> Path | None:
-    """The file of that name below the first of `roots` that has it, all links followed; the name
-    below the first root where no file is; None where it leads out of all of them."""
-    found: list[Path] = []
+def _below(name: str, roots: Sequence[Path]) -> Path | str:
+    """The file of that name below the first of `roots` that has it; or why it is not opened, as the
+    first root that it lies below says."""
+    why = OUTSIDE
     for root in roots:
         try:
-            file = (root / name).resolve()
-            if file.is_file() and file.is_relative_to(root):
+            file = Path(os.path.normpath(root / name))
+            if not file.is_relative_to(root):
+                continue
+            resolved, home = file.resolve(), root.resolve()
+            if resolved != home / file.relative_to(root) and not follow_links():
+                reason = LINK if resolved.is_relative_to(home) else OUTSIDE
+            elif is_regular(file):
                 return file
+            else:
+                reason = MISSING
         except (OSError, ValueError, RuntimeError):  # too long, a zero byte, links in a circle
             continue
-        if file.is_relative_to(root):
-            found.append(file)
-    return found[0] if found else None
+        why = reason if why == OUTSIDE else why
+    return why
 
 
-def _told(out: list[str], gone: list[str], of: int) -> str:
-    """What became of names that lead out of the folder, and of those of no file."""
+def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
+    """What became of the names that were not opened, a sentence for each reason."""
     parts = []
-    for names, why in ((out, "their names lead out of its folder"), (gone, "they are not there")):
-        if names:
-            name = names[0] if len(names[0]) <= 60 else f"{names[0][:57]}…"
-            parts.append(f"{len(names):,} of {of:,} pictures were not opened, since {why}: {name}.")
+    for why in (OUTSIDE, LINK, MISSING):
+        if refused := [n for n, file in zip(names, files, strict=True) if file == why]:
+            parts.append(
+                f"{len(refused):,} of {sum(f is not None for f in files):,} pictures were not "
+                f"opened, since {why}: {printable(refused[0], 60)}."
+            )
     if parts:
         parts.append("If they lie in another folder, name that when you open the file.")
     return " ".join(parts)
 
 
-def _stacked(given: Sequence[Any]) -> np.ndarray | None:
-    """Pictures (n, 3, side, side), gray where there is none; None where there is none at all."""
-    found = [_thumbnail(v) for v in given]
-    if all(v is None for v in found):
-        return None
-    empty = np.full((3, SIDE, SIDE), GRAY, np.uint8)
-    return np.stack([empty if v is None else v for v in found])
+def _stacked(given: Iterable[Any], n: int) -> np.ndarray | None:
+    """Thumbnails (n, 3, side, side), gray where there is none; None where there is none at all."""
+    images = None
+    for row, source in enumerate(given):
+        if (small := _thumbnail(source)) is not None:
+            images = np.full((n, 3, SIDE, SIDE), GRAY, np.uint8) if images is None else images
+            images[row] = small
+    return images
 
 
 def _array(path: Path, n: int) -> np.ndarray | None:
@@ -122,32 +135,38 @@ def _thinned(images: np.ndarray) -> np.ndarray:
     return images[:, :, ::step, ::step]
 
 
-def _bytes(path: Path) -> list[Any] | None:
-    """A column `image` of bytes, or of structures with `bytes`, as image data sets have them."""
+def _stored(path: Path) -> Iterator[Any] | None:
+    """Pictures of a column of bytes, or of structures with `bytes`, as image data sets have them:
+    one at a time, since equal ones are held once in the file and a list would hold each."""
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path)
-    name = next((c for c in COLUMNS if c in file.schema_arrow.names), None)
-    if name is None:
-        return None
-    values = file.read([name]).column(0).to_pylist()
-    return [v.get("bytes") if isinstance(v, dict) else v for v in values]
+    with open_regular(path) as file:
+        names = pq.read_schema(file).names
+    name = next((c for c in COLUMNS if c in names), None)
+    return None if name is None else _values(path, name)
+
+
+def _values(path: Path, name: str) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with open_regular(path) as file:
+        table = pq.ParquetFile(file, read_dictionary=[name, f"{name}.bytes"])
+        for batch in table.iter_batches(batch_size=256, columns=[name]):
+            for value in batch.column(0):
+                plain = value.as_py()
+                yield plain.get("bytes") if isinstance(plain, dict) else plain
 
 
 def _thumbnail(source: Any) -> np.ndarray | None:
     """One picture (3, side, side), its middle square; None where it is none."""
     from PIL import Image, ImageOps
 
-    if isinstance(source, bytes):
-        source = io.BytesIO(source)
-    elif not isinstance(source, Path) or not source.is_file():  # a pipe would never end
+    if not isinstance(source, (bytes, Path)):
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(source, formats=PICTURES) as image:
-                image.draft("RGB", (SIDE, SIDE))
-                small = ImageOps.fit(image.convert("RGB"), (SIDE, SIDE))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Warning):
+        with opened_picture(source) as image:
+            image.draft("RGB", (SIDE, SIDE))
+            small = ImageOps.fit(image.convert("RGB"), (SIDE, SIDE))
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
         return None
     return np.asarray(small).transpose(2, 0, 1)

@@ -1,7 +1,7 @@
 """One embedding of one set of samples, as every page and every score reads it. Torch-free.
 
 Native files are `.npz` (exact, arrays only) and `.parquet` (one row per sample, for other tools);
-`readers.py` opens vectors that come from elsewhere.
+`file_formats.py` opens vectors that come from elsewhere.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float32, Int64
 
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.storage import atomic
 
 __all__ = ["EmbeddingSet"]
 
@@ -113,44 +114,52 @@ class EmbeddingSet:
             "classes": list(self.classes),
             "provenance": self.provenance,
         }
-        found = {"features": self.features, "ids": np.array(self.ids, dtype=np.str_)}
-        found["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+        arrays = {"features": self.features, "ids": np.array(self.ids, dtype=np.str_)}
+        arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
         if self.labels is not None:
-            found["labels"] = self.labels
+            arrays["labels"] = self.labels
         if self.views is not None:
-            found["views"] = self.views
-        return found | {f"column:{k}": v for k, v in self.columns.items()}
+            arrays["views"] = self.views
+        return arrays | {f"column:{k}": v for k, v in self.columns.items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> EmbeddingSet:
-        """An `EmbeddingSet` from what `arrays` gave."""
-        meta = json.loads(arrays["meta"].tobytes())
-        return cls(
-            features=arrays["features"],
-            labels=arrays.get("labels"),
-            ids=tuple(arrays["ids"].tolist()),
-            split=meta["split"],
-            which=meta["which"],
-            classes=tuple(meta["classes"]),
-            columns={k[7:]: v for k, v in arrays.items() if k.startswith("column:")},
-            views=arrays.get("views"),
-            provenance=meta["provenance"],
-        )
+        """An `EmbeddingSet` from what `arrays` gave. Raises UnusableEmbedding for anything else."""
+        try:
+            meta = json.loads(arrays["meta"].tobytes())
+            labels, views = arrays.get("labels"), arrays.get("views")
+            parts = {
+                "features": _floats(arrays["features"]),
+                "labels": None if labels is None else _whole_numbers(labels),
+                "ids": tuple(arrays["ids"].tolist()),
+                "split": meta["split"],
+                "which": meta["which"],
+                "classes": tuple(meta["classes"]),
+                "columns": {k[7:]: v for k, v in arrays.items() if k.startswith("column:")},
+                "views": None if views is None else _floats(views),
+                "provenance": meta["provenance"],
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if isinstance(error, UnusableEmbedding):
+                raise
+            raise UnusableEmbedding(
+                f"what is kept beside the vectors is damaged: {type(error).__name__} {error}"
+            ) from None
+        _check_parts(**parts)
+        return cls(**parts)
 
     def save(self, path: str | Path) -> None:
         """Write `.npz` or `.parquet`, whole or not at all. Raises ValueError for another ending."""
         path = Path(path)
-        temporary = path.with_name(f".{path.name}.part")
-        if path.suffix == ".npz":
-            with temporary.open("wb") as file:
-                np.savez(file, **self.arrays())  # type: ignore[arg-type]
-        elif path.suffix == ".parquet":
-            self._write_parquet(temporary)
-        else:
+        if path.suffix not in (".npz", ".parquet"):
             raise ValueError(f"embeddings are written as .npz or .parquet, not {path.suffix!r}")
-        temporary.replace(path)
+        with atomic.writing(path) as file:
+            if path.suffix == ".npz":
+                np.savez(file, **self.arrays())  # type: ignore[arg-type]
+            else:
+                self._write_parquet(file)
 
-    def _write_parquet(self, path: Path) -> None:
+    def _write_parquet(self, file: BinaryIO) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -163,4 +172,42 @@ class EmbeddingSet:
         columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, self.width)
         table = pa.table(columns)
         meta = {"which": self.which, "classes": list(self.classes), "provenance": self.provenance}
-        pq.write_table(table.replace_schema_metadata({"contrastive_core": json.dumps(meta)}), path)
+        pq.write_table(table.replace_schema_metadata({"contrastive_core": json.dumps(meta)}), file)
+
+
+def _floats(array: np.ndarray) -> np.ndarray:
+    """Numbers as float32. Raises UnusableEmbedding for anything else."""
+    if array.dtype.kind not in "fiu":
+        raise UnusableEmbedding(f"vectors must be numbers, not {array.dtype}")
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _whole_numbers(labels: np.ndarray) -> np.ndarray:
+    """Class numbers as int64, -1 for none. Raises UnusableEmbedding for anything else."""
+    if labels.dtype.kind not in "iu":
+        raise UnusableEmbedding(f"labels must be whole numbers, not {labels.dtype}")
+    return np.maximum(labels.astype(np.int64), -1)
+
+
+def _check_parts(
+    features: np.ndarray, labels: np.ndarray | None, views: np.ndarray | None, **others: Any
+) -> None:
+    """What a file holds is what `EmbeddingSet` declares. Raises UnusableEmbedding."""
+    shapes = {"features": (features, 2), "labels": (labels, 1), "views": (views, 3)}
+    for name, (array, ndim) in shapes.items():
+        if array is not None and array.ndim != ndim:
+            raise UnusableEmbedding(f"{name} must have {ndim} dimensions, not {array.shape}")
+    if views is not None and views.shape[2] != features.shape[1]:
+        raise UnusableEmbedding(f"views {views.shape} beside features {features.shape}")
+    lengths = {"labels": labels, "ids": others["ids"] or None, **others["columns"]}
+    for name, part in lengths.items():
+        if part is not None and len(part) != len(features):
+            raise UnusableEmbedding(f"{len(features)} rows of features but {len(part)} of {name}")
+    for name, column in others["columns"].items():
+        if column.ndim != 1 or column.dtype.kind not in "fiubU":
+            raise UnusableEmbedding(f"column {name!r} must be numbers or texts, one a row")
+    words = [others["split"], others["which"], *others["ids"], *others["classes"]]
+    if not all(isinstance(word, str) for word in words):
+        raise UnusableEmbedding("ids, classes, split and which must be texts")
+    if not isinstance(others["provenance"], dict):
+        raise UnusableEmbedding("provenance must be a dict")

@@ -1,34 +1,38 @@
 """Vectors from elsewhere: `.npy`, `.npz`, `.parquet`, `.csv`. Nothing in them is trusted.
 
 No pickle is opened; sizes are summed before anything is unpacked; a header that promises more than
-the file holds is refused. In a table the vectors are one list column, or all numeric columns; `id`,
-`label`, `class` and `split` are known by name, what else is text or number becomes a column.
-Pictures that come along are read by attached.py.
+the file holds is refused, and so is what is no ordinary file. Whatever the format, `id`, `label`,
+`class` and `split` are known by name, what else is text or number becomes a column, and all of it
+passes `checked_set`. Tables are read by table_files.py, pictures that come along by
+attached_images.py. Torch-free.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from contrastive_core.distributed.partition import part_of
+from contrastive_core.embeddings import table_files
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.errors import Damaged, UnusableEmbedding
-from contrastive_core.storage import records
+from contrastive_core.embeddings.table_files import Texts
+from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.storage.regular import open_regular, printable
 
-__all__ = ["ENDINGS", "read"]
+__all__ = ["ENDINGS", "checked_set", "read"]
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
 LIMIT = 2 << 30  # bytes that a file may hold, or unpack to
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
-TEXT = 500  # characters of a text that are kept
-KNOWN = ("id", "label", "class", "split", "embedding", "features")
+MAX_TEXT = 500  # characters of a text that are kept
+USUAL = ("features", "embeddings", "embedding", "x", "z")  # names of the array of vectors
+Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
 def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
@@ -36,102 +40,124 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
 
     Args: part: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other vector
         comes into memory; a table is read whole, then cut.
-    Raises: UnusableEmbedding or Damaged with a sentence; FileNotFoundError.
+    Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path)
+    name = printable(path.name)
     if path.suffix not in ENDINGS:
-        raise UnusableEmbedding(f"vectors are read from {', '.join(ENDINGS)}; got {path.name!r}")
-    size = path.stat().st_size
-    if size > LIMIT:
-        raise UnusableEmbedding(f"{path.name} has {size:,} bytes; at most {LIMIT:,} are read")
-    try:
-        if part[1] > 1:
-            return _read_part(path, part)
-        found = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv}[path.suffix](path)
-    except (UnusableEmbedding, Damaged):
-        raise
-    except MemoryError:
-        raise UnusableEmbedding(f"{path.name} promises more than memory holds") from None
-    except Exception as error:
-        raise Damaged(f"{path.name} cannot be read: {type(error).__name__}: {error}") from None
-    return found
+        raise UnusableEmbedding(f"vectors are read from {', '.join(ENDINGS)}; got {name!r}")
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > LIMIT:
+            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
+        try:
+            rows = _read(file, path, part)
+        except (UnusableEmbedding, Damaged, NotRegular):
+            raise
+        except MemoryError:
+            raise UnusableEmbedding(f"{name} promises more than memory holds") from None
+        except Exception as error:
+            why = printable(f"{type(error).__name__}: {error}")
+            raise Damaged(f"{name} cannot be read: {why}") from None
+    if not len(rows):
+        raise UnusableEmbedding(f"{name} has fewer rows than there are processes")
+    return rows
 
 
-def _npy(path: Path) -> EmbeddingSet:
-    with path.open("rb") as file:
-        shape, _, dtype = _header(file, path)
-        _check_shape(path, shape, dtype, os.fstat(file.fileno()).st_size)
-    return EmbeddingSet(_floats(np.load(path, allow_pickle=False), path))
+def _read(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
+    if path.suffix == ".npy":
+        return _npy(file, path, part)
+    if path.suffix == ".npz":
+        return _npz(file, path, part)
+    reader = table_files.parquet if path.suffix == ".parquet" else table_files.csv
+    features, columns, provenance = reader(file, path, LIMIT)
+    rows = checked_set(features, columns, path, provenance)
+    return rows if part[1] == 1 else rows.take(np.arange(len(rows))[part_of(len(rows), part)])
 
 
-def _npz(path: Path) -> EmbeddingSet:
-    arrays = records.read_npz(path, LIMIT)
-    if "meta" in arrays and "features" in arrays:
-        return EmbeddingSet.from_arrays(arrays)
-    name = _widest({k: (v.shape, v.dtype) for k, v in arrays.items()}, path)
-    features = _floats(arrays.pop(name), path)
-    return _with_columns(features, {k: v for k, v in arrays.items() if v.ndim == 1}, path)
+# --- arrays --------------------------------------------------------------------------------------
 
 
-def _widest(known: dict[str, tuple[tuple[int, ...], np.dtype]], path: Path) -> str:
-    """Which of the arrays, by shape and type, holds the vectors."""
-    wide = [k for k, (shape, dtype) in known.items() if len(shape) == 2 and dtype.kind in "fiu"]
+def _npy(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
+    head = _head(file, path)
+    _check_size(path, head, os.fstat(file.fileno()).st_size - file.tell())
+    features, rows = _vectors(file, head, path, part)
+    return _cut(features, rows, head[0][0], {}, path)
+
+
+def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
+    with zipfile.ZipFile(file) as archive:
+        if (total := sum(entry.file_size for entry in archive.infolist())) > LIMIT:
+            raise UnusableEmbedding(
+                f"{path.name} would unpack to {total:,} bytes; at most {LIMIT:,} are read"
+            )
+        heads: dict[str, Head] = {}
+        for entry in archive.infolist():
+            with archive.open(entry) as member:
+                head = _head(member, path)
+                _check_size(path, head, entry.file_size - member.tell())
+            heads[entry.filename.removesuffix(".npy")] = head
+        name = "features" if "meta" in heads else _vector_array(heads, path)
+        if name not in heads:
+            raise UnusableEmbedding(f"{path.name} has no array of features")
+        with archive.open(f"{name}.npy") as member:
+            features, rows = _vectors(member, _head(member, path), path, part)
+        others = {}
+        for other, (shape, _, _) in heads.items():
+            wanted = other != "views" or part[1] == 1 if "meta" in heads else len(shape) == 1
+            if other != name and wanted:
+                with archive.open(f"{other}.npy") as member:
+                    others[other] = np.lib.format.read_array(member, allow_pickle=False)
+    return _cut(features, rows, heads[name][0][0], others, path)
+
+
+def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
+    """Which of the arrays holds the vectors."""
+    wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
     if not wide:
         raise UnusableEmbedding(f"{path.name} has no array (n, d) of numbers")
-    usual = ("features", "embeddings", "embedding", "x", "z")
-    return next((k for k in usual if k in wide), wide[0])
+    return next((k for k in USUAL if k in wide), wide[0])
 
 
-def _read_part(path: Path, part: Part) -> EmbeddingSet:
-    """What is known per row is read whole, so that classes get the same numbers in every part."""
-    if path.suffix == ".npy":
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        rows = part_of(len(vectors), part)
-        features, known = _floats(vectors[rows], path), _stand_in(len(vectors), {}, path)
-    elif path.suffix == ".npz":
-        features, known, rows = _npz_part(path, part)
-    else:
-        whole = read(path)
-        return whole.take(range(*part_of(len(whole), part).indices(len(whole))))
-    if not len(features):
-        raise UnusableEmbedding(f"{path.name} has fewer rows than there are processes")
-    return replace(known.take(range(rows.start, rows.stop)), features=features)
+def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray, slice]:
+    """A part's vectors, read from behind the header, and which rows they are."""
+    shape, by_column, dtype = head
+    _check_numbers(shape, dtype, path)
+    n, d = shape
+    rows = part_of(n, part)
+    if by_column and part[1] > 1:
+        raise UnusableEmbedding(f"{path.name} holds its vectors by columns; save them anew")
+    file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
+    content = file.read((rows.stop - rows.start) * d * dtype.itemsize)
+    array = np.frombuffer(content, dtype)
+    array = array.reshape(d, -1).T if by_column else array.reshape(-1, d)
+    return np.array(array, np.float32, order="C"), rows
 
 
-def _npz_part(path: Path, part: Part) -> tuple[np.ndarray, EmbeddingSet, slice]:
-    """A part's vectors, what is known of all rows, and which rows the part is."""
-    with zipfile.ZipFile(path) as archive:
-        if (total := sum(e.file_size for e in archive.infolist())) > LIMIT:
-            raise UnusableEmbedding(f"{path.name} would unpack to {total:,} bytes")
-        heads = {}
-        for entry in archive.namelist():
-            with archive.open(entry) as file:
-                heads[entry.removesuffix(".npy")] = _header(file, path)
-        name = _widest({k: (shape, dtype) for k, (shape, _, dtype) in heads.items()}, path)
-        (n, d), by_column, dtype = heads[name]
-        rows = part_of(n, part)
-        with archive.open(f"{name}.npy") as file:
-            _header(file, path)
-            if by_column:
-                raise UnusableEmbedding(f"{path.name} holds its vectors by columns; save them anew")
-            file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
-            content = file.read((rows.stop - rows.start) * d * dtype.itemsize)
-        features = _floats(np.frombuffer(content, dtype).reshape(-1, d).copy(), path)
-    with np.load(path, allow_pickle=False) as arrays:
-        others = {k: arrays[k] for k, (shape, _, _) in heads.items() if len(shape) == 1}
-    return features, _stand_in(n, others, path), rows
+def _cut(
+    features: np.ndarray, rows: slice, n: int, others: dict[str, np.ndarray], path: Path
+) -> EmbeddingSet:
+    """The part's rows of what is known of all n, read whole so that classes get the same numbers in
+    every part."""
+    if len(features) == n:
+        return _assembled(features, others, path)
+    known = _assembled(np.zeros((n, 1), np.float32), others, path)
+    return replace(known.take(np.arange(n)[rows]), features=features)
 
 
-def _stand_in(n: int, arrays: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
-    """What is known of n rows, with vectors of no meaning."""
-    nothing = np.zeros((n, 1), np.float32)
-    if "meta" in arrays:
-        return EmbeddingSet.from_arrays({**arrays, "features": nothing})
-    return _with_columns(nothing, arrays, path)
+def _assembled(features: np.ndarray, others: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
+    """Of a file that `EmbeddingSet.save` wrote, or of anybody's arrays."""
+    if "meta" in others and others["meta"].dtype == np.uint8:
+        try:
+            return EmbeddingSet.from_arrays({**others, "features": features})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            why = printable(error)
+            raise UnusableEmbedding(f"{path.name} cannot be used: {why}") from None
+    return checked_set(features, {k: v for k, v in others.items() if v.ndim == 1}, path)
 
 
-def _header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether by columns, and type of the array that a `.npy` file starts to tell of."""
+def _head(file: Any, path: Path) -> Head:
+    """Shape, whether by columns, and type, from the header of a `.npy` file."""
     version = np.lib.format.read_magic(file)
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -143,87 +169,76 @@ def _header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
     return shape, by_column, dtype
 
 
-def _parquet(path: Path) -> EmbeddingSet:
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(path)
-    if (total := _unpacked(file.metadata)) > LIMIT:
-        raise UnusableEmbedding(f"{path.name} would unpack to {total:,} bytes; at most {LIMIT:,}")
-    table = file.read()
-    columns: dict[str, np.ndarray] = {}
-    features = None
-    for name in table.column_names:
-        column = table.column(name)
-        kind = str(column.type)
-        if ("list" in kind) and features is None:
-            features = np.stack([np.asarray(v, np.float32) for v in column.to_pylist()])
-        elif "list" not in kind and "struct" not in kind and "binary" not in kind:
-            columns[name] = column.to_numpy(zero_copy_only=False)
-    return _told(_from_table(features, columns, path), table.schema.metadata or {})
+def _check_size(path: Path, head: Head, size: int) -> None:
+    """Refuse pickles, and a header that promises more than the `size` bytes behind it."""
+    shape, _, dtype = head
+    if dtype.hasobject:
+        raise UnusableEmbedding(f"{path.name} holds pickled objects, which are never opened")
+    count = 1
+    for n in shape:
+        count *= int(n)
+    if count * dtype.itemsize > size:
+        raise UnusableEmbedding(f"{path.name} promises {shape} {dtype} but holds {size:,} bytes")
 
 
-def _told(rows: EmbeddingSet, metadata: dict[bytes, bytes]) -> EmbeddingSet:
-    """With the origin that `EmbeddingSet.save` wrote into a Parquet file, if it is there."""
-    try:
-        about = json.loads(metadata[b"contrastive_core"])
-        return replace(rows, provenance=dict(about["provenance"]))
-    except (KeyError, ValueError, TypeError):
-        return rows
+# --- the same for every format -------------------------------------------------------------------
 
 
-def _unpacked(about: Any) -> int:
-    """Bytes that a Parquet file takes in memory: also where equal values are held once."""
-    groups = [about.row_group(i) for i in range(about.num_row_groups)]
-    values = sum(g.column(j).num_values for g in groups for j in range(g.num_columns))
-    return max(sum(g.total_byte_size for g in groups), 8 * values)
-
-
-def _csv(path: Path) -> EmbeddingSet:
-    import pandas as pd
-
-    frame = pd.read_csv(path)
-    return _from_table(None, {str(c): frame[c].to_numpy() for c in frame.columns}, path)
-
-
-def _from_table(
-    features: np.ndarray | None, columns: dict[str, np.ndarray], path: Path
+def checked_set(
+    features: np.ndarray,
+    columns: Mapping[str, np.ndarray | Texts],
+    path: Path,
+    provenance: dict[str, Any] | None = None,
 ) -> EmbeddingSet:
-    if features is None:
-        numeric = [c for c, v in columns.items() if v.dtype.kind in "fiu" and c not in KNOWN]
-        if not numeric:
-            raise UnusableEmbedding(f"{path.name} has no columns of numbers to take as vectors")
-        features = np.stack([columns.pop(c) for c in numeric], axis=1)
-    return _with_columns(_floats(features, path), columns, path)
+    """An `EmbeddingSet` of vectors and what else is known per row, by name.
 
-
-def _with_columns(features: np.ndarray, columns: dict[str, Any], path: Path) -> EmbeddingSet:
-    n = len(features)
+    Raises: UnusableEmbedding.
+    """
+    _check_numbers(features.shape, features.dtype, path)
     for name, column in columns.items():
-        if len(column) != n:
+        if len(column) != len(features):
             raise UnusableEmbedding(
-                f"{path.name}: {n:,} vectors but {len(column):,} values of {name!r}"
+                f"{path.name}: {len(features):,} vectors but {len(column):,} values of "
+                f"{printable(name, 80)!r}"
             )
-    columns = {k: _plain(v) for k, v in columns.items()}
-    ids = columns.pop("id", columns.pop("ids", None))
-    given = [columns.pop(k, None) for k in ("label", "labels", "y")]
+    plain = {printable(name, 80): _plain(column, name, path) for name, column in columns.items()}
+    ids = plain.pop("id", plain.pop("ids", None))
+    given = [plain.pop(k, None) for k in ("label", "labels", "y")]
     label = next((v for v in given if v is not None), None)
-    labels, classes = _labels(label, columns.pop("class", None))
+    labels, classes = _labels(label, plain.pop("class", None))
     return EmbeddingSet(
-        features,
+        np.ascontiguousarray(features, np.float32),
         labels,
-        () if ids is None else tuple(str(i) for i in ids),
+        () if ids is None else tuple(str(i) for i in ids.tolist()),
         classes=classes,
-        columns={k: v for k, v in columns.items() if v.dtype.kind in "fiubU"},
-        provenance={"file": path.name},
+        columns=plain,
+        provenance=provenance or {"file": path.name},
     )
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Numbers as they are; anything else as text, "" where there is none."""
-    if values.dtype.kind in "fiubU":
+def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, path: Path) -> None:
+    if len(shape) != 2 or dtype.kind not in "fiu":
+        raise UnusableEmbedding(f"{path.name} must hold (n, d) numbers; got {dtype} {shape}")
+
+
+def _plain(values: np.ndarray | Texts, name: str, path: Path) -> np.ndarray:
+    """Numbers as they are; anything else as text, "" where there is none.
+
+    Raises: UnusableEmbedding where texts would take more than LIMIT, each as wide as the longest.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         return values
-    told = ["" if v is None or v != v else str(v)[:TEXT] for v in values.tolist()]
-    return np.array(told, dtype=np.str_)
+    if isinstance(values, np.ndarray) and values.dtype.kind != "U":
+        values = np.array(["" if v is None or v != v else str(v) for v in values.tolist()], np.str_)
+    texts = values.unique if isinstance(values, Texts) else values
+    width = max(1, min(MAX_TEXT, max(map(len, texts), default=1)))
+    if (size := 4 * width * max(len(texts), len(values))) > LIMIT:
+        raise UnusableEmbedding(
+            f"{path.name}: the texts of {printable(name, 80)!r} would take {size:,} bytes; at most "
+            f"{LIMIT:,} are read"
+        )
+    cut = np.array(texts, f"<U{width}")  # longer ones are cut
+    return cut[values.index] if isinstance(values, Texts) else cut
 
 
 def _labels(
@@ -237,36 +252,18 @@ def _labels(
     if values.dtype.kind == "f" and (values == np.round(values))[np.isfinite(values)].all():
         values = np.where(np.isfinite(values), values, -1).astype(np.int64)
     if values.dtype.kind in "iub":
-        numbers = values.astype(np.int64)
+        numbers = np.maximum(values.astype(np.int64), -1)
         return numbers, () if names is None else _names(numbers, names)
-    text = np.array([str(v) for v in values])
-    found = sorted(set(text.tolist()) - {"", "nan"})
-    at = {name: number for number, name in enumerate(found)}
-    return np.array([at.get(t, -1) for t in text.tolist()], np.int64), tuple(found)
+    classes, numbers = np.unique(values.astype(np.str_), return_inverse=True)
+    nameless = np.isin(classes, ("", "nan"))
+    renumbered = np.where(nameless, -1, np.cumsum(~nameless) - 1)
+    return renumbered[numbers], tuple(classes[~nameless].tolist())
 
 
 def _names(numbers: np.ndarray, names: np.ndarray) -> tuple[str, ...]:
     """Names by number, where each number from 0 up to the largest has one name."""
     pairs = {(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True)}
-    known = sorted(pair for pair in pairs if pair[0] >= 0)
-    if [n for n, _ in known] != list(range(len(known))):
+    named = sorted(pair for pair in pairs if pair[0] >= 0)
+    if [n for n, _ in named] != list(range(len(named))):
         return ()
-    return tuple(name for _, name in known)
-
-
-def _floats(array: np.ndarray, path: Path) -> np.ndarray:
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise UnusableEmbedding(
-            f"{path.name} must hold (n, d) numbers; got {array.dtype} {array.shape}"
-        )
-    return np.ascontiguousarray(array, np.float32)
-
-
-def _check_shape(path: Path, shape: tuple[int, ...], dtype: np.dtype, size: int) -> None:
-    if dtype.hasobject:
-        raise UnusableEmbedding(f"{path.name} holds pickled objects, which are never opened")
-    count = 1
-    for n in shape:
-        count *= int(n)
-    if count * dtype.itemsize > size:
-        raise UnusableEmbedding(f"{path.name} promises {shape} {dtype} but is {size:,} bytes long")
+    return tuple(name for _, name in named)

@@ -24,6 +24,7 @@ import numpy as np
 from contrastive_core.errors import Damaged, Locked
 from contrastive_core.storage.atomic import sha256_file, sync_folder, tidy, write_bytes, writing
 from contrastive_core.storage.lock import is_process, lock, lock_holder, process_start
+from contrastive_core.storage.regular import open_regular, read_regular
 
 __all__ = [
     "Locked",
@@ -46,6 +47,8 @@ __all__ = [
     "writing",
 ]
 
+MAX_JSON = 256 << 20  # bytes of one object
+MAX_LINES = 4 << 30
 MAX_NPZ = 4 << 30  # bytes an archive may unpack to
 SEAL = "seal"  # key of an object's own hash
 LINE_SEAL = re.compile(rb', "seal": "[0-9a-f]{8}"}')
@@ -68,7 +71,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 def read_json(path: str | Path) -> Any:
     """What `write_json` wrote. Raises Damaged naming the file; FileNotFoundError."""
-    data = Path(path).read_bytes()
+    data = read_regular(path, MAX_JSON)
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -147,7 +150,7 @@ def _seal_of(body: bytes) -> bytes:
 def _read(path: str | Path) -> list[tuple[int, dict[str, Any] | None]]:
     """Each line's number and object; None where it is damaged."""
     try:
-        data = Path(path).read_bytes()
+        data = read_regular(path, MAX_LINES)
     except FileNotFoundError:
         return []
     lines, sealed = data.split(b"\n"), bool(LINE_SEAL.search(data))
@@ -185,12 +188,14 @@ def read_npz(path: str | Path, limit: int = MAX_NPZ) -> dict[str, np.ndarray]:
     """Arrays of an `.npz`, without pickle. Raises Damaged, also where it would unpack to more
     than `limit` bytes."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            total = sum(entry.file_size for entry in archive.infolist())
-            if total > limit:
-                raise Damaged(f"{path} would unpack to {total:,} bytes; at most {limit:,}")
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        with open_regular(path) as file:
+            with zipfile.ZipFile(file) as archive:
+                total = sum(entry.file_size for entry in archive.infolist())
+                if total > limit:
+                    raise Damaged(f"{path} would unpack to {total:,} bytes; at most {limit:,}")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
     except FileNotFoundError:
         raise
     except Damaged:

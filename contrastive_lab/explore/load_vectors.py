@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.embeddings import attached_images, file_formats, ref
+from contrastive_core.embeddings import file_formats, ref
+from contrastive_core.embeddings.open_vectors import open_upload, open_vectors
 from contrastive_lab import format, query_params
 
 __all__ = ["about_left_out", "chosen", "opener"]
@@ -51,39 +51,22 @@ def opener() -> None:
 
 
 def _open(given: object, path: str, pictures: str) -> None:
-    folder = Path(pictures).expanduser() if pictures else None
+    name = getattr(given, "name", path)
     try:
-        if given is None:
-            key = _read(Path(path).expanduser(), Path(path).name, folder)
-        else:
-            with tempfile.TemporaryDirectory() as place:
-                name = Path(given.name).name  # type: ignore[attr-defined]
-                copy = Path(place) / f"vectors{Path(name).suffix.lower()}"
-                copy.write_bytes(given.getbuffer())  # type: ignore[attr-defined]
-                key = _read(copy, name, folder)
+        with st.spinner(f"Reading {format.plain(Path(name).name)}…"):
+            if given is None:
+                key = open_vectors(path, Path(path).name, pictures or None)
+            else:
+                key = open_upload(name, given.getbuffer(), pictures or None)  # type: ignore[attr-defined]
     except FileNotFoundError:
         st.error(format.plain(f"There is no file {path}."))
     except IsADirectoryError:
         st.error(format.plain(f"{path} is a folder; give the path of a file in it."))
     except (ValueError, OSError) as error:
-        why = str(error).replace("vectors.", f"{_name(given, path)}: vectors.", 1)
-        st.error(format.plain(why))
+        st.error(format.plain(error))
     else:
         look_at(key)
         st.rerun()
-
-
-def _name(given: object, path: str) -> str:
-    return getattr(given, "name", path)
-
-
-def _read(path: Path, name: str, folder: Path | None) -> str:
-    with st.spinner(f"Reading {name}…"):
-        rows = file_formats.read(path)
-        found = attached_images.pictures_of(path, rows, folder)
-        if found.images is None and (images := ref.dataset_pictures(rows)) is not None:
-            found = attached_images.Attached(images)
-        return ref.save_vectors(rows, name, found.images, found.told)
 
 
 def _known() -> None:

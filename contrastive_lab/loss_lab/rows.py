@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.embeddings import attached_images, file_formats, ref
+from contrastive_core.embeddings import file_formats, ref
+from contrastive_core.embeddings.open_vectors import open_upload
 from contrastive_core.loss_lab.batch import SNAPSHOT, snapshots_of
 from contrastive_core.loss_lab.view import PAIRINGS, SOURCES
 from contrastive_core.runs import Run
@@ -77,11 +76,11 @@ def vectors(address: Address) -> str | None:
     if given is not None and given.file_id != st.session_state.get("lab-opened"):
         st.session_state["lab-opened"] = given.file_id
         try:
-            key = st.session_state["lab-file"] = kept(given.name, given.getbuffer())
+            key = st.session_state["lab-file"] = open_upload(given.name, given.getbuffer())
             if told := ref.loaded()[key]["told"]:
                 b.warning(format.plain(told))
         except ValueError as error:
-            b.warning(f"{error}")
+            b.warning(format.plain(error))
     known = ref.loaded()
     if not known:
         a.info("No vectors have been opened yet.")
@@ -99,13 +98,3 @@ def vectors(address: Address) -> str | None:
     if left:
         a.caption(f"Rows left out: {'; '.join(left)}.")
     return key
-
-
-def kept(name: str, content: bytes | memoryview) -> str:
-    """Keep the vectors of a file, and the pictures that came along. Raises ValueError."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(name).name
-        path.write_bytes(content)
-        rows = file_formats.read(path)
-        found = attached_images.pictures_of(path, rows)
-        return ref.save_vectors(rows, name, found.images, found.told)

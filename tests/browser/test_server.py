@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -26,13 +28,17 @@ def address(serve: Callable[..., str]) -> tuple[str, int]:
     return str(parts.hostname), int(parts.port or 0)
 
 
-def status(address: tuple[str, int], path: str, **headers: str) -> int:
+def answer(address: tuple[str, int], path: str, **headers: str) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection(*address, timeout=20)
     connection.putrequest("GET", path, skip_host="Host" in headers)
     for name, value in headers.items():
         connection.putheader(name.replace("_", "-"), value)
     connection.endheaders()
-    return connection.getresponse().status
+    return connection.getresponse()
+
+
+def status(address: tuple[str, int], path: str, **headers: str) -> int:
+    return answer(address, path, **headers).status
 
 
 def test_its_own_name_is_served(address: tuple[str, int]) -> None:
@@ -41,15 +47,82 @@ def test_its_own_name_is_served(address: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])
 def test_another_host_name_is_refused(address: tuple[str, int], host: str) -> None:
-    """Everything an app shows and takes goes through the socket; files before it are public."""
-    assert status(address, "/_stcore/stream", Host=host, **UPGRADE) == 403
-    assert status(address, "/_stcore/stream", Host=f"localhost:{address[1]}", **UPGRADE) == 101
+    own = {"Host": f"localhost:{address[1]}", "Origin": f"http://localhost:{address[1]}"}
+    assert status(address, "/_stcore/stream", **UPGRADE, **own | {"Host": host}) == 403
+    assert status(address, "/_stcore/stream", **UPGRADE, **own) == 101
+
+
+@pytest.mark.parametrize("path", ["/", "/_stcore/health", "/_stcore/host-config", "/runs"])
+def test_every_request_is_held_to_the_names_of_this_computer(
+    address: tuple[str, int], path: str
+) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example", f"evil@127.0.0.1:{address[1]}", ""):
+        assert status(address, path, Host=host) in (400, 403)
+    assert status(address, path, Host=f"localhost:{address[1]}") == 200
+    assert status(address, path, Origin="http://evil.example") == 403
 
 
 def test_another_origin_may_not_open_the_socket(address: tuple[str, int]) -> None:
     own = f"http://{address[0]}:{address[1]}"
-    assert status(address, "/_stcore/stream", Origin="http://evil.example", **UPGRADE) != 101
+    for origin in ("http://evil.example", f"http://evil.example:{address[1]}", "null"):
+        assert status(address, "/_stcore/stream", Origin=origin, **UPGRADE) == 403
+    assert status(address, "/_stcore/stream", **UPGRADE) == 403  # from no page at all
     assert status(address, "/_stcore/stream", Origin=own, **UPGRADE) == 101
+
+
+@pytest.mark.parametrize("path", ["/", "/_stcore/health", "/nowhere", "/_stcore/upload_file/a/b"])
+def test_no_page_may_frame_it_and_nothing_comes_from_elsewhere(
+    address: tuple[str, int], path: str
+) -> None:
+    headers = answer(address, path).headers
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    rules = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
+    assert rules["frame-ancestors"] == rules["object-src"] == "'none'"
+    assert not any("http" in rule or "*" in rule for name, rule in rules.items()
+                   if name != "connect-src")  # fmt: skip
+    assert "unsafe" not in rules["script-src"]
+    assert answer(address, path, Host="evil.example").headers["X-Frame-Options"] == "DENY"
+
+
+def test_no_other_page_steers_it_by_messages(address: tuple[str, int]) -> None:
+    about = json.loads(answer(address, "/_stcore/host-config").read())
+    assert about["allowedOrigins"] == []
+    assert not about["enableCustomParentMessages"]
+
+
+def test_the_pages_work_under_the_policy_and_fetch_nothing(
+    address: tuple[str, int], page: Any
+) -> None:
+    """A script, a picture or a style that the policy refuses would be named in the console."""
+    refused: list[str] = []
+    page.on("console", lambda m: refused.append(m.text) if "Content Security" in m.text else None)
+    page.goto(f"http://{address[0]}:{address[1]}/")
+    page.wait_for_selector("canvas", timeout=120_000)
+    assert refused == []
+    page.evaluate("new Image().src = 'http://evil.example/x.png'")
+    page.wait_for_function("true")
+    page.wait_for_timeout(200)
+    assert any("img-src" in text for text in refused)
+
+
+def test_with_a_token_only_its_address_opens_the_app(serve: Callable[..., str]) -> None:
+    parts = urlsplit(serve(ROOT / "app.py", environment={"CONTRASTIVE_LAB_TOKEN": "a word"}))
+    own = (str(parts.hostname), int(parts.port or 0))
+    origin = f"http://{own[0]}:{own[1]}"
+    assert status(own, "/_stcore/health") == 200
+    for path in ("/", "/?token=wrong", "/_stcore/host-config", "/static/../"):
+        assert status(own, path) == 403
+    assert status(own, "/_stcore/stream", Origin=origin, **UPGRADE) == 403
+    opened = answer(own, "/?token=a+word")
+    assert opened.status == 200
+    cookie = opened.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    shown = cookie.split(";")[0]
+    assert status(own, "/", Cookie=shown) == 200
+    assert status(own, "/_stcore/stream", Origin=origin, Cookie=shown, **UPGRADE) == 101
+    assert status(own, "/", Cookie=shown.replace("word", "sword")) == 403
 
 
 def test_only_the_loopback_is_listened_on(address: tuple[str, int]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import socket
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from contrastive_core.data import datasets, shapes
+from contrastive_core.data import datasets, image_folder, shapes
 from contrastive_core.errors import Damaged, NotDownloaded, UnknownName
 from contrastive_core.paths import data_home
 
@@ -108,27 +110,114 @@ def test_folders_that_cannot_be_used_say_why(tmp_path: Path) -> None:
         datasets.load(f"folder:{tmp_path}")
 
 
-def test_links_out_of_a_folder_are_left_alone(tmp_path: Path) -> None:
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A folder of two classes with links out of it, links inside it, one to nothing and one to
+    itself."""
     outside, inside = tmp_path / "outside", tmp_path / "inside"
-    picture(outside / "secret.png", (1, 2, 3))
-    for i in range(5):
-        picture(inside / f"{i}.png", (i, 0, 0))
-    (inside / "link.png").symlink_to(outside / "secret.png")
-    both = [datasets.load(f"folder:{inside}", s) for s in ("train", "test")]
-    assert sum(map(len, both)) == 5
+    picture(outside / "far" / "secret.png", (1, 2, 3))
+    for i in range(10):
+        picture(inside / "a" / f"{i}.png", (i, 0, 0))
+        picture(inside / "b" / f"{i}.png", (0, i, 0))
+    (inside / "a" / "file.png").symlink_to(outside / "far" / "secret.png")
+    (inside / "a" / "near.png").symlink_to(inside / "b" / "1.png")
+    (inside / "a" / "deeper").symlink_to(outside / "far")
+    (inside / "a" / "dead.png").symlink_to("nowhere")
+    (inside / "a" / "round").symlink_to(inside / "a")
+    (inside / "c").symlink_to(outside / "far")
+    return inside
+
+
+def both_splits(folder: Path) -> tuple[set[str], dict[str, str], tuple[str, ...]]:
+    """Ids, what was left out with the reason, and the classes."""
+    parts = [datasets.load(f"folder:{folder}", s) for s in ("train", "test")]
+    skipped = {name: why for part in parts for name, why in part.skipped}
+    return {i for part in parts for i in part.ids}, skipped, parts[0].classes
+
+
+def test_links_in_a_folder_are_left_out_and_listed(linked: Path) -> None:
+    ids, skipped, classes = both_splits(linked)
+    assert ids == {f"{c}/{i}.png" for c in "ab" for i in range(10)}
+    assert classes == ("a", "b")
+    names = {"a/file.png", "a/near.png", "a/deeper", "a/dead.png", "a/round", "c"}
+    assert set(skipped) == names
+    assert all("CONTRASTIVE_LAB_FOLLOW_LINKS is 1" in why for why in skipped.values())
+
+
+def test_links_are_followed_where_a_person_says_so(
+    linked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each folder once, so that a link back up ends."""
+    monkeypatch.setenv("CONTRASTIVE_LAB_FOLLOW_LINKS", "1")
+    ids, skipped, classes = both_splits(linked)
+    assert ids > {"a/file.png", "a/near.png", "a/deeper/secret.png", "c/secret.png"}
+    assert len(ids) == 24
+    assert classes == ("a", "b", "c")
+    assert skipped == {"a/dead.png": "a link to nothing"}
+
+
+def test_a_folder_of_links_says_how_many_were_left_out(tmp_path: Path) -> None:
+    picture(tmp_path / "outside.png", (1, 2, 3))
+    (tmp_path / "links").mkdir()
+    for i in range(3):
+        (tmp_path / "links" / f"{i}.png").symlink_to(tmp_path / "outside.png")
+    with pytest.raises(ValueError, match=r"3 links were left out .*FOLLOW_LINKS is 1"):
+        datasets.load(f"folder:{tmp_path / 'links'}")
+
+
+def test_only_pictures_of_listed_formats_and_ordinary_files_are_opened(tmp_path: Path) -> None:
+    """PostScript under a picture's name would be handed to another program; a pipe never ends."""
+    for i in range(10):
+        picture(tmp_path / f"{i}.png", (i, 0, 0))
+    Image.new("RGB", (8, 8)).save(tmp_path / "z.eps")
+    (tmp_path / "z.eps").rename(tmp_path / "z.png")
+    os.mkfifo(tmp_path / "pipe.png")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.getcwd()
+        os.chdir(tmp_path)  # such an address may be no longer than 107 bytes
+        server.bind("socket.png")
+        os.chdir(here)
+        ids, skipped, _ = both_splits(tmp_path)
+    assert len(ids) == 10
+    assert skipped.pop("z.png").startswith("UnidentifiedImageError")
+    assert skipped == {"pipe.png": "no file", "socket.png": "no file"}
+
+
+def test_names_that_are_no_text_are_escaped(tmp_path: Path) -> None:
+    for name in (b"caf\xe9", b"line\nbreak", b"\x1b[31mred", b"plain"):
+        picture(tmp_path / "p.png", (1, 2, 3))
+        os.rename(tmp_path / "p.png", os.fsencode(tmp_path) + b"/" + name + b".png")
+    ids, _, _ = both_splits(tmp_path)
+    names = {r"caf\udce9.png", r"line\nbreak.png", r"\x1b[31mred.png", "plain.png"}
+    assert ids == names
+    assert datasets.load(f"folder:{tmp_path}").ids == datasets.load(f"folder:{tmp_path}").ids
+
+
+def test_listing_is_linear_in_files_and_classes(tmp_path: Path) -> None:
+    """Every entry is looked at once, however many classes there are."""
+    for i in range(60):
+        (tmp_path / f"c{i}").mkdir()
+        for j in range(3):
+            (tmp_path / f"c{i}" / f"{j}.png").touch()
+    calls = []
+    with pytest.MonkeyPatch.context() as m:
+        real = os.scandir
+        m.setattr(os, "scandir", lambda p: (calls.append(p), real(p))[1])
+        image_folder.plan(str(tmp_path), "train", tmp_path)
+    assert len([c for c in calls if "/c" in str(c)]) == 60
 
 
 def test_an_image_bomb_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastive_core.data import image_folder
+    from contrastive_core.data import pictures
 
-    monkeypatch.setattr(image_folder, "MOST_PIXELS", 1000)
+    monkeypatch.setattr(pictures, "MAX_PIXELS", 1000)
     for i in range(6):
         picture(tmp_path / f"{i}.png", (i, 0, 0))
     picture(tmp_path / "bomb.png", (0, 0, 0), (200, 200))
     both = [datasets.load(f"folder:{tmp_path}", s) for s in ("train", "test")]
     assert sum(map(len, both)) == 6
     reasons = [why for s in both for _, why in s.skipped]
-    assert "DecompressionBomb" in reasons[0]
+    assert "200 × 200 pixels; at most 1,000" in reasons[0]
 
 
 def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def test_names_below_the_files_own_folder_are_followed(home: Path) -> None:
     here = str(home / "mine" / "a.png")
     found = attached(home, "a.png", "deep/b.png", "deep/../a.png", here, "", "gone.png")
     assert shades(found) == [10, 20, 10, 10, GRAY, GRAY]
-    assert found.told.startswith("1 of 5 pictures were not opened, since they are not there: gone")
-    assert attached(home, "a.png").told == ""
+    assert found.note.startswith("1 of 5 pictures were not opened, since they are not there: gone")
+    assert attached(home, "a.png").note == ""
 
 
 @pytest.mark.parametrize("how", ["dots", "absolute", "file link", "folder link"])
@@ -52,20 +52,20 @@ def test_a_name_that_leads_out_is_refused_with_a_sentence(home: Path, how: str) 
     }[how]  # fmt: skip
     found = attached(home, "a.png", name)
     assert shades(found) == [10, GRAY]
-    assert found.told.startswith("1 of 2 pictures were not opened, since their names lead out")
-    assert name[:50] in found.told
+    assert found.note.startswith("1 of 2 pictures were not opened, since their names lead out")
+    assert name[:50] in found.note
     alone = attached(home, name)
     assert alone.images is None
-    assert alone.told.startswith("1 of 1 pictures")
+    assert alone.note.startswith("1 of 1 pictures")
 
 
 def test_a_folder_that_a_person_names_is_where_names_start(home: Path) -> None:
     found = attached(home, "secret.png", str(home / "secret.png"), "a.png", folder=home)
     assert shades(found) == [200, 200, 10]
-    assert found.told == ""
+    assert found.note == ""
     deep = attached(home, "b.png", "../../secret.png", folder=home / "mine" / "deep")
     assert shades(deep) == [20, GRAY]
-    assert "../../secret.png" in deep.told
+    assert "../../secret.png" in deep.note
     with pytest.raises(ValueError, match="no folder"):
         attached(home, "a.png", folder=home / "gone")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import random
 import zipfile
@@ -15,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from mutation import mutated
 
-from contrastive_core.embeddings import file_formats
+from contrastive_core.embeddings import file_formats, open_vectors, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.errors import Damaged, UnusableEmbedding
+from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 LABELS = np.arange(12) % 3
@@ -135,7 +136,7 @@ def test_pickles_inside_parquet_and_archives_are_never_opened(tmp_path: Path) ->
     pq.write_table(table.cast(schema), tmp_path / "p.parquet")
     assert len(file_formats.read(tmp_path / "p.parquet")) == 3
     np.savez(tmp_path / "p.npz", x=X, labels=np.array([Harm(target)] * 12, dtype=object))
-    with pytest.raises(Damaged, match="allow_pickle"):
+    with pytest.raises(UnusableEmbedding, match="pickled objects"):
         file_formats.read(tmp_path / "p.npz")
     assert not target.exists()
 
@@ -165,3 +166,118 @@ def test_a_thousand_mutated_files_give_rows_or_a_sentence(tmp_path: Path, ending
         else:
             said = f"{len(found)} rows"
         assert len(said) > 3
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "sentence"),
+    [
+        ("features", X.astype(np.complex128), "numbers"),
+        ("features", X[0], "must hold"),
+        ("labels", LABELS.astype(np.str_), "whole numbers"),
+        ("labels", np.zeros((12, 2), np.int64), "1 dimensions"),
+        ("labels", LABELS[:5], "5 of labels"),
+        ("ids", np.arange(12), "must be texts"),
+        ("ids", np.array([["a"] * 2] * 12), "must be texts"),
+        ("ids", np.array(["a"] * 3), "3 of ids"),
+        ("column:x", np.zeros((12, 2)), "one a row"),
+        ("column:x", np.zeros(12, np.complex64), "one a row"),
+        ("views", np.zeros((4, 2, 9), np.float32), "views"),
+        ("meta", np.frombuffer(b"null", np.uint8), "damaged"),
+        ("meta", np.frombuffer(b'{"split": [1], "which": "h", "classes": [], "provenance": {}}',
+                               np.uint8), "must be texts"),
+        ("meta", np.frombuffer(b'{"split": "", "which": "h", "classes": [{}], "provenance": {}}',
+                               np.uint8), "must be texts"),
+        ("meta", np.frombuffer(b'{"split": "", "which": "h", "classes": [], "provenance": 3}',
+                               np.uint8), "must be a dict"),
+    ],
+)  # fmt: skip
+def test_an_archive_that_carries_meta_passes_the_same_checks(
+    tmp_path: Path, part: str, value: np.ndarray, sentence: str
+) -> None:
+    arrays = EmbeddingSet(X, LABELS.astype(np.int64), columns={"x": X[:, 0]}).arrays()
+    np.savez(tmp_path / "m.npz", **arrays | {part: value})
+    with pytest.raises(UnusableEmbedding, match=sentence):
+        file_formats.read(tmp_path / "m.npz")
+
+
+def test_other_widths_of_numbers_beside_meta_are_taken(tmp_path: Path) -> None:
+    arrays = EmbeddingSet(X, LABELS.astype(np.int64), columns={"x": X[:, 0]}).arrays()
+    labels = np.where(LABELS == 0, -7, LABELS).astype(np.int16)
+    wide = {"features": X.astype(np.float64), "labels": labels}
+    np.savez(tmp_path / "m.npz", **arrays | wide)
+    rows = file_formats.read(tmp_path / "m.npz")
+    assert rows.features.dtype == np.float32
+    assert rows.labels is not None
+    assert rows.labels.tolist() == np.maximum(labels, -1).tolist()
+
+
+def test_a_part_of_an_archive_is_the_same_rows(tmp_path: Path) -> None:
+    rows = EmbeddingSet(X, LABELS.astype(np.int64), columns={"x": X[:, 0]})
+    for name in ("a.npz", "a.parquet"):
+        rows.save(tmp_path / name)
+        whole = file_formats.read(tmp_path / name)
+        parts = [file_formats.read(tmp_path / name, (i, 5)) for i in range(5)]
+        assert sum((p.ids for p in parts), ()) == whole.ids
+        assert np.array_equal(np.concatenate([p.features for p in parts]), whole.features)
+    np.save(tmp_path / "f.npy", np.asfortranarray(X))
+    assert np.array_equal(file_formats.read(tmp_path / "f.npy").features, X)
+
+
+@pytest.mark.parametrize("ending", file_formats.ENDINGS)
+def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path, ending: str) -> None:
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    (tmp_path / f"zero{ending}").symlink_to("/dev/zero")
+    (tmp_path / f"gone{ending}").symlink_to("nowhere")
+    for name in ("pipe", "zero"):
+        with pytest.raises(NotRegular, match="a pipe, a device or a socket"):
+            file_formats.read(tmp_path / f"{name}{ending}")
+    with pytest.raises(FileNotFoundError):
+        file_formats.read(tmp_path / f"gone{ending}")
+    (tmp_path / f"folder{ending}").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        file_formats.read(tmp_path / f"folder{ending}")
+
+
+def constant_column(path: Path, rows: int, text: str = "x" * 400) -> Path:
+    """A few kilobytes of Parquet: one text, and one list, a great many times."""
+    index = pa.array(np.zeros(rows, np.int32))
+    table = pa.table({
+        "embedding": pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * rows, np.float32)), 2),
+        "text": pa.DictionaryArray.from_arrays(index, [text]),
+    })  # fmt: skip
+    pq.write_table(table, path, compression="zstd")
+    return path
+
+
+def test_a_constant_column_of_parquet_is_refused_before_it_is_spread_out(tmp_path: Path) -> None:
+    path = constant_column(tmp_path / "c.parquet", 3_000_000)
+    assert path.stat().st_size < 200_000
+    with pytest.raises(UnusableEmbedding, match="texts of 'text' would take 4,800,000,000 bytes"):
+        file_formats.read(path)
+
+
+def test_what_a_page_opens_is_read_in_a_child_with_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = constant_column(tmp_path / "c.parquet", 1_000_000, "x" * 100)
+    monkeypatch.setattr(open_vectors, "MEMORY", 300 << 20)
+    with pytest.raises(UnusableEmbedding, match=r"c\.parquet .*memory"):
+        open_vectors.open_vectors(path, path.name)
+    assert ref.loaded() == {}
+    monkeypatch.undo()
+
+
+def test_a_file_that_a_page_opens_is_kept_under_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
+    path = make(tmp_path, ".parquet")
+    key = open_vectors.open_upload("mine.parquet", path.read_bytes())
+    assert ref.loaded()[key]["name"] == "mine.parquet"
+    np.testing.assert_allclose(ref.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
+    content = io.BytesIO()
+    np.save(content, X[0])
+    with pytest.raises(UnusableEmbedding, match=r"mine\.npy must hold"):
+        open_vectors.open_upload("mine.npy", content.getvalue())
+    with pytest.raises(FileNotFoundError):
+        open_vectors.open_vectors(tmp_path / "gone.npy", "gone.npy")

@@ -21,8 +21,10 @@ embeddings metrics training evaluation importers jobs samples loss_lab sweeps ca
 
 # What pages pass through: importing any of it must not import torch or its like.
 TORCH_FREE = """
-errors paths progress registry storage distributed data embeddings runs jobs samples evaluation
-storage.atomic storage.lock storage.records storage.tables distributed.partition
+errors paths progress registry storage distributed data embeddings runs jobs samples
+evaluation storage.atomic storage.lock storage.records storage.tables
+storage.regular storage.limited distributed.partition data.pictures
+embeddings.open_vectors embeddings.table_files
 data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
 embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.verify
 runs.cost runs.export_weights training.config evaluation.representation_similarity

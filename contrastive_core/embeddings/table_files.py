@@ -1,0 +1,174 @@
+"""Tables of vectors, Parquet and CSV: read on Arrow's buffers, never as Python values. Torch-free.
+
+The vectors are one column of lists of equal length, or all columns of numbers. A few kilobytes of
+Parquet can hold a value a billion times: rows and bytes are summed from the file's metadata before
+anything is read, and texts stay an index into the different ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from contrastive_core.errors import UnusableEmbedding
+
+__all__ = ["Texts", "csv", "parquet"]
+
+MAX_ROWS = 20_000_000
+MAX_COLUMNS = 20_000
+KNOWN = ("id", "ids", "label", "labels", "y", "class", "split", "embedding", "features")
+Columns = dict[str, Any]  # arrays (n) of numbers, or Texts
+Table = tuple[np.ndarray, Columns, dict[str, Any]]  # vectors (n, d), columns, origin
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of texts: the different ones, and each row's place among them (n)."""
+
+    unique: Sequence[str]
+    index: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+def parquet(file: BinaryIO, path: Path, limit: int) -> Table:
+    """Vectors, columns and, where `EmbeddingSet.save` wrote the file, their origin."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.ParquetFile(file).schema_arrow
+    texts = [
+        f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
+    ]
+    table = pq.ParquetFile(file, read_dictionary=texts)
+    _check_metadata(table.metadata, path, limit)
+    vectors = next((f.name for f in schema if _is_vector(f.type)), None)
+    wanted = [f.name for f in schema if f.name == vectors or _is_column(f.type)]
+    features, columns = None, {}
+    for name in wanted:
+        values = table.read(columns=[name]).column(name)
+        if name == vectors:
+            features = _lists(values, path)
+        else:
+            columns[name] = _column(values)
+    return _with_vectors(features, columns, path), columns, _provenance(schema.metadata or {})
+
+
+def _is_vector(kind: Any) -> bool:
+    import pyarrow as pa
+
+    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not listed and not pa.types.is_fixed_size_list(kind):
+        return False
+    return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
+def _is_column(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    binary = (
+        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    )
+    left_out = binary or types.is_nested(kind) or types.is_null(kind)
+    return not left_out and not isinstance(kind, pa.BaseExtensionType)
+
+
+def _check_metadata(about: Any, path: Path, limit: int) -> None:
+    """Refuse what would take too much memory, also where equal values are held once."""
+    if about.num_columns > MAX_COLUMNS or about.num_rows > MAX_ROWS:
+        raise UnusableEmbedding(
+            f"{path.name} has {about.num_rows:,} rows and {about.num_columns:,} columns; at most "
+            f"{MAX_ROWS:,} and {MAX_COLUMNS:,} are read"
+        )
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    values = sum(g.column(j).num_values for g in groups for j in range(g.num_columns))
+    total = max(sum(g.total_byte_size for g in groups), 8 * values)
+    if total > limit:
+        raise UnusableEmbedding(f"{path.name} would unpack to {total:,} bytes; at most {limit:,}")
+
+
+def _lists(values: Any, path: Path) -> np.ndarray:
+    """A column of lists of equal length as (n, d) float32, without a Python value for each."""
+    import pyarrow.compute as pc
+
+    if values.null_count:
+        raise UnusableEmbedding(f"{path.name} has {values.null_count:,} rows without a vector")
+    lengths = pc.list_value_length(values)
+    width = (pc.min(lengths).as_py() or 0) if len(values) else 0
+    if not width or pc.max(lengths).as_py() != width:
+        raise UnusableEmbedding(f"{path.name} has vectors of no or of different lengths")
+    features = np.empty((len(values), width), np.float32)
+    start = 0
+    for chunk in values.chunks:
+        numbers = chunk.flatten().to_numpy(zero_copy_only=False)  # NaN where one is missing
+        features[start : start + len(chunk)] = numbers.reshape(-1, width)
+        start += len(chunk)
+    return features
+
+
+def _column(values: Any) -> Any:
+    """Numbers as an array; everything else as different texts and an index into them."""
+    import pyarrow as pa
+
+    kind = values.type
+    boolean = pa.types.is_boolean(kind) and not values.null_count
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or boolean:
+        array = values.to_numpy()  # NaN where a number is missing
+        return array.astype(np.float32) if array.dtype == np.float16 else array
+    if not pa.types.is_dictionary(kind):
+        values = values.cast(pa.string()).dictionary_encode()
+    values = values.unify_dictionaries()
+    if not values.num_chunks:
+        return Texts([""], np.zeros(0, np.int64))
+    texts = ["", *values.chunk(0).dictionary.cast(pa.string()).to_pylist()]
+    index = [c.indices.fill_null(-1).to_numpy(zero_copy_only=False) for c in values.chunks]
+    return Texts(texts, np.concatenate(index).astype(np.int64) + 1)
+
+
+def _provenance(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    try:
+        return dict(json.loads(metadata[b"contrastive_core"])["provenance"])
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return {}
+
+
+def csv(file: BinaryIO, path: Path, limit: int) -> Table:
+    """Vectors and columns of a CSV file with a line of names."""
+    import pandas as pd
+
+    frame = pd.read_csv(file, low_memory=False)
+    if frame.shape[1] > MAX_COLUMNS or frame.memory_usage(deep=False).sum() > limit:
+        raise UnusableEmbedding(f"{path.name} is too large a table: {frame.shape}")
+    columns: Columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind in "fiub":
+            columns[str(name)] = column.to_numpy()
+        else:
+            index, texts = pd.factorize(column)
+            columns[str(name)] = Texts(["", *map(str, texts)], index + 1)
+    return _with_vectors(None, columns, path), columns, {}
+
+
+def _with_vectors(features: np.ndarray | None, columns: Columns, path: Path) -> np.ndarray:
+    """The vectors; where no column of lists holds them, the columns of numbers, taken out."""
+    if features is not None:
+        return features
+    numeric = [
+        name
+        for name, values in columns.items()
+        if isinstance(values, np.ndarray) and values.dtype.kind in "fiu" and name not in KNOWN
+    ]
+    if not numeric:
+        raise UnusableEmbedding(f"{path.name} has no columns of numbers to take as vectors")
+    features = np.empty((len(columns[numeric[0]]), len(numeric)), np.float32)
+    for j, name in enumerate(numeric):
+        features[:, j] = columns.pop(name)
+    return features
