@@ -97,7 +97,8 @@ class Guard:
             return
         added = [*self.headers]
         if self.token and self._is_token(_query_token(scope)):
-            value = f"{_cookie_name(scope)}={quote(self.token, safe="")}; Path=/; HttpOnly; SameSite=Strict"
+            value = f"{_cookie_name(scope)}={quote(self.token, safe='')}"
+            value += "; Path=/; HttpOnly; SameSite=Strict"
             added.append((b"set-cookie", value.encode()))
         names = {name for name, _ in self.headers}
 

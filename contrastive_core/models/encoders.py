@@ -21,7 +21,9 @@ COLORS = {  # mean and deviation of the channels; imported encoders keep those t
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    "solo_learn": ((0.4914, 0.4822, 0.4465), (0.247, 0.243, 0.261)),  # its CIFAR-10 and CIFAR-100
 }
+STEMS = ("small", "padded", "imagenet")
 
 
 def encoder_names() -> list[str]:
@@ -35,7 +37,7 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
     Args:
         name: one of `encoder_names()`, or `timm:NAME`.
         channels: of the images; image_size: their height in pixels.
-        knobs: `width` (a factor, small), `stem` ("small" or "imagenet", ResNets), and for all:
+        knobs: `width` (a factor, small), `stem` (one of STEMS, ResNets), and for all:
             `colors`, one of COLORS; `pixels`, to which images are brought first (0: as they are).
     Raises: ValueError for an unknown name or knob, or images too small.
     """
@@ -96,13 +98,13 @@ def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Mod
     import torchvision.models as models
 
     stem = stem or ("small" if size <= 64 else "imagenet")
-    if stem not in ("small", "imagenet"):
-        raise ValueError(f"stem must be small or imagenet; got {stem!r}")
+    if stem not in STEMS:
+        raise ValueError(f"stem must be one of {', '.join(STEMS)}; got {stem!r}")
     net = getattr(models, name)(weights=None)
     out_dim = net.fc.in_features
     net.fc = nn.Identity()
-    if stem == "small":  # SimCLR's for CIFAR: 3×3, no stride, no pooling
-        net.conv1 = nn.Conv2d(channels, 64, 3, 1, 1, bias=False)
+    if stem != "imagenet":  # SimCLR's for CIFAR: 3×3, no stride, no pooling; solo-learn pads by 2
+        net.conv1 = nn.Conv2d(channels, 64, 3, 1, 2 if stem == "padded" else 1, bias=False)
         net.maxpool = nn.Identity()
     elif channels != 3:
         net.conv1 = nn.Conv2d(channels, 64, 7, 2, 3, bias=False)

@@ -1,6 +1,9 @@
 """A run's encoder without this project: its weights as safetensors and a few lines that load them.
 
-The lines need torch and safetensors, torchvision for a ResNet, timm for one of timm's. Torch-free.
+The lines need torch and safetensors, torchvision for a ResNet, timm for one of timm's. What stands
+in a run's files may come from anybody and these lines are meant to be run: every value enters them
+as a number, as a quoted literal, as one of the names known here, or as a comment without line
+breaks. Torch-free.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from typing import Any
 
 from contrastive_core.errors import Damaged
 from contrastive_core.runs import Run
+from contrastive_core.storage.regular import open_regular, printable
 
 __all__ = ["shapes_of", "snippet"]
 
@@ -18,7 +22,10 @@ COLORS = {  # mean and deviation of each channel, as in encoders.py; a test hold
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    "solo_learn": ((0.4914, 0.4822, 0.4465), (0.247, 0.243, 0.261)),
 }
+RESNETS = ("resnet18", "resnet34", "resnet50")
+MAX_HEAD = 100 << 20  # bytes of a safetensors header
 
 TEXT = """\
 # {name}: {method} on {dataset}. h of images (n, {channels}, height, width) with values in [0, 1].
@@ -28,7 +35,7 @@ from torch import nn
 
 {network}
 
-weights = load_file("{name}.safetensors")
+weights = load_file({file})
 start = "encoder.body."
 net.load_state_dict({{k[len(start):]: v.float() if v.is_floating_point() else v
                      for k, v in weights.items() if k.startswith(start)}})
@@ -60,17 +67,24 @@ def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
     """Python that loads the run's encoder from its exported weights.
 
     Args: shapes: of the weights' tensors by name, as `shapes_of` reads them.
+    Raises: Damaged where the run's settings are not those of an encoder.
     """
     config = run.config
-    knobs = dict(config.get("encoder_knobs") or {})
-    mean, deviation = COLORS[str(knobs.get("colors", "plain"))]
-    side = int(knobs.get("pixels") or 0)
-    body = {k.removeprefix("encoder.body."): v for k, v in shapes.items()}
-    imports, network, channels = _network(str(config.get("encoder")), body, _side(run, side))
+    try:
+        knobs = dict(config.get("encoder_knobs") or {})
+        mean, deviation = COLORS[str(knobs.get("colors", "plain"))]
+        side = int(knobs.get("pixels") or 0)
+        body = {k.removeprefix("encoder.body."): v for k, v in shapes.items()}
+        encoder, stem = str(config.get("encoder")), str(knobs.get("stem"))
+        imports, network, channels = _network(encoder, stem, body, _side(run, side))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        why = printable(f"{type(error).__name__} {error}")
+        raise Damaged(f"{run.name} has settings that are of no encoder: {why}") from None
     return TEXT.format(
-        name=run.name,
-        method=config.get("method"),
-        dataset=" ".join(str(config.get("dataset")).split()),
+        name=printable(run.name),
+        file=_literal(f"{run.name}.safetensors"),
+        method=printable(config.get("method")),
+        dataset=printable(config.get("dataset")),
         channels=channels,
         imports=imports,
         network=network,
@@ -83,12 +97,21 @@ def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
 def shapes_of(run: Run) -> dict[str, tuple[int, ...]]:
     """Shapes of a run's tensors, from the file's header alone. Raises Damaged, OSError."""
     try:
-        with run.weights.open("rb") as file:
+        with open_regular(run.weights) as file:
             size = int.from_bytes(file.read(8), "little")
-            head = json.loads(file.read(min(size, 100_000_000)))
-        return {k: tuple(v["shape"]) for k, v in head.items() if k != "__metadata__"}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Damaged(f"{run.weights} is damaged: {error}") from None
+            head = json.loads(file.read(min(size, MAX_HEAD)))
+        return {
+            str(k): tuple(int(n) for n in v["shape"])
+            for k, v in head.items()
+            if k != "__metadata__"
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Damaged(f"{run.weights} is damaged: {printable(error)}") from None
+
+
+def _literal(text: str) -> str:
+    """Text as a Python literal in double quotes."""
+    return json.dumps(text)
 
 
 def _side(run: Run, pixels: int) -> int:
@@ -101,24 +124,27 @@ def _side(run: Run, pixels: int) -> int:
     return pixels or int(shape[1])
 
 
-def _network(name: str, body: dict[str, Any], side: int) -> tuple[str, str, int]:
+def _network(name: str, stem: str, body: dict[str, Any], side: int) -> tuple[str, str, int]:
     """Imports, the lines that make the untrained network as `net`, and the images' channels."""
     if name.startswith("timm:"):
-        made = name.removeprefix("timm:")
-        stem = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
-        line = f"net = timm.create_model({made!r}, num_classes=0, in_chans={stem[1]})"
-        return "import timm\n", line, int(stem[1])
-    if name != "small":
+        model = _literal(name.removeprefix("timm:"))
+        first = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
+        line = f"net = timm.create_model({model}, num_classes=0, in_chans={first[1]})"
+        return "import timm\n", line, first[1]
+    if name in RESNETS:
         out, channels, kernel = body["conv1.weight"][:3]
         lines = RESNET.format(name=name)
         if kernel == 3:
-            lines += f"\nnet.conv1 = nn.Conv2d({channels}, {out}, 3, 1, 1, bias=False)"
+            padding = 2 if stem == "padded" else 1
+            lines += f"\nnet.conv1 = nn.Conv2d({channels}, {out}, 3, 1, {padding}, bias=False)"
             lines += "\nnet.maxpool = nn.Identity()"
         elif channels != 3:
             lines += f"\nnet.conv1 = nn.Conv2d({channels}, {out}, 7, 2, 3, bias=False)"
-        return "import torchvision.models as models\n", lines, int(channels)
+        return "import torchvision.models as models\n", lines, channels
+    if name != "small":
+        raise ValueError(f"there is no encoder {name!r}")
     convolutions = [v for v in body.values() if len(v) == 4]
     ordered = [body[f"{i}.weight"] for i in range(0, 3 * len(convolutions), 3)]
     strides = (1, 2, 2, 1, 2, 1) if side >= 16 else (1, 1, 2, 1, 2, 1)
     sizes = [(v[1], v[0], stride) for v, stride in zip(ordered, strides, strict=True)]
-    return "", SMALL.format(sizes=sizes), int(ordered[0][1])
+    return "", SMALL.format(sizes=sizes), ordered[0][1]

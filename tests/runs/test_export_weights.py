@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +46,7 @@ def made(config: TrainConfig) -> Run:
         ("small", {}),
         ("small", {"width": 0.5, "colors": "none"}),
         ("resnet18", {"stem": "small"}),
+        ("resnet18", {"stem": "padded", "pixels": 16}),
         ("resnet18", {"stem": "imagenet", "pixels": 32}),
     ],
 )
@@ -81,3 +84,55 @@ def test_damaged_weights_are_named(tmp_path: Path) -> None:
     run.weights.write_bytes(b"\xff" * 100)
     with pytest.raises(Damaged, match=r"weights\.safetensors"):
         export_weights.shapes_of(run)
+
+
+HOSTILE = 'x"\n)\nopen("ran", "w").write("ran")\nprint("""'
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"method": HOSTILE, "dataset": HOSTILE},
+        {"encoder": f"resnet18(weights=None)\n{HOSTILE}"},
+        {"encoder": "timm:" + HOSTILE},
+        {"encoder": "timm:x', open('ran', 'w').write('ran'), '"},
+        {"encoder": HOSTILE},
+        {"encoder_knobs": {"colors": HOSTILE}},
+        {"encoder_knobs": {"pixels": HOSTILE}},
+        {"encoder_knobs": {"stem": HOSTILE}, "encoder": "resnet18"},
+        {"encoder_knobs": [HOSTILE]},
+        {"encoder_knobs": HOSTILE},
+        {"encoder": ["small"], "dataset": {"a": HOSTILE}, "method": None},
+    ],
+)
+def test_settings_of_a_foreign_run_are_no_code(tmp_path: Path, config: dict) -> None:
+    """They stand in the lines as comments and literals, or the run is refused."""
+    whole = {"method": "simclr", "dataset": "digits", "encoder": "small", **config}
+    run = runs.create("foreign", whole, image_shape=[1, 8, 8])
+    small = {f"encoder.body.{3 * i}.weight": (4, 4, 3, 3) for i in range(6)}
+    shapes = {**small, "encoder.body.conv1.weight": (64, 3, 3, 3)}
+    if "resnet" not in str(config.get("encoder")):
+        shapes.pop("encoder.body.conv1.weight")
+    try:
+        text = export_weights.snippet(run, shapes)
+    except Damaged as error:
+        said = str(error)
+    else:
+        said = text
+        ast.parse(text)
+    if said.startswith("foreign has settings that are of no encoder"):
+        assert "\n" not in said
+        return
+    names = {n.func.id for n in ast.walk(ast.parse(text))
+             if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}  # fmt: skip
+    assert names == {"load_file", "len", "net"}
+    assert not any(line.lstrip().startswith(("open(", "print(")) for line in text.splitlines())
+
+
+def test_shapes_in_a_foreign_header_are_numbers(tmp_path: Path) -> None:
+    run = runs.create("foreign", {})
+    for shape in (["3, __import__('os')", 1, 3, 3], [[1]], "no", [None]):
+        head = json.dumps({"encoder.body.0.weight": {"shape": shape}}).encode()
+        run.weights.write_bytes(len(head).to_bytes(8, "little") + head)
+        with pytest.raises(Damaged, match=r"weights\.safetensors"):
+            export_weights.shapes_of(run)
