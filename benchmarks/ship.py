@@ -15,9 +15,11 @@ import argparse
 import shutil
 from pathlib import Path
 
-from contrastive_core.evaluation import precompute
+from contrastive_core.cli import analyses
+from contrastive_core.embeddings import ref
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate
+from contrastive_core.jobs import results
 from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.runs import Run, checkpoints
 from contrastive_core.storage import records
@@ -70,11 +72,12 @@ def _scores_and_maps(run: Run, whole: bool) -> None:
     records.write_json(run.path / "evaluation.json", record)
     for which in "hz":
         for kind in ("pca", "umap") if whole else ("pca",):
-            precompute.write_map(run, "test", which, kind, embed_run(run, "test", which))
-    key = run.weights_hash()[:16]
-    for path in sorted(home.glob(f"*-{key}.npz")):  # maps: split-which-kind-hash
-        _copy(path, run.path / "maps" / (path.stem.removesuffix(f"-{key}") + ".npz"))
+            embed_run(run, "test", which)
+            values = {"space": ref.of_run(run, "test", which).values, "kind": kind}
+            made = analyses.make("map", analyses.with_defaults(values))
+            results.write_to(results.shipped_map_path(run.name, "test", which, kind), made)
     if whole:
+        key = run.weights_hash()[:16]
         for path in home.glob(f"test-h-{key}-v*.npz"):
             _copy(path, run.path / "embeddings" / "test-h.npz")
 

@@ -1,15 +1,13 @@
-"""Between pages and core: cached by plain values; the only file that sees both.
+"""What the pages keep in memory: results, embeddings, images, the catalog, each by plain values.
 
-A page that only reads results never imports torch: embeddings, scores and maps are made by a
-process of their own (`jobs.present`) and read here as arrays.
+A page that only reads results never imports torch: embeddings, scores and maps are made by tasks
+(progress.py follows them) and read here as arrays.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +19,15 @@ from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.cache import cached
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation import evaluate, precompute
-from contrastive_core.jobs import process
+from contrastive_core.evaluation import evaluate
+from contrastive_core.jobs import results
+from contrastive_core.jobs.results import Result
 from contrastive_core.runs import Run
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable, read_arrays
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 
-DEFAULT_RUN = "simclr-shapes"
-
-
-# --- runs --------------------------------------------------------------------------------------
+AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows are wide
 
 
 # --- what was computed -------------------------------------------------------------------------
@@ -57,45 +53,38 @@ def scores(run: Run) -> dict[str, Any] | None:
     return evaluate.read_evaluation(run)
 
 
-def read_map(run: Run, split: str, which: str, kind: str) -> dict[str, Any] | None:
-    return precompute.read_map(run, split, which, kind)
-
-
-def ensure(run: Run, split: str = "test") -> str | None:
-    """None when the run's pages can be drawn; else what is being made for them right now."""
+def result(kind: str, values: dict[str, Any]) -> Result | None:
+    """The result of an analysis, if it has been made and can be read."""
+    path = results.path(kind, values)
     try:
-        if precompute.is_ready(run, split):
-            if read_map(run, split, "h", "umap") is None and not process.presenting(
-                run.name, split
-            ):
-                process.present(run.name, split)
-            return None
-    except ValueError as error:
-        return str(error)
-    if what := process.presenting(run.name, split):
-        return what
-    if unprepared(run, split):
-        return "it failed"
-    st.session_state[_asked(run, split)] = True
-    process.present(run.name, split)
-    return process.presenting(run.name, split) or "starting"
-
-
-def _asked(run: Run, split: str) -> str:
-    return f"asked {run.name} {split} {run.weights_hash()}"
-
-
-def unprepared(run: Run, split: str) -> str | None:
-    """Why the process that was asked to prepare a run has ended without doing so."""
-    if not st.session_state.get(_asked(run, split)) or process.presenting(run.name, split):
+        return _result(str(path), path.stat().st_mtime_ns, kind, values)
+    except (OSError, ValueError):
         return None
-    if precompute.is_ready(run, split):
-        return None
-    return process.log_of(f"present.{run.name}.{split}", 1) or "Its process ended without a word."
 
 
-def prepare_again(run: Run, split: str) -> None:
-    st.session_state.pop(_asked(run, split), None)
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Result:
+    found = results.read(_kind, _values)
+    if found is None:
+        raise ValueError(f"{path} cannot be read")
+    return found
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def vectors(name: str, split: str) -> EmbeddingSet:
+    """Loaded vectors by their name. Raises ValueError when they are gone."""
+    try:
+        rows = ref.Space(name, split, "loaded").rows()
+    except FileNotFoundError:
+        raise ValueError("these vectors are gone; open their file again") from None
+    assert rows is not None
+    return rows
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def map_pca(content: str, _features: np.ndarray) -> np.ndarray:
+    """`quick_pca` of an embedding, kept by its content: a map while the one asked for is made."""
+    return quick_pca(_features)
 
 
 # --- images ------------------------------------------------------------------------------------
@@ -106,29 +95,6 @@ def dataset(name: str, split: str, root: str | None = None) -> datasets.Dataset:
     return datasets.load(name, split, root)
 
 
-def images_ready(run: Run, split: str) -> bool:
-    """Whether a split's images can be read at once. If not, a process of its own decodes them, so
-    that the first page waits for nothing and imports nothing."""
-    name, root = str(run.config.get("dataset")), run.config.get("root")
-    if datasets.is_made(name, split):
-        return True
-    child = _decoding(name, split, root)
-    if child.poll() is None:
-        return False
-    if child.returncode:
-        raise ValueError(child.communicate()[1].strip().rsplit("\n", 1)[-1])
-    return True
-
-
-@st.cache_resource(max_entries=6, show_spinner=False)
-def _decoding(name: str, split: str, root: str | None) -> subprocess.Popen[str]:
-    code = "import sys; from contrastive_core import data; data.load(sys.argv[1], sys.argv[2]"
-    code += ", sys.argv[3] or None)"
-    command = [sys.executable, "-c", code, name, split, root or ""]
-    here = Path(__file__).parent
-    return subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True)
-
-
 def dataset_of(run: Run, split: str) -> datasets.Dataset:
     return dataset(str(run.config.get("dataset")), split, run.config.get("root"))
 
@@ -136,6 +102,23 @@ def dataset_of(run: Run, split: str) -> datasets.Dataset:
 @st.cache_data(max_entries=6, show_spinner=False)
 def _thumbnails_of(name: str, split: str, fingerprint: str, root: str | None) -> ThumbnailSheet:
     return thumbnail_sheet(dataset(name, split, root).images)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def vector_pictures(name: str, split: str) -> np.ndarray | None:
+    """The images of loaded vectors, if they came with some."""
+    return ref.pictures(ref.Space(name, split, "loaded"))
+
+
+@st.cache_data(max_entries=6, show_spinner=False)
+def vector_thumbnails(name: str, split: str) -> ThumbnailSheet:
+    return thumbnail_sheet(vector_pictures(name, split))
+
+
+@st.cache_data(max_entries=3, show_spinner=False)
+def thumbnails_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) -> ThumbnailSheet:
+    """Thumbnails of some rows (int64, as bytes) of a split's images, where not all are drawn."""
+    return thumbnail_sheet(_images[np.frombuffer(rows, np.int64)])
 
 
 def thumbnails(run: Run, split: str) -> ThumbnailSheet:
@@ -167,13 +150,20 @@ def _lengths(content: str, _features: np.ndarray) -> np.ndarray:
     return np.maximum(np.linalg.norm(_features, axis=1), 1e-12)
 
 
-def exact_pca(features: np.ndarray) -> np.ndarray:
-    """The first two principal components (n, 2) of some rows, by numpy: small sets only."""
-    x = features.astype(np.float64) - features.mean(0, dtype=np.float64)
-    _, axes = np.linalg.eigh(x.T @ x)
-    xy = x @ axes[:, -2:][:, ::-1]
+def quick_pca(features: np.ndarray) -> np.ndarray:
+    """The first two principal components (n, 2) of rows (n, d), by numpy; of rows wider than
+    AXES_FROM, along axes that so many of them give."""
+    x = features - features.mean(0, dtype=np.float64).astype(np.float32)
+    n, d = x.shape
+    if d <= AXES_FROM:
+        axes = np.linalg.eigh((x.T @ x).astype(np.float64))[1][:, ::-1][:, :2]  # (d, 2)
+    else:
+        some = x[np.random.default_rng(0).permutation(n)[:AXES_FROM]]
+        axes = some.T @ np.linalg.eigh((some @ some.T).astype(np.float64))[1][:, ::-1][:, :2]
+    xy = np.zeros((n, 2), np.float32)
+    xy[:, : axes.shape[1]] = x @ axes.astype(np.float32)
     top = np.abs(xy).argmax(0)
-    return (xy * np.sign(xy[top, [0, 1]])).astype(np.float32)
+    return np.where(xy[top, [0, 1]] < 0, -xy, xy)
 
 
 # --- names and knobs ---------------------------------------------------------------------------

@@ -10,10 +10,8 @@ import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import Space
-from contrastive_core.jobs import process
-from contrastive_core.jobs.task import share_of
-from contrastive_core.runs import Run
-from contrastive_lab import cache, format, results, state
+from contrastive_core.jobs.results import MAP_DEFAULTS
+from contrastive_lab import cache, state
 from contrastive_lab.colors import color_of, drawn, hints_of, kept
 from contrastive_lab.components.scatter import (
     MAX_POINTS,
@@ -30,14 +28,13 @@ __all__ = ["agreement", "draw", "map_of", "settings", "told"]
 
 DARK = "#24292F"  # of samples that are placed on a map of others
 AGREE = "Draws this map with two more seeds and counts the neighbors on it that all three share."
-DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
 
 
 def settings(kind: str) -> dict[str, Any]:
     """UMAP's settings, as they were last asked for."""
     if kind != "umap":
         return {}
-    now = dict(st.session_state.get("umap", DEFAULTS))
+    now = dict(st.session_state.get("umap", MAP_DEFAULTS))
     drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
     box = st.popover("Settings", icon=":material/tune:", key=f"umap-settings-{drawn_before}")
     with box, st.form(f"umap-form-{drawn_before}", border=False):
@@ -62,30 +59,12 @@ def map_of(
     source: Source, split: str, which: str, kind: str, wanted: dict[str, Any], rows: EmbeddingSet
 ) -> dict[str, Any]:
     """`xy`, `settings`, `quality`; PCA without a judgment while the map is being made."""
-    if source.run and wanted in ({}, DEFAULTS):
-        found = cache.read_map(source.run, split, which, kind)
-        if found is not None:
-            return found
-        if process.presenting(source.run.name, split):  # it is at this very map
-            _mapping(source.run, split)
-            known = cache.read_map(source.run, split, which, "pca")
-            if known is not None:
-                return known
     values = question(source.space(split, which), kind, wanted)
     made = answer_or_wait("map", values, f"{kind.upper()} map")
     if made is not None:
         return {"xy": made.arrays["xy"], **made.meta}
-    plane = results.quick_pca(rows.content_hash, rows.features)
-    return {"xy": plane, "settings": {"kind": "pca"}, "quality": {}}
-
-
-@st.fragment(run_every=1.0)
-def _mapping(run: Run, split: str) -> None:
-    """Follow the process that prepares a run while it makes its maps."""
-    doing = process.presenting(run.name, split)
-    if doing is None:
-        st.rerun()
-    st.progress(share_of(doing), text=format.plain(f"Maps: {doing}"))
+    xy = cache.map_pca(rows.content_hash, rows.features)
+    return {"xy": xy, "settings": {"kind": "pca"}, "quality": {}}
 
 
 def question(space: Space, kind: str, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +88,7 @@ def agreement(space: Space, wanted: dict[str, Any]) -> None:
     """Whether three seeds give the same neighbors on the map, once it is asked for."""
     values = question(space, "umap", wanted)
     ask = f"three {sorted(values['space'].items())} {sorted(wanted.items())}"
-    if results.answer("agreement", values) is None and not st.session_state.get(ask):
+    if cache.result("agreement", values) is None and not st.session_state.get(ask):
         if st.button("Do three seeds agree?", help=AGREE):
             st.session_state[ask] = True
             st.rerun()

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
+from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import Space
+from contrastive_core.jobs import results
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format, results, state
+from contrastive_lab import cache, state
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
+from contrastive_lab.progress import follow
 
 __all__ = ["Source", "of_run", "of_vectors"]
 
@@ -37,28 +39,25 @@ class Source:
         if self.run:
             return cache.embedding(self.run, split, which)
         space = self.space(split, which)
-        return results.vectors(space.name, space.split)
+        return cache.vectors(space.name, space.split)
 
     def has_pictures(self, split: str) -> bool:
         """Whether images can be shown at once; while they are being made the page says so."""
         if self.run is None:
             space = self.space(split, "")
-            return results.vector_pictures(space.name, space.split) is not None
-        try:
-            if cache.images_ready(self.run, split):
-                return True
-        except ValueError as error:
-            st.warning(format.plain(f"The images behind the points cannot be shown: {error}"))
+            return cache.vector_pictures(space.name, space.split) is not None
+        name, root = str(self.run.config.get("dataset")), self.run.config.get("root")
+        if not datasets.is_made(name, split):
+            follow(results.decoding(name, split, root), "The images behind the points (once)")
             return False
-        _decoding(self.run, split)
-        return False
+        return True
 
     def pictures(self, split: str) -> np.ndarray:
         """Images (n, c, h, w) in the order of the rows."""
         if self.run:
             return cache.dataset_of(self.run, split).images
         space = self.space(split, "")
-        found = results.vector_pictures(space.name, space.split)
+        found = cache.vector_pictures(space.name, space.split)
         assert found is not None
         return found
 
@@ -67,11 +66,11 @@ class Source:
         if rows is not None:
             name = self.run.name if self.run else self.space(split, "").name
             part = np.ascontiguousarray(rows, np.int64).tobytes()
-            return results.thumbnails_of_rows(name, split, part, self.pictures(split))
+            return cache.thumbnails_of_rows(name, split, part, self.pictures(split))
         if self.run:
             return cache.thumbnails(self.run, split)
         space = self.space(split, "")
-        return results.vector_thumbnails(space.name, space.split)
+        return cache.vector_thumbnails(space.name, space.split)
 
     def place(self, split: str) -> str:
         """The name under which a selection of this split is kept."""
@@ -85,13 +84,3 @@ def of_run(run: Run) -> Source:
 def of_vectors(key: str, about: dict[str, Any]) -> Source:
     splits = ("test", "train") if about.get("splits") == ["test", "train"] else ()
     return Source(str(about.get("name")), f"vectors {key}", splits, None, key)
-
-
-@st.fragment(run_every=1.0)
-def _decoding(run: Run, split: str) -> None:
-    try:
-        if cache.images_ready(run, split):
-            st.rerun()
-    except ValueError:
-        st.rerun()
-    st.caption("The images behind the points are being made (once)…")

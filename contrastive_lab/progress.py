@@ -1,4 +1,7 @@
-"""While a process of its own answers: what it is doing, or why it could not."""
+"""Following a task: how far it is while it runs, why it failed, and the page drawn anew at its end.
+
+What a page waits for it asks for by one of the functions here; the rest of the page goes on.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,97 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.jobs.results import Result, task
-from contrastive_core.jobs.task import share_of
-from contrastive_lab import format, results
+from contrastive_core.errors import Locked
+from contrastive_core.jobs import queue, results
+from contrastive_core.jobs.results import Result
+from contrastive_core.jobs.task import Task
+from contrastive_core.progress import Progress
+from contrastive_core.runs import Run
+from contrastive_lab import cache, format
 
-__all__ = ["answer_or_wait"]
+__all__ = ["answer_or_wait", "bar", "follow", "follow_training", "scored_or_wait"]
+
+TRIES = 2  # starts in one session before a result that nobody can read is said to be so
 
 
 def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Result | None:
-    """The answer, or a line of progress in its place; the rest of the page goes on."""
-    found = results.answer(kind, values)
-    if found is None:
-        _following(kind, values, what)
-    return found
+    """The result of an analysis, or how far it is in its place."""
+    result = cache.result(kind, values)
+    if result is None:
+        follow(results.analysis(kind, values), what)
+    return result
+
+
+def scored_or_wait(run: Run, split: str = "test") -> bool:
+    """Whether a run is scored and a split of it embedded; if not, how far that is stands here."""
+    try:
+        if cache.scores(run) is None:
+            follow(results.evaluation(run), f"Preparing {run.name} (once)")
+        elif cache.embedding(run, split, "h") is None:
+            follow(results.embedding(run, split), f"Embedding {run.name}, {split} (once)")
+        else:
+            return True
+    except ValueError as error:
+        st.warning(format.plain(error))
+    return False
+
+
+def follow(task: Task, label: str, may_stop: bool = False) -> None:
+    """Start a task whose result the page lacks, unless it runs; draw how far it is, or why it
+    failed with a button to try again."""
+    mark = f"starts of {task.key}"
+    tries = st.session_state.get(mark, 0)
+    if not task.is_running():
+        if problem := _problem(task, tries):
+            _failed(task, label, problem, mark)
+            return
+        tries += 1
+    st.session_state[mark] = max(1, tries)
+    _follow(task, label, may_stop)
+
+
+def _problem(task: Task, tries: int) -> str | None:
+    """Why a task cannot be followed; None where it has been started."""
+    if tries and (problem := task.failure()):
+        return problem
+    if tries >= TRIES:
+        return "its result cannot be read"
+    try:
+        task.start()
+    except (OSError, Locked) as error:
+        return str(error)
+    return None
+
+
+def _failed(task: Task, label: str, problem: str, mark: str) -> None:
+    st.warning(format.plain(f"{label}: {problem}"))
+    if st.button("Try again", key=f"again-{task.key}"):
+        st.session_state.pop(mark, None)
+        task.forget()
+        st.rerun()
 
 
 @st.fragment(run_every=1.0)
-def _following(kind: str, values: dict[str, Any], what: str) -> None:
-    try:
-        doing = results.asked(kind, values)
-    except ValueError as error:
-        st.warning(format.plain(f"{what}: {error}"))
-        if st.button("Try again", key=f"again-{task(kind, values)}"):
-            results.ask_again(kind, values)
-            st.rerun()
-        return
-    if doing is None:
+def _follow(task: Task, label: str, may_stop: bool) -> None:
+    progress = task.progress()
+    if progress is None:
         st.rerun()
-    st.progress(share_of(doing), text=format.plain(f"{what}: {doing}"))
+    place, button = st.columns([6, 1]) if may_stop else (st, st)
+    bar(progress, label, place)
+    if may_stop and button.button("Stop", icon=":material/stop:", key=f"stop-{task.key}"):
+        task.stop()
+
+
+def bar(progress: Progress, label: str, place: Any = st) -> None:
+    """One bar of progress: its label, the stage, and the fraction of it where that is known."""
+    share = "" if progress.fraction is None else f" {100 * progress.fraction:.0f} %"
+    place.progress(progress.fraction or 0.0, format.plain(f"{label}: {progress.stage}{share}"))
+
+
+@st.fragment(run_every=1.0)
+def follow_training(name: str) -> None:
+    """How far a training is that waits, begins or is at work; the page is drawn anew at its end."""
+    progress = queue.progress_of(name)
+    if progress is None:
+        st.rerun()
+    bar(progress, name)

@@ -10,7 +10,7 @@ from contrastive_core.runs import Run
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.compare import disagreements, knob_curves, tables
 from contrastive_lab.embedding_source import Source, of_run, of_vectors
-from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.progress import answer_or_wait, scored_or_wait
 
 VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A knob as an axis")
 MOST = 8
@@ -69,9 +69,8 @@ def verdict(sources: list[Source], which: str) -> Comparison | None:
             "Choose runs of one data set."
         )
         return None
-    missing = [s.run for s in sources if s.run and cache.ensure(s.run)]
-    if missing:
-        wait(missing)
+    scored = [scored_or_wait(s.run) for s in sources if s.run]  # a line for each that is not
+    if not all(scored):
         return None
     values = {
         "names": [s.name for s in sources],
@@ -115,18 +114,6 @@ def method_of(source: Source) -> str:
 
 def seed_of(source: Source) -> int:
     return int(source.run.config.get("seed") or 0) if source.run else 0
-
-
-@st.fragment(run_every=1.0)
-def wait(missing: list[Run]) -> None:
-    left = {r.name: what for r in missing if (what := cache.ensure(r))}
-    if not left:
-        st.rerun()
-    for run in missing:
-        if why := cache.unprepared(run, "test"):
-            st.text(f"{run.name} could not be prepared. {why}")
-        elif run.name in left:
-            st.progress(0.3, text=format.plain(f"Preparing {run.name} (once): {left[run.name]}"))
 
 
 def show(view: str, sources: list[Source], made: Comparison, which: str) -> None:

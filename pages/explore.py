@@ -15,7 +15,7 @@ from contrastive_lab.colors import DETAILS, LOSS, names_of
 from contrastive_lab.components.scatter import MAX_POINTS
 from contrastive_lab.embedding_source import Source
 from contrastive_lab.explore import load_vectors, scores, selection
-from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.progress import answer_or_wait, scored_or_wait
 
 LAYERS = ("h", "z")
 SELECT = 150  # pixels of a list of choices
@@ -67,16 +67,13 @@ def of_run(run: Run) -> None:
     if not run.weights.exists():
         waiting(run, status)
         return
-    if cache.ensure(run):
-        making_of(run, "test")
+    if not scored_or_wait(run):
         return
     source = embedding_source.of_run(run)
     which = query_params.current("features", LAYERS, "h")
     headline(run, which)
     split = split_of(source)
-    if cache.ensure(run, split):
-        making_of(run, split)
-    else:
+    if scored_or_wait(run, split):
         show(source, split, which)
 
 
@@ -104,20 +101,6 @@ def waiting(run: Run, status: dict[str, Any]) -> None:
         st.page_link("pages/train.py", label="Watch it train", icon=":material/play_circle:")
     else:
         st.warning(format.plain(f"It is {status['status']} and has no weights. {status['reason']}"))
-
-
-@st.fragment(run_every=1.0)
-def making_of(run: Run, split: str) -> None:
-    """Follow the process that embeds, scores and maps the run."""
-    what = cache.ensure(run, split)
-    if what is None:
-        st.rerun()
-    if why := cache.unprepared(run, split):
-        st.text(f"{run.name} could not be prepared. {why}")
-        if st.button("Try again"):
-            cache.prepare_again(run, split)
-        return
-    st.progress(0.3, text=format.plain(f"Preparing {run.name} (once): {what}"))
 
 
 def show(source: Source, split: str, which: str) -> None:

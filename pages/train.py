@@ -12,7 +12,7 @@ from contrastive_core import runs
 from contrastive_core.data import datasets as data_sets
 from contrastive_core.data import torchvision_sets
 from contrastive_core.errors import Damaged, Locked
-from contrastive_core.jobs import process, queue
+from contrastive_core.jobs import process, queue, training
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, state
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
@@ -83,7 +83,7 @@ def form() -> None:
 
 def gpus() -> int:
     """How many GPUs to train on, asked where there are several."""
-    if (count := process.gpus()) < 2:
+    if (count := training.gpus()) < 2:
         return 1
     return int(
         st.number_input("GPUs", 1, count, 1, help="The batch is shared out: loss and weights stay.")
@@ -107,7 +107,7 @@ def is_here(dataset: str) -> bool:
 
 def free_name(method: str, data: str, seed: int) -> str:
     stem = f"{method}-{'folder' if data.startswith('folder:') else data}-s{seed}"
-    taken = {run.name for run in state.all_runs()} | set(process.starting())
+    taken = {run.name for run in state.all_runs()} | set(training.starting())
     taken |= {job.name for job in queue.queue()}
     number = 1
     while (name := stem if number == 1 else f"{stem}-{number}") in taken:
@@ -127,7 +127,7 @@ def start(name: str, arguments: list[str], beside: bool) -> None:
 
 def watch() -> None:
     """The run that was started last, or any that is at work."""
-    busy = [run.name for run in process.working()]
+    busy = [run.name for run in training.working()]
     queued = [job.name for job in queue.queue()]
     name = st.session_state.get("watched") or st.query_params.get("watch")
     if name is None:
@@ -151,11 +151,11 @@ def live(name: str) -> None:
     except (ValueError, OSError) as error:
         if name in [job.name for job in queue.queue()]:
             in_line(name)
-        elif problem := process.failure(name):
+        elif problem := training.failure(name):
             st.error(format.plain(problem))
         else:
             st.progress(
-                0.0, f"{name}: starting" if name in process.starting() else format.plain(error)
+                0.0, f"{name}: starting" if name in training.starting() else format.plain(error)
             )
         return
     progress(run)
@@ -170,7 +170,7 @@ def in_line(name: str) -> None:
     """A run that waits: behind which others, and a way out."""
     before = [job.name for job in queue.queue()]
     ahead = before[: before.index(name)] if name in before else []
-    at_work = ", ".join(run.name for run in process.working()) or "the run before it"
+    at_work = ", ".join(run.name for run in training.working()) or "the run before it"
     st.info(f"{name} waits for {at_work}" + (f", then {', '.join(ahead)}." if ahead else "."))
     if st.button("Take it out of the queue", key=f"leave-{name}"):
         queue.remove(name)
@@ -185,7 +185,7 @@ def progress(run: Run) -> None:
     st.progress(done, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
     a, b, c = st.columns(3)
     if state == "running" and a.button("Stop", icon=":material/stop:", key="stop"):
-        process.stop(run.name)
+        training.stop(run.name)
     if run.name in [job.name for job in queue.queue()]:
         in_line(run.name)
     elif state in ("stopped", "failed") and not run.shipped:
@@ -237,7 +237,7 @@ def forming(run: Run) -> None:
     except (Damaged, OSError) as error:
         st.warning(format.plain(error))
         return
-    xy = cache.exact_pca(found["z"])
+    xy = cache.quick_pca(found["z"])
     classes = run.manifest.get("classes") or []
     data = ScatterData(
         xy, [str(i) for i in found["index"]], cache.digest(run.name, epoch), found["labels"],

@@ -1,7 +1,6 @@
-"""How each kind of question is answered; `answers.py` keeps what comes out.
+"""The analyses that pages wait for, by their kind; jobs/results.py keeps what comes out.
 
-A question's values name spaces (`spaces.Space.values`) and settings. `tell` says what is being done
-right now, with a share in per cent where it is known.
+An analysis is given plain values: spaces (`embeddings.ref.Space.values`) and settings.
 """
 
 from __future__ import annotations
@@ -19,40 +18,45 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.ref import Space, train_test_split
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.jobs import results
-from contrastive_core.jobs.results import Result
+from contrastive_core.jobs.results import MAP_DEFAULTS, Result
+from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
 
-__all__ = ["KINDS", "make"]
+__all__ = ["KINDS", "make", "with_defaults"]
 
 Values = dict[str, Any]
-Tell = Callable[[str], None]
 SEEDS = 3  # maps that are compared
 SLOW = "linear_probe"  # on pixels; raw and random have theirs in the run's evaluation
 SNAPSHOTS = 12  # of a run that are compared at most
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 
 
-def make(kind: str, values: Values, tell: Tell = lambda what: None) -> Result:
-    """The answer, made if it is not there yet. Raises ValueError with the reason."""
+def make(kind: str, values: Values, on_progress: OnProgress = ignore_progress) -> Result:
+    """The result, made if it is not there yet. Raises ValueError with the reason."""
     if kind not in KINDS:
-        raise ValueError(f"there are answers to {', '.join(KINDS)}; got {kind!r}")
-    found = results.read(kind, values)
-    if found is None:
-        found = KINDS[kind](values, tell)
-        results.write(kind, values, found)
-    return found
+        raise ValueError(f"an analysis is one of {', '.join(KINDS)}; got {kind!r}")
+    result = results.read(kind, values)
+    if result is None:
+        result = KINDS[kind](values, on_progress)
+        results.write(kind, values, result)
+    return result
+
+
+def with_defaults(values: Values) -> Values:
+    """The values of a map, with UMAP's default settings where none are given."""
+    return {**values, **MAP_DEFAULTS} if values["kind"] == "umap" else values
 
 
 # --- one space ---------------------------------------------------------------------------------
 
 
-def _scores(values: Values, tell: Tell) -> Result:
+def _scores(values: Values, on_progress: OnProgress) -> Result:
     """Every score with all its details, and what it says of each sample."""
     space = Space(**values["space"])
-    rows = _rows(space, tell)
-    train, test, at, how = _judged(space, rows, tell)
-    graphs = _graphs(tell)
-    record, arrays = _score_all(rows, train, test, at, graphs, tell)
-    sources = {"own": record} | ({} if space.is_loaded else _references(space, tell))
+    rows = _rows(space, on_progress)
+    train, test, at, how = _test_rows(space, rows, on_progress)
+    graphs = _graphs(on_progress)
+    record, arrays = _score_all(rows, train, test, at, graphs, on_progress)
+    sources = {"own": record} | ({} if space.is_loaded else _references(space, on_progress))
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)
 
@@ -63,7 +67,7 @@ def _score_all(
     test: EmbeddingSet,
     at: np.ndarray,
     graphs: Graphs,
-    tell: Tell,
+    on_progress: OnProgress,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Scores that need training rows are taken on `test`, which stands at rows `at`."""
     from contrastive_core import metrics
@@ -73,7 +77,7 @@ def _score_all(
     arrays: dict[str, np.ndarray] = {}
     for name in metrics.names():
         metric = metrics.get(name)
-        tell(metric.title)
+        on_progress(metric.title, None)
         taught = metric.needs_train
         kept: dict[str, Any] = {}
         pair = (train, test) if taught else (None, rows)
@@ -93,7 +97,7 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-def _references(space: Space, tell: Tell) -> dict[str, Any]:
+def _references(space: Space, on_progress: OnProgress) -> dict[str, Any]:
     """The same for raw pixels and the untrained encoder, where details are shown."""
     from contrastive_core import metrics
     from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
@@ -107,83 +111,92 @@ def _references(space: Space, tell: Tell) -> dict[str, Any]:
         sets["random"].append(random_encoder(run, dataset)[0])
     found = {}
     for source, (train, test) in sets.items():
-        tell("raw pixels" if source == "raw" else "the untrained encoder")
+        on_progress("raw pixels" if source == "raw" else "the untrained encoder", None)
         names = [name for name in metrics.names() if name != SLOW]
         found[source] = evaluate_sets(names, train, test)
     return found
 
 
-def _loss(values: Values, tell: Tell) -> Result:
+def _loss(values: Values, on_progress: OnProgress) -> Result:
     """The loss of every sample, with the run's own loss."""
     from contrastive_core.samples.build import samples_of_run
 
     space = Space(**values["space"])
-    tell("the loss of every sample")
+    on_progress("the loss of every sample", None)
     table = samples_of_run(runs.load(space.name), None, space.split)
     at = {name: row for row, name in enumerate(table.columns["id"])}
-    ids = _rows(space, tell).ids
+    ids = _rows(space, on_progress).ids
     loss = [table.columns["loss"][at[i]] if i in at else np.nan for i in ids]
     return Result({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
 
 
-def _map(values: Values, tell: Tell) -> Result:
+def _map(values: Values, on_progress: OnProgress) -> Result:
     """A map with its settings and how far it can be believed."""
     from contrastive_core.evaluation.projection import map_of
 
-    rows = _rows(Space(**values["space"]), tell)
+    rows = _rows(Space(**values["space"]), on_progress)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-    made = map_of(rows, values["kind"], _graphs(tell), _share(tell, "UMAP's layout"), **settings)
+    made = map_of(
+        rows,
+        values["kind"],
+        _graphs(on_progress),
+        fraction_of(on_progress, "UMAP's layout"),
+        **settings,
+    )
     return Result({"settings": made.settings, "quality": made.quality}, {"xy": made.xy})
 
 
-def _agreement(values: Values, tell: Tell) -> Result:
+def _agreement(values: Values, on_progress: OnProgress) -> Result:
     """How many of the nearest points on a map are the same with two other seeds."""
     from contrastive_core.evaluation.projection import agreement
 
     seeds = [int(values["seed"]) + q for q in range(SEEDS)]
     maps = []
     for number, seed in enumerate(seeds, 1):
-        part = _named(tell, f"seed {number} of {SEEDS}")
+        part = prefixed(on_progress, f"seed {number} of {SEEDS}")
         maps.append(make("map", {**values, "seed": seed}, part).arrays["xy"])
     k = min(15, len(maps[0]) - 1)
     return Result({"agreement": agreement(maps, k), "k": k, "seeds": seeds})
 
 
-def _placed(values: Values, tell: Tell) -> Result:
+def _placed(values: Values, on_progress: OnProgress) -> Result:
     """Where the samples of another space, of the same width, fall on a map that exists."""
     from contrastive_core.evaluation.projection import project_new
 
     own = values["map"]
-    rows, new = _rows(Space(**own["space"]), tell), _rows(Space(**values["new"]), tell)
+    rows, new = (
+        _rows(Space(**own["space"]), on_progress),
+        _rows(Space(**values["new"]), on_progress),
+    )
     if rows.width != new.width:
         raise UnusableEmbedding(f"the map's rows are {rows.width} wide, the new ones {new.width}")
-    xy = make("map", own, tell).arrays["xy"]
-    tell("placing the new samples")
+    xy = make("map", own, on_progress).arrays["xy"]
+    on_progress("placing the new samples", None)
     return Result({"n": len(new)}, {"xy": project_new(new.features, rows.features, xy)})
 
 
 # --- several spaces ----------------------------------------------------------------------------
 
 
-def _comparison(values: Values, tell: Tell) -> Result:
+def _comparison(values: Values, on_progress: OnProgress) -> Result:
     """Which of some spaces is better, how alike they are, and on which samples they differ."""
     from contrastive_core.evaluation.compare import compare
 
     found = [Space(**v) for v in values["spaces"]]
     train, test = [], []
     for number, space in enumerate(found, 1):
-        part = _named(tell, f"{number} of {len(found)}")
+        part = prefixed(on_progress, f"{number} of {len(found)}")
         rows = _rows(space, part)
-        taught, judged_rows, _, _ = _judged(space, rows, part)
+        taught, test_rows, _, _ = _test_rows(space, rows, part)
         train.append(taught)
-        test.append(judged_rows)
-    tell("the differences and their tests")
+        test.append(test_rows)
+    on_progress("the differences and their tests", None)
     groups = [(g, int(s)) for g, s in values.get("groups", [])]
     made = compare(values["names"], train, test, groups=groups, scored=True)
     return Result(made.plain(), made.arrays())
 
 
-def _snapshots(values: Values, tell: Tell) -> Result:
+def _snapshots(values: Values, on_progress: OnProgress) -> Result:
     """How alike the snapshots of one run are, by CKA, shared neighbors and Procrustes."""
     from contrastive_core.evaluation.representation_similarity import (
         ckas,
@@ -200,7 +213,7 @@ def _snapshots(values: Values, tell: Tell) -> Result:
     chosen = np.unique(np.linspace(0, len(epochs) - 1, SNAPSHOTS).round().astype(int))
     epochs = [epochs[q] for q in chosen]
     features = [run.snapshot(epoch)[which] for epoch in epochs]
-    tell("how alike the snapshots are")
+    on_progress("how alike the snapshots are", None)
     k = min(20, len(features[0]) - 1)
     graphs = graphs_of([EmbeddingSet(x) for x in features], k)
     found = {
@@ -214,7 +227,7 @@ def _snapshots(values: Values, tell: Tell) -> Result:
 # --- before a training -------------------------------------------------------------------------
 
 
-def _views(values: Values, tell: Tell) -> Result:
+def _views(values: Values, on_progress: OnProgress) -> Result:
     """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
     these settings would make of them; uint8."""
     import torch
@@ -225,7 +238,7 @@ def _views(values: Values, tell: Tell) -> Result:
     from contrastive_core.training.setup import resolve
 
     config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
-    tell("the images")
+    on_progress("the images", None)
     dataset = datasets.load(config.dataset, "train", config.root)
     config, _ = resolve(config, dataset, torch.device("cpu"))
     rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
@@ -236,7 +249,7 @@ def _views(values: Values, tell: Tell) -> Result:
     return Result({"recipe": config.recipe}, {"images": images.numpy(), "views": made})
 
 
-KINDS: dict[str, Callable[[Values, Tell], Result]] = {
+KINDS: dict[str, Callable[[Values, OnProgress], Result]] = {
     "scores": _scores,
     "loss": _loss,
     "map": _map,
@@ -251,7 +264,7 @@ KINDS: dict[str, Callable[[Values, Tell], Result]] = {
 # --- parts -------------------------------------------------------------------------------------
 
 
-def _rows(space: Space, tell: Tell) -> EmbeddingSet:
+def _rows(space: Space, on_progress: OnProgress) -> EmbeddingSet:
     """The rows of a space; a run's are embedded if they have not been."""
     from contrastive_core.evaluation.embed import embed_run
 
@@ -260,12 +273,15 @@ def _rows(space: Space, tell: Tell) -> EmbeddingSet:
         assert rows is not None
         return rows
     return embed_run(
-        runs.load(space.name), space.split, space.which, progress=_share(tell, "embedding")
+        runs.load(space.name),
+        space.split,
+        space.which,
+        progress=fraction_of(on_progress, "embedding"),
     )
 
 
-def _judged(
-    space: Space, rows: EmbeddingSet, tell: Tell
+def _test_rows(
+    space: Space, rows: EmbeddingSet, on_progress: OnProgress
 ) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
     """Training rows, judged rows, where these stand among `rows`, and a sentence."""
     if space.is_loaded and not space.split:
@@ -274,16 +290,8 @@ def _judged(
     if space.split == "train":
         return None, rows, everywhere, "Training rows are not judged by themselves."
     train = dataclasses.replace(space, split="train")
-    return _rows(train, tell), rows, everywhere, "Judged on the test split."
+    return _rows(train, on_progress), rows, everywhere, "Judged on the test split."
 
 
-def _graphs(tell: Tell) -> Graphs:
-    return Graphs(place=graph_path, progress=_share(tell, "nearest neighbors"))
-
-
-def _share(tell: Tell, what: str) -> Callable[[float], None]:
-    return lambda share: tell(f"{what} {100 * share:.0f} %")
-
-
-def _named(tell: Tell, what: str) -> Tell:
-    return lambda more: tell(f"{what}: {more}")
+def _graphs(on_progress: OnProgress) -> Graphs:
+    return Graphs(place=graph_path, progress=fraction_of(on_progress, "nearest neighbors"))

@@ -1,18 +1,148 @@
-"""How commands answer: text or one JSON document, and files that are checked beforehand."""
+"""What commands write: results as text or JSON, progress, errors as one line, and tables.
+
+Text from files (names, titles, reasons) is made harmless here: control characters are escaped and
+long lines are cut.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import sys
+import time
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["out_path", "say"]
+from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
+
+__all__ = [
+    "Terminal",
+    "error_line",
+    "out_path",
+    "print_note",
+    "print_result",
+    "progress_of",
+    "sentence_of",
+    "write_table",
+]
+
+LONGEST = 2000  # characters of a line
+SECONDS = 10.0  # between two lines of one stage where there is no terminal
+REFRESH = 0.1  # seconds between two drawings of a bar
+DISK = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the disk is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EMFILE: "too many files are open",
+    errno.EIO: "the disk does not answer",
+}
 
 
-def say(args: Namespace, record: dict[str, Any], text: str) -> None:
+# --- text --------------------------------------------------------------------------------------
+
+
+def print_result(args: Namespace, record: dict[str, Any], text: str) -> None:
     """Print `record` as JSON if that was asked for, else `text`."""
-    print(json.dumps(record, indent=1, default=str) if args.json else text)
+    if args.json:
+        print(json.dumps(record, indent=1, default=str))
+    else:
+        print("\n".join(map(_harmless, text.split("\n"))))
+
+
+def print_note(text: str) -> None:
+    """A line on standard error."""
+    print(_harmless(text), file=sys.stderr, flush=True)
+
+
+def error_line(message: str) -> str:
+    """An error as the one line that standard error gets."""
+    return f"error: {_harmless(' '.join(message.split()))}\n"
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says, in words where the system gives a number."""
+    if isinstance(error, OSError) and error.errno in DISK:
+        return f"{DISK[error.errno]}: {error.filename or 'a file cannot be written'}"
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.strerror}: {error.filename}"
+    return str(error) or type(error).__name__
+
+
+def _harmless(line: str) -> str:
+    """One line without control characters or halves of characters, and not too long."""
+    shown = line[:LONGEST] + (f" … ({len(line):,} characters)" if len(line) > LONGEST else "")
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown
+    )
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+class Terminal:
+    """An `OnProgress` for a person: a bar on a terminal, else a line now and then on standard
+    error. `detail` stands behind the bar."""
+
+    def __init__(self) -> None:
+        self.detail = ""
+        self._stage, self._time = "", 0.0
+        self._bar: Any = None
+
+    def __call__(self, stage: str, fraction: float | None, /) -> None:
+        now, is_new, is_terminal = time.monotonic(), stage != self._stage, sys.stderr.isatty()
+        pause = REFRESH if is_terminal else SECONDS
+        if not is_new and fraction != 1.0 and now - self._time < pause:
+            return
+        self._stage, self._time = stage, now
+        if is_terminal:
+            self._draw(stage, fraction)
+        elif is_new or fraction != 1.0:
+            print_note(stage if not fraction else f"{stage} {100 * fraction:.0f} %")
+
+    def _draw(self, stage: str, fraction: float | None) -> None:
+        from tqdm import tqdm
+
+        if self._bar is None:
+            form = "{desc} |{bar:20}| {percentage:3.0f} %{postfix}"
+            self._bar = tqdm(total=1.0, bar_format=form, leave=False, file=sys.stderr)
+        self._bar.n = fraction or 0.0
+        self._bar.set_description_str(_harmless(stage), refresh=False)
+        self._bar.set_postfix_str(self.detail, refresh=False)
+        self._bar.refresh()
+
+    def line(self, text: str) -> None:
+        """A line that stays, above the bar."""
+        if self._bar is not None:
+            self._bar.clear()
+        print_note(text)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextlib.contextmanager
+def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
+    """Where a command says how far it is: in the file of `--progress`, or to the person.
+
+    Args: speaks: false for all processes of a group but the first.
+    """
+    if args.progress or not speaks:
+        yield ProgressFile(Path(args.progress)) if speaks else ignore_progress
+        return
+    terminal = Terminal()
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+# --- files -------------------------------------------------------------------------------------
 
 
 def out_path(path: str, *endings: str) -> Path:
@@ -23,3 +153,18 @@ def out_path(path: str, *endings: str) -> Path:
     if not out.resolve().parent.is_dir():
         raise ValueError(f"there is no folder {out.resolve().parent} to write {out.name} into")
     return out
+
+
+def write_table(out: Path, columns: Mapping[str, Any]) -> None:
+    """Write columns as `.parquet` or `.csv`, whole or not at all."""
+    import pandas
+
+    from contrastive_core.storage.atomic import writing
+    from contrastive_core.storage.tables import safe_cell
+
+    frame = pandas.DataFrame({safe_cell(name): values for name, values in columns.items()})
+    with writing(out) as file:
+        if out.suffix == ".parquet":
+            frame.to_parquet(file, index=False)
+        else:
+            file.write(frame.map(safe_cell).to_csv(index=False).encode())

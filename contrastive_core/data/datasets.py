@@ -20,7 +20,7 @@ from contrastive_core.paths import data_home
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock
 
-__all__ = ["Dataset", "dataset_names", "is_made", "load"]
+__all__ = ["Dataset", "dataset_names", "is_made", "load", "made_path"]
 
 SPLITS = ("train", "test")
 CHUNK = 1000  # images written at a time
@@ -95,16 +95,21 @@ def load(
 
 def is_made(name: str, split: str) -> bool:
     """Whether `load` only has to read what was decoded before."""
+    try:
+        return made_path(name, split).exists()
+    except ValueError:
+        return True  # `load` says what is wrong
+
+
+def made_path(name: str, split: str) -> Path:
+    """The file that is written last when a split is decoded. Raises ValueError for a folder that
+    cannot be used."""
+    key = f"{name}-{split}-v1"
     if name.startswith("folder:"):
         from contrastive_core.data import image_folder
 
-        try:
-            key, _ = image_folder.plan(name.removeprefix("folder:"), split, data_home() / "data")
-        except ValueError:
-            return True  # `load` says what is wrong
-    else:
-        key = f"{name}-{split}-v1"
-    return (data_home() / "data" / key / "about.json").exists()
+        key, _ = image_folder.plan(name.removeprefix("folder:"), split, data_home() / "data")
+    return data_home() / "data" / key / "about.json"
 
 
 def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Dataset:

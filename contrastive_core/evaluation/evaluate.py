@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from contrastive_core.storage import records
 if TYPE_CHECKING:
     from contrastive_core.embeddings.graphs import Graphs
 
-__all__ = ["SOURCES", "evaluate", "evaluate_sets", "read_evaluation"]
+__all__ = ["SOURCES", "evaluate", "evaluate_sets", "evaluation_path", "read_evaluation"]
 
 SOURCES = {"h": "backbone h", "z": "projection z", "raw": "raw pixels", "random": "random encoder"}
 Tell = Callable[[str], None]
@@ -61,7 +62,7 @@ def evaluate(
         record.setdefault("n_train", rows.number(len(train)))
         record.setdefault("n_test", rows.number(len(test)))
     if collectives.world().is_rank0:
-        records.write_json(_path(run), record)
+        records.write_json(evaluation_path(run), record)
     return record
 
 
@@ -102,7 +103,7 @@ def evaluate_sets(
 def read_evaluation(run: Run) -> dict[str, Any] | None:
     """The record, if it is of the run's present weights. Needs no torch."""
     try:
-        record = dict(records.read_json(_path(run)))
+        record = dict(records.read_json(evaluation_path(run)))
         return record if record["weights"] == run.weights_hash() else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -128,7 +129,8 @@ def _sources(
     return {k: (v["train"], v[split]) for k, v in both.items()}
 
 
-def _path(run: Run) -> Any:
+def evaluation_path(run: Run) -> Path:
+    """Where the record of a run is kept."""
     if run.shipped and not (run.path / "evaluation.json").exists():
         return data_home() / "embeddings" / run.name / "evaluation.json"
     return run.path / "evaluation.json"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from contrastive_core import runs
-from contrastive_core.jobs import process, queue_files
+from contrastive_core.jobs import process, queue_files, training
 from contrastive_core.paths import runs_home
 from contrastive_core.runs import Run
 from contrastive_core.storage import records
@@ -55,7 +55,7 @@ def rename(name: str, new: str) -> Run:
     """Give a user's run another name. Raises as `create` and `delete` do."""
     runs.checked_name(new)
     with _at_rest(name, "keeps its name") as run:
-        if process.is_taken(new) or new in {job.name for job in queue_files.queue()}:
+        if training.is_taken(new) or new in {job.name for job in queue_files.queue()}:
             raise FileExistsError(f"there is a run {new!r} already")
         _keep_log(run)
         os.rename(run.path, runs_home() / new)
@@ -66,12 +66,12 @@ def rename(name: str, new: str) -> Run:
 @contextlib.contextmanager
 def _at_rest(name: str, so: str) -> Iterator[Run]:
     """A user's run, on which nothing works, and nothing begins to while inside."""
-    process.at_work(runs.load(name))  # this may wait for a process that ends; others need not
+    training.at_work(runs.load(name))  # this may wait for a process that ends; others need not
     with queue_files.changing():
         run = runs.load(name)
         if run.shipped:
             raise ValueError(f"{name} is shipped with the project and {so}")
-        if process.at_work(run):
+        if training.at_work(run):
             raise ValueError(f"{name} is at work and {so}; stop it first")
         if name in {job.name for job in queue_files.queue()}:
             raise ValueError(f"{name} waits for its turn and {so}; remove it from the line first")
@@ -83,7 +83,7 @@ def _keep_log(run: Run) -> None:
     log = process.folder() / f"{run.name}.log"
     with contextlib.suppress(FileNotFoundError):
         os.replace(log, run.path / "log.txt")
-    log.with_suffix(".json").unlink(missing_ok=True)
+    process.forget(run.name)
 
 
 def empty_bin() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from contrastive_core import runs
 from contrastive_core.errors import Locked
-from contrastive_core.jobs import process
+from contrastive_core.jobs import process, training
 from contrastive_core.jobs.queue_files import (
     Waiting,
     add,
@@ -26,6 +26,7 @@ from contrastive_core.jobs.queue_files import (
     folder,
     queue,
 )
+from contrastive_core.progress import Progress
 from contrastive_core.storage.lock import lock, lock_holder
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "enqueue",
     "enqueue_group",
     "go_on",
+    "progress_of",
     "queue",
     "remove",
     "resume",
@@ -61,7 +63,7 @@ def enqueue(name: str, arguments: Sequence[str]) -> None:
 
 
 def _check_free(name: str) -> None:
-    if process.is_taken(name) or name in {job.name for job in queue()}:
+    if training.is_taken(name) or name in {job.name for job in queue()}:
         raise FileExistsError(f"there is a run {name!r} already; choose another name")
 
 
@@ -70,7 +72,7 @@ def start_now(name: str, arguments: Sequence[str]) -> None:
     runs.checked_name(name)
     with changing():
         _check_free(name)
-        process.spawn(name, ["train", "--run", name, *arguments])
+        training.start(name, arguments)
 
 
 def resume(name: str) -> None:
@@ -78,9 +80,9 @@ def resume(name: str) -> None:
 
     Raises: NoSuchRun; ValueError when it is shipped, done, at work, or waits already.
     """
-    process.check_resumable(name)  # this may wait for a process that ends; others need not
+    training.check_resumable(name)  # this may wait for a process that ends; others need not
     with changing():
-        process.check_resumable(name)
+        training.check_resumable(name)
         if name in {job.name for job in queue()}:
             raise ValueError(f"{name} waits for its turn already")
         add(name, _resuming(name), time.time())
@@ -102,7 +104,7 @@ def enqueue_group(
         for name, arguments in wanted:
             if process.pid_of(name) or name in others:
                 continue
-            if process.is_taken(name):
+            if training.is_taken(name):
                 if runs.load(name).status()["status"] not in ("stopped", "failed"):
                     continue
                 arguments = _resuming(name)
@@ -116,7 +118,7 @@ def enqueue_group(
 
 def _resuming(name: str) -> list[str]:
     run = runs.load(name)
-    processes = min(int(run.manifest.get("processes") or 1), process.gpus())
+    processes = min(int(run.manifest.get("processes") or 1), training.gpus())
     many = ["--processes", str(processes)] if processes > 1 else []
     return ["--resume", "--device", str(run.config.get("device") or "auto"), *many]
 
@@ -154,7 +156,7 @@ def start_due() -> list[str]:
                 path.unlink(missing_ok=True)
             elif job.device not in busy and not job.held():
                 about = {"device": job.device, "group": job.group, "asked": job.asked}
-                process.spawn(job.name, ["train", "--run", job.name, *job.arguments], **about)
+                training.start(job.name, job.arguments, **about)
                 path.unlink(missing_ok=True)  # last: a kill before this starts nothing twice
                 busy.add(job.device)
                 started.append(job.name)
@@ -175,15 +177,30 @@ def work(tell: Callable[[str], None] = lambda text: None) -> None:
             return
 
 
+def progress_of(name: str) -> Progress | None:
+    """How far a training is that waits, begins or is at work; None for all others."""
+    if name in training.starting():
+        return Progress("starting", None)
+    try:
+        status = training.status_of(runs.load(name))
+    except (ValueError, OSError):
+        status = {}
+    if status.get("status") == "running":
+        done, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
+        return Progress(f"epoch {done} of {epochs}", min(1.0, done / max(1, epochs)))
+    waits = name in {job.name for job in queue()}
+    return Progress("waits for its turn", None) if waits else None
+
+
 # --- what works --------------------------------------------------------------------------------
 
 
 def _busy() -> set[str]:
     """Devices that a living training uses."""
     at_work = {
-        device_of(["--device", str(r.config.get("device") or "auto")]) for r in process.working()
+        device_of(["--device", str(r.config.get("device") or "auto")]) for r in training.working()
     }
-    living = [j for j in process.records() if "device" in j and process.pid_of(j["name"])]
+    living = [j for j in process.records() if "device" in j and process.pid_of(j["key"])]
     return at_work | {str(j["device"]) for j in living}
 
 

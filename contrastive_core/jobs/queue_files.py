@@ -1,6 +1,6 @@
 """The queue's files: a waiting run each, so that a kill loses none and damage hides no other.
 
-What is done with them is in waiting.py. Torch-free.
+What is done with them is in queue.py. Torch-free.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def broken() -> list[str]:
 def spent(group: str, asked: float) -> float:
     """Seconds that the started runs of a group have taken so far."""
     return sum(
-        max(0.0, min(time.time(), _last_sign(job["name"], job["time"])) - job["time"])
+        max(0.0, min(time.time(), _last_sign(job["key"], job["time"])) - job["time"])
         for job in process.records()
         if group and job.get("group") == group and job.get("asked") == asked
     )

@@ -1,7 +1,8 @@
-"""Answers that a page waits for, kept under the hash of what was asked. Torch-free.
+"""What a page waits for: analyses in child processes, kept under the hash of what was asked.
 
-A question is a kind and plain values that name its content, so an answer never grows stale; a
-process of its own makes it (`python -m contrastive_core answer KIND VALUES`, cli/analyses.py).
+An analysis is a kind and plain values that name its content, so its result never grows stale.
+`python -m contrastive_core analyze KIND VALUES` makes it (cli/analyses.py). The maps of a shipped
+run come along with it. Torch-free.
 """
 
 from __future__ import annotations
@@ -14,12 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.paths import data_home
+from contrastive_core import runs
+from contrastive_core.data import datasets
+from contrastive_core.embeddings.cache import path_of as embedding_path
+from contrastive_core.jobs.task import Task
+from contrastive_core.paths import SHIPPED, data_home
+from contrastive_core.runs import Run
 from contrastive_core.storage import records
 
-__all__ = ["Result", "path", "read", "task", "write"]
+__all__ = [
+    "MAP_DEFAULTS",
+    "Result",
+    "analysis",
+    "decoding",
+    "embedding",
+    "evaluation",
+    "path",
+    "read",
+    "shipped_map_path",
+    "write",
+    "write_to",
+]
 
-VERSION = 3  # of the recipes: a change makes old answers stale
+VERSION = 3  # of the recipes: a change makes old results stale
+MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,30 +49,83 @@ class Result:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def task(kind: str, values: dict[str, Any]) -> str:
-    """The name of a question, as its file and the process that answers it carry it."""
+# --- tasks -------------------------------------------------------------------------------------
+
+
+def analysis(kind: str, values: dict[str, Any]) -> Task:
+    """The task that makes a result."""
+    return Task(_key(kind, values), ("analyze", kind, json.dumps(values)), path(kind, values))
+
+
+def evaluation(run: Run) -> Task:
+    """The task that embeds and scores a run. Raises ValueError where it has no weights."""
+    from contrastive_core.evaluation.evaluate import evaluation_path
+
+    key = f"evaluate.{run.name}.{run.weights_hash()[:12]}"
+    return Task(key, ("evaluate", run.name), evaluation_path(run))
+
+
+def embedding(run: Run, split: str) -> Task:
+    """The task that embeds a split of a run, h and z. Raises ValueError where it has no weights."""
+    key = f"embed.{run.name}.{split}.{run.weights_hash()[:12]}"
+    return Task(key, ("embed", run.name, "--split", split), embedding_path(run, split, "z"))
+
+
+def decoding(dataset: str, split: str, root: str | None = None) -> Task:
+    """The task that decodes the images of a data set. Raises ValueError for what cannot be read."""
+    where = ["--root", root] if root else []
+    key = hashlib.sha256(json.dumps([dataset, split, root]).encode()).hexdigest()[:24]
+    arguments = ("decode", dataset, "--split", split, *where)
+    return Task(f"decode-{key}", arguments, datasets.made_path(dataset, split))
+
+
+# --- results -----------------------------------------------------------------------------------
+
+
+def _key(kind: str, values: dict[str, Any]) -> str:
     text = json.dumps([VERSION, kind, values], sort_keys=True)
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
 def path(kind: str, values: dict[str, Any]) -> Path:
-    """Where the answer is kept."""
-    return data_home() / "answers" / f"{task(kind, values)}.npz"
+    """Where a result is kept."""
+    shipped = _shipped(values) if kind == "map" else None
+    return shipped or data_home() / "results" / f"{_key(kind, values)}.npz"
+
+
+def _shipped(values: dict[str, Any]) -> Path | None:
+    """The map that came with a shipped run, if these values ask for it."""
+    space = values["space"]
+    settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
+    found = shipped_map_path(space["name"], space["split"], space["which"], values["kind"])
+    if settings not in ({}, MAP_DEFAULTS) or not found.exists():
+        return None
+    shipped = runs.load(space["name"])
+    return found if shipped.shipped and shipped.weights_hash() == space["content"] else None
+
+
+def shipped_map_path(name: str, split: str, which: str, kind: str) -> Path:
+    """Where a map lies that comes with a shipped run."""
+    return SHIPPED / name / "maps" / f"{split}-{which}-{kind}.npz"
 
 
 def read(kind: str, values: dict[str, Any]) -> Result | None:
-    """The answer, if it has been made and is whole."""
+    """A result, if it has been made and is whole."""
     try:
-        found = records.read_npz(path(kind, values))
-        meta = json.loads(found.pop("meta").tobytes())
+        arrays = records.read_npz(path(kind, values))
+        meta = json.loads(arrays.pop("meta").tobytes())
     except (OSError, ValueError, KeyError):
         return None
-    return Result(meta, found)
+    return Result(meta, arrays)
 
 
-def write(kind: str, values: dict[str, Any], answer: Result) -> None:
-    """Keep an answer, whole or not at all."""
-    meta = json.dumps(answer.meta, default=lambda value: value.tolist())
-    where = path(kind, values)
-    where.parent.mkdir(parents=True, exist_ok=True)
-    records.write_npz(where, meta=np.frombuffer(meta.encode(), np.uint8), **answer.arrays)
+def write(kind: str, values: dict[str, Any], result: Result) -> None:
+    """Keep a result, whole or not at all."""
+    write_to(path(kind, values), result)
+
+
+def write_to(out: Path, result: Result) -> None:
+    """Write a result into a file of one's own choice."""
+    meta = json.dumps(result.meta, default=lambda value: value.tolist())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    records.write_npz(out, meta=np.frombuffer(meta.encode(), np.uint8), **result.arrays)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from contrastive_core import runs
 from contrastive_core.embeddings import ref
-from contrastive_core.jobs import process
+from contrastive_core.jobs.task import Task
 from contrastive_core.paths import data_home
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
@@ -56,35 +56,9 @@ class Subject:
             return sample_annotations.of_split(run, self.split)
         return data_home() / "marks" / self.name.replace(ref.PREFIX, "vectors-")
 
-    # --- the process that makes the table ---
-
     @property
-    def task(self) -> str:
-        return f"{self.name.replace(':', '-')}.{self.path().stem}"
-
-    def start(self) -> None:
-        """Have the table made by a process of its own, unless one is at it."""
-        if process.pid_of(self.task) is None:
-            given = ["--loss", self.loss, "--split", self.split]
-            process.spawn(self.task, ["samples", self.name, *given])
-
-    def progress(self) -> str | None:
-        """What that process is doing; None when there is none."""
-        if process.pid_of(self.task) is None:
-            return None
-        return process.log_of(self.task, 1) or "starting"
-
-    def failed(self) -> str | None:
-        """Why there is no table although its process has ended; None where none was started."""
-        started = (process.folder() / f"{self.task}.log").exists()
-        if process.pid_of(self.task) is not None or not started or self.path().exists():
-            return None
-        said = process.log_of(self.task, 200)
-        last = said.splitlines()[-1] if said else ""
-        if last.startswith("error: ") and "asked to stop" not in last:
-            return last.removeprefix("error: ")
-        return f"It broke off: {last}" if "Traceback (" in said else "It was stopped."
-
-    def stop(self) -> None:
-        """End that process; nothing half-made is left."""
-        process.stop(self.task)
+    def task(self) -> Task:
+        """The task that makes the table."""
+        key = f"{self.name.replace(':', '-')}.{self.path().stem}"
+        arguments = ("samples", self.name, "--loss", self.loss, "--split", self.split)
+        return Task(key, arguments, self.path())

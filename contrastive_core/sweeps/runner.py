@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from contrastive_core import runs
@@ -19,7 +20,7 @@ from contrastive_core.jobs import process, queue
 from contrastive_core.storage import records
 from contrastive_core.sweeps.spec import Cell, Sweep, config_of
 
-__all__ = ["enqueue", "estimate", "measure", "run_sweep", "status", "unscored"]
+__all__ = ["enqueue", "estimate", "measure", "run_sweep", "status", "timings_path", "unscored"]
 
 SCORED = ("linear_probe", "knn")  # metrics that a figure can show of a cell's test images
 STARTING = 4.0  # seconds that a cell's process takes before its first step
@@ -93,7 +94,7 @@ def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
     for number, cell in enumerate(wanted[::stride], 1):
         report(f"timing a few steps of cell {number} of {len(wanted[::stride])}")
         seconds = seconds_per_epoch(config_of(cell))
-        records.write_json(_timings_file(), {**_timings(), _sign(cell): seconds})
+        records.write_json(timings_path(), {**_timings(), _sign(cell): seconds})
 
 
 def _sign(cell: Cell) -> str:
@@ -103,14 +104,15 @@ def _sign(cell: Cell) -> str:
     return json.dumps(rest, sort_keys=True, default=str)
 
 
-def _timings_file() -> Any:
+def timings_path() -> Path:
+    """Where the times of cells are kept."""
     return process.folder() / "timings" / "epochs.json"
 
 
 def _timings() -> dict[str, float]:
     """Seconds per epoch by a cell's sign, on this computer."""
     try:
-        return {str(k): float(v) for k, v in dict(records.read_json(_timings_file())).items()}
+        return {str(k): float(v) for k, v in dict(records.read_json(timings_path())).items()}
     except (OSError, ValueError, TypeError):
         return {}
 

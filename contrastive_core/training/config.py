@@ -1,4 +1,4 @@
-"""What a training run is told: plain settings, read from the command line and kept in run.json.
+"""The settings of a training run: plain values, read from the command line and kept in run.json.
 
 A field that is None takes the method's default for the data set. `loss.temperature=0.2`,
 `method.momentum=0.99`, `recipe.crop_low=0.4` and `encoder.stem=small` reach the knobs of the loss,
@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.errors import BadSetting
 
-__all__ = ["GROUPS", "TrainConfig", "from_dict", "settings_of", "with_settings"]
-
-OPTIONS = (  # that the command line has a name of their own for
-    "method", "dataset", "epochs", "seed", "loss", "encoder",
-    "exclude", "relabel", "root", "device",
-)  # fmt: skip
+__all__ = ["GROUPS", "OPTIONS", "TrainConfig", "from_dict", "settings_of", "with_settings"]
 
 GROUPS = {
     "loss": "loss_knobs",
@@ -30,74 +27,86 @@ GROUPS = {
 }
 
 
+def _setting(default: Any, low: float | None = None, high: float | None = None) -> Any:
+    """A field with the least and the greatest value that it takes."""
+    return field(default=default, metadata={"low": low, "high": high})
+
+
+def _option(
+    default: Any, help: str, low: float | None = None, high: float | None = None, metavar: str = ""
+) -> Any:
+    """A field that the command line has an option of its own for."""
+    option = {"help": help, "metavar": metavar or None}
+    return field(default=default, metadata={"low": low, "high": high, "option": option})
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """All settings of one training run. JSON in, JSON out."""
 
-    method: str = "simclr"
-    dataset: str = "digits"
-    root: str | None = None  # folder of data sets that torchvision downloads
-    epochs: int = 20
-    batch_size: int | None = None
-    encoder: str = "small"
+    method: str = _option("simclr", "default: simclr")
+    dataset: str = _option("digits", "digits (default), shapes, cifar10, …, folder:PATH")
+    root: str | None = _option(None, "where downloaded data sets lie", metavar="FOLDER")
+    epochs: int = _option(20, "default: 20", low=1)
+    batch_size: int | None = _setting(None, low=1)
+    encoder: str = _option("small", "small (default), resnet18, resnet50, timm:NAME")
     encoder_knobs: dict[str, Any] = field(default_factory=dict)
-    loss: str | None = None
+    loss: str | None = _option(None, "another loss than the method's own")
     loss_knobs: dict[str, Any] = field(default_factory=dict)
     method_knobs: dict[str, Any] = field(default_factory=dict)
     recipe: dict[str, Any] = field(default_factory=dict)  # what differs from the method's recipe
     optimizer: str | None = None
-    lr: float | None = None
-    weight_decay: float | None = None
-    momentum: float = 0.9  # of SGD; the papers all use it
+    lr: float | None = _setting(None, low=0)
+    weight_decay: float | None = _setting(None, low=0)
+    momentum: float = _setting(0.9, low=0)  # of SGD; the papers all use it
     schedule: str | None = None
-    warmup: float | None = None  # epochs
-    clip: float = 0.0  # largest gradient norm; 0: not clipped
-    seed: int = 0
-    device: str = "auto"
-    threads: int | None = None  # None: as torch finds them, or as the resumed run had them
+    warmup: float | None = _setting(None, low=0)  # epochs
+    clip: float = _setting(0.0, low=0)  # largest gradient norm; 0: not clipped
+    seed: int = _option(0, "default: 0", low=0, high=2**32 - 1)
+    device: str = "auto"  # an option of most commands
+    threads: int | None = _setting(None, low=1, high=1024)  # None: as found, or as before a resume
     amp: bool | None = None  # bf16 autocast; None: where it helps
     channels_last: bool = True
     compile: bool = False
-    exclude: str | None = None  # file of sample ids to leave out
-    relabel: str | None = None  # file of sample ids with the classes they should have
+    exclude: str | None = _option(None, "ids of samples to leave out", metavar="FILE")
+    relabel: str | None = _option(None, "CSV or JSON of ids and their classes", metavar="FILE")
     start: str | None = None  # run whose encoder this one starts from
     freeze: bool = False  # train the head only
-    snapshot_every: int = 1  # epochs between snapshots of the fixed sample; 0: only the last
-    sample: int = 2000  # images in the fixed sample
-    save_seconds: float = 20.0  # at least this long between saved states
-    collapse_patience: int = 5  # epochs with all embeddings alike before the run stops; 0: never
+    snapshot_every: int = _setting(1, low=0)  # epochs between snapshots; 0: only the last
+    sample: int = _setting(2000, low=2, high=2000)  # images in the fixed sample
+    save_seconds: float = _setting(20.0, low=0)  # at least this long between saved states
+    collapse_patience: int = _setting(5, low=0)  # epochs collapsed before the run stops; 0: never
 
     def __post_init__(self) -> None:
-        self._at_least("epochs", 1)
-        for name in ("batch_size", "threads", "lr", "weight_decay", "warmup"):
+        for name, entry in FIELDS.items():
             if getattr(self, name) is not None:
-                self._at_least(name, 1 if name in ("batch_size", "threads") else 0)
-        for name in ("clip", "snapshot_every", "save_seconds", "collapse_patience", "momentum"):
-            self._at_least(name, 0)
+                _check_range(name, getattr(self, name), entry.metadata)
         if self.momentum >= 1:
             raise BadSetting(f"momentum must be below 1; got {self.momentum}")
-        if not 0 <= self.seed < 2**32:
-            raise BadSetting(f"seed must lie in 0..{2**32 - 1}; got {self.seed}")
-        if not 2 <= self.sample <= 2000:
-            raise BadSetting(f"sample must lie in 2..2000; got {self.sample}")
-
-    def _at_least(self, name: str, low: float) -> None:
-        if not getattr(self, name) >= low:  # also catches NaN
-            raise BadSetting(f"{name} must be at least {low}; got {getattr(self, name)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for run.json."""
         return dataclasses.asdict(self)
 
 
-_TYPES = {f.name: str(f.type).split(" | ")[0] for f in dataclasses.fields(TrainConfig)}
+def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
+    low, high = metadata.get("low"), metadata.get("high")
+    if high is not None and not low <= value <= high:
+        raise BadSetting(f"{name} must lie in {low}..{high}; got {value}")
+    if low is not None and not value >= low:  # also catches NaN
+        raise BadSetting(f"{name} must be at least {low}; got {value}")
+
+
+FIELDS = {f.name: f for f in dataclasses.fields(TrainConfig)}
+OPTIONS = {name: f.metadata["option"] for name, f in FIELDS.items() if "option" in f.metadata}
+_HINTS = typing.get_type_hints(TrainConfig)
 
 
 def from_dict(values: Mapping[str, Any]) -> TrainConfig:
     """The config that `to_dict` wrote. Raises BadSetting for keys this version does not know."""
     for name in values:
-        if name not in _TYPES:
-            raise BadSetting(f"unknown setting {name!r}; known: {', '.join(_TYPES)}")
+        if name not in FIELDS:
+            raise BadSetting(f"unknown setting {name!r}; known: {', '.join(FIELDS)}")
     return TrainConfig(**values)
 
 
@@ -113,10 +122,10 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
         if dot and group in GROUPS:
             name = GROUPS[group]
             changed[name] = {**changed.get(name, getattr(config, name)), knob: knob_literal(text)}
-        elif key in _TYPES and key not in GROUPS.values():
+        elif key in FIELDS and key not in GROUPS.values():
             changed[key] = _typed(key, text)
         else:
-            fields = ", ".join(k for k in _TYPES if k not in GROUPS.values())
+            fields = ", ".join(k for k in FIELDS if k not in GROUPS.values())
             dotted = ", ".join(f"{g}.KNOB" for g in GROUPS)
             raise BadSetting(f"unknown setting {key!r}; known: {fields}, {dotted}")
     return dataclasses.replace(config, **changed)
@@ -128,14 +137,14 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
     Settings that are None, or missing, are left to their defaults.
     """
     made: list[str] = []
-    for name in OPTIONS:
+    for name in (*OPTIONS, "device"):
         if config.get(name) is not None:
             made += [f"--{name}", str(config[name])]
     for group, name in GROUPS.items():
         for knob, value in (config.get(name) or {}).items():
             made += ["--set", f"{group}.{knob}={_written(value)}"]
-    for name in _TYPES:
-        if name not in OPTIONS and name not in GROUPS.values() and config.get(name) is not None:
+    for name in FIELDS:
+        if name not in (*OPTIONS, "device", *GROUPS.values()) and config.get(name) is not None:
             value = config[name]
             made += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return made
@@ -165,17 +174,17 @@ def knob_literal(text: str) -> Any:
 
 
 def _typed(name: str, text: str) -> Any:
-    value, kind = literal(text), _TYPES[name]
-    optional = " | None" in str(TrainConfig.__dataclass_fields__[name].type)
-    if value is None and optional:
+    value, kinds = literal(text), typing.get_args(_HINTS[name]) or (_HINTS[name],)
+    if value is None and type(None) in kinds:
         return None
-    if kind == "str":
+    if str in kinds:
         return text.strip()
-    if kind == "bool":
+    if bool in kinds:
         if isinstance(value, bool) or value in (0, 1):
             return bool(value)
         raise BadSetting(f"{name} must be on or off; got {text!r}")
+    whole = int in kinds
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or (kind == "int" and value != int(value)):
-        raise BadSetting(f"{name} must be a {'whole ' * (kind == 'int')}number; got {text!r}")
-    return int(value) if kind == "int" else float(value)
+    if not number or (whole and not (math.isfinite(value) and value == int(value))):
+        raise BadSetting(f"{name} must be a {'whole ' * whole}number; got {text!r}")
+    return int(value) if whole else float(value)

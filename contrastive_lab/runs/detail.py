@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.errors import BadSetting, Damaged, Locked
-from contrastive_core.jobs import manage, process, queue
+from contrastive_core.jobs import manage, process, queue, training
 from contrastive_core.runs import Run, export_weights
 from contrastive_core.runs import verify as run_verify
 from contrastive_core.training.config import from_dict, settings_of, with_settings
@@ -56,7 +56,7 @@ def act(run: Run, state: str) -> None:
     if run.name in [job.name for job in queue.queue()]:
         b.button("Resume", disabled=True, help="It waits for its turn already")
     elif state == "running" and b.button("Stop", icon=":material/stop:"):
-        process.stop(run.name)
+        training.stop(run.name)
         st.toast("It saves its state and stops.")
     else:
         trained = not run.shipped and "imported" not in run.manifest
@@ -84,12 +84,12 @@ def again(run: Run) -> None:
         st.caption("It was imported, not trained here.")
         return
     st.markdown("**The command line that makes this run again**, every setting spelled out")
-    st.code(process.command_of(run), language="bash", wrap_lines=True)
+    st.code(training.command_of(run), language="bash", wrap_lines=True)
     with st.expander("On several GPUs or machines (torchrun)"):
         a, b = st.columns(2)
         processes = int(a.number_input("Processes on each machine", 1, 64, 4))
         machines = int(b.number_input("Machines", 1, 256, 1))
-        many = process.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
+        many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
         if machines > 1:
             st.caption(
@@ -130,7 +130,7 @@ def start_clone(run: Run, name: str, changes: list[str]) -> None:
 
 def _free_name(run: Run) -> str:
     taken = {r.name for r in state.all_runs()} | {job.name for job in queue.queue()}
-    taken |= set(process.starting())
+    taken |= set(training.starting())
     return next(n for i in range(2, 9999) if (n := f"{run.name[:58]}-{i}") not in taken)
 
 
@@ -180,7 +180,7 @@ def check(run: Run) -> None:
         return
     with st.spinner("Reading every file…"):
         try:
-            found = process.damage_of(run.name)
+            found = training.damage_of(run.name)
         except ValueError as error:
             st.error(format.plain(error))
             return

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.jobs import process
+from contrastive_core.jobs.task import run_json
 from contrastive_lab import cache, format
 
 __all__ = ["elsewhere"]
@@ -44,12 +44,12 @@ def elsewhere() -> None:
             seen = st.session_state.setdefault("previews", {})
             if key not in seen:
                 with st.spinner("Opening it in a process of its own…"):
-                    seen[key] = process.ask("import", path, *arguments, "--dry-run")
+                    seen[key] = run_json("import", path, *arguments, "--dry-run")
             preview(seen[key])
             bad = bool(seen[key]["missing"] or seen[key]["unlike"])
             if st.button("Import", type="primary", disabled=bad):
                 with st.spinner("Importing…"):
-                    st.session_state["run"] = process.ask("import", path, *arguments)["run"]
+                    st.session_state["run"] = run_json("import", path, *arguments)["run"]
                 st.switch_page("pages/explore.py")
     except (ValueError, OSError) as error:
         st.error(format.plain(f"Not imported. {error}"))

@@ -6,7 +6,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.errors import Locked
-from contrastive_core.jobs import process, queue
+from contrastive_core.jobs import queue, training
 from contrastive_lab import format
 
 __all__ = ["line"]
@@ -25,9 +25,9 @@ def line() -> None:
     st.session_state[STATES] = states
     if states != before:
         st.rerun()
-    queued, broken, failed = queue.queue(), queue.broken(), process.failures()
-    working = process.working()
-    names = [r.name for r in working] + process.starting()
+    queued, broken, failed = queue.queue(), queue.broken(), training.failures()
+    working = training.working()
+    names = [r.name for r in working] + training.starting()
     queued = [job for job in queued if job.name not in names]
     for why in broken:
         st.warning(format.plain(f"{why}. It is left alone; the others wait on."))
@@ -35,7 +35,7 @@ def line() -> None:
         a, b = st.columns([5, 1])
         a.error(format.plain(f"{name} could not start: {why}"))
         if b.button("Dismiss", key=f"dismiss-{name}"):
-            process.dismiss(name)
+            training.dismiss(name)
             st.rerun()
     if not names and not queued:
         return
@@ -47,8 +47,8 @@ def line() -> None:
             a, b = st.columns([5, 1], vertical_alignment="center")
             a.progress(share, f"{run.name}: epoch {status.get('epoch') or 0} of {epochs}")
             if b.button("Stop", key=f"stop-{run.name}"):
-                process.stop(run.name)
-        for name in process.starting():
+                training.stop(run.name)
+        for name in training.starting():
             st.progress(0.0, f"{name}: starting")
         for place, job in enumerate(queued[:FIRST], 1):
             waits(place, job)

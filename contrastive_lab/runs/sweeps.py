@@ -7,14 +7,18 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core import runs
 from contrastive_core.errors import BadSetting, Locked
-from contrastive_core.jobs import process, queue
+from contrastive_core.evaluation.evaluate import evaluation_path
+from contrastive_core.jobs import queue, training
+from contrastive_core.jobs.task import Task
 from contrastive_core.paths import ROOT, runs_home
 from contrastive_core.storage import atomic
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import runner as sweep_runner
 from contrastive_core.sweeps.spec import Sweep, load, read
 from contrastive_lab import format
+from contrastive_lab.progress import bar
 from contrastive_lab.runs.sweep_form import new_sweep
 
 __all__ = ["sweeps"]
@@ -65,7 +69,7 @@ def plan(sweep: Sweep, path: Path) -> None:
     """How it stands; redrawn every five seconds."""
     rows = sweep_runner.status(sweep)
     queued = {job.name: job for job in queue.queue()}
-    starting = process.starting()
+    starting = training.starting()
     for row in rows:
         if row["run"] in starting:
             row["status"] = "running"
@@ -100,15 +104,10 @@ def duration(seconds: float | None) -> str:
 
 def start(sweep: Sweep, path: Path, left: int) -> None:
     """How long it will take, then all cells or a few."""
-    task = f"time.{sweep.name}"
     if sweep_runner.estimate(sweep) is None:
-        if process.pid_of(task):
-            st.info(format.plain(process.log_of(task, 1) or "Timing a few steps…"))
-        elif st.button("How long will it take?", icon=":material/timer:"):
-            process.spawn(task, ["sweep", str(path), "--dry-run"])
-            st.rerun(scope="fragment")
-        elif said := [x for x in process.log_of(task).splitlines() if x.startswith("error: ")]:
-            st.error(format.plain(said[-1]))
+        arguments = ("sweep", str(path), "--dry-run")
+        task = Task(f"time.{sweep.name}", arguments, sweep_runner.timings_path())
+        on_demand(task, "How long will it take?", st, ":material/timer:")
     if not left:
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
@@ -155,11 +154,25 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
 
 def unscored(sweep: Sweep, path: Path, place: Any) -> None:
     """Cells whose test images have no scores yet: another process makes them."""
-    task, left = f"score.{sweep.name}", sweep_runner.unscored(sweep)
-    if process.pid_of(task):
-        st.info(format.plain(process.log_of(task, 1) or "Scoring…"))
-    elif left and place.button(f"Score {len(left)} cells on the test images"):
-        process.spawn(task, ["sweep", str(path), "--score"])
+    if left := sweep_runner.unscored(sweep):
+        last = evaluation_path(runs.load(left[-1]))
+        task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
+        on_demand(task, f"Score {len(left)} cells on the test images", place)
+
+
+def on_demand(task: Task, label: str, place: Any, icon: str | None = None) -> None:
+    """A button that starts a task; how far it is while it runs, and why it failed."""
+    if progress := task.progress():
+        bar(progress, label, place)
+        return
+    if problem := task.failure():
+        st.error(format.plain(problem))
+    if place.button(label, icon=icon):
+        try:
+            task.start()
+        except (OSError, Locked) as error:
+            st.error(format.plain(error))
+            return
         st.rerun(scope="fragment")
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.errors import Locked
-from contrastive_core.jobs import process, queue
+from contrastive_core.jobs import queue, training
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.subject import Subject
 from contrastive_lab import cache, format, query_params, state
+from contrastive_lab.progress import follow_training
 from contrastive_lab.samples.at_hand import open_one
 
 __all__ = ["bar", "drop_first", "retrain"]
@@ -88,12 +89,12 @@ def start(run: Run, changed: int) -> None:
     if not pressed:
         return
     arguments = [
-        *process.arguments_of(run),
+        *training.arguments_of(run),
         *sample_annotations.export(run).arguments(),
         "--epochs",
         str(epochs),
     ]
-    taken = {r.name for r in state.all_runs()} | set(process.starting())
+    taken = {r.name for r in state.all_runs()} | set(training.starting())
     taken |= {job.name for job in queue.queue()}
     fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in taken)
     try:
@@ -108,27 +109,19 @@ def results(run: Run) -> None:
     """Runs that were trained without what was marked here."""
     fresh = st.session_state.get("retrained")
     known = sample_annotations.cleaned(run, state.all_runs())
-    if fresh and fresh not in {r.name for r in known} and not process.failure(fresh):
-        starting(fresh)
-    elif fresh and (why := process.failure(fresh)):
+    if fresh and (why := training.failure(fresh)):
         st.error(format.plain(f"{fresh} could not start. {why}"))
+    elif fresh and fresh not in {r.name for r in known} and queue.progress_of(fresh):
+        follow_training(fresh)
     for one in known:
         result(run.name, one.name)
-
-
-@st.fragment(run_every=1.0)
-def starting(name: str) -> None:
-    if name in {r.name for r in state.all_runs()} or process.failure(name):
-        st.rerun()
-    waits = name in {job.name for job in queue.queue()}
-    st.progress(0.0, f"{name}: {'waits for its turn' if waits else 'starting'}")
 
 
 def result(before: str, name: str) -> None:
     """A retrained run: how far it is, or what it is worth beside the run before."""
     one = next(r for r in state.all_runs() if r.name == name)
-    if one.status()["status"] == "running":
-        training(name)
+    if queue.progress_of(name):
+        follow_training(name)
         return
     a, b = st.columns([5, 1], vertical_alignment="center")
     parts = [f"**{name}**: {one.status()['status']}"]
@@ -142,16 +135,3 @@ def result(before: str, name: str) -> None:
     key = f"compare-{cache.digest(name)}"
     if one.weights.exists() and b.button("Compare", key=key, width="stretch"):
         st.switch_page("pages/compare.py", query_params={"runs": f"{before},{name}"})
-
-
-@st.fragment(run_every=1.0)
-def training(name: str) -> None:
-    one = next((r for r in state.all_runs() if r.name == name), None)
-    status = one.status() if one else {"status": "gone"}
-    if status["status"] != "running":
-        st.rerun()
-    epochs = status.get("epochs") or 1
-    st.progress(
-        min(1.0, status.get("epoch", 0) / epochs),
-        f"{name}: epoch {status.get('epoch', 0)} of {epochs}",
-    )

@@ -8,10 +8,10 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings import ref
-from contrastive_core.jobs import task
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, query_params, state
+from contrastive_lab.progress import follow
 from contrastive_lab.samples.at_hand import open_one
 
 __all__ = ["Pictures", "choose", "table_or_wait"]
@@ -75,28 +75,11 @@ def table_or_wait(subject: Subject) -> SampleTable | None:
     try:
         return cache.sample_table(subject, str(subject.path()))
     except LookupError:
-        if not subject.failed():
-            subject.start()
-        waiting(subject)
+        follow(subject.task, f"Every sample of {subject.name}", may_stop=True)
         return None
     except ValueError as error:
         st.warning(str(error))
         return None
-
-
-@st.fragment(run_every=0.7)
-def waiting(subject: Subject) -> None:
-    if subject.path().exists() and not subject.progress():
-        st.rerun()
-    a, b = st.columns([6, 1])
-    if what := subject.progress():
-        a.progress(task.share_of(what), f"Looking at every sample of {subject.name}: {what}")
-        if b.button("Stop", icon=":material/stop:"):
-            subject.stop()
-    elif why := subject.failed():
-        a.warning(f"The samples of {subject.name} could not be listed. {why}")
-        if b.button("Try again"):
-            subject.start()
 
 
 class Pictures:

@@ -21,7 +21,7 @@ from servers import Server
 
 from benchmarks import browser as real
 from contrastive_core import runs
-from contrastive_core.jobs import process, queue
+from contrastive_core.jobs import process, queue, training
 from contrastive_core.paths import SHIPPED
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock_holder
@@ -109,13 +109,13 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     four.get_by_role("button", name="Stop").click()
     four.get_by_text("asked to stop").wait_for(timeout=SLOW)
     four.close()
-    wait(lambda: not process.working())
+    wait(lambda: not training.working())
     assert mine() == {"first": "stopped", "second": "done", "third": "done"}
     for name in mine():
         steps = [x["step"] for x in runs.load(name).metrics() if "images_per_s" in x]
         assert steps == list(range(1, len(steps) + 1))  # no step is lost, none is there twice
     assert [p.name for p in home.iterdir() if p.name.startswith(".new-")] == []
-    wait(lambda: not any(process.pid_of(record["name"]) for record in process.records()))
+    wait(lambda: not any(process.pid_of(record["key"]) for record in process.records()))
 
 
 def select(page: Any, *numbers: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ import numpy as np
 import pytest
 
 from contrastive_core import runs
+from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.cache import cached
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation import embed, evaluate, precompute
+from contrastive_core.evaluation import embed, evaluate
 from contrastive_core.jobs import results
 from contrastive_core.paths import ROOT
 from contrastive_core.storage import atomic, records
@@ -82,10 +82,11 @@ def plant_pages(run: runs.Run) -> None:
     records.write_json(run.path / "evaluation.json", record)
     for which, rows in sets.items():
         for kind in ("pca", "umap"):
-            meta = {"settings": {"kind": kind}, "quality": {}}
-            path = precompute.map_path(run, "test", which, kind)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            records.write_npz(path, xy=rows.features[:, :2], meta=as_bytes(meta))
+            made = results.Result(
+                {"settings": {"kind": kind}, "quality": {}}, {"xy": rows.features[:, :2]}
+            )
+            values = {"space": ref.of_run(run, "test", which).values, "kind": kind}
+            results.write("map", analyses.with_defaults(values), made)
 
 
 def plant_points() -> str:
@@ -106,10 +107,6 @@ def plant_points() -> str:
     made = results.Result({"settings": umap, "quality": {}}, {"xy": rows.features[:, :2]})
     results.write("map", {**space, **umap}, made)
     return key
-
-
-def as_bytes(meta: dict[str, Any]) -> np.ndarray:
-    return np.frombuffer(json.dumps(meta).encode(), np.uint8)
 
 
 def test_identical_runs_give_no_difference(planted: Planted, page: Any) -> None:

@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 from contrastive_core import runs
-from contrastive_core.cli import inspect as cli_inspect
+from contrastive_core.cli import output
 from contrastive_core.cli.main import main, parser
 
 COMMANDS = "train embed evaluate project samples compare import sweep list verify".split()
@@ -168,5 +168,5 @@ def test_the_module_runs_as_a_program() -> None:
 
 
 def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:
-    cli_inspect.write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
+    output.write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
     assert (tmp_path / "t.csv").read_text().splitlines() == ["id,x", "'=1+1,-1.5", "a,2.0"]

@@ -16,7 +16,7 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.errors import BadName
-from contrastive_core.jobs import process, queue
+from contrastive_core.jobs import process, queue, training
 from contrastive_core.paths import ROOT
 from contrastive_core.storage import records
 from contrastive_core.storage.lock import lock_holder, process_start
@@ -189,8 +189,8 @@ def test_a_kill_while_a_group_is_asked_for_again_loses_no_cell(
 def test_the_runner_outlives_its_parent_and_a_killed_one_is_replaced(tmp_path: Path) -> None:
     """Real processes: three short trainings wait; whoever watches is killed twice on the way."""
     script = (
-        "import sys; from contrastive_core import waiting\n"
-        "for n in 'abc': waiting.enqueue(n, sys.argv[1:])\n"
+        "import sys; from contrastive_core.jobs import queue\n"
+        "for n in 'abc': queue.enqueue(n, sys.argv[1:])\n"
     )
     arguments = [
         "--method",
@@ -212,7 +212,7 @@ def test_the_runner_outlives_its_parent_and_a_killed_one_is_replaced(tmp_path: P
     alive: list[int] = []
 
     def all_done() -> bool:
-        alive.append(len(process.working()))
+        alive.append(len(training.working()))
         assert not [r.status() for r in runs.list_runs() if r.status()["status"] == "failed"]
         return {
             r.name: r.status()["status"] for r in runs.list_runs() if not r.shipped
@@ -221,5 +221,5 @@ def test_the_runner_outlives_its_parent_and_a_killed_one_is_replaced(tmp_path: P
     wait(all_done, 120)
     assert max(alive) == 1  # never two at once
     assert queue.queue() == []
-    assert process.failures() == {}
+    assert training.failures() == {}
     wait(lambda: not lock_holder(lock), 10)

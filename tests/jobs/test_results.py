@@ -18,7 +18,7 @@ from contrastive_core.embeddings import attached_images, file_formats, ref
 from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.jobs import results, task
+from contrastive_core.jobs import results
 from contrastive_core.paths import ROOT
 from contrastive_core.runs.cost import cost_of, parameters_of
 from contrastive_lab import colors, export
@@ -78,7 +78,7 @@ def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
     key = ref.save_vectors(rows(120), "mine.npy")
     values = {"space": ref.of_vectors(key).values}
     said: list[str] = []
-    made = analyses.make("scores", values, said.append)
+    made = analyses.make("scores", values, lambda stage, fraction: said.append(stage))
     own = made.meta["scores"]["own"]
     assert own["knn"]["value"] == 1
     right = made.arrays["knn:per_sample"]
@@ -108,10 +108,10 @@ def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.Mon
     other = ref.of_vectors(ref.save_vectors(new, "new.npy"))
     settings = {"seed": 1, "neighbors": 6, "min_dist": 0.2, "metric": "cosine"}
     values = {"space": own.values, "kind": "umap", **settings}
-    said: list[str] = []
-    made = analyses.make("map", values, said.append)
+    said: list[tuple[str, float | None]] = []
+    made = analyses.make("map", values, lambda *progress: said.append(progress))
     assert made.meta["settings"] == {"kind": "umap", **settings}
-    assert any("layout" in s and task.share_of(s) > 0 for s in said)
+    assert any("layout" in stage and (fraction or 0) > 0 for stage, fraction in said)
     assert graph_path(base.content_hash, "cosine").exists()
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -143,7 +143,7 @@ def test_a_comparison_of_loaded_vectors_comes_back_whole() -> None:
     assert found.cka[0, 0] == pytest.approx(1)
     assert {t["score"] for t in found.tests} >= {"knn", "linear_probe", "purity", "uniformity"}
     assert [s["knn"]["value"] for s in found.scores] == found.accuracy
-    with pytest.raises(ValueError, match="answers to"):
+    with pytest.raises(ValueError, match="an analysis is one of"):
         analyses.make("weather", {})
 
 

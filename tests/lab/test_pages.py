@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.jobs import process
+from contrastive_core.jobs.task import Task, run_json
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.runs import catalog
 
@@ -23,7 +23,6 @@ def opened(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
     """The app on one page; it starts no process."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
-    monkeypatch.setattr("contrastive_core.jobs.process.present", lambda *a, **k: None)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     for key, value in state.items():
         app.session_state[key] = value
@@ -68,13 +67,14 @@ def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(
 ) -> None:
     run = runs.create("elsewhere", {"method": "simclr", "dataset": "folder:/nowhere"})
     run.weights.write_bytes(b"weights")
+    started: list[str] = []
+    monkeypatch.setattr(Task, "start", lambda task: started.append(task.key))
+    monkeypatch.setattr(Task, "failure", lambda task: "there is no folder /nowhere")
     app = opened("explore", monkeypatch, run="elsewhere")
-    monkeypatch.setattr(
-        "contrastive_core.jobs.process.log_of", lambda *a: "there is no folder /nowhere"
-    )
     app.run()
     assert not app.exception
-    assert any("there is no folder /nowhere" in t.value for t in app.text)
+    assert len(started) == 1
+    assert any("there is no folder /nowhere" in w.value for w in app.warning)
     assert any(b.label == "Try again" for b in app.button)
 
 
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_checkpoint_is_refused_with_a_sentence(tmp_path: Path)
     path = tmp_path / "bad.pth"
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(ValueError, match=r"bad\.pth cannot be opened"):
-        process.ask("import", str(path), "--dry-run")
+        run_json("import", str(path), "--dry-run")
 
 
 def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,11 +121,11 @@ def test_of_many_pictures_those_of_the_drawn_rows_are_sent() -> None:
 
     from PIL import Image
 
-    from contrastive_lab import results
+    from contrastive_lab import cache
 
     images = np.arange(12, dtype=np.uint8)[:, None, None, None].repeat(4, 2).repeat(4, 3) * 20
     rows = np.array([1, 4, 11], np.int64)
-    sheet = results.thumbnails_of_rows("x", "", rows.tobytes(), images)
+    sheet = cache.thumbnails_of_rows("x", "", rows.tobytes(), images)
     pixels = np.asarray(Image.open(io.BytesIO(sheet.picture)))
     tile, across = sheet.tile, sheet.across
     middles = [pixels[i // across * tile + 5, i % across * tile + 5, 0] for i in range(3)]

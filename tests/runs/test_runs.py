@@ -14,7 +14,7 @@ import torch
 
 from contrastive_core import runs
 from contrastive_core.errors import BadName, Damaged, Gone, Locked, NoSuchRun
-from contrastive_core.jobs import manage, process, queue
+from contrastive_core.jobs import manage, process, queue, training
 from contrastive_core.paths import runs_home
 from contrastive_core.runs import Run, checkpoints
 from contrastive_core.storage import records
@@ -171,10 +171,10 @@ def test_a_job_trains_stops_and_goes_on() -> None:
         queue.start_now("job", arguments)
     run = runs.load("job")
     wait(lambda: len(run.metrics()) > 3)
-    assert [r.name for r in process.working()] == ["job"]
+    assert [r.name for r in training.working()] == ["job"]
     with pytest.raises(ValueError, match="at work"):
         queue.resume("job")
-    process.stop("job")
+    training.stop("job")
     wait(lambda: run.status()["status"] == "stopped")
     wait(lambda: not run.is_alive())
     before = run.status()["step"]
@@ -219,7 +219,7 @@ def test_another_machines_process_is_not_asked_to_stop(monkeypatch: pytest.Monke
     (run.path / "lock").write_text(json.dumps(held))
     assert run.is_alive()
     monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("a signal was sent"))
-    process.stop("far")
+    training.stop("far")
 
 
 def test_what_was_deleted_lies_in_the_bin_until_it_is_emptied() -> None:
@@ -242,7 +242,7 @@ def test_a_log_goes_with_its_run() -> None:
     (process.folder() / "old.log").write_text("epoch 1")
     manage.rename("old", "new")
     assert process.log_of("new") == "epoch 1"
-    assert process.failures() == {}
+    assert training.failures() == {}
     binned = manage.delete("new")
     assert process.log_of(manage.restore(binned).name) == "epoch 1"
 
@@ -284,7 +284,7 @@ def test_a_changed_manifest_is_damaged_and_said_to_be() -> None:
     with pytest.raises(Damaged, match="not what was written"):
         runs.load("sealed")
     assert "run.json" in runs.damaged()["sealed"]
-    assert process.damage_of(good()) == []
+    assert training.damage_of(good()) == []
 
 
 def good() -> str:
@@ -297,10 +297,10 @@ def test_a_failed_start_is_told_until_it_is_dismissed() -> None:
     queue.start_now("bad", ["--set", "speed=1"])
     with pytest.raises(FileExistsError):  # its process is about to say why
         queue.start_now("bad", [])
-    wait(lambda: "bad" in process.failures())
-    assert "unknown setting 'speed'" in process.failures()["bad"]
-    process.dismiss("bad")
-    assert process.failures() == {}
+    wait(lambda: "bad" in training.failures())
+    assert "unknown setting 'speed'" in training.failures()["bad"]
+    training.dismiss("bad")
+    assert training.failures() == {}
 
 
 def test_stopped_before_it_began() -> None:
@@ -313,7 +313,7 @@ def test_stopped_before_it_began() -> None:
         return bool(int(caught, 16) & 1 << (signal.SIGTERM - 1))
 
     wait(listens)
-    process.stop("early")
-    wait(lambda: "early" in process.failures())
-    assert process.failures()["early"] == "it was asked to stop"
+    training.stop("early")
+    wait(lambda: "early" in training.failures())
+    assert training.failures()["early"] == "It was stopped."
     assert not (runs_home() / "early").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -125,21 +127,27 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     name = ref.PREFIX + ref.save_vectors(blobs(), "mine.npz")
     subject = Subject(name, "train", "sup_con")
     assert subject.table() is None
-    assert subject.failed() is None
-    subject.start()
-    subject.stop()
-    wait_for(lambda: subject.progress() is None)
-    assert subject.failed() == "It was stopped."
-    log = process.folder() / f"{subject.task}.log"
+    task = subject.task
+    assert task.failure() is None
+    task.start()
+    task.stop()
+    wait_for(lambda: task.progress() is None)
+    assert task.failure() == "It was stopped."
+    task.forget()
+    task.start()
+    os.kill(process.pid_of(task.key) or 0, signal.SIGKILL)
+    wait_for(lambda: task.progress() is None)
+    assert "ended from outside" in (task.failure() or "")
+    log = process.folder() / f"{task.key}.log"
     log.write_text(
         "embedding 0 %\nTraceback (most recent call last):\n  …\nMemoryError: too large\n"
     )
-    assert subject.failed() == "It broke off: MemoryError: too large"
+    assert task.failure() == "It broke off: MemoryError: too large"
     log.write_text("embedding 0 %\nerror: no such thing\n")
-    assert subject.failed() == "no such thing"
-    subject.start()
-    wait_for(lambda: subject.progress() is None)
-    assert subject.failed() is None
+    assert task.failure() == "no such thing"
+    task.start()
+    wait_for(lambda: task.progress() is None)
+    assert task.failure() is None
     table = subject.table()
     assert table is not None
     exact, _ = sample_losses.per_sample(blobs(), "sup_con")

@@ -9,8 +9,9 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.cli.main import parser
+from contrastive_core.cli.train import config_of
 from contrastive_core.errors import BadSetting
-from contrastive_core.jobs import process
+from contrastive_core.jobs import training
 from contrastive_core.runs import Run
 from contrastive_core.training.config import TrainConfig, from_dict, settings_of, with_settings
 
@@ -61,6 +62,8 @@ def test_json_and_back() -> None:
         ("lr=-1", "at least 0"),
         ("seed=-1", "seed must lie"),
         ("sample=5000", "2..2000"),
+        ("threads=100000", r"threads must lie in 1\.\.1024"),
+        ("threads=1e400", "whole number"),
     ],
 )
 def test_what_is_refused(setting: str, sentence: str) -> None:
@@ -86,25 +89,20 @@ def test_arguments_give_the_same_settings_again(settings: list[str]) -> None:
     """What a page shows as the command line is exactly the run."""
     made = with_settings(TrainConfig(device="cpu", epochs=7, exclude="/x y.txt"), settings)
     args = parser().parse_args(["train", *settings_of(made.to_dict())])
-    named = ("method", "dataset", "epochs", "seed", "loss", "encoder", "exclude", "relabel", "root")
-    given = {k: getattr(args, k) for k in named if getattr(args, k) is not None}
-    assert with_settings(TrainConfig(**given, device=args.device), args.set) == made
+    assert config_of(args) == made
 
 
 @pytest.mark.parametrize("run", [r for r in runs.list_runs() if r.shipped], ids=lambda r: r.name)
 def test_every_shipped_run_can_be_made_again_from_its_command(run: Run) -> None:
-    words = shlex.split(process.command_of(run))
+    words = shlex.split(training.command_of(run))
     args = parser().parse_args(words[3:])
-    assert (
-        with_settings(TrainConfig(device=args.device), args.set).to_dict()["recipe"]
-        == (run.config["recipe"])
-    )
+    assert config_of(args).to_dict()["recipe"] == run.config["recipe"]
 
 
 def test_many_machines_leave_out_what_belongs_to_one() -> None:
     run = next(r for r in runs.list_runs() if r.shipped)
-    line = process.command_of(run, 4, 2)
+    line = training.command_of(run, 4, 2)
     assert line.startswith("torchrun --nproc-per-node 4 --nnodes 2 --node-rank $RANK")
     assert "threads=" not in line
     assert "--device" not in line
-    assert "--nnodes" not in process.command_of(run, 4)
+    assert "--nnodes" not in training.command_of(run, 4)

@@ -1,0 +1,211 @@
+"""The command line's one list: every command, its options, and the function that runs it.
+
+The options of `train` are the fields of `TrainConfig` that carry one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from contrastive_core.cli.output import error_line
+from contrastive_core.training.config import OPTIONS
+
+__all__ = ["COMMANDS", "Command", "parser"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One argument, as `argparse` takes it."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Command:
+    """`run` names a function as `module.function` of this package; `aliases` are older names."""
+
+    run: str
+    help: str
+    options: tuple[Option, ...] = ()
+    aliases: tuple[str, ...] = field(default=())
+
+
+def _option(*flags: str, **settings: Any) -> Option:
+    return Option(flags, settings)
+
+
+def _flag(name: str, help: str) -> Option:
+    return Option((name,), {"action": "store_true", "help": help})
+
+
+def _split(default: str = "test") -> Option:
+    return _option("--split", choices=("train", "test"), default=default)
+
+
+COMMON = (
+    _flag("--debug", "show the whole trace of an error"),
+    _flag("--json", "print one JSON document"),
+    _option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
+)
+DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
+SET = "any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"
+
+
+def _set(help: str) -> Option:
+    return _option("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
+
+
+def _train_options() -> tuple[Option, ...]:
+    settings = [
+        _option(f"--{name}", help=entry["help"], metavar=entry["metavar"])
+        for name, entry in OPTIONS.items()
+    ]
+    return (
+        *settings,
+        _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
+        _flag("--resume", "go on with --run NAME"),
+        _option(
+            "--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"
+        ),
+        _flag("--download", "fetch the data set if missing"),
+        _set(SET),
+        DEVICE,
+    )
+
+
+COMMANDS = {
+    "train": Command("train.train", "train an encoder", _train_options()),
+    "embed": Command(
+        "inspect.embed",
+        "write the embedding of a data set",
+        (
+            _option("run"),
+            _split(),
+            _option("--which", choices=("h", "z"), default="h", help="backbone or projection"),
+            _option("--out", help=".npz or .parquet; default: both are kept for the app only"),
+            DEVICE,
+        ),
+    ),
+    "evaluate": Command(
+        "inspect.evaluate",
+        "score a run beside raw pixels and a random encoder",
+        (
+            _option("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv"),
+            _option(
+                "--train", metavar="FILE", help="training rows for a file; default: four fifths"
+            ),
+            _option("--metrics", help="comma-separated; default: all that apply"),
+            _split(),
+            DEVICE,
+        ),
+    ),
+    "project": Command(
+        "inspect.project",
+        "make a map (columns id, x, y, label)",
+        (
+            _option("source", help="a run, or a file of embeddings"),
+            _option("--method", choices=("umap", "pca"), default="umap"),
+            _split(),
+            _option("--seed", type=int, default=0),
+            _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
+            _option("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)"),
+            _option("--metric", choices=("cosine", "euclidean"), default="cosine"),
+            _option("--out", required=True, help=".parquet or .csv"),
+            DEVICE,
+        ),
+    ),
+    "samples": Command(
+        "samples.samples",
+        "list every sample with its loss and what is odd about it",
+        (
+            _option("run", help="a run, or a file of embeddings"),
+            _option("--loss", help="default: the run's own"),
+            _split("train"),
+            _option("--out", help=".parquet or .csv; default: kept for the app only"),
+            DEVICE,
+        ),
+    ),
+    "compare": Command(
+        "inspect.compare",
+        "compare runs on the same samples",
+        (_option("runs", nargs="+", metavar="RUN"), _split(), DEVICE),
+    ),
+    "import": Command(
+        "import_checkpoint.import_checkpoint",
+        "import a checkpoint that was trained elsewhere",
+        (
+            _option("file"),
+            _option("--format", choices=("auto",), default="auto", help="told from its content"),
+            _option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
+            _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
+            ROOT,
+            _option("--run", help="name of the run to make"),
+            _flag("--dry-run", "only say what it is"),
+        ),
+    ),
+    "sweep": Command(
+        "sweep.sweep",
+        "train every cell of a sweep file",
+        (
+            _option("file"),
+            _flag("--dry-run", "show the cells and the time only"),
+            _option("--most", type=int, metavar="N", help="train at most N cells now"),
+            _flag("--score", "score the done cells' test images"),
+            _set("changed in every cell"),
+        ),
+    ),
+    "queue": Command(
+        "sweep.queue", "start the runs that wait in the app's queue, one after the other"
+    ),
+    "list": Command("look_after.list_all", "list runs, methods, losses, metrics and data sets"),
+    "verify": Command(
+        "look_after.verify",
+        "check every file of every run, and the figures that come along",
+        (
+            _flag("--files", "files only: compute no figure"),
+            _option("runs", nargs="*", metavar="RUN"),
+            DEVICE,
+        ),
+    ),
+    "present": Command(
+        "prepare.present",
+        "make what the pages show of a run: embeddings, scores, maps",
+        (_option("run"), _split(), DEVICE),
+    ),
+    "analyze": Command(
+        "prepare.analyze",
+        "make what a page waits for: scores, a map, a comparison",
+        (_option("kind"), _option("values", help="a JSON object")),
+        aliases=("answer",),
+    ),
+    "decode": Command(
+        "prepare.decode",
+        "decode the images of a data set once, so that reading them is quick",
+        (_option("dataset"), _split("train"), ROOT),
+    ),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(error_line(f"{message} (see {self.prog} --help)"))
+        raise SystemExit(2)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    top = _Parser(prog="python -m contrastive_core", description="Contrastive Lab.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        own = commands.add_parser(
+            name, help=command.help, description=command.help, aliases=command.aliases
+        )
+        for option in (*COMMON, *command.options):
+            own.add_argument(*option.flags, **option.settings)
+        own.set_defaults(run_command=command.run)
+    return top

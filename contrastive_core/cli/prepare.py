@@ -1,0 +1,53 @@
+"""What the app's tasks run: `analyze`, `decode`, and `present` for all that a run's pages show."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from contrastive_core.cli.output import print_result, progress_of
+
+__all__ = ["analyze", "decode", "present"]
+
+
+def analyze(args: Namespace) -> None:
+    """Make what a page asks for, and keep it."""
+    from contrastive_core.cli import analyses
+    from contrastive_core.jobs import results
+
+    values = json.loads(args.values)
+    if not isinstance(values, dict):
+        raise ValueError("the values of an analysis are a JSON object")
+    with progress_of(args) as on_progress:
+        analyses.make(args.kind, values, on_progress)
+    path = results.path(args.kind, values)
+    print_result(args, {"kind": args.kind, "out": str(path)}, str(path))
+
+
+def decode(args: Namespace) -> None:
+    """Decode the images of a data set, unless they have been."""
+    from contrastive_core.data import datasets
+
+    images = datasets.load(args.dataset, args.split, args.root).images
+    record = {"dataset": args.dataset, "split": args.split, "images": len(images)}
+    print_result(args, record, f"{args.dataset}, {args.split}: {len(images):,} images")
+
+
+def present(args: Namespace) -> None:
+    """Embed and score a run, and draw its maps: all that its pages wait for."""
+    from contrastive_core import runs
+    from contrastive_core.cli import analyses
+    from contrastive_core.embeddings import ref
+    from contrastive_core.evaluation.embed import embed_run
+    from contrastive_core.evaluation.evaluate import evaluate, read_evaluation
+
+    run = runs.load(args.run)
+    with progress_of(args) as on_progress:
+        if read_evaluation(run) is None:
+            evaluate(run, device=args.device, tell=lambda stage: on_progress(stage, None))
+        for which in "hz":
+            embed_run(run, args.split, which, args.device)
+            for kind in ("pca", "umap"):
+                values = {"space": ref.of_run(run, args.split, which).values, "kind": kind}
+                analyses.make("map", analyses.with_defaults(values), on_progress)
+    print_result(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")

@@ -1,0 +1,53 @@
+"""`samples`: every sample of a split, or of a file of vectors, with what is odd about it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.cli.output import out_path, print_result, progress_of
+from contrastive_core.progress import OnProgress, fraction_of
+
+__all__ = ["samples"]
+
+
+def samples(args: Namespace) -> None:
+    """Write every sample of a split, or of a file of vectors, with what is odd about it."""
+    from contrastive_core.distributed import collectives
+    from contrastive_core.samples.table import write_table
+
+    out = out_path(args.out, ".parquet", ".csv") if args.out else None
+    with (
+        collectives.process_group(args.device) as world,
+        progress_of(args, speaks=world.is_rank0) as on_progress,
+    ):
+        name, table = _table(args, on_progress)
+    if not world.is_rank0:
+        return
+    if out:
+        write_table(table, out)
+    record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
+    print_result(args, record, f"{out or name}: {len(table):,} samples by {table.loss}")
+
+
+def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
+    from contrastive_core import runs
+    from contrastive_core.distributed import collectives
+    from contrastive_core.embeddings import file_formats, ref
+    from contrastive_core.samples import build, score
+    from contrastive_core.samples.subject import Subject
+
+    if args.run.startswith(ref.PREFIX):
+        space = ref.of_vectors(args.run.removeprefix(ref.PREFIX), args.split)
+        subject = Subject(args.run, args.split, args.loss or "sup_con")
+        if (rows := space.rows()) is None:
+            raise ValueError(f"there are no vectors {args.run}")
+        pictures = ref.pictures(space)
+        return args.run, build.samples_of_vectors(subject, rows, pictures, on_progress)
+    if Path(args.run).suffix in file_formats.ENDINGS:
+        rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
+        on_fraction = fraction_of(on_progress, "loss of every sample")
+        return args.run, score.table_of(rows, args.loss or "sup_con", tell=on_fraction)
+    run = collectives.raise_together(lambda: runs.load(args.run))
+    return run.name, build.samples_of_run(run, args.loss, args.split, on_progress, args.device)
