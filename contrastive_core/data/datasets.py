@@ -20,7 +20,7 @@ from contrastive_core.paths import data_home
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock
 
-__all__ = ["Dataset", "dataset_names", "is_made", "load", "made_path"]
+__all__ = ["Dataset", "check_name", "dataset_names", "is_made", "load", "made_path"]
 
 SPLITS = ("train", "test")
 CHUNK = 1000  # images written at a time
@@ -88,9 +88,19 @@ def load(
         def make() -> Arrays:
             return torchvision_sets.make(name, split, root, download)
     else:
-        known = ", ".join(dataset_names())
-        raise UnknownName(f"unknown data set {name!r}; known: {known}, folder:PATH")
+        check_name(name)
+        raise AssertionError(f"{name} is known, and nothing loads it")
     return _cached(name, split, key, make)
+
+
+def check_name(name: str) -> None:
+    """Raises UnknownName for what no data set can be called; reads no file."""
+    if name.startswith("folder:") or name in dataset_names():
+        return
+    text = f"unknown data set {name!r}; known: {', '.join(dataset_names())}, folder:PATH"
+    if "/" in name or "\\" in name:
+        text += f" (a folder of images is written folder:{name})"
+    raise UnknownName(text)
 
 
 def is_made(name: str, split: str) -> bool:

@@ -26,6 +26,7 @@ from contrastive_core.jobs.queue_files import (
     folder,
     queue,
 )
+from contrastive_core.paths import SHIPPED, runs_home
 from contrastive_core.progress import Progress
 from contrastive_core.storage.lock import lock, lock_holder
 
@@ -35,6 +36,7 @@ __all__ = [
     "device_of",
     "enqueue",
     "enqueue_group",
+    "free_name",
     "go_on",
     "progress_of",
     "queue",
@@ -42,6 +44,7 @@ __all__ = [
     "resume",
     "start_due",
     "start_now",
+    "taken_names",
     "work",
 ]
 
@@ -60,6 +63,20 @@ def enqueue(name: str, arguments: Sequence[str]) -> None:
         _check_free(name)
         add(name, arguments, time.time())
     go_on()
+
+
+def taken_names() -> set[str]:
+    """Names that a run has, waits under, begins under or could not start under."""
+    waiting = {job.name for job in queue()}
+    folders = {path.name for home in (runs_home(), SHIPPED) for path in home.glob("*")}
+    return folders | waiting | set(training.starting()) | set(training.failures())
+
+
+def free_name(stem: str) -> str:
+    """`stem`, or it with the first number from 2 on that makes it free."""
+    taken, stem = taken_names(), stem[:58]
+    numbered = (f"{stem}-{number}" for number in range(2, 10**5))
+    return stem if stem not in taken else next(name for name in numbered if name not in taken)
 
 
 def _check_free(name: str) -> None:

@@ -42,7 +42,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.errors import BadSetting
+from contrastive_core.data import datasets
+from contrastive_core.errors import BadSetting, UnknownName
 from contrastive_core.sweeps.grid import Axis, Cell, Draw, Sweep, as_text, config_of
 
 __all__ = ["MEASURES", "Axis", "Cell", "Draw", "Sweep", "changed", "config_of", "load", "read"]
@@ -164,8 +165,8 @@ def _check(file: str, sweep: Sweep) -> None:
     cells = sweep.cells()
     for cell in cells:
         try:
-            config_of(cell)
-        except (TypeError, BadSetting) as error:
+            datasets.check_name(config_of(cell).dataset)
+        except (TypeError, BadSetting, UnknownName) as error:
             raise BadSetting(f"{file}: {error}") from None
     trained = {cell.run: cell for cell in cells}
     if any(trained[c.run].arguments() != c.arguments() for c in cells):

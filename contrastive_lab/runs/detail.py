@@ -11,7 +11,7 @@ from contrastive_core.jobs import manage, process, queue, training
 from contrastive_core.runs import Run, export_weights
 from contrastive_core.runs import verify as run_verify
 from contrastive_core.training.config import from_dict, settings_of, with_settings
-from contrastive_lab import format, state
+from contrastive_lab import format
 from contrastive_lab.runs import table
 
 __all__ = ["details", "difference"]
@@ -104,7 +104,7 @@ def clone(run: Run) -> None:
     """Train it again under another name, with changes."""
     with st.expander("Clone with changes"), st.form(f"clone-{run.name}"):
         a, b, c = st.columns(3)
-        name = a.text_input("Name of the clone", _free_name(run))
+        name = a.text_input("Name of the clone", queue.free_name(run.name))
         epochs = b.number_input("Epochs", 1, 100_000, int(run.config.get("epochs") or 20))
         seed = c.number_input("Seed", 0, 2**31 - 1, int(run.config.get("seed") or 0))
         text = st.text_area(
@@ -126,12 +126,6 @@ def start_clone(run: Run, name: str, changes: list[str]) -> None:
         return
     st.session_state["watched"] = name
     st.switch_page("pages/train.py")
-
-
-def _free_name(run: Run) -> str:
-    taken = {r.name for r in state.all_runs()} | {job.name for job in queue.queue()}
-    taken |= set(training.starting())
-    return next(n for i in range(2, 9999) if (n := f"{run.name[:58]}-{i}") not in taken)
 
 
 def annotate(run: Run) -> None:

@@ -8,9 +8,10 @@ import streamlit as st
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, query_params
+from contrastive_lab.progress import follow
 from contrastive_lab.samples.across_runs import ranks
 from contrastive_lab.samples.at_hand import go_to, open_on_findings
-from contrastive_lab.samples.subject import Pictures, waiting
+from contrastive_lab.samples.subject import Pictures
 
 __all__ = ["followed", "of_all", "of_one"]
 
@@ -103,12 +104,12 @@ def losses_over_time(subject: Subject) -> dict[str, np.ndarray] | None:
     try:
         found = cache.snapshot_losses(str(subject.path("snapshots")))
     except LookupError:
-        if subject.progress():
-            waiting(subject)
+        if subject.task.is_running():
+            follow(subject.task, "The losses over the snapshots", may_stop=True)
         else:
             st.info("The losses over this run's snapshots have not been made.")
             if st.button("Make them", type="primary"):
-                subject.start()
+                subject.task.start()
                 st.rerun()
         return None
     if "why" in found:

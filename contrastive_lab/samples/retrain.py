@@ -94,8 +94,7 @@ def start(run: Run, changed: int) -> None:
         "--epochs",
         str(epochs),
     ]
-    taken = {r.name for r in state.all_runs()} | set(training.starting())
-    taken |= {job.name for job in queue.queue()}
+    taken = queue.taken_names()
     fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in taken)
     try:
         queue.enqueue(fresh, arguments)

@@ -1,0 +1,169 @@
+"""A training while it runs: how far it is, its curves, its map forming, its log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.errors import Damaged, Locked
+from contrastive_core.jobs import process, queue, training
+from contrastive_core.runs import Run
+from contrastive_core.runs.metrics_reader import MetricsReader
+from contrastive_lab import cache, format, query_params
+from contrastive_lab.components.scatter import ScatterData, draw_scatter
+
+__all__ = ["watch", "watch_next"]
+
+WATCHED = "watched"  # the run that is chosen, for the session
+PICKER = "train-watched"  # the key of its picker
+FEW_STEPS = 300  # points of a curve
+
+
+def watch_next(name: str) -> None:
+    """Watch this run from the next time the page is drawn."""
+    st.session_state[WATCHED] = name
+
+
+def watch() -> None:
+    """The run that was started last, or any that is at work."""
+    busy = [run.name for run in training.working()]
+    name = query_params.given("watch") or st.session_state.get(WATCHED) or next(iter(busy), None)
+    if name is None:
+        st.info("Nothing is training. Choose a method and data on the left and press Start.")
+        st.caption("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes.")
+        return
+    watch_next(name)
+    options = list(dict.fromkeys([name, *busy, *(job.name for job in queue.queue())]))
+    if len(options) == 1:
+        query_params.keep(watch=name)
+    else:
+        query_params.choose(PICKER, name)
+        name = query_params.one_of(
+            st.segmented_control, "Watch", options, name="watch", key=PICKER, on_change=_picked
+        )
+    live(name)
+
+
+def _picked() -> None:
+    watch_next(st.session_state[PICKER])
+
+
+@st.fragment(run_every=1.0)
+def live(name: str) -> None:
+    """All of it, drawn again every second."""
+    queue.go_on()
+    try:
+        run = runs.load(name)
+    except (ValueError, OSError) as error:
+        not_yet(name, error)
+        return
+    progress(run)
+    path = run.path / "metrics.jsonl"
+    reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
+    curves(run, reader.update())
+    forming(run)
+    with st.expander("Log"):
+        st.code(process.log_of(name, 30) or "nothing yet", language=None)
+
+
+def not_yet(name: str, error: Exception) -> None:
+    """A training that has made no run: it waits, could not start, or is about to."""
+    if name in [job.name for job in queue.queue()]:
+        in_line(name)
+    elif problem := training.failure(name):
+        st.error(format.plain(problem))
+    else:
+        is_starting = name in training.starting()
+        st.progress(0.0, f"{name}: starting" if is_starting else format.plain(error))
+
+
+def in_line(name: str) -> None:
+    """A run that waits: behind which others, and a way out."""
+    before = [job.name for job in queue.queue()]
+    ahead = before[: before.index(name)] if name in before else []
+    at_work = ", ".join(run.name for run in training.working()) or "the run before it"
+    st.info(f"{name} waits for {at_work}" + (f", then {', '.join(ahead)}." if ahead else "."))
+    if st.button("Take it out of the queue", key=f"leave-{name}"):
+        queue.remove(name)
+        st.rerun()
+
+
+def progress(run: Run) -> None:
+    """How it stands, and what can be done with it."""
+    status = training.status_of(run)
+    state, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
+    done = min(1.0, status.get("epoch", 0) / max(1, epochs))
+    st.subheader(run.name)
+    st.progress(done, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
+    a, b, c = st.columns(3)
+    if state in ("running", "starting") and a.button("Stop", icon=":material/stop:", key="stop"):
+        training.stop(run.name)
+    if run.name in [job.name for job in queue.queue()]:
+        in_line(run.name)
+    elif state in ("stopped", "failed") and not run.shipped:
+        (st.error if state == "failed" else st.info)(format.plain(status.get("reason") or state))
+        if problem := training.failure(run.name):
+            st.error(format.plain(f"It could not go on: {problem}"))
+        if b.button("Resume", icon=":material/play_arrow:", type="primary", key="resume"):
+            resume(run.name)
+    if state == "done" and c.button("Explore it", icon=":material/scatter_plot:", key="explore"):
+        st.session_state["run"] = run.name
+        st.switch_page("pages/explore.py")
+
+
+def resume(name: str) -> None:
+    try:
+        queue.resume(name)
+    except (ValueError, OSError, Locked) as error:
+        st.error(format.plain(error))
+        return
+    st.rerun(scope="fragment")
+
+
+def curves(run: Run, metrics: MetricsReader) -> None:
+    """The figures of now, and how they came about."""
+    if not metrics.steps:
+        st.caption("The first step is being taken…")
+        return
+    epochs = metrics.epochs
+    a, b, c = st.columns(3)
+    a.metric("Loss", f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
+    knn = epochs[-1].get("knn") if epochs else None
+    b.metric("kNN within train", f"{100 * knn:.1f} %" if knn is not None else "–",
+             help="A fixed sample of training images, each voted on by the others.")  # fmt: skip
+    speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
+    c.metric("Images/s", f"{speed:,.0f}")
+    thin = metrics.steps[:: -(-len(metrics.steps) // FEW_STEPS)]
+    scored = [x for x in epochs if "knn" in x]
+    left, right = st.columns(2)
+    with left:
+        loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
+        st.plotly_chart(format.curves(loss, "step", "loss"), key=f"loss-{run.name}")
+    with right:
+        shown = {"kNN": ([x["epoch"] for x in scored], [100 * x["knn"] for x in scored])}
+        st.plotly_chart(format.curves(shown, "epoch", "kNN, %"), key=f"knn-{run.name}")
+
+
+def forming(run: Run) -> None:
+    """The map of the fixed sample after the last epoch, or any earlier one."""
+    epochs = run.snapshots()
+    if not epochs:
+        return
+    epoch = epochs[-1]
+    if run.status()["status"] != "running" and len(epochs) > 1:
+        epoch = st.select_slider("Map after epoch", epochs, value=epoch, key=f"epoch-{run.name}")
+    try:
+        snapshot: dict[str, Any] = run.snapshot(epoch)
+    except (Damaged, OSError) as error:
+        st.warning(format.plain(error))
+        return
+    xy = cache.quick_pca(snapshot["z"])
+    data = ScatterData(
+        xy, [str(i) for i in snapshot["index"]], cache.digest(run.name, epoch), snapshot["labels"],
+        run.manifest.get("classes") or [], title=f"PCA of z after epoch {epoch}",
+        note=f"PCA of z after epoch {epoch}, {len(xy)} training images",
+    )  # fmt: skip
+    draw_scatter(data, height=360, key="forming")
