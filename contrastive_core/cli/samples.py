@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.cli.output import out_path, print_result, progress_of
-from contrastive_core.progress import OnProgress, fraction_of
+from contrastive_core.progress import OnProgress
 
 __all__ = ["samples"]
 
@@ -44,10 +44,10 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
         if (rows := space.rows()) is None:
             raise ValueError(f"there are no vectors {args.run}")
         pictures = ref.pictures(space)
-        return args.run, build.samples_of_vectors(subject, rows, pictures, on_progress)
+        return args.run, build.samples_of_vectors(subject, rows, pictures, on_progress, args.device)
     if Path(args.run).suffix in file_formats.ENDINGS:
         rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
-        on_fraction = fraction_of(on_progress, "loss of every sample")
-        return args.run, score.table_of(rows, args.loss or "sup_con", tell=on_fraction)
+        inputs = score.SampleInputs(rows, args.loss or "sup_con", device=args.device)
+        return args.run, score.score_samples(inputs, on_progress)
     run = collectives.raise_together(lambda: runs.load(args.run))
     return run.name, build.samples_of_run(run, args.loss, args.split, on_progress, args.device)

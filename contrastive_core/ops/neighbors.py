@@ -124,12 +124,13 @@ def nearest_together(
     k: int,
     metric: str = "cosine",
     progress: Callable[[float], None] | None = None,
+    device: str = "auto",
 ) -> Neighbors:
     """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
     each, the whole result on every one."""
     world = collectives.world()
     share = part_of(len(queries), (world.rank, world.size))
-    found = nearest(queries, base, k, metric, progress=progress, of=share)
+    found = nearest(queries, base, k, metric, device, progress=progress, of=share)
     return Neighbors(SPREAD.whole(found.index), SPREAD.whole(found.score), metric)
 
 

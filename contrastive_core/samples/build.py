@@ -14,7 +14,6 @@ the rows each.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +22,17 @@ from contrastive_core.data import datasets
 from contrastive_core.distributed import partition
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.progress import (
+    OnFraction,
+    OnProgress,
+    fraction_of,
+    ignore_fraction,
+    ignore_progress,
+)
 from contrastive_core.runs import Run
 from contrastive_core.samples.explain import Why, why
-from contrastive_core.samples.losses import Tell
 from contrastive_core.samples.over_epochs import follow
-from contrastive_core.samples.score import table_of
+from contrastive_core.samples.score import SampleInputs, score_samples
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import (
     SampleTable,
@@ -40,7 +45,6 @@ from contrastive_core.samples.table import (
 )
 
 __all__ = [
-    "Stage",
     "compared",
     "pixel_rows",
     "rows_of",
@@ -52,87 +56,80 @@ CHUNK = 256  # images whose views are made at a time
 DRAWS = 2  # of augmentations: the least that shows what augmentation does
 WIDEST = 4096  # numbers of an image that are looked at for outliers
 MOST = 1 << 26  # of all images: 256 MB in float32
-Stage = Callable[[str, float], None]
 
 
 def samples_of_run(
     run: Run,
     loss: str | None = None,
     split: str = "train",
-    tell: Stage | None = None,
+    on_progress: OnProgress = ignore_progress,
     device: str = "auto",
 ) -> SampleTable:
     """The table of a run's split, cached by weights, loss and split; also its views, and the loss
     over its snapshots.
 
     Labels are those that the run was trained with (`--relabel`); what it left out stays out.
-    Args: tell: hears what is at work and the share of it that is done; what it raises stops it.
     """
     from contrastive_core.distributed import collectives
 
     loss = loss or str(run.config.get("loss"))
-    say, first = tell or _silent, collectives.world().is_rank0
-    known = read_table(path_of(run, "samples", loss, split), loss)
-    if not collectives.any_process(known is None) and known is not None:
+    is_rank0 = collectives.world().is_rank0
+    table = read_table(path_of(run, "samples", loss, split), loss)
+    if not collectives.any_process(table is None) and table is not None:
         if split == "train":
-            follow(run, loss)
-        return known
-    say("embedding", 0.0)
-    dataset, h, z = rows_of(run, split, device, lambda share: say("embedding", share))
-    alone = _by_class(run, h)
-    seen = _views(run, dataset, device, 2 - alone, lambda share: say("augmented views", share))
-    views, augmented = (None, [v[:, 0] for v in seen]) if alone else (seen, None)
-    if views and first:
+            follow(run, loss, device)
+        return table
+    on_progress("embedding", 0.0)
+    dataset, h, z = rows_of(run, split, device, fraction_of(on_progress, "embedding"))
+    by_class = _by_class(run, h)
+    on_fraction = fraction_of(on_progress, "augmented views")
+    draws = _views(run, dataset, device, 2 - by_class, on_fraction)
+    views, augmented = (None, [v[:, 0] for v in draws]) if by_class else (draws, None)
+    if views and is_rank0:
         keep_arrays(path_of(run, "views", "z", split), views=views[0])
-    made = table_of(
-        z, loss, knobs_of(run, loss), views,
-        lambda share: say("loss of every sample", share),
-        augmented=augmented,
-        features=h,
-        other=_other(run, split, device),
-        pixels=pixel_rows(dataset.images),
-        batch=int(run.config.get("batch_size") or 0),
+    inputs = SampleInputs(
+        z, loss, knobs_of(run, loss), views, augmented, features=h,
+        other=_other(run, split, device), pixels=pixel_rows(dataset.images),
+        batch_size=int(run.config.get("batch_size") or 0), device=device,
     )  # fmt: skip
+    table = score_samples(inputs, on_progress)
     if split == "train" and run.snapshots():
-        say("loss over snapshots", 0.0)
-        follow(run, loss)
-    if first:
-        keep_table(made, path_of(run, "samples", loss, split))
-    return made
+        on_progress("loss over snapshots", None)
+        follow(run, loss, device)
+    if is_rank0:
+        keep_table(table, path_of(run, "samples", loss, split))
+    return table
 
 
 def samples_of_vectors(
-    subject: Subject, rows: EmbeddingSet, pixels: np.ndarray | None, tell: Stage | None = None
+    subject: Subject,
+    rows: EmbeddingSet,
+    pixels: np.ndarray | None,
+    on_progress: OnProgress = ignore_progress,
+    device: str = "auto",
 ) -> SampleTable:
     """The table of loaded vectors, paired by class where they have labels; cached by content.
 
     Args: pixels: (n, c, h, w) uint8 images that came along.
     """
-    if (known := subject.table()) is not None:
-        return known
-    say = tell or _silent
-    made = table_of(
-        rows, subject.loss, None, None,
-        lambda share: say("loss of every sample", share),
-        pixels=None if pixels is None else pixel_rows(pixels),
-    )  # fmt: skip
-    keep_table(made, subject.path())
-    return made
-
-
-def _silent(what: str, share: float) -> None:
-    """Nobody asks how far it is."""
+    if (table := subject.table()) is not None:
+        return table
+    thin = None if pixels is None else pixel_rows(pixels)
+    inputs = SampleInputs(rows, subject.loss, pixels=thin, device=device)
+    table = score_samples(inputs, on_progress)
+    keep_table(table, subject.path())
+    return table
 
 
 def rows_of(
-    run: Run, split: str, device: str = "auto", tell: Tell | None = None
+    run: Run, split: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> tuple[datasets.Dataset, EmbeddingSet, EmbeddingSet]:
     """A split as the run was trained on it, with its h and z."""
     from contrastive_core.evaluation.embed import data_of, embed_run
 
     dataset = data_of(run, split)
     dataset = _as_trained(run, dataset) if split == "train" else dataset
-    h, z = (_take(embed_run(run, split, w, device, tell), dataset) for w in "hz")
+    h, z = (_take(embed_run(run, split, layer, device, on_fraction), dataset) for layer in "hz")
     return dataset, h, z
 
 
@@ -141,10 +138,10 @@ def compared(run: Run, split: str) -> tuple[EmbeddingSet, np.ndarray | None]:
     _, h, z = rows_of(run, split)
     if _by_class(run, h):
         return z, None
-    found = read_arrays(path_of(run, "views", "z", split))
-    if found is None:
+    arrays = read_arrays(path_of(run, "views", "z", split))
+    if arrays is None:
         raise ValueError(f"the augmented views of {run.name} have not been made")
-    return z, found["views"]
+    return z, arrays["views"]
 
 
 def why_of(subject: Subject, sample: str) -> Why:
@@ -179,10 +176,10 @@ def _as_trained(run: Run, dataset: datasets.Dataset) -> datasets.Dataset:
 def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
     """The rows of the samples of `dataset`, with its labels."""
     at = {name: i for i, name in enumerate(rows.ids)}
-    found = rows.take([at[name] for name in dataset.ids])
-    known = bool((np.asarray(dataset.labels) >= 0).any())
-    labels = np.asarray(dataset.labels, np.int64) if known else None
-    return dataclasses.replace(found, labels=labels)
+    part = rows.take([at[name] for name in dataset.ids])
+    has_labels = bool((np.asarray(dataset.labels) >= 0).any())
+    labels = np.asarray(dataset.labels, np.int64) if has_labels else None
+    return dataclasses.replace(part, labels=labels)
 
 
 def _other(run: Run, split: str, device: str) -> EmbeddingSet | None:
@@ -208,8 +205,9 @@ def pixel_rows(images: np.ndarray) -> np.ndarray:
 
 
 def _views(
-    run: Run, dataset: datasets.Dataset, device: str, each: int, tell: Tell, seed: int = 0
-) -> list[np.ndarray]:
+    run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction,
+    seed: int = 0,
+) -> list[np.ndarray]:  # fmt: skip
     """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every
     chunk draws from a seed of its own, so that many processes draw what one would."""
     import torch
@@ -223,14 +221,14 @@ def _views(
     where = next(method.parameters()).device
     starts, world = range(0, len(dataset), CHUNK), collectives.world()
     mine = starts[partition.part_of(len(starts), (world.rank, world.size))]
-    found = [torch.empty(0, each * DRAWS, method.head.out_dim)]
+    chunks = [torch.empty(0, each * DRAWS, method.head.out_dim)]
     with torch.no_grad():
         for start in mine:
             generator = torch.Generator().manual_seed(seed + start)
             images = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(where)
             x = make_views(images, method.recipe, each * DRAWS, generator)
             z = method.project(method.features(x.flatten(0, 1)))
-            found.append(z.unflatten(0, x.shape[:2]).float().cpu())
-            tell(len(found) / (len(mine) + 1))
-    z = SPREAD.whole(torch.cat(found).numpy())  # (n, each · draws, d)
+            chunks.append(z.unflatten(0, x.shape[:2]).float().cpu())
+            on_fraction(len(chunks) / (len(mine) + 1))
+    z = SPREAD.whole(torch.cat(chunks).numpy())  # (n, each · draws, d)
     return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]

@@ -9,13 +9,13 @@ has no part in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.progress import OnFraction, ignore_fraction
 
 __all__ = ["ByClass", "by_class", "class_votes"]
 
@@ -38,32 +38,35 @@ class ByClass:
 def by_class(
     rows: EmbeddingSet,
     temperature: float = TEMPERATURE,
-    tell: Callable[[float], None] | None = None,
+    on_fraction: OnFraction = ignore_fraction,
+    device: str = "auto",
 ) -> ByClass:
     """Every row against all others, block by block, exactly.
 
     Rows without a label (−1) are compared, and are of no class. Of many processes (torchrun) each
-    takes a share of the rows. Raises: ValueError without labels; what `tell` raises stops it.
+    takes a share of the rows.
+
+    Raises: ValueError without labels; what `on_fraction` raises stops it.
     """
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.partition import part_of
     from contrastive_core.distributed.sharded_rows import SPREAD
-    from contrastive_core.ops.neighbors import unit_rows
+    from contrastive_core.ops.neighbors import pick_device, unit_rows
 
     if rows.labels is None:
         raise ValueError("without labels there is no class to take the loss of")
     order = np.argsort(rows.labels, kind="stable")
-    x, counts = unit_rows(rows.features), np.bincount(rows.labels + 1, minlength=2)
+    x = unit_rows(rows.features, pick_device(device))
+    counts = np.bincount(rows.labels + 1, minlength=2)
     candidates, place = x[order], np.argsort(order)
-    world, found, size = collectives.world(), [], max(1, CELLS // len(x))
+    world, blocks, size = collectives.world(), [], max(1, CELLS // len(x))
     first, last, _ = part_of(len(x), (world.rank, world.size)).indices(len(x))
     for start in range(first, max(last, first + 1), size):  # a process without rows has a block too
         block = slice(start, min(start + size, last))
         s = x[block] @ candidates.mT  # (r, n)
-        found.append(_block(s, rows.labels[block], place[block], counts, temperature))
-        if tell:
-            tell((block.stop - first) / max(1, last - first))
-    whole = [SPREAD.whole(np.concatenate(part)) for part in zip(*found, strict=True)]
+        blocks.append(_block(s, rows.labels[block], place[block], counts, temperature))
+        on_fraction((block.stop - first) / max(1, last - first))
+    whole = [SPREAD.whole(np.concatenate(part)) for part in zip(*blocks, strict=True)]
     losses, (same, same_score, other, other_score) = whole[0], whole[1:]
     same, other = (np.where(at >= 0, order[at], -1) for at in (same, other))
     return ByClass(losses, same, same_score, other, other_score)
@@ -80,15 +83,15 @@ def _block(
     import torch
 
     s[torch.arange(len(s)), torch.from_numpy(place)] = -torch.inf
-    own = np.arange(len(counts) - 1) == labels[:, None]  # (r, classes)
+    is_own = np.arange(len(counts) - 1) == labels[:, None]  # (r, classes)
     best = _best(s, counts)
     e = s.sub_(1).div_(temperature).exp_()  # 1: the highest cosine, so that nothing overflows
-    mass = torch.stack([p.sum(1) for p in e.split(counts.tolist(), 1)], 1).double().numpy()
-    positives = counts[1:] - own  # |P_c|
+    mass = torch.stack([p.sum(1) for p in e.split(counts.tolist(), 1)], 1).double().cpu().numpy()
+    positives = counts[1:] - is_own  # |P_c|
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = -np.log(mass[:, 1:] / mass.sum(1, keepdims=True) / positives)
     losses = np.where(positives > 0, losses, np.inf)
-    return losses, *_nearest(*best, own), *_nearest(*best, ~own & (labels >= 0)[:, None])
+    return losses, *_nearest(*best, is_own), *_nearest(*best, ~is_own & (labels >= 0)[:, None])
 
 
 def _best(s: Any, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +102,7 @@ def _best(s: Any, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for c, part in enumerate(s.split(counts.tolist(), 1), -1):
         if c >= 0 and part.shape[1]:
             value, column = part.max(1)
-            score[:, c], at[:, c] = value.numpy(), column.numpy() + start
+            score[:, c], at[:, c] = value.cpu().numpy(), column.cpu().numpy() + start
         start += part.shape[1]
     return score, at
 

@@ -58,14 +58,14 @@ def why(
     if not 0 <= sample < len(rows):
         raise IndexError(f"there is no row {sample} among {len(rows)}")
     v = 1 if views is None else views.shape[1]
-    own = slice_rows(pairs_of(rows, views), slice(sample * v, sample * v + 1))
-    made = losses.create(loss, **(knobs or {}))
-    anatomy = made.anatomy(own)
+    anchor = slice_rows(pairs_of(rows, views), slice(sample * v, sample * v + 1))
+    criterion = losses.create(loss, **(knobs or {}))
+    anatomy = criterion.anatomy(anchor)
     score, grad = (x[0].double().numpy() for x in (anatomy.scores, anatomy.grad_scores))
     positive, negative = (x[0].numpy() for x in (anatomy.positive, anatomy.negative))
     share = np.abs(grad) / max(float(np.abs(grad).sum()), 1e-30)
     mask = positive + 2 * negative + 3 * anatomy.self_pair[0].numpy()
-    near = _cosines(own)
+    near = _cosines(anchor)
     nearness = score if anatomy.score_kind == "dot" else -score
 
     def listed(which: np.ndarray, by: np.ndarray) -> list[PairShare]:
@@ -84,7 +84,7 @@ def why(
         neighbors=listed(other, -near)[:most],
         scores=score.astype(np.float32),
         mask=mask.astype(np.uint8),
-        kernel=made.kernel(),
+        kernel=criterion.kernel(),
     )
 
 
@@ -93,11 +93,12 @@ def _pair(rows: EmbeddingSet, j: int, v: int, score: np.ndarray, share: np.ndarr
     return PairShare(rows.ids[j // v], label, float(score[j]), float(share[j]), j)
 
 
-def _cosines(own: Any) -> np.ndarray:
+def _cosines(anchor: Any) -> np.ndarray:
     """Cosine (m) of the one anchor with all candidates."""
     from contrastive_core.ops.similarity import normalize
 
-    return np.asarray((normalize(own.candidates) @ normalize(own.anchors)[0]).double().numpy())
+    unit, others = normalize(anchor.anchors)[0], normalize(anchor.candidates)
+    return np.asarray((others @ unit).double().numpy())
 
 
 def _highest(near: np.ndarray, which: np.ndarray) -> float:

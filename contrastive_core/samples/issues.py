@@ -25,13 +25,13 @@ encoders of that day; RESULTS.md has the figures of the present ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors, nearest_together
+from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.samples.class_losses import ByClass, by_class, class_votes
 
 __all__ = ["Issues", "find_issues", "out_of_fold"]
@@ -48,9 +48,9 @@ class Issues:
     neighbors: Neighbors
     by_class: ByClass | None  # None without labels
     probabilities: np.ndarray | None  # (n, classes), out of fold
-    voted: np.ndarray | None  # (n) the class that the neighbors say
+    knn_prediction: np.ndarray | None  # (n) class
     suggested: np.ndarray | None  # (n) the class, other than its own, that the voters prefer
-    twin: np.ndarray  # (n) the nearest row: its number, in the other split if `leaked`
+    nearest_duplicate: np.ndarray  # (n) row number, in the other split if `leaked`
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
 
 
@@ -61,7 +61,8 @@ def find_issues(
     other: EmbeddingSet | None = None,
     pixels: np.ndarray | None = None,
     supervised: bool = False,
-    tell: Callable[[float], None] | None = None,
+    on_fraction: OnFraction = ignore_fraction,
+    device: str = "auto",
 ) -> Issues:
     """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
@@ -69,47 +70,47 @@ def find_issues(
         other: the other split, in the same space: where leaks are looked for.
         pixels: the images as rows (n, p), for outliers that the encoder does not see.
         supervised: only rows of another class are negatives.
-        tell: hears the share done; what it raises stops the work.
+        on_fraction: called with the fraction done; what it raises stops the work.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
     """
-    say = tell or _silent
     k = max(1, min(k, len(rows) - 1))
-    graph = nearest_together(rows.features, None, k, progress=lambda share: say(0.3 * share))
-    twin, leaked, apart = _twins(rows, other, graph)
-    say(0.5)
-    outlier = _outlyingness(graph, pixels, k)
-    say(0.7)
-    met = None
+    graph = nearest_together(rows.features, None, k, progress=lambda f: on_fraction(0.3 * f),
+                             device=device)  # fmt: skip
+    nearest_duplicate, leaked, apart = _duplicates(rows, other, graph, device)
+    on_fraction(0.5)
+    outlier = _outlyingness(graph, pixels, k, device)
+    on_fraction(0.7)
+    classes = None
     if rows.labels is not None and (rows.labels >= 0).any():
-        met = by_class(rows, tell=lambda share: say(0.7 + 0.2 * share))
+        classes = by_class(rows, on_fraction=lambda f: on_fraction(0.7 + 0.2 * f), device=device)
     negative = graph.score[:, 0].astype(np.float64)
     none = np.full(len(rows), np.nan)
     scores = {
         "mislabeled": none,
-        "false_negative": met.other_score if supervised and met else negative,
+        "false_negative": classes.other_score if supervised and classes else negative,
         "duplicate": apart,
         "outlier": outlier,
         "ambiguous": none,
         "hub": np.bincount(graph.index.ravel(), minlength=len(rows)) / k,
     }
-    p = voted = suggested = None
-    if rows.labels is not None and met and len(np.unique(rows.labels[rows.labels >= 0])) > 1:
-        p = out_of_fold(rows, seed)
+    p = knn_prediction = suggested = None
+    if rows.labels is not None and classes and len(np.unique(rows.labels[rows.labels >= 0])) > 1:
+        p = out_of_fold(rows, seed, device=device)
         votes = _votes(graph, rows.labels, p.shape[1])
-        voted = votes.argmax(1)
-        margin, suggested = _margin((p + votes + class_votes(met.losses)) / 3, rows.labels)
+        knn_prediction = votes.argmax(1)
+        margin, suggested = _margin((p + votes + class_votes(classes.losses)) / 3, rows.labels)
         scores["mislabeled"] = np.where(rows.labels >= 0, 1 - margin, np.nan)
         entropy = -(p * np.log(np.maximum(p, 1e-12))).sum(1)
         scores["ambiguous"] = np.where(rows.labels >= 0, entropy / np.log(p.shape[1]), np.nan)
-    say(1.0)
-    return Issues(scores, graph, met, p, voted, suggested, twin, leaked)
+    on_fraction(1.0)
+    return Issues(
+        scores, graph, classes, p, knn_prediction, suggested, nearest_duplicate, leaked
+    )  # fmt: skip
 
 
-def _silent(share: float) -> None:
-    """Nobody asks how far it is."""
-
-
-def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarray:
+def out_of_fold(
+    rows: EmbeddingSet, seed: int = 0, c: float = 10.0, device: str = "auto"
+) -> np.ndarray:
     """Class probabilities (n, classes) of each row by a linear probe that has not seen it.
 
     The probe works on unit rows with strength C = 10. Rows without a label get the mean of all.
@@ -119,22 +120,24 @@ def out_of_fold(rows: EmbeddingSet, seed: int = 0, c: float = 10.0) -> np.ndarra
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import SPREAD
     from contrastive_core.metrics.linear_probe import fit_logistic
-    from contrastive_core.ops.neighbors import unit_rows
+    from contrastive_core.ops.neighbors import pick_device, unit_rows
 
     assert rows.labels is not None
-    known = np.flatnonzero(rows.labels >= 0)
-    classes, y = np.unique(rows.labels[known], return_inverse=True)
-    x, target = unit_rows(rows.features[known]).double(), torch.from_numpy(y)
-    fold, p = _folds(y, seed), np.zeros((len(known), len(classes)))
+    labeled, where = np.flatnonzero(rows.labels >= 0), pick_device(device)
+    classes, y = np.unique(rows.labels[labeled], return_inverse=True)
+    x = unit_rows(rows.features[labeled], where).double()
+    target = torch.from_numpy(y).to(where)
+    fold, p = _folds(y, seed), np.zeros((len(labeled), len(classes)))
     world = collectives.world()
     for f in np.unique(fold)[world.rank :: world.size]:
-        train, test = (torch.from_numpy(np.flatnonzero(m)) for m in (fold != f, fold == f))
+        at = (torch.from_numpy(np.flatnonzero(m)).to(where) for m in (fold != f, fold == f))
+        train, test = at
         w = fit_logistic(x[train], target[train], len(classes), c, tolerance=1e-5)
-        p[test] = (x[test] @ w[:-1] + w[-1]).softmax(1).numpy()
+        p[test.cpu().numpy()] = (x[test] @ w[:-1] + w[-1]).softmax(1).cpu().numpy()
     p = SPREAD.total(torch.from_numpy(p)).numpy()  # every fold is some process's
     full = np.zeros((len(rows), int(rows.labels.max()) + 1))
     full[:, classes] = p.mean(0)
-    full[np.ix_(known, classes)] = p
+    full[np.ix_(labeled, classes)] = p
     return full
 
 
@@ -149,27 +152,28 @@ def _folds(y: np.ndarray, seed: int) -> np.ndarray:
     return fold
 
 
-def _twins(
-    rows: EmbeddingSet, other: EmbeddingSet | None, graph: Neighbors
+def _duplicates(
+    rows: EmbeddingSet, other: EmbeddingSet | None, graph: Neighbors, device: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The nearest row of both splits, whether it is of the other, and 1 − d₁/d_k; (n) each."""
-    twin, score = graph.index[:, 0].copy(), graph.score[:, 0].copy()
+    nearest, score = graph.index[:, 0].copy(), graph.score[:, 0].copy()
     leaked = np.zeros(len(rows), bool)
     if other is not None:
-        across = nearest_together(rows.features, other.features, 1)
+        across = nearest_together(rows.features, other.features, 1, device=device)
         leaked = across.score[:, 0] > score
-        twin[leaked], score[leaked] = across.index[leaked, 0], across.score[leaked, 0]
+        nearest[leaked], score[leaked] = across.index[leaked, 0], across.score[leaked, 0]
     d_1, d_k = _distance(score), _distance(graph.score[:, -1])
-    return twin, leaked, 1 - d_1 / np.maximum(d_k, 1e-12)
+    return nearest, leaked, 1 - d_1 / np.maximum(d_k, 1e-12)
 
 
-def _outlyingness(graph: Neighbors, pixels: np.ndarray | None, k: int) -> np.ndarray:
+def _outlyingness(graph: Neighbors, pixels: np.ndarray | None, k: int, device: str) -> np.ndarray:
     """The larger of the standardized mean distances, in the embedding and in pixels (n)."""
-    found = _standard(1 - graph.score.mean(1, dtype=np.float64))
+    embedded = _standard(1 - graph.score.mean(1, dtype=np.float64))
     if pixels is None:
-        return found
-    near = nearest_together(pixels, None, k, "euclidean").score.mean(1, dtype=np.float64)
-    return np.maximum(found, _standard(near))
+        return embedded
+    near = nearest_together(pixels, None, k, "euclidean", device=device)
+    distance = near.score.mean(1, dtype=np.float64)
+    return np.maximum(embedded, _standard(distance))
 
 
 def _standard(x: np.ndarray) -> np.ndarray:
@@ -192,8 +196,8 @@ def _votes(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
 
 def _margin(p: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Probability of the own label less the largest other, and which that is; (n) each."""
-    every, own = np.arange(len(p)), np.maximum(labels, 0)
+    row, label = np.arange(len(p)), np.maximum(labels, 0)
     others = p.copy()
-    others[every, own] = -1
+    others[row, label] = -1
     second = others.argmax(1)
-    return p[every, own] - others[every, second], second
+    return p[row, label] - others[row, second], second

@@ -8,20 +8,20 @@ tells the spread that augmentation causes from that between samples (one-way ran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.distributed import partition
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.progress import OnFraction, ignore_fraction
 
 __all__ = [
-    "Tell", "over_knob", "pairs_of", "per_sample", "ranks", "split_variance", "training_estimate",
+    "over_knob", "pairs_of", "per_sample", "ranks", "split_variance", "training_estimate",
 ]  # fmt: skip
 
 CHUNK = 8192  # anchors between two reports of progress
-Tell = Callable[[float], None]
 
 
 def per_sample(
@@ -29,7 +29,8 @@ def per_sample(
     loss: str,
     knobs: dict[str, Any] | None = None,
     views: np.ndarray | None = None,
-    tell: Tell | None = None,
+    on_fraction: OnFraction | None = None,
+    device: str = "auto",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Loss and weight (n) of each sample against all others. Of many processes (torchrun) each
     has a share of the anchors, and meets all candidates.
@@ -37,7 +38,7 @@ def per_sample(
     Args:
         views: (n, v, d) embeddings of augmented views, for self-supervised pairs; without them
             rows are paired by label.
-        tell: called with the share done; what it raises stops the work.
+        on_fraction: called with the fraction done; what it raises stops the work.
     Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
     """
     from contrastive_core import losses
@@ -45,13 +46,13 @@ def per_sample(
     from contrastive_core.distributed.sharded_rows import SPREAD
     from contrastive_core.losses._base import slice_rows
 
-    made, whole = losses.create(loss, **(knobs or {})), pairs_of(rows, views)
+    criterion, pairs = losses.create(loss, **(knobs or {})), pairs_of(rows, views, device)
     world = collectives.world()
     if world.size > 1:
-        whole = slice_rows(whole, partition.part_of(len(whole), (world.rank, world.size)))
-    value, weight = (SPREAD.whole(x) for x in _of_anchors(made, whole, tell))
-    if tell:
-        tell(1.0)
+        pairs = slice_rows(pairs, partition.part_of(len(pairs), (world.rank, world.size)))
+    value, weight = (SPREAD.whole(x) for x in _of_anchors(criterion, pairs, on_fraction))
+    if on_fraction:
+        on_fraction(1.0)
     return _of_samples(value, weight, len(rows))
 
 
@@ -62,51 +63,52 @@ def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarr
     return (value * weight).sum(1) / np.maximum(total, 1e-30), total
 
 
-def _of_anchors(made: Any, whole: Any, tell: Tell | None) -> tuple[np.ndarray, np.ndarray]:
+def _of_anchors(
+    criterion: Any, pairs: Any, on_fraction: OnFraction | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Loss and weight of every anchor."""
     import torch
 
     from contrastive_core.ops.thread_pool import watched
 
-    in_rounds = made.family == "softmax" and whole.by_id  # the engine sees all anchors at once
+    at_once = criterion.family == "softmax" and pairs.by_id  # the engine sees all anchors
     with torch.no_grad():
-        if tell and not in_rounds and len(whole) > CHUNK:
-            value, weight = _in_chunks(made, whole, tell)
+        if on_fraction and not at_once and len(pairs) > CHUNK:
+            value, weight = _in_chunks(criterion, pairs, on_fraction)
         else:
-            with watched(tell or _silent):
-                out = made(whole)
+            with watched(on_fraction or ignore_fraction):
+                out = criterion(pairs)
             value, weight = out.per_anchor, out.weight
     return value.cpu().numpy(), weight.cpu().numpy()
 
 
-def _silent(share: float) -> None:
-    """Nobody asks how far it is."""
-
-
-def pairs_of(rows: EmbeddingSet, views: np.ndarray | None = None) -> Any:
+def pairs_of(rows: EmbeddingSet, views: np.ndarray | None = None, device: str = "cpu") -> Any:
     """Who is compared with whom: views of an image, or rows of a class. Raises ValueError."""
     import torch
 
     from contrastive_core import pairs
+    from contrastive_core.ops.neighbors import pick_device
 
+    where = pick_device(device)
     if views is not None:
-        return pairs.from_views(torch.from_numpy(views))
+        return pairs.from_views(torch.from_numpy(views).to(where))
     if rows.labels is None:
         raise ValueError("without labels or augmented views no row has a positive")
-    return pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(rows.labels))
+    features, labels = (torch.from_numpy(x).to(where) for x in (rows.features, rows.labels))
+    return pairs.from_labels(features, labels)
 
 
-def _in_chunks(made: Any, whole: Any, tell: Tell) -> tuple[Any, Any]:
+def _in_chunks(criterion: Any, pairs: Any, on_fraction: OnFraction) -> tuple[Any, Any]:
     import torch
 
     from contrastive_core.losses._base import slice_rows
 
     values, weights = [], []
-    for start in range(0, len(whole), CHUNK):
-        out = made(slice_rows(whole, slice(start, start + CHUNK)))
+    for start in range(0, len(pairs), CHUNK):
+        out = criterion(slice_rows(pairs, slice(start, start + CHUNK)))
         values.append(out.per_anchor)
         weights.append(out.weight)
-        tell(min(1.0, (start + CHUNK) / len(whole)))
+        on_fraction(min(1.0, (start + CHUNK) / len(pairs)))
     return torch.cat(values), torch.cat(weights)
 
 
@@ -117,16 +119,18 @@ def over_knob(
     values: Sequence[float],
     knobs: dict[str, Any] | None = None,
     views: np.ndarray | None = None,
-    tell: Tell | None = None,
+    on_fraction: OnFraction | None = None,
+    device: str = "auto",
 ) -> np.ndarray:
     """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined."""
-    found = []
+    columns = []
     for done, value in enumerate(values, 1):
-        loss_, weight = per_sample(rows, loss, {**(knobs or {}), knob: float(value)}, views)
-        found.append(np.where(weight > 0, loss_, np.nan).astype(np.float32))
-        if tell:
-            tell(done / len(values))
-    return np.stack(found, 1)
+        moved = {**(knobs or {}), knob: float(value)}
+        per_row, weight = per_sample(rows, loss, moved, views, device=device)
+        columns.append(np.where(weight > 0, per_row, np.nan).astype(np.float32))
+        if on_fraction:
+            on_fraction(done / len(values))
+    return np.stack(columns, 1)
 
 
 def training_estimate(
@@ -137,6 +141,7 @@ def training_estimate(
     repeats: int = 8,
     seed: int = 0,
     views: np.ndarray | None = None,
+    device: str = "auto",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many
     processes each takes its share of the batches."""
@@ -147,38 +152,38 @@ def training_estimate(
     from contrastive_core.distributed.sharded_rows import SPREAD
 
     rng, n, world = np.random.default_rng(seed), len(rows), collectives.world()
-    made, seen = losses.create(loss, **(knobs or {})), np.zeros((repeats, n))
+    criterion, by_batch = losses.create(loss, **(knobs or {})), np.zeros((repeats, n))
     for r in range(repeats):
         order = rng.permutation(n)
         batches = np.array_split(order, max(1, round(n / max(2, batch))))
         for part in batches[world.rank :: world.size]:
-            own = None if views is None else views[part]
+            views_of = None if views is None else views[part]
             labels = None if rows.labels is None else rows.labels[part]
-            whole = pairs_of(EmbeddingSet(rows.features[part], labels), own)
-            value, weight = _of_samples(*_of_anchors(made, whole, None), len(part))
-            seen[r, part] = np.where(weight > 0, value, np.nan)
-    seen = SPREAD.total(torch.from_numpy(seen)).numpy()
-    known = np.isfinite(seen)
-    count = np.maximum(known.sum(0), 1)
-    mean = np.where(known, seen, 0).sum(0) / count
-    spread = np.sqrt(np.where(known, (seen - mean) ** 2, 0).sum(0) / count)
-    never = ~known.any(0)
+            pairs = pairs_of(EmbeddingSet(rows.features[part], labels), views_of, device)
+            value, weight = _of_samples(*_of_anchors(criterion, pairs, None), len(part))
+            by_batch[r, part] = np.where(weight > 0, value, np.nan)
+    by_batch = SPREAD.total(torch.from_numpy(by_batch)).numpy()
+    defined = np.isfinite(by_batch)
+    count = np.maximum(defined.sum(0), 1)
+    mean = np.where(defined, by_batch, 0).sum(0) / count
+    spread = np.sqrt(np.where(defined, (by_batch - mean) ** 2, 0).sum(0) / count)
+    never = ~defined.any(0)
     mean[never] = spread[never] = np.nan
     return mean, spread
 
 
-def split_variance(found: np.ndarray) -> dict[str, float]:
+def split_variance(by_draw: np.ndarray) -> dict[str, float]:
     """The variance of losses (n, draws) of n samples under several draws of augmentation.
 
     One-way random effects by moments: `augmentation` is the mean variance within a sample,
     `sample` the variance of the means less what augmentation adds to it; `share` is the part of
     their sum that comes from augmentation.
     """
-    draws = found.shape[1]
+    draws = by_draw.shape[1]
     if draws < 2:
         raise ValueError("the part of augmentation shows only over two draws or more")
-    within = float(found.var(1, ddof=1).mean())
-    between = max(0.0, float(found.mean(1).var(ddof=1)) - within / draws)
+    within = float(by_draw.var(1, ddof=1).mean())
+    between = max(0.0, float(by_draw.mean(1).var(ddof=1)) - within / draws)
     total = within + between
     share = within / total if total > 0 else float("nan")
     return {"augmentation": within, "sample": between, "share": share}
@@ -186,8 +191,8 @@ def split_variance(found: np.ndarray) -> dict[str, float]:
 
 def ranks(value: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Rank (n) by loss, 1 the highest; undefined losses come last."""
-    known = np.isfinite(value) & (True if weight is None else weight > 0)
-    order = np.argsort(-np.where(known, value, -np.inf), kind="stable")
-    found = np.empty(len(value), np.int64)
-    found[order] = np.arange(1, len(value) + 1)
-    return found
+    defined = np.isfinite(value) & (True if weight is None else weight > 0)
+    order = np.argsort(-np.where(defined, value, -np.inf), kind="stable")
+    rank = np.empty(len(value), np.int64)
+    rank[order] = np.arange(1, len(value) + 1)
+    return rank

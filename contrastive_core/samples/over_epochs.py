@@ -12,28 +12,29 @@ from contrastive_core.samples.table import keep_arrays, knobs_of, path_of
 __all__ = ["follow", "loss_over_snapshots"]
 
 
-def loss_over_snapshots(run: Run, loss: str | None = None) -> dict[str, np.ndarray]:
+def loss_over_snapshots(
+    run: Run, loss: str | None = None, device: str = "auto"
+) -> dict[str, np.ndarray]:
     """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z.
 
     Raises: ValueError without snapshots or labels.
     """
-    loss, epochs, found = loss or str(run.config.get("loss")), run.snapshots(), []
+    loss, epochs, by_epoch = loss or str(run.config.get("loss")), run.snapshots(), []
     if not epochs:
         raise ValueError(f"{run.name} has no snapshots")
     for epoch in epochs:
-        one = run.snapshot(epoch)
-        labels = one["labels"].astype(np.int64)
+        snapshot = run.snapshot(epoch)
+        labels = snapshot["labels"].astype(np.int64)
         if (labels < 0).all():
             raise ValueError("its images have no classes, by which snapshots are compared")
-        value, weight = per_sample(
-            EmbeddingSet(one["z"].astype(np.float32), labels), loss, knobs_of(run, loss)
-        )
-        found.append(np.where(weight > 0, value, np.nan))
-    index = np.asarray(one["index"], np.int64)
-    return {"epochs": np.array(epochs), "index": index, "loss": np.stack(found)}
+        rows = EmbeddingSet(snapshot["z"].astype(np.float32), labels)
+        value, weight = per_sample(rows, loss, knobs_of(run, loss), device=device)
+        by_epoch.append(np.where(weight > 0, value, np.nan))
+    index = np.asarray(snapshot["index"], np.int64)
+    return {"epochs": np.array(epochs), "index": index, "loss": np.stack(by_epoch)}
 
 
-def follow(run: Run, loss: str) -> None:
+def follow(run: Run, loss: str, device: str = "auto") -> None:
     """Keep the loss over the snapshots that there are now, unless it is kept; why it cannot be had
     is kept too, so that a page can say it. Of many processes all do it, the first writes."""
     from contrastive_core.distributed import collectives
@@ -42,8 +43,8 @@ def follow(run: Run, loss: str) -> None:
     if not run.snapshots() or collectives.any_process(path.exists()):
         return
     try:
-        made = loss_over_snapshots(run, loss)
+        arrays = loss_over_snapshots(run, loss, device)
     except ValueError as error:
-        made = {"why": np.array(str(error))}
+        arrays = {"why": np.array(str(error))}
     if collectives.world().is_rank0:
-        keep_arrays(path, **made)
+        keep_arrays(path, **arrays)

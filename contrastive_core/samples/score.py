@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_progress
 from contrastive_core.samples.issues import Issues
 from contrastive_core.samples.losses import (
-    Tell,
     over_knob,
     per_sample,
     ranks,
@@ -19,7 +20,7 @@ from contrastive_core.samples.losses import (
 )
 from contrastive_core.samples.table import COLUMNS, SampleTable
 
-__all__ = ["table_of"]
+__all__ = ["SampleInputs", "score_samples"]
 
 REPEATS = 4  # of random batches, for what training saw
 GRID = 7  # values of the knob at which all losses are known
@@ -27,103 +28,132 @@ GRID_UP_TO = 20_000  # samples; above, only of losses of the softmax family
 RANGES = {"temperature": np.geomspace(0.02, 2, GRID), "margin": np.linspace(0.05, 2, GRID)}
 
 
-def table_of(
-    rows: EmbeddingSet,
-    loss: str,
-    knobs: dict[str, Any] | None = None,
-    views: list[np.ndarray] | None = None,
-    tell: Tell | None = None,
-    *,
-    augmented: list[np.ndarray] | None = None,
-    features: EmbeddingSet | None = None,
-    other: EmbeddingSet | None = None,
-    pixels: np.ndarray | None = None,
-    batch: int = 0,
-) -> SampleTable:
+@dataclass(frozen=True, eq=False)
+class SampleInputs:
+    """What a table is made from: an embedding with its loss, and what goes along.
+
+    rows: what the loss is taken on. features: what is searched for issues (default: rows); other:
+    the other split in the space of `features`; pixels: the images as rows (n, p). views: draws of
+    (n, v, d) augmented views, for self-supervised pairs. augmented: draws of (n, d), an augmented
+    view of each row, where rows are paired by class: what augmentation alone does to each loss.
+    batch_size: images in a training batch; 0: no estimate of what training saw.
+    """
+
+    rows: EmbeddingSet
+    loss: str
+    knobs: dict[str, Any] | None = None
+    views: list[np.ndarray] | None = None
+    augmented: list[np.ndarray] | None = None
+    features: EmbeddingSet | None = None
+    other: EmbeddingSet | None = None
+    pixels: np.ndarray | None = None
+    batch_size: int = 0
+    device: str = "auto"
+
+    @property
+    def searched(self) -> EmbeddingSet:
+        return self.rows if self.features is None else self.features
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any row can have a positive."""
+        return bool(self.views) or self.rows.labels is not None
+
+
+def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progress) -> SampleTable:
     """The table of an embedding.
 
     Without labels and views no row has a positive: the loss is NaN, and the lists stand alone.
-
-    Args:
-        rows: what the loss is taken on; features: what is searched for oddities (default: rows);
-            other: the other split in the space of `features`.
-        views: draws of (n, v, d) augmented views, for self-supervised pairs.
-        augmented: draws of (n, d), an augmented view of each row, where rows are paired by class:
-            what augmentation alone does to each loss.
-        batch: images in a training batch; 0: no estimate of what training saw.
-        tell: hears the share done.
-    Raises: ValueError when the loss cannot use these pairs; what `tell` raises stops the work.
+    Raises: ValueError when the loss cannot use these pairs; what `on_progress` raises stops it.
     """
     from contrastive_core.samples.issues import find_issues
 
-    draws: list[np.ndarray | None] = [*views] if views else [None]
-    paired = bool(views) or rows.labels is not None
-    knob, grid = _grid(loss, knobs, len(rows)) if paired else ("", np.zeros(0))
-    again = (augmented or []) if paired and not views else []
-    losses = len(draws) * paired + len(again)  # parts of the work; then the search, knob, batches
-    parts = losses + 1 + 2 * len(draws) * bool(len(grid)) + 1
-    by_draw, weight = [np.full(len(rows), np.nan)], np.zeros(len(rows))
-    if paired:
-        by_draw = []
-        for number, one in enumerate(draws):
-            value, weight = per_sample(rows, loss, knobs, one, _part(tell, number, 1, parts))
-            by_draw.append(np.where(weight > 0, value, np.nan))
-    value = np.mean(by_draw, 0)
-    if again:
-        by_draw = []
-        for number, one in enumerate(again, 1):
-            own = dataclasses.replace(rows, features=one)
-            seen, known = per_sample(own, loss, knobs, None, _part(tell, number, 1, parts))
-            by_draw.append(np.where(known > 0, seen, np.nan))
-    searched = features or rows
-    found = find_issues(
-        searched, other=other, pixels=pixels, supervised=views is None,
-        tell=_part(tell, losses, 1, parts),
+    by_draw, value, weight = _losses(inputs, fraction_of(on_progress, "loss of every sample"))
+    issues = find_issues(
+        inputs.searched, other=inputs.other, pixels=inputs.pixels, device=inputs.device,
+        supervised=inputs.views is None, on_fraction=fraction_of(on_progress, "issues"),
     )  # fmt: skip
-    columns = _columns(searched, value, weight, found)
-    extra, facts = _explained(searched, found, other, views is None)
-    extra["loss_by_draw"] = np.stack(by_draw, 1)
-    defined = extra["loss_by_draw"][np.isfinite(by_draw).all(0)]
-    if len(by_draw) > 1 and len(defined) > 1:
+    columns = _columns(inputs.searched, value, weight, issues)
+    extra, facts = _explained(inputs.searched, issues, inputs.other, inputs.views is None)
+    extra["loss_by_draw"] = by_draw
+    defined = by_draw[np.isfinite(by_draw).all(1)]
+    if by_draw.shape[1] > 1 and len(defined) > 1:
         facts |= {f"variance_{k}": v for k, v in split_variance(defined).items()}
+    knob, grid = _grid(inputs) if inputs.has_pairs else ("", np.zeros(0))
     if len(grid):
-        extra["loss_over_knob"] = np.mean(
-            [
-                over_knob(rows, loss, knob, grid.tolist(), knobs, one, _part(tell, at, 2, parts))
-                for at, one in zip(range(losses + 1, parts, 2), draws, strict=False)
-            ],
-            0,
-        )
-    if batch and paired:
+        on_fraction = fraction_of(on_progress, f"loss over {knob}")
+        extra["loss_over_knob"] = _over_knob(inputs, knob, grid, on_fraction)
+    if inputs.batch_size and inputs.has_pairs:
+        on_progress("loss in training's batches", None)
+        views = inputs.views[0] if inputs.views else None
         extra["loss_in_batches"], extra["loss_in_batches_spread"] = training_estimate(
-            rows, loss, knobs, batch, REPEATS, views=draws[0]
+            inputs.rows, inputs.loss, inputs.knobs, inputs.batch_size, REPEATS, views=views,
+            device=inputs.device,
+        )  # fmt: skip
+    return SampleTable(columns, inputs.rows.classes, inputs.loss, extra, facts, knob, grid)
+
+
+def _losses(
+    inputs: SampleInputs, on_fraction: OnFraction
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The loss by draw of augmentation (n, draws), and loss and weight (n) of the rows."""
+    rows, none = inputs.rows, np.full(len(inputs.rows), np.nan)
+    if not inputs.has_pairs:
+        return none[:, None], none, np.zeros(len(rows))
+    draws: list[np.ndarray | None] = [*inputs.views] if inputs.views else [None]
+    augmented = (inputs.augmented or []) if not inputs.views else []
+    sets = [(rows, one) for one in draws]
+    sets += [(dataclasses.replace(rows, features=one), None) for one in augmented]
+    columns, weight = [], np.zeros(0)
+    for number, (features, views) in enumerate(sets):
+        part = part_of_fraction(on_fraction, number, len(sets))
+        found, defined = per_sample(
+            features, inputs.loss, inputs.knobs, views, part, inputs.device
+        )  # fmt: skip
+        columns.append(np.where(defined > 0, found, np.nan))
+        weight = defined if number < len(draws) else weight
+    value = np.mean(columns[: len(draws)], 0)
+    return np.stack(columns[len(draws) :] or columns, 1), value, weight
+
+
+def _over_knob(
+    inputs: SampleInputs, knob: str, grid: np.ndarray, on_fraction: OnFraction
+) -> np.ndarray:
+    """Loss (n, g) at each value of the knob, the mean over the draws."""
+    draws: list[np.ndarray | None] = [*inputs.views] if inputs.views else [None]
+    over = [
+        over_knob(
+            inputs.rows, inputs.loss, knob, grid.tolist(), inputs.knobs, views,
+            part_of_fraction(on_fraction, number, len(draws)), inputs.device,
         )
-    if tell:
-        tell(1.0)
-    return SampleTable(columns, rows.classes, loss, extra, facts, knob, grid)
+        for number, views in enumerate(draws)
+    ]  # fmt: skip
+    return np.asarray(np.mean(over, 0))
 
 
-def _part(tell: Tell | None, first: int, width: int, of: int) -> Tell | None:
-    return None if tell is None else lambda share: tell((first + width * share) / of)
+def part_of_fraction(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
+    """The fraction of one of several equal parts, as that of the whole."""
+    return lambda fraction: on_fraction((number + fraction) / parts)
 
 
-def _grid(loss: str, knobs: dict[str, Any] | None, n: int) -> tuple[str, np.ndarray]:
+def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
     """The knob that can be dragged, and values of it, the loss's own among them."""
     from contrastive_core import losses
 
-    known, about = losses.knobs(loss), losses.get(loss)
-    knob = next((k for k in RANGES if k in known), None)
-    if knob is None or (n > GRID_UP_TO and about.family != "softmax"):
+    knobs = losses.knobs(inputs.loss)
+    knob = next((k for k in RANGES if k in knobs), None)
+    is_softmax = losses.get(inputs.loss).family == "softmax"
+    if knob is None or (len(inputs.rows) > GRID_UP_TO and not is_softmax):
         return "", np.zeros(0)
-    own = float((knobs or {}).get(knob, known[knob].default))
-    inside = [v for v in RANGES[knob] if known[knob].low <= v <= known[knob].high]
-    return knob, np.unique([*inside, own])
+    value = float((inputs.knobs or {}).get(knob, knobs[knob].default))
+    inside = [v for v in RANGES[knob] if knobs[knob].low <= v <= knobs[knob].high]
+    return knob, np.unique([*inside, value])
 
 
 def _columns(
-    rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, found: Issues
+    rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, issues: Issues
 ) -> dict[str, np.ndarray]:
-    positive, negative = _nearest_of_each(found)
+    positive, negative = _nearest_of_each(issues)
     labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
     names = np.array(rows.ids)
     columns = {
@@ -132,7 +162,7 @@ def _columns(
         "loss": value,
         "weight": weight,
         "rank": ranks(value, weight),
-        **{k: v for k, v in found.scores.items() if k in COLUMNS},
+        **{k: v for k, v in issues.scores.items() if k in COLUMNS},
         "nearest_positive": np.where(positive >= 0, names[positive], ""),
         "nearest_negative": np.where(negative >= 0, names[negative], ""),
     }
@@ -141,43 +171,43 @@ def _columns(
 
 
 def _explained(
-    rows: EmbeddingSet, found: Issues, other: EmbeddingSet | None, supervised: bool
+    rows: EmbeddingSet, issues: Issues, other: EmbeddingSet | None, supervised: bool
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Columns and figures beyond COLUMNS."""
-    names, near = np.array(rows.ids), found.neighbors.index
-    twin = names[np.where(found.leaked, 0, found.twin)]
+    names, near = np.array(rows.ids), issues.neighbors.index
+    duplicate = names[np.where(issues.leaked, 0, issues.nearest_duplicate)]
     if other is not None:
-        far = np.array(other.ids)[np.where(found.leaked, found.twin, 0)]
-        twin = np.where(found.leaked, far, twin)
-    extra = {"hub": found.scores["hub"], "twin": twin, "leaked": found.leaked}
+        far = np.array(other.ids)[np.where(issues.leaked, issues.nearest_duplicate, 0)]
+        duplicate = np.where(issues.leaked, far, duplicate)
+    extra = {"hub": issues.scores["hub"], "nearest_duplicate": duplicate, "leaked": issues.leaked}
     extra["lookalike"] = names[near[:, 0]]
     facts: dict[str, float] = {}
     if rows.labels is not None and supervised:
-        negative = _nearest_of_each(found)[1]
+        negative = _nearest_of_each(issues)[1]
         extra["lookalike"] = np.where(negative >= 0, names[negative], "")
-    if found.by_class is None or found.probabilities is None or rows.labels is None:
+    if issues.by_class is None or issues.probabilities is None or rows.labels is None:
         return extra, facts
-    said = found.probabilities.argmax(1)
-    for name, classes in (("suggested", found.suggested), ("predicted", said),
-                          ("voted", found.voted),
-                          ("easiest", found.by_class.losses.argmin(1))):  # fmt: skip
+    probe = issues.probabilities.argmax(1)
+    for name, classes in (("suggested", issues.suggested), ("probe_prediction", probe),
+                          ("knn_prediction", issues.knn_prediction),
+                          ("min_loss_class", issues.by_class.losses.argmin(1))):  # fmt: skip
         assert classes is not None
         extra[name] = np.array([rows.class_name(int(c)) for c in classes])
-    extra["correct"] = said == rows.labels
-    two = np.argsort(-found.probabilities, 1, kind="stable")[:, :2]
+    extra["correct"] = probe == rows.labels
+    two = np.argsort(-issues.probabilities, 1, kind="stable")[:, :2]
     both = [(rows.class_name(int(a)), rows.class_name(int(b))) for a, b in two]
     extra["between"] = np.array([f"{a} and {b}" for a, b in both])
     if not supervised:  # else a negative is of another class, by its definition
-        top = np.argsort(-found.scores["false_negative"])[: max(1, len(rows) // 20)]
+        top = np.argsort(-issues.scores["false_negative"])[: max(1, len(rows) // 20)]
         same = rows.labels[near[top, 0]] == rows.labels[top]
         facts["false_negatives_of_same_class"] = float(same.mean())
     return extra, facts
 
 
-def _nearest_of_each(found: Issues) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_of_each(issues: Issues) -> tuple[np.ndarray, np.ndarray]:
     """Nearest row of the same and of another label (n) each, −1: none; without labels all others
     are negatives."""
-    near = found.neighbors.index[:, 0]
-    if found.by_class is None:
+    near = issues.neighbors.index[:, 0]
+    if issues.by_class is None:
         return np.full(len(near), -1), near
-    return found.by_class.same, found.by_class.other
+    return issues.by_class.same, issues.by_class.other

@@ -1,6 +1,6 @@
 """One row per sample: its loss, what is odd about it, and why it is on a list. Torch-free.
 
-`samples.py` makes tables, in a process of its own where a page asks; here they are kept and read.
+`build.py` makes tables, in a process of its own where a page asks; here they are kept and read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = (
     "id", "label", "loss", "weight", "rank", "mislabeled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
-VERSION = 7
+VERSION = 8
 K = 20  # neighbors behind every list
 
 LISTS = {
@@ -71,11 +71,12 @@ LISTS = {
 class SampleTable:
     """One row per sample, as columns (see COLUMNS).
 
-    `extra` holds columns that explain them: hub, twin (id of the nearest row), leaked (it is of the
-    other split), lookalike (id of what is pushed away), predicted, voted and easiest (classes by
-    probe, by neighbors and by loss), correct, suggested, between, loss_in_batches and its spread,
-    loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid`
-    (g) the values of `knob` that loss_over_knob is of.
+    `extra` holds columns that explain them: hub, nearest_duplicate (id of the nearest row), leaked
+    (it is of the other split), lookalike (id of what is pushed away), probe_prediction,
+    knn_prediction and min_loss_class (classes by probe, by neighbors and by loss), correct,
+    suggested, between, loss_in_batches and its spread, loss_by_draw (n, draws), loss_over_knob
+    (n, g). `facts` holds figures of the whole set; `grid` (g) the values of `knob` that
+    loss_over_knob is of.
     """
 
     columns: dict[str, np.ndarray]
@@ -112,10 +113,10 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     """Why a sample is on a list, in a few words."""
     extra, columns = table.extra, table.columns
     label = str(columns["label"][row])
-    if name == "mislabeled" and "predicted" in extra:
+    if name == "mislabeled" and "probe_prediction" in extra:
         return (
-            f"labeled {label}; the loss says {extra['easiest'][row]}, neighbors "
-            f"{extra['voted'][row]}, the probe {extra['predicted'][row]}"
+            f"labeled {label}; the loss says {extra['min_loss_class'][row]}, neighbors "
+            f"{extra['knn_prediction'][row]}, the probe {extra['probe_prediction'][row]}"
         )
     if name == "false_negative" and (other := str(extra["lookalike"][row])):
         at = table.row(other)
@@ -124,7 +125,7 @@ def reason(table: SampleTable, name: str, row: int) -> str:
         return f"pushed away from {other}{same if label else ''}"
     if name == "duplicate":
         where = " in the other split" if extra["leaked"][row] else ""
-        return f"nearest: {extra['twin'][row]}{where}"
+        return f"nearest: {extra['nearest_duplicate'][row]}{where}"
     if name == "ambiguous" and "between" in extra:
         return f"between {extra['between'][row]}"
     if name == "hub":
@@ -173,17 +174,17 @@ def knobs_of(run: Run, loss: str) -> dict[str, Any] | None:
 
 def read_table(path: Path, loss: str) -> SampleTable | None:
     """The table if it has been made."""
-    found = read_arrays(path)
-    if found is None or not {"classes", "knob", "grid", *COLUMNS} <= set(found):
+    arrays = read_arrays(path)
+    if arrays is None or not {"classes", "knob", "grid", *COLUMNS} <= set(arrays):
         return None
     return SampleTable(
-        {k: found[k] for k in COLUMNS},
-        tuple(found["classes"].tolist()),
+        {k: arrays[k] for k in COLUMNS},
+        tuple(arrays["classes"].tolist()),
         loss,
-        {k[6:]: v for k, v in found.items() if k.startswith("extra:")},
-        {k[5:]: float(v) for k, v in found.items() if k.startswith("fact:")},
-        str(found["knob"]),
-        found["grid"],
+        {k[6:]: v for k, v in arrays.items() if k.startswith("extra:")},
+        {k[5:]: float(v) for k, v in arrays.items() if k.startswith("fact:")},
+        str(arrays["knob"]),
+        arrays["grid"],
     )
 
 

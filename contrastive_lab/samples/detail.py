@@ -126,8 +126,8 @@ def around(subject: Subject, table: SampleTable, name: str, row: int, pictures: 
     if name == "duplicate":
         other = {"train": "test", "test": "train"}[subject.split]
         split = other if table.extra["leaked"][row] else subject.split
-        twin = str(table.extra["twin"][row])
-        pictures.show(columns[0], twin, f"twin, {split}: {twin}", split)
+        duplicate = str(table.extra["nearest_duplicate"][row])
+        pictures.show(columns[0], duplicate, f"nearest, {split}: {duplicate}", split)
     elif name == "false_negative" and (other := str(table.extra["lookalike"][row])):
         pictures.show(columns[0], other, f"pushed away: {label_of(table, other)}")
     else:

@@ -22,7 +22,7 @@ from contrastive_core.metrics import silhouette, uniformity
 from contrastive_core.ops import neighbors
 from contrastive_core.runs import checkpoints
 from contrastive_core.samples.build import samples_of_run
-from contrastive_core.samples.score import table_of
+from contrastive_core.samples.score import SampleInputs, score_samples
 from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.setup import prepare
 
@@ -69,7 +69,7 @@ def everything(world: World, vectors: Path) -> dict:
     own = {k: v.features for k, v in parts(run, "test", "cpu").items()}  # encoded, not read
     whole = embed_run(run, "test", "h", "cpu")
     mine = parts(run, "test", "cpu")["h"]  # read from what `embed_run` wrote
-    graph = table_of(read(vectors), "sup_con", batch=50)
+    graph = score_samples(SampleInputs(read(vectors), "sup_con", batch_size=50))
     return {
         "file": scored,
         "run": evaluate(run, ["knn", "rankme"], "test", "cpu"),

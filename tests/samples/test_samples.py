@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,22 @@ from sample_sets import blobs
 
 from contrastive_core import losses, pairs
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.samples import class_losses
 from contrastive_core.samples import explain as sample_explain
 from contrastive_core.samples import issues as sample_issues
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import score as sample_score
 from contrastive_core.samples import table as sample_table
+
+
+def table_of(
+    rows: EmbeddingSet, loss: str, knobs: dict[str, float] | None = None,
+    on_progress: OnProgress = ignore_progress, **more: Any,
+) -> sample_table.SampleTable:  # fmt: skip
+    return sample_score.score_samples(
+        sample_score.SampleInputs(rows, loss, knobs, **more), on_progress
+    )
 
 
 def precision(score: np.ndarray, planted: np.ndarray) -> float:
@@ -147,7 +158,7 @@ def test_training_saw_fewer_negatives() -> None:
 
 
 def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
-    table = sample_score.table_of(blobs(), "triplet")
+    table = table_of(blobs(), "triplet")
     assert tuple(table.columns) == sample_table.COLUMNS
     for name in ("s.parquet", "s.csv"):
         sample_table.write_table(table, tmp_path / name)
@@ -171,14 +182,14 @@ def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None
     )
 
 
-def test_a_leak_names_its_twin_in_the_other_split() -> None:
+def test_a_leak_names_its_duplicate_in_the_other_split() -> None:
     train, test = blobs(120, 0), blobs(60, 1)
     x = train.features.copy()
     x[[7, 8]] = test.features[[40, 50]]
     test = EmbeddingSet(test.features, test.labels, tuple(f"test/{i}" for i in range(60)))
-    table = sample_score.table_of(EmbeddingSet(x, train.labels), "sup_con", other=test)
+    table = table_of(EmbeddingSet(x, train.labels), "sup_con", other=test)
     assert set(np.argsort(-table.columns["duplicate"])[:2]) == {7, 8}
-    assert table.extra["twin"][[7, 8]].tolist() == ["test/40", "test/50"]
+    assert table.extra["nearest_duplicate"][[7, 8]].tolist() == ["test/40", "test/50"]
     assert table.extra["leaked"][[7, 8]].all()
 
 
@@ -224,7 +235,7 @@ def test_augmentation_is_told_apart_where_rows_are_paired_by_class() -> None:
     def table(noise: float) -> sample_table.SampleTable:
         draws = [rows.features + noise * rng.normal(size=(300, 8)) for _ in range(2)]
         draws = [d.astype(np.float32) for d in draws]
-        return sample_score.table_of(rows, "sup_con", {"temperature": 0.2}, augmented=draws)
+        return table_of(rows, "sup_con", {"temperature": 0.2}, augmented=draws)
 
     small, large = table(0.05), table(1.0)
     assert small.extra["loss_by_draw"].shape == (300, 2)
@@ -233,17 +244,21 @@ def test_augmentation_is_told_apart_where_rows_are_paired_by_class() -> None:
     np.testing.assert_allclose(large.columns["loss"], exact, rtol=1e-5)  # of the images themselves
 
 
-def test_progress_is_told_and_can_stop() -> None:
-    told: list[float] = []
-    sample_score.table_of(blobs(), "sup_con", tell=told.append)
-    assert told[-1] == 1
-    assert told == sorted(told)
+def test_progress_comes_by_stages_and_can_stop() -> None:
+    calls: list[tuple[str, float | None]] = []
+    table_of(blobs(), "sup_con", on_progress=lambda *call: calls.append(call))
+    stages = list(dict.fromkeys(stage for stage, _ in calls))
+    assert stages == ["loss of every sample", "issues", "loss over temperature"]
+    for stage in stages:
+        fractions = [fraction for name, fraction in calls if name == stage]
+        assert fractions == sorted(fractions)
+        assert fractions[-1] == 1
 
-    def stop(share: float) -> None:
+    def stop(stage: str, fraction: float | None) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sample_score.table_of(blobs(), "sup_con", tell=stop)
+        table_of(blobs(), "sup_con", on_progress=stop)
 
 
 def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +266,7 @@ def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
     exact, _ = sample_losses.per_sample(rows, "triplet")
     monkeypatch.setattr(sample_losses, "CHUNK", 128)
     told: list[float] = []
-    chunked, _ = sample_losses.per_sample(rows, "triplet", tell=told.append)
+    chunked, _ = sample_losses.per_sample(rows, "triplet", on_fraction=told.append)
     np.testing.assert_allclose(chunked, exact, rtol=1e-5)
     assert len(told) == 5
 
@@ -259,7 +274,7 @@ def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_engine_tells_of_its_rounds_and_stops() -> None:
     views = np.random.default_rng(0).normal(size=(2500, 2, 4)).astype(np.float32)
     rows, told = EmbeddingSet(views[:, 0]), []
-    sample_losses.per_sample(rows, "nt_xent", views=views, tell=told.append)
+    sample_losses.per_sample(rows, "nt_xent", views=views, on_fraction=told.append)
     assert len(told) > 5
     assert told == sorted(told)
     assert told[-1] == 1
@@ -268,7 +283,7 @@ def test_the_engine_tells_of_its_rounds_and_stops() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sample_losses.per_sample(rows, "nt_xent", views=views, tell=stop)
+        sample_losses.per_sample(rows, "nt_xent", views=views, on_fraction=stop)
 
 
 def test_why_adds_up_and_names_the_hardest() -> None:
@@ -311,7 +326,7 @@ def test_losses_over_a_knob_are_those_at_each_value() -> None:
 
 
 def test_a_table_knows_its_losses_over_the_knob_at_the_runs_own_value_too() -> None:
-    table = sample_score.table_of(blobs(), "sup_con", {"temperature": 0.123})
+    table = table_of(blobs(), "sup_con", {"temperature": 0.123})
     assert table.knob == "temperature"
     at = int(np.flatnonzero(table.grid == 0.123)[0])
     over = table.extra["loss_over_knob"][:, at]
@@ -338,12 +353,12 @@ def test_how_many_false_negatives_share_the_class_is_told_of_views_alone() -> No
     rows, rng = blobs(), np.random.default_rng(0)
     views = rows.features[:, None] + 0.1 * rng.normal(size=(300, 2, 8)).astype(np.float32)
     name = "false_negatives_of_same_class"
-    assert name not in sample_score.table_of(rows, "sup_con").facts
-    table = sample_score.table_of(rows, "nt_xent", views=[views])
+    assert name not in table_of(rows, "sup_con").facts
+    table = table_of(rows, "nt_xent", views=[views])
     assert table.facts[name] == 1
     labels = np.roll(rows.labels, 1)  # all wrong
     wrong = EmbeddingSet(rows.features, np.where(np.arange(300) % 2, labels, rows.labels))
-    assert sample_score.table_of(wrong, "nt_xent", views=[views]).facts[name] < 1
+    assert table_of(wrong, "nt_xent", views=[views]).facts[name] < 1
 
 
 def test_every_list_says_why() -> None:
@@ -353,7 +368,7 @@ def test_every_list_says_why() -> None:
     x = rows.features.copy()
     x[10] = x[100]
     planted = EmbeddingSet(x, labels, classes=rows.classes)
-    table = sample_score.table_of(planted, "sup_con")
+    table = table_of(planted, "sup_con")
     assert set(sample_table.LISTS) <= {*table.columns, *table.extra}
     assert table.ranked("mislabeled")[0] == 7
     own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
@@ -369,7 +384,7 @@ def test_every_list_says_why() -> None:
 
 
 def test_vectors_without_labels_have_lists_and_no_loss() -> None:
-    table = sample_score.table_of(EmbeddingSet(blobs().features), "nt_xent")
+    table = table_of(EmbeddingSet(blobs().features), "nt_xent")
     assert np.isnan(table.columns["loss"]).all()
     assert not len(table.ranked("mislabeled"))
     assert len(table.ranked("outlier")) == 300
