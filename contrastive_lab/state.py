@@ -13,7 +13,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import runs
 from contrastive_core.runs import Run
-from contrastive_lab import query_params
+from contrastive_lab import guard, query_params
 
 __all__ = [
     "all_runs",
@@ -83,7 +83,10 @@ def _run_picked() -> None:
 
 
 def _label(run: Run) -> str:
-    title = run.meta().get("title")
+    try:
+        title = run.meta().get("title")
+    except guard.DAMAGE:
+        return f"{run.name} · damaged"
     return f"{title or run.name}{' · shipped' if run.shipped else ''}"
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.embeddings import ref
 from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format, query_params, state
+from contrastive_lab import cache, format, guard, query_params, state
 from contrastive_lab.compare import disagreements, knob_curves, tables
 from contrastive_lab.embedding_source import Source, of_run, of_vectors
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
@@ -35,18 +35,24 @@ def page() -> None:
         st.info("Choose at least two.")
         return
     sources = [known[n] for n in chosen]
-    made = verdict(sources, which)
+    made = None
+    with guard.on_its_own("One of these"):
+        made = verdict(sources, which)
     view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view",
                                label_visibility="collapsed")  # fmt: skip
     if view == "A knob as an axis":
         knob_curves.axis(ready, which)
     elif made is not None:
-        show(view, sources, made, which)
+        with guard.on_its_own("One of these"):
+            show(view, sources, made, which)
 
 
 def offered(ready: list[Run]) -> dict[str, Source]:
     """Runs with weights, and vectors that were loaded on Explore."""
-    found = {r.name: of_run(r) for r in ready}
+    found = {}
+    for run in ready:
+        with guard.on_its_own(run.name):
+            found[run.name] = of_run(run)
     return found | {ref.PREFIX + key: of_vectors(key, about) for key, about in ref.loaded().items()}
 
 
@@ -81,7 +87,7 @@ def verdict(sources: list[Source], which: str) -> Comparison | None:
     if found is None:
         return None
     made = Comparison.of(found.meta, found.arrays)
-    st.subheader(made.verdict)
+    st.subheader(format.plain(made.verdict))
     if made.seeds:
         st.markdown(f"**{made.seeds}**")
     st.caption(about(made, sources, which))

@@ -10,7 +10,15 @@ import streamlit as st
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
-from contrastive_lab import cache, embedding_map, embedding_source, format, query_params, state
+from contrastive_lab import (
+    cache,
+    embedding_map,
+    embedding_source,
+    format,
+    guard,
+    query_params,
+    state,
+)
 from contrastive_lab.colors import DETAILS, LOSS, names_of
 from contrastive_lab.components.scatter import MAX_POINTS
 from contrastive_lab.embedding_source import Source
@@ -25,13 +33,15 @@ def page() -> None:
     key = load_vectors.chosen()
     run = state.chosen_run()
     if key:
-        of_vectors(key)
+        with guard.on_its_own("This file"):
+            of_vectors(key)
     elif run is None:
         title("Explore")
         st.info("There is no run to look at yet. Train one: a minute is enough for digits.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
     else:
-        of_run(run)
+        with guard.on_its_own(run.name):
+            of_run(run)
 
 
 def title(text: str) -> None:
@@ -59,10 +69,11 @@ def of_vectors(key: str) -> None:
 
 def of_run(run: Run) -> None:
     title(run.meta().get("title") or run.name)
-    st.caption(
-        f"{run.config.get('method')} · loss {run.config.get('loss')} · {run.config.get('dataset')}"
-        f" · {run.config.get('epochs')} epochs · seed {run.config.get('seed')}"
-    )
+    config = run.config
+    st.caption(format.plain(
+        f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')}"
+        f" · {config.get('epochs')} epochs · seed {config.get('seed')}"
+    ))  # fmt: skip
     status = run.status()
     if not run.weights.exists():
         waiting(run, status)

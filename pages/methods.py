@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import cache, query_params, state
+from contrastive_lab import cache, format, guard, query_params, state
 
 
 def page() -> None:
@@ -65,19 +65,20 @@ def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
 def measured(name: str) -> None:
     rows = []
     for run in state.all_runs():
-        record = cache.scores(run) if run.config.get("method") == name else None
-        if record is None:
-            continue
-        h, random = record["scores"]["h"], record["scores"]["random"]
-        rows.append(
-            {
-                "run": run.name,
-                "kNN %": share(h, "knn"),
-                "linear %": share(h, "linear_probe"),
-                "random encoder, kNN %": share(random, "knn"),
-                "epochs": run.config.get("epochs"),
-            }
-        )
+        with guard.on_its_own(run.name):
+            record = cache.scores(run) if run.config.get("method") == name else None
+            if record is None:
+                continue
+            h, random = record["scores"]["h"], record["scores"]["random"]
+            rows.append(
+                {
+                    "run": format.plain(run.name),
+                    "kNN %": share(h, "knn"),
+                    "linear %": share(h, "linear_probe"),
+                    "random encoder, kNN %": share(random, "knn"),
+                    "epochs": format.plain(run.config.get("epochs")),
+                }
+            )
     if rows:
         st.markdown(table(rows))
         st.caption("Test images; h, the default k. The random encoder is the same one, untrained.")

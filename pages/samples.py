@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_lab import state
+from contrastive_core.samples.subject import Subject
+from contrastive_lab import guard, state
 from contrastive_lab.samples import across_runs, detail, lists, over_epochs, retrain, selection
 from contrastive_lab.samples.at_hand import PARTS, choose_part, row_of
 from contrastive_lab.samples.subject import Pictures, choose, table_or_wait
@@ -14,8 +15,12 @@ from contrastive_lab.samples.subject import Pictures, choose, table_or_wait
 def page() -> None:
     st.title("Samples")
     subject = choose()
-    if subject is None:
-        return
+    if subject is not None:
+        with guard.on_its_own(subject.name):
+            show(subject)
+
+
+def show(subject: Subject) -> None:
     table = table_or_wait(subject)
     if table is None:
         return

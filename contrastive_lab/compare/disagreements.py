@@ -34,7 +34,7 @@ def disagree(sources: list[Source], made: Comparison, split: str, place: str) ->
     chosen = {ways[0]: one & ~two, ways[1]: two & ~one, ways[2]: ~one & ~two}[way]
     rows = np.flatnonzero(chosen)
     told = way.replace("A", first, 1) if way.startswith("A") else way
-    st.markdown(f"**{len(rows):,} samples**: {_named(told, first, second)}.")
+    st.markdown(f"**{len(rows):,} samples**: {format.plain(_named(told, first, second))}.")
     _gallery(sources[0], made, rows, split, place, f"{first} {second} {way}")
 
 
@@ -87,7 +87,7 @@ def _neighbors(
     share = overlap(made.graphs[i], made.graphs[j])
     order = np.argsort(share, kind="stable")
     st.markdown(
-        f"Of a sample's {made.k} nearest, {first} and {second} share "
+        f"Of a sample's {made.k} nearest, {format.plain(f'{first} and {second}')} share "
         f"**{100 * share.mean():.0f} %**. The samples that moved most come first."
     )
     row = query_params.one_of(
@@ -103,7 +103,7 @@ def _neighbors(
     }
     for title, rows in groups.items():
         if rows:
-            st.markdown(f"**{title}** ({len(rows)})")
+            st.markdown(f"**{format.plain(title)}** ({len(rows)})")
             _strip(sources[0], made, [row, *rows], split, title)
 
 

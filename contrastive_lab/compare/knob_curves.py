@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format, query_params, state
+from contrastive_lab import cache, format, guard, query_params, state
 
 __all__ = ["axis"]
 
@@ -97,12 +97,13 @@ def _knobs(runs: list[Run]) -> dict[str, list[tuple[Any, Run]]]:
     """Knobs of which these runs have two values or more, with (value, run)."""
     found: dict[str, list[tuple[Any, Run]]] = {}
     for run in runs:
-        if cache.scores(run) is None:
-            continue
-        known = {k: run.config.get(k) for k in PLAIN}
-        for group in GROUPS:
-            known |= run.config.get(group) or {}
-        for knob, value in known.items():
-            if isinstance(value, (int, float, str)):
-                found.setdefault(knob, []).append((value, run))
+        with guard.on_its_own(run.name):
+            if cache.scores(run) is None:
+                continue
+            known = {k: run.config.get(k) for k in PLAIN}
+            for group in GROUPS:
+                known |= run.config.get(group) or {}
+            for knob, value in known.items():
+                if isinstance(value, (int, float, str)):
+                    found.setdefault(knob, []).append((value, run))
     return {k: v for k, v in found.items() if len({str(value) for value, _ in v}) > 1}

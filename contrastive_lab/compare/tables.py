@@ -172,8 +172,8 @@ def maps(sources: list[Source], split: str, which: str, place: str) -> None:
         height={2: 430, 3: 360}.get(len(xy), 600), key=key,
     )  # fmt: skip
     st.caption(
-        f"Each map is turned and mirrored onto that of {sources[0].name} (Procrustes), at one "
-        "size. The slider moves every sample to where the first map has it."
+        f"Each map is turned and mirrored onto that of {format.plain(sources[0].name)} "
+        "(Procrustes), at one size. The slider moves every sample to where the first map has it."
     )
 
 

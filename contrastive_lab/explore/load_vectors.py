@@ -78,7 +78,7 @@ def _known() -> None:
     for key, about in list(ref.loaded().items())[:8]:
         a, b = st.columns([5, 1])
         text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"
-        if a.button(text, key=f"open-{key}", disabled=key == now, width="stretch"):
+        if a.button(format.plain(text), key=f"open-{key}", disabled=key == now, width="stretch"):
             look_at(key)
             st.rerun()
         if b.button("", icon=":material/close:", key=f"forget-{key}", help="Forget"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_lab import cache, export, format, query_params, state
+from contrastive_lab import cache, export, format, guard, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.embedding_source import Source
@@ -85,7 +86,9 @@ def _ranks(
     for run in state.all_runs():
         if run.name == source.run.name or state.data_key(run) != source.data:
             continue
-        other = cache.embedding(run, split, which) if run.weights.exists() else None
+        other = None
+        with contextlib.suppress(*guard.DAMAGE):  # its own page says what is wrong with it
+            other = cache.embedding(run, split, which) if run.weights.exists() else None
         if other is None or other.ids != rows.ids:
             continue
         order, _ = cache.neighbors(other, i, len(rows) - 1)

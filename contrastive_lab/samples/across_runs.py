@@ -60,9 +60,9 @@ def linked(
     known = np.isfinite(losses).all(0)
     high = np.stack([ranks(v) for v in losses[:2]], 1)  # (n, 2)
     st.caption(
-        f"{names[0]} to the right, {names[1]} upwards: share of samples with a lower loss, since "
-        "losses of different runs have no common scale. Hard: among the highest 10 %; easy: in the "
-        "lower half. Select points to see them."
+        f"{format.plain(names[0])} to the right, {format.plain(names[1])} upwards: share of "
+        "samples with a lower loss, since losses of different runs have no common scale. Hard: "
+        "among the highest 10 %; easy: in the lower half. Select points to see them."
     )
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -76,7 +76,7 @@ def linked(
         counts = np.bincount(code[known], minlength=len(kinds))
         kind = query_params.one_of(
             st.radio, "Samples", range(len(kinds)), name="kind", default=2,
-            format_func=lambda c: f"{kinds[c]}: {counts[c]}",
+            format_func=lambda c: format.plain(f"{kinds[c]}: {counts[c]}"),
         )  # fmt: skip
         both = np.corrcoef(high[known].T)[0, 1]
         st.caption(f"Rank correlation of the two losses: {both:.2f}.")
@@ -94,7 +94,8 @@ def linked(
     labels = tables[0].columns["label"]
     part = shown[:SHOWN]
     images = pictures.stack([ids[i] for i in part])
-    st.caption(f"{len(shown)} {'selected' if picked else kinds[kind]}; a click opens one.")
+    what = format.plain("selected" if picked else kinds[kind])
+    st.caption(f"{len(shown)} {what}; a click opens one.")
     if images is None:
         st.dataframe([{"id": ids[i], "label": str(labels[rows[0][i]])} for i in part])
         return

@@ -35,7 +35,7 @@ def of_one(subject: Subject, table: SampleTable, rows: np.ndarray, row: int) -> 
             "No sample of this list is among them: clear the filter, or see Over time above."
         )
     elif st.button(
-        f"Go to the next of this list that they follow: {table.columns['id'][other]}",
+        f"Go to the next of this list that they follow: {format.plain(table.columns['id'][other])}",
         icon=":material/arrow_forward:",
     ):
         go_to(str(table.columns["id"][other]))

@@ -11,7 +11,7 @@ from contrastive_core.jobs import queue, training
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.subject import Subject
-from contrastive_lab import cache, format, query_params, state
+from contrastive_lab import cache, format, guard, query_params, state
 from contrastive_lab.progress import follow_training
 from contrastive_lab.samples.at_hand import open_one
 
@@ -113,7 +113,8 @@ def results(run: Run) -> None:
     elif fresh and fresh not in {r.name for r in known} and queue.progress_of(fresh):
         follow_training(fresh)
     for one in known:
-        result(run.name, one.name)
+        with guard.on_its_own(one.name):
+            result(run.name, one.name)
 
 
 def result(before: str, name: str) -> None:
@@ -123,7 +124,7 @@ def result(before: str, name: str) -> None:
         follow_training(name)
         return
     a, b = st.columns([5, 1], vertical_alignment="center")
-    parts = [f"**{name}**: {one.status()['status']}"]
+    parts = [f"**{format.plain(name)}**: {format.plain(one.status()['status'])}"]
     pair = [cache.scores(r) for r in state.all_runs() if r.name in (before, name)]
     if len(pair) == 2 and all(pair):
         old, new = (cache.scores(r) for n in (before, name) for r in state.all_runs()

@@ -1,0 +1,25 @@
+"""One damaged run does not take a page down: what is drawn of it is drawn on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from contrastive_lab import format
+
+__all__ = ["DAMAGE", "on_its_own"]
+
+# What a file of another shape than expected raises where it is read or drawn.
+DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
+
+
+@contextmanager
+def on_its_own(name: str) -> Iterator[None]:
+    """Draw a row or a section of one run; where its files are damaged, a line says so instead."""
+    try:
+        yield
+    except DAMAGE as error:
+        reason = f"{type(error).__name__}: {error}".removeprefix("ValueError: ")
+        st.warning(format.plain(f"{name} is damaged: {reason}"))

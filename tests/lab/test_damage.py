@@ -1,0 +1,92 @@
+"""Pages of a healthy run beside damaged ones, and of the damaged themselves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_lab import guard
+
+PICTURE = "![x](http://example.org/x.png)"
+BROKEN = {
+    "meta.json": (None, [], "text", {"title": ["a"], "tags": 3}),
+    "status.json": (None, [], {"status": {}, "reason": []}),
+    "evaluation.json": (None, [], {"scores": None}, {"scores": {"h": []}}),
+}
+CONFIGS = (None, [], {"method": [], "dataset": {}}, {"method": "simclr", "loss_knobs": "x"})
+
+
+@pytest.fixture(autouse=True)
+def damaged(homes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A home of runs with one of each damage; no page starts a process."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    names = []
+    source = SHIPPED / "simclr-digits"
+    for file, contents in BROKEN.items():
+        for content in contents:
+            names.append(f"broken-{len(names)}")
+            run = runs.create(names[-1], runs.load("simclr-digits").config)
+            shutil.copy(source / "weights.safetensors", run.weights)
+            (run.path / file).write_text(json.dumps(content))
+    for config in CONFIGS:
+        names.append(f"broken-{len(names)}")
+        run = runs.create(names[-1], {"method": "simclr"})
+        manifest = json.loads((run.path / "run.json").read_text())
+        (run.path / "run.json").write_text(json.dumps({**manifest, "config": config}))
+        shutil.copy(source / "weights.safetensors", run.weights)
+    return names
+
+
+def opened(page: str, run: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    app.session_state["run"] = run
+    app.run()
+    return app if page == "explore" else app.switch_page(f"pages/{page}.py").run()
+
+
+@pytest.mark.parametrize("page", ["explore", "compare", "samples", "methods"])
+def test_damaged_runs_take_no_page_of_another_down(page: str) -> None:
+    app = opened(page, "simclr-digits")
+    assert not app.exception
+    assert app.title
+    if page == "explore":
+        assert app.metric
+
+
+def test_a_damaged_run_is_said_to_be_so(damaged: list[str]) -> None:
+    app = opened("explore", damaged[0])
+    for name in damaged:
+        app.session_state["run"] = name
+        assert not app.run().exception, name
+
+
+def test_a_title_is_no_markup() -> None:
+    run = runs.create("titled", {"method": "simclr", "dataset": PICTURE})
+    run.set_meta(title=PICTURE)
+    run.set_status("failed", reason=PICTURE)
+    app = opened("explore", "titled")
+    assert not app.exception
+    shown = [*app.title, *app.caption, *app.warning, *app.markdown]
+    assert any("example" in e.value for e in shown)
+    assert not any(PICTURE in e.value for e in shown)
+
+
+def test_what_is_drawn_on_its_own_says_why_it_is_not() -> None:
+    def script() -> None:
+        from contrastive_lab import guard
+
+        with guard.on_its_own("one"):
+            raise KeyError("scores")
+        with guard.on_its_own("two"):
+            raise ZeroDivisionError  # a fault of the program is not hidden
+
+    app = AppTest.from_function(script).run()
+    assert "one is damaged: KeyError: 'scores'" in app.warning[0].value.replace("\\", "")
+    assert app.exception
+    assert ZeroDivisionError not in guard.DAMAGE
