@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import state
+from contrastive_lab import query_params, state
 from contrastive_lab.runs import table
 from contrastive_lab.runs.detail import details, difference
 from contrastive_lab.runs.import_checkpoint import elsewhere
@@ -16,12 +16,10 @@ VIEWS = {"runs": "Runs", "sweeps": "Sweeps", "import": "Import from elsewhere"}
 
 def page() -> None:
     st.title("Runs")
-    asked = st.query_params.get("view", "runs")
-    view = st.segmented_control(
-        "View", list(VIEWS), default=asked if asked in VIEWS else "runs",
-        format_func=lambda v: VIEWS[v], label_visibility="collapsed", key="runs-view",
-    ) or "runs"  # fmt: skip
-    st.query_params["view"] = view
+    view = query_params.one_of(
+        st.segmented_control, "View", VIEWS, name="view", format_func=lambda v: VIEWS[v],
+        label_visibility="collapsed",
+    )  # fmt: skip
     table.undo()
     line()
     {"runs": all_runs, "sweeps": sweeps, "import": elsewhere}[view]()

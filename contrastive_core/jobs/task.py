@@ -20,7 +20,7 @@ from contrastive_core.storage.lock import lock
 
 __all__ = ["Task", "run_json"]
 
-PATIENCE = 20.0  # seconds to wait for another process that starts a task
+PATIENCE = 60.0  # seconds to wait for another process that starts a task
 STARTING = Progress("starting", None)
 STOPPED = "It was stopped."
 KILLED = "Its process was ended from outside, or had too little memory."

@@ -11,7 +11,7 @@ from contrastive_core.jobs import manage, process, queue, training
 from contrastive_core.runs import Run, export_weights
 from contrastive_core.runs import verify as run_verify
 from contrastive_core.training.config import from_dict, settings_of, with_settings
-from contrastive_lab import format
+from contrastive_lab import cache, format
 from contrastive_lab.runs import table
 
 __all__ = ["details", "difference"]
@@ -19,13 +19,15 @@ __all__ = ["details", "difference"]
 
 def details(run: Run) -> None:
     """Everything about one run."""
-    status = run.status()
+    status = training.status_of(run)
     st.subheader(run.name)
     if title := run.meta().get("title"):
         st.text(str(title))
     if status.get("reason"):
         show = st.error if status["status"] == "failed" else st.info
         show(format.plain(status["reason"]))
+    if problem := training.failure(run.name):
+        st.error(format.plain(f"It could not go on: {problem}"))
     if status.get("note"):
         st.warning(format.plain(status["note"]))
     for why in run_verify.damaged_records(run):
@@ -55,7 +57,7 @@ def act(run: Run, state: str) -> None:
         st.switch_page("pages/explore.py")
     if run.name in [job.name for job in queue.queue()]:
         b.button("Resume", disabled=True, help="It waits for its turn already")
-    elif state == "running" and b.button("Stop", icon=":material/stop:"):
+    elif state in ("running", "starting") and b.button("Stop", icon=":material/stop:"):
         training.stop(run.name)
         st.toast("It saves its state and stops.")
     else:
@@ -63,7 +65,7 @@ def act(run: Run, state: str) -> None:
         can = state in ("stopped", "failed") and trained
         if can and b.button("Resume", icon=":material/play_arrow:", type="primary"):
             resume(run)
-    locked = run.shipped or state == "running"
+    locked = run.shipped or state in ("running", "starting")
     if c.button("Delete", icon=":material/delete:", disabled=locked):
         table.remove([run])
 
@@ -104,7 +106,8 @@ def clone(run: Run) -> None:
     """Train it again under another name, with changes."""
     with st.expander("Clone with changes"), st.form(f"clone-{run.name}"):
         a, b, c = st.columns(3)
-        name = a.text_input("Name of the clone", queue.free_name(run.name))
+        key = f"clone-name-{cache.digest(run.name)}"
+        name = a.text_input("Name of the clone", queue.free_name(run.name), key=key)
         epochs = b.number_input("Epochs", 1, 100_000, int(run.config.get("epochs") or 20))
         seed = c.number_input("Seed", 0, 2**31 - 1, int(run.config.get("seed") or 0))
         text = st.text_area(

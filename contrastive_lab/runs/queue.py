@@ -7,11 +7,14 @@ import streamlit as st
 from contrastive_core import runs
 from contrastive_core.errors import Locked
 from contrastive_core.jobs import queue, training
+from contrastive_core.progress import Progress
 from contrastive_lab import format
+from contrastive_lab.progress import bar
 
 __all__ = ["line"]
 
 STATES = "states-of-runs"  # as they were when they were last drawn
+ENDING = Progress("ending", 1.0)
 FIRST, MOST = 3, 30  # that wait: always in sight, and at all
 
 
@@ -20,20 +23,23 @@ def line() -> None:
     """At work, in line, failed at the start; redrawn every two seconds, and with it the page when
     a run has begun, ended or gone since, be it by another tab or by itself."""
     queue.go_on()
-    states = {run.name: run.status()["status"] for run in runs.list_runs()}
+    states = {run.name: training.status_of(run)["status"] for run in runs.list_runs()}
     before = st.session_state.get(STATES, states)
     st.session_state[STATES] = states
     if states != before:
         st.rerun()
     queued, broken, failed = queue.queue(), queue.broken(), training.failures()
     working = training.working()
-    names = [r.name for r in working] + training.starting()
+    starting = [name for name in training.starting() if name not in {r.name for r in working}]
+    names = [*(r.name for r in working), *starting]
     queued = [job for job in queued if job.name not in names]
     for why in broken:
         st.warning(format.plain(f"{why}. It is left alone; the others wait on."))
     for name, why in list(failed.items())[:5]:
         a, b = st.columns([5, 1])
-        a.error(format.plain(f"{name} could not start: {why}"))
+        shown, _, attempt = name.partition(training.EARLIER)
+        earlier = f" (attempt {attempt})" if attempt else ""
+        a.error(format.plain(f"{shown} could not start{earlier}: {why}"))
         if b.button("Dismiss", key=f"dismiss-{name}"):
             training.dismiss(name)
             st.rerun()
@@ -41,15 +47,12 @@ def line() -> None:
         return
     with st.container(border=True):
         for run in working:
-            status = run.status()
-            epochs = status.get("epochs") or run.config.get("epochs") or 1
-            share = min(1.0, (status.get("epoch") or 0) / epochs)
             a, b = st.columns([5, 1], vertical_alignment="center")
-            a.progress(share, f"{run.name}: epoch {status.get('epoch') or 0} of {epochs}")
+            bar(queue.progress_of(run.name) or ENDING, run.name, a)
             if b.button("Stop", key=f"stop-{run.name}"):
                 training.stop(run.name)
-        for name in training.starting():
-            st.progress(0.0, f"{name}: starting")
+        for name in starting:
+            bar(queue.progress_of(name) or ENDING, name)
         for place, job in enumerate(queued[:FIRST], 1):
             waits(place, job)
         if len(queued) > FIRST:

@@ -14,24 +14,25 @@ from contrastive_core.paths import ROOT
 from contrastive_core.storage import atomic
 from contrastive_core.sweeps.spec import FORMS, read
 from contrastive_core.training.config import literal
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 
 __all__ = ["new_sweep", "toml_of"]
 
 
-def new_sweep(folder: Path) -> None:
-    """Write a sweep file into `folder`."""
-    how = st.segmented_control("Write it", ["by a form", "as TOML"], default="by a form")
-    (as_toml if how == "as TOML" else by_form)(folder)
+def new_sweep(folder: Path) -> str:
+    """Write a sweep file into `folder`; returns its name once it is written, else nothing."""
+    ways = ["by a form", "as TOML"]
+    how = query_params.one_of(st.segmented_control, "Write it", ways, name="write")
+    return (as_toml if how == "as TOML" else by_form)(folder)
 
 
-def by_form(folder: Path) -> None:
+def by_form(folder: Path) -> str:
     methods = cache.catalog()["methods"]
     with st.form("new-sweep"):
         a, b, c, d = st.columns(4)
         name = a.text_input("Name", placeholder="tau")
         method = b.selectbox("Method", sorted(methods), sorted(methods).index("simclr"))
-        dataset = c.text_input("Data", "digits")
+        dataset = c.text_input("Data", "digits", help="A data set's name, or folder:PATH")
         epochs = d.number_input("Epochs of each cell", 1, 10_000, 10)
         axes = []
         for number, (key, values) in enumerate((("loss.temperature", "0.1, 0.2, 0.5"), ("", ""))):
@@ -50,11 +51,12 @@ def by_form(folder: Path) -> None:
                 text = toml_of(name.strip(), base, axes, seeds, float(hours), form)
             except BadSetting as error:
                 st.error(format.plain(error))
-                return
-            save(folder, name.strip(), text)
+                return ""
+            return save(folder, name.strip(), text)
+    return ""
 
 
-def as_toml(folder: Path) -> None:
+def as_toml(folder: Path) -> str:
     ready = {p.stem: p for p in sorted((ROOT / "sweeps").glob("*.toml"))}
     start = st.selectbox("Starting from", list(ready))
     with st.form(f"toml-from-{start}"):
@@ -62,7 +64,8 @@ def as_toml(folder: Path) -> None:
         content = ready[start].read_text(encoding="utf-8")
         text = st.text_area("TOML", content.replace(f'name = "{start}"', ""), height=420)
         if st.form_submit_button("Save the sweep", type="primary"):
-            save(folder, name.strip(), text)
+            return save(folder, name.strip(), text)
+    return ""
 
 
 def toml_of(
@@ -89,16 +92,15 @@ def toml_of(
     return "\n".join(lines) + "\n"
 
 
-def save(folder: Path, name: str, text: str) -> None:
+def save(folder: Path, name: str, text: str) -> str:
+    """Keep a sweep that can be read; returns its name, or nothing where it is refused."""
     try:
         runs.checked_name(name)
         if (folder / f"{name}.toml").exists() or (ROOT / "sweeps" / f"{name}.toml").exists():
             raise BadSetting(f"there is a sweep {name!r} already; choose another name")
         read(text, f"{name}.toml")
-    except ValueError as error:
+        atomic.write_bytes(folder / f"{name}.toml", text.encode())
+    except (ValueError, OSError) as error:
         st.error(format.plain(error))
-        return
-    atomic.write_bytes(folder / f"{name}.toml", text.encode())
-    st.query_params["sweep"] = name
-    st.session_state.pop("Sweep", None)
-    st.rerun()
+        return ""
+    return name

@@ -17,7 +17,7 @@ from contrastive_core.storage import atomic
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import runner as sweep_runner
 from contrastive_core.sweeps.spec import Sweep, load, read
-from contrastive_lab import format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.progress import bar
 from contrastive_lab.runs.sweep_form import new_sweep
 
@@ -25,19 +25,21 @@ __all__ = ["sweeps"]
 
 READY = ROOT / "sweeps"
 NEW = "a new one…"
+PICKER = "runs-sweep"
 
 
 def sweeps() -> None:
     """The sweep that is chosen: its plan, its time, its cells, its figure."""
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
     names = [*files, NEW]
-    asked = st.query_params.get("sweep")
-    name = st.selectbox(
-        "Sweep", names, names.index(asked) if asked in names else 0, format_func=_titles(files)
+    titles = _titles(files)
+    name = query_params.one_of(
+        st.selectbox, "Sweep", names, name="sweep", key=PICKER, format_func=titles
     )
-    st.query_params["sweep"] = name
     if name == NEW:
-        new_sweep(own_folder())
+        if name := new_sweep(own_folder()):
+            query_params.choose(PICKER, name)
+            st.rerun()
         return
     try:
         found = load(files[name])
@@ -111,10 +113,13 @@ def start(sweep: Sweep, path: Path, left: int) -> None:
     if not left:
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
-    most = int(a.number_input("Cells to train now", 1, left, left, key=f"most-{sweep.name}"))
+    key = cache.digest(sweep.name)
+    most = query_params.number(
+        a.number_input, "Cells to train now", 1, left, name="", default=left, key=f"most-{key}"
+    )
     budget = f", no new one after {sweep.budget_hours:g} h" if sweep.budget_hours else ""
     pressed = b.button(
-        "Start", type="primary", icon=":material/play_arrow:", key=f"start-{sweep.name}",
+        "Start", type="primary", icon=":material/play_arrow:", key=f"start-{key}",
         help=f"One cell at a time{budget}; the app may be closed meanwhile.",
     )  # fmt: skip
     if pressed:
@@ -134,10 +139,10 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         return
     known = sweep_plots.ACCURACIES
     there = [k for k in known if any(k in r for r in rows)] or ["knn"]
-    accuracy = st.segmented_control(
-        "Accuracy", there, default=there[0], format_func=lambda k: known[k],
-        key=f"accuracy-{sweep.name}",
-    ) or there[0]  # fmt: skip
+    accuracy = query_params.one_of(
+        st.segmented_control, "Accuracy", there, name="accuracy", format_func=lambda k: known[k],
+        key=f"accuracy-{cache.digest(sweep.name)}",
+    )  # fmt: skip
     drawn = sweep_plots.draw(sweep, rows, accuracy)
     for column, one in zip(st.columns(max(1, min(3, len(drawn)))), drawn, strict=False):
         column.plotly_chart(one)

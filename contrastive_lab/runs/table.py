@@ -10,14 +10,14 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.errors import Damaged, Locked
-from contrastive_core.jobs import manage
+from contrastive_core.jobs import manage, training
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 
 __all__ = ["bin_of", "damage", "remove", "renamed", "row", "table", "undo"]
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
-STATES = ["running", "done", "stopped", "failed", "queued"]
+STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
 COLUMNS = {
     "kNN %": st.column_config.NumberColumn(
         format="%.1f", help="On the test images; where a run has not been scored: none"
@@ -29,17 +29,20 @@ COLUMNS = {
 def table(found: Sequence[Run]) -> list[Run]:
     """The table with its search and filters; returns the runs that are selected in it."""
     a, b, c, d = st.columns([3, 2, 2, 3])
-    text = a.text_input("Search", placeholder="name, title, tag, note, method, data")
-    states = b.multiselect("Status", STATES)
-    methods = c.multiselect("Method", sorted({str(r.config.get("method")) for r in found}))
-    origin = d.segmented_control("Show", ["all", "mine", "shipped"], default="all")
+    placeholder = "name, title, tag, note, method, data"
+    text = a.text_input("Search", placeholder=placeholder, key="runs-search")
+    known = sorted({str(r.config.get("method")) for r in found})
+    states = query_params.many_of(b.multiselect, "Status", STATES, name="status")
+    methods = query_params.many_of(c.multiselect, "Method", known, name="method")
+    origins = ["all", "mine", "shipped"]
+    origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")
     rows = [row(run) for run in found]
     shown = [
         r for r in rows
         if all(word in _text(r) for word in text.lower().split())
         and (not states or r["status"] in states)
         and (not methods or r["method"] in methods)
-        and (origin in (None, "all") or r["origin"] == origin)
+        and origin in ("all", r["origin"])
     ]  # fmt: skip
     if not shown:
         st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
@@ -55,8 +58,8 @@ def table(found: Sequence[Run]) -> list[Run]:
         "of their settings. A click on a column's name sorts."
     )
     right.download_button("Table as CSV", format.table_csv(shown), "runs.csv", "text/csv")
-    known = {run.name: run for run in found}
-    return [known[shown[i]["name"]] for i in picked if i < len(shown)]
+    by_name = {run.name: run for run in found}
+    return [by_name[shown[i]["name"]] for i in picked if i < len(shown)]
 
 
 def same_selection(names: list[str]) -> None:
@@ -79,7 +82,7 @@ def renamed(old: str, new: str) -> None:
 
 def row(run: Run) -> dict[str, Any]:
     """What the table shows of a run."""
-    status, record, meta = run.status(), cache.scores(run), run.meta()
+    status, record, meta = training.status_of(run), cache.scores(run), run.meta()
     knn = record["scores"].get("h", {}).get("knn", {}).get("value") if record else None
     epochs = run.config.get("epochs")
     done = epochs if status["status"] == "done" else status.get("epoch", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,12 @@ import pytest
 from contrastive_core import runs
 from contrastive_core.cli import output
 from contrastive_core.cli.main import main, parser
+from contrastive_core.progress import read_progress
 
-COMMANDS = "train embed evaluate project samples compare import sweep list verify".split()
+COMMANDS = (
+    "train embed evaluate project samples compare import sweep queue list verify present analyze "
+    "answer decode"
+).split()
 QUICK = ["--epochs", "1", "--device", "cpu", "--set", "batch_size=256", "--set", "threads=2"]
 
 
@@ -170,3 +175,96 @@ def test_the_module_runs_as_a_program() -> None:
 def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:
     output.write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
     assert (tmp_path / "t.csv").read_text().splitlines() == ["id,x", "'=1+1,-1.5", "a,2.0"]
+
+
+def test_messages_hold_no_control_characters_and_are_not_too_long(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a name or a file says can neither colour nor clear a terminal, nor fill it."""
+    line = fails(capsys, "evaluate", "\x1b[2J\x07evil\u202e\udcff")
+    assert "\\x1b[2J\\x07evil\\u202e\\udcff" in line
+    assert line.isprintable()
+    assert len(fails(capsys, "train", "--dataset", "x" * 1_000_000)) < 2500
+    run = runs.create("told", {"method": "sup\x1b[31m", "dataset": "y" * 100_000})
+    run.set_status("failed", reason="\x1b]0;title\x07")
+    out = _text(capsys, "list")
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert max(map(len, out.splitlines())) < 2500
+
+
+# The smallest thing each command can be asked for that makes it write into the folder of runs or
+# the cache. `list` and `verify --files` write nothing.
+WRITERS = {
+    "train": ["train", "--run", "new", *QUICK],
+    "embed": ["embed", "simclr-shapes", "--split", "test"],
+    "evaluate": ["evaluate", "simclr-shapes", "--metrics", "uniformity"],
+    "project": ["project", "simclr-shapes", "--method", "pca", "--out", "map.csv"],
+    "samples": ["samples", "simclr-digits"],
+    "compare": ["compare", "simclr-shapes", "simclr-digits"],
+    "sweep": ["sweep", "{sweep}"],
+    "queue": ["queue"],
+    "present": ["present", "simclr-shapes"],
+    "analyze": ["analyze", "views", '{"method": "simclr", "dataset": "digits", "set": []}'],
+    "decode": ["decode", "digits"],
+}
+
+
+@pytest.mark.parametrize("errno", [28, 30, 13], ids=["full", "read-only", "forbidden"])
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_disk_that_takes_nothing_is_said_in_one_sentence(
+    command: str,
+    errno: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    sweep = tmp_path / "s.toml"
+    sweep.write_text('[base]\nmethod = "sup_con"\nepochs = 1\n')
+    monkeypatch.chdir(tmp_path)
+    words = {28: "the disk is full", 30: "the disk is read-only", 13: "permission denied"}
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno, os.strerror(errno), "/a/file")
+
+    for name in ("mkstemp", "mkdtemp"):
+        monkeypatch.setattr(f"tempfile.{name}", refuse)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    if command == "queue":  # it looks before it writes
+        monkeypatch.setattr("contrastive_core.jobs.queue.queue", refuse)
+    status = main([part.format(sweep=sweep) for part in WRITERS[command]])
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert status in (1, 2)
+    errors = [line for line in lines if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert words[errno] in errors[0]
+    assert "/a/file" in errors[0]
+    assert "Traceback" not in "".join(lines)
+
+
+def test_an_errors_class_says_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastive_core import errors
+    from contrastive_core.cli import look_after
+
+    wanted = {
+        errors.NoSuchRun("x"): 2, errors.Locked("x"): 1, errors.CannotGoOn("x"): 1,
+        errors.Elsewhere("x"): 2, OSError(28, "x", "y"): 1, FileNotFoundError(2, "x", "y"): 2,
+        KeyError("x"): 1,
+    }  # fmt: skip
+    for error, status in wanted.items():
+
+        def raises(args: object, error: BaseException = error) -> None:
+            raise error
+
+        monkeypatch.setattr(look_after, "list_all", raises)
+        assert main(["list"]) == status
+
+
+def test_progress_goes_into_the_file_and_not_among_the_words(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "progress"
+    assert main(["train", "--run", "followed", *QUICK, "--progress", str(out)]) == 0
+    assert read_progress(out) is not None
+    assert "followed: done" in capsys.readouterr().out
+    assert "--progress" not in runs.load("followed").manifest["command"]

@@ -55,7 +55,7 @@ def end(name: str) -> None:
     run.set_status("done")
 
 
-def wait(what: Callable[[], Any], seconds: float = 60) -> None:
+def wait(what: Callable[[], Any], seconds: float = 300) -> None:
     last = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < last, "took too long"

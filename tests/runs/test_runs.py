@@ -156,7 +156,7 @@ def test_weights_keep_their_values() -> None:
         checkpoints.load_weights(run)
 
 
-def wait(what, seconds: float = 60) -> None:
+def wait(what, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "took too long"

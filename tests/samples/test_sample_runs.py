@@ -161,7 +161,7 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
         sample_build.why_of(subject, "x")
 
 
-def wait_for(done: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(done: Callable[[], bool], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end
