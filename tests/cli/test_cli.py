@@ -232,7 +232,7 @@ def test_a_disk_that_takes_nothing_is_said_in_one_sentence(
     monkeypatch.setattr(Path, "mkdir", refuse)
     if command == "queue":  # it looks before it writes
         monkeypatch.setattr("contrastive_core.jobs.queue.queue", refuse)
-    status = main([part.format(sweep=sweep) for part in WRITERS[command]])
+    status = main([part.replace("{sweep}", str(sweep)) for part in WRITERS[command]])
     lines = capsys.readouterr().err.strip().splitlines()
     assert status in (1, 2)
     errors = [line for line in lines if line.startswith("error: ")]
