@@ -23,6 +23,7 @@ __all__ = [
     "NotDownloaded",
     "NotRecognized",
     "NotRegular",
+    "OldFormat",
     "Refused",
     "UnknownName",
     "UnusableEmbedding",
@@ -87,8 +88,12 @@ class NotRegular(ValueError):
     """No ordinary file (a pipe, a device, a socket), or a larger one than is read."""
 
 
+class OldFormat(ValueError):
+    """A run folder of an older version; the message names the command that brings it up to date."""
+
+
 class Gone(ValueError):
-    """The run was renamed or deleted meanwhile."""
+    """The run was renamed, moved or deleted meanwhile."""
 
 
 # --- on the way --------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def stop(name: str) -> None:
     """Ask a run's process to save and end. A run that is not at work here is left alone."""
     if process.pid_of(name):
         process.terminate(name)
-    elif holder := lock_holder(runs_home() / name / "lock", here=True):
+    elif holder := lock_holder(runs_home() / name / "lock"):
         os.kill(holder, signal.SIGTERM)
 
 

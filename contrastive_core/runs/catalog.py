@@ -16,7 +16,6 @@ from and written to one folder is in run.py. Torch-free.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import re
@@ -29,18 +28,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.errors import BadName, Damaged, NoSuchRun
+from contrastive_core.errors import BadName, Damaged, NoSuchRun, OldFormat
 from contrastive_core.paths import ROOT, SHIPPED, runs_home
+from contrastive_core.runs.formats import FORMAT, read_manifest
 from contrastive_core.runs.run import Run, stamp
 from contrastive_core.storage import atomic, records
 
-__all__ = [
-    "Run",
-    "create",
-    "damaged",
-    "list_runs",
-    "load",
-]
+__all__ = ["Run", "checked_name", "create", "damaged", "folders", "list_runs", "load"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
@@ -67,9 +61,10 @@ def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **mo
     home = runs_home()
     name = checked_name(name) if name else _free_name(home, config)
     path = home / name
-    if path.exists() or (SHIPPED / name).exists():
+    if os.path.lexists(path) or (SHIPPED / name).exists():
         raise FileExistsError(f"there is a run {name!r} already; choose another name, or --resume")
     manifest = {
+        "format": FORMAT,
         "id": secrets.token_hex(8),
         "name": name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -91,62 +86,78 @@ def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **mo
 def _place(path: Path, manifest: dict[str, Any]) -> None:
     """Make the folder aside and move it to its name whole: of two processes one can do so, and a
     kill leaves no folder that blocks a name without being a run."""
-    home = path.parent
-    home.mkdir(parents=True, exist_ok=True)
+    home = atomic.make_folder(path.parent)
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
         records.write_json(aside / "run.json", manifest)
         records.write_json(aside / "status.json", {"status": "queued", "reason": "", **stamp()})
-        aside.chmod(0o755)
         os.rename(aside, path)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
-        if path.exists():
+        if os.path.lexists(path):
             raise FileExistsError(f"there is a run {path.name!r} already") from error
         raise
     atomic.sync_folder(home)
 
 
 def load(name: str) -> Run:
-    """The run of that name, the user's or a shipped one. Raises BadName, NoSuchRun, Damaged."""
+    """The run of that name, the user's or a shipped one. Raises BadName, NoSuchRun, Damaged,
+    OldFormat."""
     checked_name(name)
     for home in (runs_home(), SHIPPED):
-        if (home / name / "run.json").is_file():
-            manifest = records.read_json(home / name / "run.json")
-            if not isinstance(manifest, dict):
-                raise Damaged(f"{home / name / 'run.json'} is damaged: not an object")
-            return Run(home / name, manifest)
-    known = [run.name for run in list_runs()]
-    hint = f"known: {', '.join(known[:20])}" if known else "there are none yet"
+        if os.path.lexists(home / name / "run.json"):
+            return Run(home / name, _manifest(home / name))
+    names = [run.name for run in list_runs()]
+    hint = f"known: {', '.join(names[:20])}" if names else "there are none yet"
     raise NoSuchRun(f"no run {name!r}; {hint}")
 
 
 def list_runs() -> list[Run]:
-    """All runs, the users' newest first, then the shipped. A damaged one is left out."""
-    found = []
-    for home in (runs_home(), SHIPPED):
-        here = []
-        for path in sorted(home.glob("*/run.json")):
-            with contextlib.suppress(Damaged, OSError):
-                manifest = records.read_json(path)
-                if isinstance(manifest, dict) and NAME.fullmatch(path.parent.name):
-                    here.append(Run(path.parent, manifest))
-        found += sorted(here, key=lambda r: str(r.manifest.get("created")), reverse=home != SHIPPED)
-    return found
+    """All runs, the users' newest first, then the shipped. Those that cannot be used are left out;
+    `damaged` names them."""
+    users, shipped = (
+        [run for path in folders(home) if isinstance(run := _open(path), Run)]
+        for home in (runs_home(), SHIPPED)
+    )
+    return sorted(users, key=lambda r: str(r.manifest.get("created")), reverse=True) + shipped
 
 
 def damaged() -> dict[str, str]:
-    """Runs whose manifest cannot be read, and why: `list_runs` leaves them out."""
-    found = {}
-    for path in sorted(p for h in (runs_home(), SHIPPED) for p in h.glob("*/run.json")):
-        if not NAME.fullmatch(path.parent.name):
-            continue
-        try:
-            if not isinstance(records.read_json(path), dict):
-                found[path.parent.name] = f"{path} is damaged: not an object"
-        except (Damaged, OSError) as error:
-            found[path.parent.name] = str(error)
-    return found
+    """Folders of runs that cannot be used, by name, and why: damaged, of another version, or under
+    a name that no run can have."""
+    paths = [*folders(runs_home()), *folders(SHIPPED)]
+    return {
+        ascii(path.name)[1:-1][:100]: str(error)
+        for path in paths
+        if isinstance(error := _open(path), Exception)
+    }
+
+
+def folders(home: Path) -> list[Path]:
+    """Folders of runs below `home`, by name: those that hold a `run.json`, whatever it is."""
+    try:
+        names = sorted(os.listdir(home))
+    except OSError:
+        return []
+    visible = (home / name for name in names if not name.startswith("."))
+    return [path for path in visible if os.path.lexists(path / "run.json")]
+
+
+def _open(path: Path) -> Run | Exception:
+    """The run in a folder, or why it cannot be used."""
+    try:
+        checked_name(path.name)
+        return Run(path, _manifest(path))
+    except (BadName, Damaged, OldFormat) as error:
+        return error
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """A run's manifest. Raises Damaged, also where it cannot be read; OldFormat."""
+    try:
+        return read_manifest(path / "run.json")
+    except OSError as error:
+        raise Damaged(f"{path / 'run.json'} cannot be read: {error.strerror}") from None
 
 
 def _free_name(home: Path, config: dict[str, Any]) -> str:
@@ -154,7 +165,7 @@ def _free_name(home: Path, config: dict[str, Any]) -> str:
     stem = f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}"
     for number in range(1, 100_000):
         name = stem if number == 1 else f"{stem}-{number}"
-        if not (home / name).exists() and not (SHIPPED / name).exists():
+        if not os.path.lexists(home / name) and not (SHIPPED / name).exists():
             return name
     raise FileExistsError(f"too many runs named {stem}")
 
@@ -171,7 +182,7 @@ def _git_commit() -> str | None:
         return None
     try:
         command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip()
+    return done.stdout.strip()

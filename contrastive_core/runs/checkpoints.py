@@ -1,7 +1,9 @@
 """What a run keeps of its model: states to go on from, and weights to use. safetensors and JSON.
 
-A state is a pair of files and a manifest with their hashes, written last; the last two are kept,
-so a damaged or half-written one leaves the one before.
+A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256` with the hashes of
+both, as `sha256sum --check` reads them. The last two are kept, so a damaged or half-written one
+leaves the one before. The weights, which are replaced by one rename, carry the hash of their
+tensors in their own header.
 """
 
 from __future__ import annotations
@@ -19,47 +21,83 @@ from torch import Tensor
 
 from contrastive_core.errors import Damaged
 from contrastive_core.runs import Run
-from contrastive_core.storage import atomic, records
+from contrastive_core.storage import records
 
-__all__ = ["has_begun", "load_state", "load_weights", "save_state", "save_weights"]
+__all__ = [
+    "has_begun",
+    "load_state",
+    "load_weights",
+    "read_state",
+    "save_state",
+    "save_weights",
+    "state_manifests",
+]
 
 KEPT = 2
 HASH = "sha256"  # key of the weights' own hash in their header
 
 
 def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
-    """Keep all that a resume needs. Raises OSError on a full disk; the states before stay."""
-    folder = run.path / "state"
-    number = max([_number(p) for p in folder.glob("*.json")], default=0) + 1
-    data = save(_contiguous(tensors))
-    atomic.write_bytes(folder / f"{number:06d}.safetensors", data)
-    manifest = {"sha256": hashlib.sha256(data).hexdigest(), "plain": plain}
-    records.write_json(folder / f"{number:06d}.json", manifest)
-    for path in sorted(folder.glob("*.json"))[:-KEPT]:
-        path.unlink(missing_ok=True)
-        path.with_suffix(".safetensors").unlink(missing_ok=True)
+    """Keep all that a resume needs. Raises OSError on a full disk; the states before stay; Gone."""
+    number = max([_number(p) for p in (run.path / "state").glob("*.sha256")], default=0) + 1
+    files = {
+        f"{number:06d}.safetensors": save(_contiguous(tensors)),
+        f"{number:06d}.json": records.json_bytes(plain),
+    }
+    for name, data in files.items():
+        run.write(f"state/{name}", data)
+    lines = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
+    run.write(f"state/{number:06d}.sha256", "".join(lines).encode())
+    for path in state_manifests(run)[:-KEPT]:
+        path.unlink(missing_ok=True)  # first: without it the others are no state
+    kept = {path.stem for path in state_manifests(run)}
+    for path in (run.path / "state").glob("[0-9]*.[js]*"):
+        if path.stem not in kept:
+            path.unlink(missing_ok=True)
+
+
+def state_manifests(run: Run) -> list[Path]:
+    """The states' manifests, oldest first."""
+    return sorted((run.path / "state").glob("*.sha256"))
+
+
+def read_state(manifest: Path) -> tuple[bytes, dict[str, Any]]:
+    """A state's tensors, packed, and its plain values. Raises Damaged, naming the file."""
+    name = manifest
+    try:
+        content = {}
+        for line in manifest.read_text().splitlines():
+            digest, file = line.split("  ")
+            name = manifest.with_name(f"{manifest.stem}.{file.rpartition('.')[2]}")
+            content[name.suffix] = name.read_bytes()
+            if hashlib.sha256(content[name.suffix]).hexdigest() != digest:
+                raise Damaged(f"{name} is damaged: its hash is not what was written")
+        name = manifest
+        return content[".safetensors"], dict(json.loads(content[".json"]))
+    except Damaged:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Damaged(f"{name} is damaged: {error}") from None
 
 
 def has_begun(run: Run) -> bool:
     """Whether there is anything to go on from, whole or damaged; without, a run starts anew."""
-    return run.weights.exists() or any((run.path / "state").glob("*.json"))
+    return run.weights.exists() or bool(state_manifests(run))
 
 
 def load_state(run: Run) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The newest state that is whole. Where newer ones are damaged, `plain["damaged"]` names their
     files. Raises ValueError when there is none."""
     damaged: list[str] = []
-    for path in sorted((run.path / "state").glob("*.json"), reverse=True):
-        file = path.with_suffix(".safetensors")
+    for manifest in reversed(state_manifests(run)):
         try:
-            manifest = records.read_json(path)
-            data = file.read_bytes()
-            if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
-                raise Damaged(f"{file} is damaged")
-            return load(data), {**manifest["plain"], "damaged": damaged}
-        except (Damaged, OSError, KeyError, TypeError, SafetensorError) as error:
-            named = file if str(file) in str(error) else path
-            damaged.append(str(named.relative_to(run.path)))
+            data, plain = read_state(manifest)
+            return load(data), {**plain, "damaged": damaged}
+        except Damaged as error:
+            path = Path(str(error).partition(" is damaged")[0])
+        except SafetensorError:
+            path = manifest.with_suffix(".safetensors")
+        damaged.append(str(path.relative_to(run.path)))
     what = f"its states are damaged ({', '.join(damaged)})" if damaged else "it has no saved state"
     raise ValueError(f"{run.name} cannot go on: {what}; train it again from the start")
 
@@ -69,7 +107,7 @@ def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> N
     tensors = {
         k: v.half() if half and v.is_floating_point() else v for k, v in _contiguous(state).items()
     }
-    atomic.write_bytes(run.weights, save(tensors, {HASH: _digest(tensors)}))
+    run.write(run.weights.name, save(tensors, {HASH: _digest(tensors)}))
 
 
 def load_weights(run: Run) -> dict[str, Tensor]:
@@ -77,14 +115,14 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     path = run.weights
     try:
         data = path.read_bytes()
-        found, wanted = load(data), _metadata(data).get(HASH)
+        tensors, wanted = load(data), _metadata(data).get(HASH)
     except FileNotFoundError:
         raise ValueError(f"{run.name} has no weights yet") from None
     except (SafetensorError, ValueError) as error:
         raise Damaged(f"{path} is damaged: {error}") from None
-    if wanted is not None and _digest(found) != wanted:
+    if wanted != _digest(tensors):
         raise Damaged(f"{path} is damaged: its content is not what was written")
-    return {k: v.float() if v.dtype == torch.float16 else v for k, v in found.items()}
+    return {k: v.float() if v.dtype == torch.float16 else v for k, v in tensors.items()}
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:

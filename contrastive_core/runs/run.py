@@ -1,6 +1,8 @@
 """One run's folder: status, metrics, snapshots, and what a person wrote about it. Torch-free.
 
-Runs are made, found and listed in runs.py.
+Runs are created, listed and loaded in catalog.py; formats.py says what stands in each file. What is
+read never raises for a damaged file, but where it says so. What is written goes through `write`,
+which raises Gone where the folder was moved or deleted: no folder is made anew.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ import numpy as np
 
 from contrastive_core.errors import Damaged, Gone
 from contrastive_core.paths import SHIPPED
+from contrastive_core.runs import formats
 from contrastive_core.storage import atomic, records
-from contrastive_core.storage.lock import is_process, lock, lock_holder, process_start
+from contrastive_core.storage.lock import is_locked, is_process, lock, process_start
 
 __all__ = ["Run", "stamp"]
+
+NOT_STARTED = {"status": "queued", "reason": ""}  # of a run without a status.json
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,9 @@ class Run:
 
     @property
     def config(self) -> dict[str, Any]:
-        return dict(self.manifest.get("config", {}))
+        """The settings of its training."""
+        config = self.manifest.get("config")
+        return dict(config) if isinstance(config, dict) else {}
 
     @property
     def weights(self) -> Path:
@@ -56,81 +63,118 @@ class Run:
             raise ValueError(f"{self.name} has no weights yet") from None
         return _hash_of(self.weights, about.st_ino, about.st_size, about.st_mtime_ns)
 
+    # --- writing ---
+
+    def write(self, name: str, data: bytes | memoryview) -> None:
+        """Write one of the run's files, whole or not at all. Raises Gone; OSError."""
+        path = self.path / name
+        self.check_present()
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            atomic.write_bytes(path, data, parents=False)
+        except FileNotFoundError:
+            raise self._gone() from None
+
+    def check_present(self) -> None:
+        """Raises Gone when the run was moved or deleted, or another took its place."""
+        try:
+            manifest = records.read_object(self.path / "run.json")
+        except Damaged:
+            return
+        except OSError:
+            raise self._gone() from None
+        if manifest.get("id") != self.manifest.get("id"):
+            raise self._gone()
+
+    def _gone(self) -> Gone:
+        return Gone(f"the folder of {self.name} was renamed, moved or deleted: {self.path}")
+
     # --- status ---
 
     def status(self) -> dict[str, Any]:
         """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
-        while it was running is `failed`."""
-        found = self._written_status()
-        while found.get("status") in ("running", "queued") and not self._is_worked_on(found):
-            if (again := self._written_status()) == found:
+        while it was running is `failed`, and so is one whose status is damaged."""
+        current = self._read_status()
+        if current == NOT_STARTED:
+            return current
+        while current["status"] in ("running", "queued") and not self._is_worked_on(current):
+            if (again := self._read_status()) == current:
                 why = "its process ended without a word; Resume goes on from its last state"
-                return {**found, "status": "failed", "reason": why}
-            found = again  # it had its last word between the two looks
-        return found or {"status": "queued", "reason": ""}
+                return {**current, "status": "failed", "reason": why}
+            current = again  # it had its last word between the two looks
+        return current
 
-    def _written_status(self) -> dict[str, Any]:
+    def _read_status(self) -> dict[str, Any]:
+        """What the file says; `failed` with the reason where it is damaged."""
         try:
-            return dict(records.read_json(self.path / "status.json"))
+            return records.read_object(self.path / "status.json", formats.STATUS)
         except FileNotFoundError:
-            return {}
-        except (Damaged, ValueError, TypeError) as error:
-            reason = str(error).removeprefix(f"{self.path}/")
-            return {"status": "failed", "reason": reason}
+            return dict(NOT_STARTED)
+        except (Damaged, OSError) as error:
+            return {"status": "failed", "reason": str(error).removeprefix(f"{self.path}/")}
 
-    def _is_worked_on(self, found: dict[str, Any]) -> bool:
+    def _is_worked_on(self, status: dict[str, Any]) -> bool:
         """Whether a process trains it, or the one that made it is about to."""
-        made = found.get("status") == "queued" and isinstance(found.get("pid"), int)
-        return self.is_alive() or (made and is_process(found["pid"], found.get("started")))
+        pid = status.get("pid") if status["status"] == "queued" else None
+        return self.is_alive() or bool(pid and is_process(pid, status.get("started")))
 
     def set_status(self, status: str, reason: str = "", **values: Any) -> None:
-        """Write how the run stands. Other values of before are kept."""
+        """Write how the run stands. Other values of before are kept. Raises Gone."""
         before: dict[str, Any] = {}
-        with contextlib.suppress(FileNotFoundError, Damaged):
-            before = records.read_json(self.path / "status.json")
+        with contextlib.suppress(OSError, Damaged):
+            before = records.read_object(self.path / "status.json", formats.STATUS)
         now = {"status": status, "reason": reason, **stamp()}
-        records.write_json(self.path / "status.json", {**before, **now, **values})
+        self.write("status.json", records.json_bytes({**before, **now, **values}))
 
     def is_alive(self) -> bool:
         """Whether a living process works on the run."""
-        return lock_holder(self.path / "lock") is not None
+        return is_locked(self.path / "lock")
 
     def is_claimed(self) -> bool:
         """Whether a living process works on the run, or has made it and is about to."""
-        return self._is_worked_on(self._written_status())
+        return self._is_worked_on(self._read_status())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from the run while inside. Raises Locked; Gone."""
+        self.check_present()
         with lock(self.path / "lock"):
-            if not (self.path / "run.json").exists():  # the lock has made its folder anew
-                self._vanish()
-                raise Gone(f"{self.name} was renamed or deleted before it could be trained")
+            try:
+                self.check_present()
+            except Gone:
+                self._remove_empty()  # the lock has made its folder anew
+                raise
             for folder in (self.path, self.path / "state", self.path / "snapshots"):
                 atomic.tidy(folder)
             yield
 
-    def _vanish(self) -> None:
-        (self.path / "lock").unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self.path.rmdir()
+    def _remove_empty(self) -> None:
+        if {p.name for p in self.path.iterdir()} <= {"lock"}:
+            (self.path / "lock").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
 
     # --- metrics and snapshots ---
 
     def metrics(self) -> list[dict[str, Any]]:
         """All lines written so far, but for damaged ones."""
-        return records.read_lines(self.path / "metrics.jsonl")
+        try:
+            return records.read_lines(self.path / "metrics.jsonl", formats.METRICS)
+        except (Damaged, OSError):
+            return []
 
     def append_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Add lines. Raises Gone; OSError."""
+        self.check_present()
         records.append_lines(self.path / "metrics.jsonl", lines)
 
     def cut_metrics(self, step: int) -> None:
-        """Drop lines after `step`, and snapshots after the last whole epoch left."""
+        """Drop lines after `step`, and snapshots after the last whole epoch left. Raises Gone."""
         lines = self.metrics()
         kept = [line for line in lines if line.get("step", 0) <= step]
         if len(kept) < len(lines):
-            records.write_lines(self.path / "metrics.jsonl", kept)
-        last = max((x["epoch"] for x in kept if "images_per_s" not in x), default=0)
+            self.write("metrics.jsonl", records.lines_bytes(kept))
+        last = max((x.get("epoch", 0) for x in kept if "images_per_s" not in x), default=0)
         for epoch, path in self._snapshot_files():
             if epoch > last:
                 path.unlink(missing_ok=True)
@@ -138,47 +182,61 @@ class Run:
     def save_snapshot(
         self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray
     ) -> None:
-        """Keep the embedding of the fixed sample after `epoch`, in float16."""
-        records.write_npz(
-            self.path / "snapshots" / f"epoch-{epoch:04d}.npz",
-            index=index,
-            labels=labels,
-            h=h.astype(np.float16),
-            z=z.astype(np.float16),
-        )
+        """Keep the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
+        h, z = h.astype(np.float16), z.astype(np.float16)
+        data = records.npz_bytes(index=index, labels=labels, h=h, z=z)
+        self.write(f"snapshots/epoch-{epoch:04d}.npz", data)
 
     def snapshots(self) -> list[int]:
         """Epochs of which there is a snapshot, rising."""
         return [epoch for epoch, _ in self._snapshot_files()]
 
     def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
-        """`index`, `labels`, `h`, `z` (float32) of one epoch. Raises Damaged."""
-        found = records.read_npz(self.path / "snapshots" / f"epoch-{epoch:04d}.npz")
-        return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in found.items()}
+        """`index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged;
+        FileNotFoundError."""
+        path = self.path / "snapshots" / f"epoch-{epoch:04d}.npz"
+        arrays = records.read_npz(path)
+        if why := _not_a_snapshot(arrays):
+            raise Damaged(f"{path} is damaged: {why}")
+        return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in arrays.items()}
 
     def _snapshot_files(self) -> list[tuple[int, Path]]:
         files = (self.path / "snapshots").glob("epoch-*.npz")
-        return sorted((int(p.stem.removeprefix("epoch-")), p) for p in files)
+        numbered = [(p.stem.removeprefix("epoch-"), p) for p in files]
+        return sorted((int(n), p) for n, p in numbered if n.isascii() and n.isdigit())
 
     # --- title, note, tags ---
 
     def meta(self) -> dict[str, Any]:
         """What a person wrote about the run: `title`, `note`, `tags`; {} where it is damaged."""
-        with contextlib.suppress(FileNotFoundError, Damaged):
-            return dict(records.read_json(self.path / "meta.json"))
+        with contextlib.suppress(OSError, Damaged):
+            return records.read_object(self.path / "meta.json", formats.META)
         return {}
 
     def set_meta(self, **values: Any) -> None:
-        """Write some of it. A damaged file is kept beside the new one."""
-        path = self.path / "meta.json"
+        """Write some of it. A damaged file is kept beside the new one. Raises Gone."""
         before: dict[str, Any] = {}
         try:
-            before = records.read_json(path)
+            before = records.read_object(self.path / "meta.json", formats.META)
         except FileNotFoundError:
             pass
         except Damaged:
-            atomic.write_bytes(path.with_name("meta.damaged.json"), path.read_bytes())
-        records.write_json(path, {**before, **values})
+            self.write("meta.damaged.json", (self.path / "meta.json").read_bytes())
+        self.write("meta.json", records.json_bytes({**before, **values}))
+
+
+def _not_a_snapshot(arrays: dict[str, np.ndarray]) -> str:
+    """Why arrays are none; "" if they are."""
+    if missing := {"index", "labels", "h", "z"} - arrays.keys():
+        return f"it has no {min(missing)!r}"
+    index, labels, h, z = (arrays[k] for k in ("index", "labels", "h", "z"))
+    if index.ndim != 1 or index.dtype.kind not in "iu" or labels.dtype.kind not in "iu":
+        return "its index and labels are not whole numbers"
+    if any(a.ndim != 2 or a.dtype.kind != "f" for a in (h, z)):
+        return "its h and z are not rows of numbers"
+    if not len(index) == len(h) == len(z) or len(labels) not in (0, len(index)):
+        return "its arrays differ in length"
+    return ""
 
 
 @lru_cache(10_000)

@@ -1,7 +1,8 @@
 """Files written whole or not at all: a kill at any moment leaves the old or the new. Torch-free.
 
 A write goes to a temporary file, is flushed to the disk, renamed over the old one, and the folder
-is flushed too.
+is flushed too. Files and folders are their owner's alone (0600, 0700), whatever the umask; `shared`
+is for files that a person asked for.
 """
 
 from __future__ import annotations
@@ -13,29 +14,43 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
-__all__ = ["sha256_file", "sync_folder", "tidy", "write_bytes", "writing"]
+__all__ = [
+    "make_folder",
+    "sha256_file",
+    "sync_file",
+    "sync_folder",
+    "tidy",
+    "write_bytes",
+    "writing",
+]
 
 
-def write_bytes(path: str | Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk."""
-    with writing(path) as file:
+def write_bytes(
+    path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True
+) -> None:
+    """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk.
+
+    Args: shared: others may read it; parents: make missing folders above it.
+    """
+    with writing(path, shared, parents) as file:
         file.write(data)
 
 
 @contextmanager
-def writing(path: str | Path) -> Iterator[BinaryIO]:
+def writing(path: str | Path, shared: bool = False, parents: bool = True) -> Iterator[BinaryIO]:
     """A file to write in parts, that takes the place of the old one when all of it is written."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if parents:
+        make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
+            sync_file(file)
+        if shared:
+            os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -44,11 +59,26 @@ def writing(path: str | Path) -> Iterator[BinaryIO]:
     sync_folder(path.parent)
 
 
+def make_folder(path: str | Path) -> Path:
+    """A folder and those above it that are missing, which only their owner can enter."""
+    path = Path(path)
+    for folder in reversed([path, *path.parents]):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
 def tidy(folder: str | Path, start: str = ".") -> None:
     """Remove what killed writers left half-written. Nobody else may be writing there."""
     for path in Path(folder).glob(f"{start}*.part"):
         with contextlib.suppress(OSError):
             path.unlink()
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """Flush what was written to the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_folder(path: str | Path) -> None:

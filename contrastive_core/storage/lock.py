@@ -1,103 +1,129 @@
-"""Locks are files that name their process and know when it has died. Torch-free."""
+"""Locks that the system lets go of when their process ends, however it ends. Torch-free.
+
+The lock itself is the system's (`filelock`); the file's text says which process holds it, for
+people, and for a signal to it. Neither depends on the machine's name, so a changed host name or a
+lock left by a killed process blocks nobody.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from contrastive_core.errors import Locked
-from contrastive_core.storage.atomic import tidy, write_bytes
+import psutil
+from filelock import FileLock, Timeout
 
-__all__ = ["is_process", "lock", "lock_holder", "process_start"]
+from contrastive_core.errors import Damaged, Locked
+from contrastive_core.storage.atomic import make_folder
+from contrastive_core.storage.records import read_object
+from contrastive_core.storage.shapes import fields, number, text, whole
 
+__all__ = ["is_locked", "is_process", "lock", "lock_holder", "process_start"]
 
-def is_process(pid: int, started: float | None = None) -> bool:
-    """Whether a process lives (and is no zombie), and is the one that started at `started`."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    began = process_start(pid)
-    if began is None:
-        return not Path("/proc").is_dir() or Path(f"/proc/{pid}").is_dir()
-    return began >= 0 and (started is None or abs(began - started) < 1)
-
-
-def process_start(pid: int) -> float | None:
-    """When a process began (clock ticks since boot); −1 for a zombie; None: unknown here."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except (OSError, IndexError):
-        return None
-    return -1.0 if fields[0] in "ZX" else float(fields[19])
+GRACE = 0.25  # seconds: whoever only asks whether a lock is held holds it for a moment
+CLOCK = 2.0  # seconds by which a process's start may differ between two looks: the clock is set
+HOLDER = fields({"pid": whole(1, 2**31), "started": number(), "boot": text})
 
 
 @contextmanager
 def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold a lock file while inside. A dead process's lock is taken over.
+    """Hold a lock file while inside. It is left in place, empty.
 
     Args: wait: seconds to wait while another holds it.
-    Raises: Locked, naming the process that holds it.
+    Raises: Locked, naming the process that holds it; OSError.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + wait
-    while (holder := _take(path)) is not None:
-        if time.monotonic() > end:
-            raise Locked(f"process {holder} is already working in {path.parent}")
-        time.sleep(0.02)
+    make_folder(path.parent)
+    guard = FileLock(path, max(wait, GRACE), mode=0o600, poll_interval=0.02, fallback_to_soft=False)
     try:
+        guard.acquire()
+    except Timeout:
+        pid = lock_holder(path)
+        who = f"process {pid}" if pid else "another process"
+        raise Locked(f"{who} is already working in {path.parent}") from None
+    try:
+        own = {"pid": os.getpid(), "started": process_start(os.getpid()), "boot": _boot_id()}
+        path.write_text(json.dumps(own))
         yield
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
+        with contextlib.suppress(OSError):  # the folder may have been moved meanwhile
+            os.truncate(path, 0)
+        guard.release()
 
 
-def _take(path: Path) -> int | None:
-    """Make the lock file our own; None, or the process that holds it."""
-    own = {"pid": os.getpid(), "host": socket.gethostname(), "started": process_start(os.getpid())}
-    with _alone(path.parent):
-        if (holder := lock_holder(path)) is not None:
-            return holder
-        tidy(path.parent, f".{path.name}.")
-        write_bytes(path, json.dumps(own).encode())  # in place of a dead process's
-    return None
+def is_locked(path: str | Path) -> bool:
+    """Whether a process holds a lock, on this machine or another that shares the folder."""
+    holder = _holder(path)
+    return holder is not None and (_is_here(holder) or _is_held(path))
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time is inside; the system lets go of it however the process ends."""
+def lock_holder(path: str | Path) -> int | None:
+    """The process of this machine that holds a lock; None where there is none."""
+    holder = _holder(path)
+    return int(holder["pid"]) if holder is not None and _is_here(holder) else None
+
+
+def _holder(path: str | Path) -> dict[str, Any] | None:
+    """What the lock file says of its holder, living or not."""
+    try:
+        return read_object(path, HOLDER)
+    except (OSError, Damaged):
+        return None
+
+
+def _is_here(holder: dict[str, Any]) -> bool:
+    return holder["boot"] == _boot_id() and is_process(holder["pid"], holder["started"])
+
+
+def _is_held(path: str | Path) -> bool:
+    """Whether the system holds the lock for some process: asked where that cannot be seen."""
     try:
         import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
+    except ImportError:  # Windows: its processes are all seen
+        return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
     finally:
         os.close(handle)
+    return False
 
 
-def lock_holder(path: str | Path, here: bool = False) -> int | None:
-    """The living process that holds a lock; None where there is none, or, with `here`, where it is
-    another machine's."""
+# --- processes ---------------------------------------------------------------------------------
+
+
+def is_process(pid: int, started: float | None = None) -> bool:
+    """Whether a process lives (and is no zombie), and is the one that started at `started`."""
+    began = process_start(pid)
+    return began is not None and (started is None or abs(began - started) < CLOCK)
+
+
+def process_start(pid: int) -> float | None:
+    """When a living process began, in seconds since 1970; None where there is none."""
     try:
-        held = json.loads(Path(path).read_text())
-        pid = int(held["pid"])
-        if held.get("host") != socket.gethostname():
-            return None if here else pid  # it cannot be asked whether it lives
-        return pid if is_process(pid, held.get("started")) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except (psutil.Error, ValueError, OverflowError):
         return None
+
+
+@cache
+def _boot_id() -> str:
+    """Names this start of this machine: on another, a process number means nothing."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return str(round(psutil.boot_time() / 60))  # to the minute: the clock is set

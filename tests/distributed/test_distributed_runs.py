@@ -81,7 +81,7 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
     settings = ["--device", "cpu", "--set", "save_seconds=0"]
     log = tmp_path / "log"
     child = started(*common, "--processes", "2", *argv, *settings, log=log)
-    wait_for(runs_home() / name / "state" / "000002.json", child, log)
+    wait_for(runs_home() / name / "state" / "000002.sha256", child, log)
     os.kill(second_process(child.pid), signal.SIGKILL)
     assert child.wait(60) != 0
     run = runs.load(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -126,11 +127,14 @@ def test_a_damaged_state_gives_way_to_the_one_before() -> None:
     tensors, plain = checkpoints.load_state(run)
     assert plain == {"step": 2, "damaged": ["state/000003.safetensors"]}
     assert torch.equal(tensors["x"], torch.full((4, 3), 2.0))
-    manifest = files[1].with_suffix(".json")
-    manifest.write_text(
-        manifest.read_text().replace('"step": 3', '"step": 2')
-    )  # valid, but not ours
+    data[-1] ^= 1
+    files[-1].write_bytes(data)
+    values = files[1].with_suffix(".json")
+    values.write_text(values.read_text().replace('"step": 3', '"step": 2'))  # valid, but not ours
     assert checkpoints.load_state(run)[1]["damaged"] == ["state/000003.json"]
+    manifest = files[1].with_suffix(".sha256")
+    manifest.write_text(manifest.read_text()[:40])
+    assert checkpoints.load_state(run)[1]["damaged"] == ["state/000003.sha256"]
     files[0].write_bytes(b"")
     with pytest.raises(ValueError, match="damaged"):
         checkpoints.load_state(run)
@@ -213,13 +217,44 @@ def test_a_training_whose_run_is_gone_makes_no_folder_anew() -> None:
     assert not run.path.exists()
 
 
-def test_another_machines_process_is_not_asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_seen_is_not_asked_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It holds the lock of a shared folder, in another container or on another machine."""
     run = runs.create("far", CONFIG)
-    held = {"pid": os.getpid(), "host": "another-machine", "started": 1.0}
-    (run.path / "lock").write_text(json.dumps(held))
-    assert run.is_alive()
-    monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("a signal was sent"))
-    training.stop("far")
+    with run.lock():
+        held = json.loads((run.path / "lock").read_text())
+        (run.path / "lock").write_text(json.dumps({**held, "boot": "another"}))
+        assert run.is_alive()
+        monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("a signal was sent"))
+        training.stop("far")
+    assert not run.is_alive()
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted", "another in its place"])
+def test_what_writes_into_a_run_that_is_gone_says_so_and_makes_no_folder(how: str) -> None:
+    run = runs.create("here", CONFIG)
+    z = np.zeros((2, 3), np.float32)
+    with run.lock():
+        if how == "deleted":
+            shutil.rmtree(run.path)
+        else:
+            run.path.rename(run.path.with_name("there"))
+        if how == "another in its place":
+            runs.create("here", CONFIG)
+        before = sorted(runs_home().rglob("*"))
+        for write in (
+            lambda: run.set_status("running"),
+            lambda: run.append_metrics([{"step": 1}]),
+            lambda: run.save_snapshot(1, index=np.arange(2), h=z, z=z, labels=np.arange(2)),
+            lambda: run.set_meta(title="x"),
+            lambda: checkpoints.save_state(run, {"x": torch.zeros(2)}, {}),
+            lambda: checkpoints.save_weights(run, {"x": torch.zeros(2)}),
+        ):
+            with pytest.raises(Gone, match="the folder of here was renamed, moved or deleted"):
+                write()
+        assert sorted(runs_home().rglob("*")) == before
+    assert sorted(runs_home().rglob("*")) == before
 
 
 def test_what_was_deleted_lies_in_the_bin_until_it_is_emptied() -> None:
@@ -277,13 +312,56 @@ def test_of_many_processes_one_makes_the_run() -> None:
     assert runs.load("wanted").status()["status"] == "failed"  # its maker died before it began
 
 
-def test_a_changed_manifest_is_damaged_and_said_to_be() -> None:
-    run = runs.create("sealed", CONFIG)
+def test_odd_folders_hide_no_run() -> None:
+    good = runs.create("good", CONFIG).path
+    for name in ("a b", "-x", "x" * 70, "new\nline", "half\udce9", "ünder"):
+        shutil.copytree(good, runs_home() / name)
+    (runs_home() / "dead").symlink_to(runs_home() / "nowhere")
+    (runs_home() / "loop").symlink_to(runs_home() / "loop")
+    (runs_home() / "file").write_text("x")
+    (runs_home() / "empty").mkdir()
+    for name in ("folder", "pipe", "link"):
+        (runs_home() / name).mkdir()
+    (runs_home() / "folder" / "run.json").mkdir()
+    os.mkfifo(runs_home() / "pipe" / "run.json")
+    (runs_home() / "link" / "run.json").symlink_to("/dev/zero")
+    assert {r.name for r in runs.list_runs() if not r.shipped} == {"good"}
+    reasons = runs.damaged()
+    assert set(reasons) == {
+        "a b", "-x", "x" * 70, "new\\nline", "half\\udce9", "\\xfcnder", "folder", "pipe", "link"
+    }  # fmt: skip
+    assert all("not a file" in reasons[name] for name in ("folder", "pipe", "link"))
+    assert "a run's name has up to 64 letters" in reasons["a b"]
+    for name in ("dead", "loop", "file", "empty"):
+        with pytest.raises(FileExistsError, match="there is a run"):
+            runs.create(name, CONFIG)
+        with pytest.raises(NoSuchRun):
+            runs.load(name)
+
+
+def test_a_run_is_its_owners_alone() -> None:
+    before = os.umask(0)
+    try:
+        run = runs.create("mine", CONFIG)
+        run.set_meta(title="t")
+        run.append_metrics([{"step": 1, "epoch": 0}])
+        checkpoints.save_state(run, {"x": torch.zeros(2)}, {})
+        with run.lock():
+            pass
+    finally:
+        os.umask(before)
+    paths = [runs_home(), *runs_home().rglob("*")]
+    assert len(paths) > 8
+    assert [p for p in paths if p.stat().st_mode & 0o077] == []
+
+
+def test_a_manifest_of_another_shape_is_damaged_and_said_to_be() -> None:
+    run = runs.create("odd", CONFIG)
     path = run.path / "run.json"
-    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
-    with pytest.raises(Damaged, match="not what was written"):
-        runs.load("sealed")
-    assert "run.json" in runs.damaged()["sealed"]
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": "0"'))
+    with pytest.raises(Damaged, match=r"seed is text, not a whole number"):
+        runs.load("odd")
+    assert "run.json" in runs.damaged()["odd"]
     assert training.damage_of(good()) == []
 
 

@@ -9,8 +9,9 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 
 from contrastive_core.errors import Damaged, Locked
 from contrastive_core.storage import atomic, records
-from contrastive_core.storage.lock import lock, lock_holder
+from contrastive_core.storage.lock import is_locked, lock, lock_holder, process_start
 
 
 def test_writes_and_reads(tmp_path: Path) -> None:
@@ -50,15 +51,74 @@ def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
     assert records.read_lines(path) == [{"a": 1}, {"a": 2}, {"a": 3}]
 
 
-def test_a_file_of_before_there_were_seals_is_read_and_goes_on_without(tmp_path: Path) -> None:
+def test_what_a_person_edits_is_read(tmp_path: Path) -> None:
+    records.write_json(tmp_path / "o.json", {"a": 1, "note": "typed"})
+    text = (tmp_path / "o.json").read_text()
+    (tmp_path / "o.json").write_text(text.replace("typed", "edited"))
+    assert records.read_json(tmp_path / "o.json") == {"a": 1, "note": "edited"}
+    records.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
+    (tmp_path / "l").write_text('{"a": 7}\n\n  {"a": 2}\n')
+    assert records.read_lines(tmp_path / "l") == [{"a": 7}, {"a": 2}]
+
+
+def test_a_long_last_line_is_cut_off_where_it_is_torn(tmp_path: Path) -> None:
     path = tmp_path / "l"
-    path.write_text('{"a": 1}\n{"a": 2')
-    assert records.read_lines(path) == [{"a": 1}]
-    records.append_lines(path, [{"a": 3}])
-    assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
-    assert records.read_lines(path) == [{"a": 1}, {"a": 3}]
-    (tmp_path / "o.json").write_text('{"a": 1}')
-    assert records.read_json(tmp_path / "o.json") == {"a": 1}
+    records.append_lines(path, [{"a": 1}])
+    first = path.read_bytes()
+    for length in (records.TAIL - 1, records.TAIL, 20 * records.TAIL):
+        path.write_bytes(first + b'{"a": "' + b"x" * length)
+        records.append_lines(path, [{"a": 3}])
+        assert records.read_lines(path) == [{"a": 1}, {"a": 3}]
+
+
+NO_OBJECTS = (
+    "null", "[]", "3", '"x"', "true", "", "{", '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}',
+    '{"a": ' + "[" * 40 + "]" * 40 + "}", '{"a": ' + "[" * 100_000, "\xff",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NO_OBJECTS, ids=range(len(NO_OBJECTS)))
+def test_what_is_no_usable_object_is_damaged(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(Damaged, match=r"a\.json is damaged"):
+        records.read_object(path)
+    path.write_text(content.replace("\n", "") + "\n{}\n", encoding="latin-1")
+    assert records.read_lines(path) == [{}]
+    assert records.damaged_lines(path) == ([1] if content else [])
+
+
+def test_only_regular_files_of_a_sane_size_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    (tmp_path / "folder.json").mkdir()
+    for path in tmp_path.iterdir():
+        with pytest.raises(Damaged, match="not a file"):
+            records.read_json(path)
+        with pytest.raises(Damaged, match="not a file"):
+            records.read_lines(path)
+    records.write_json(tmp_path / "large.json", {"x": "x" * 100})
+    monkeypatch.setattr(records, "MAX_JSON", 50)
+    with pytest.raises(Damaged, match="bytes; at most 50 are read"):
+        records.read_json(tmp_path / "large.json")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_files_and_folders_are_their_owners_alone(tmp_path: Path, umask: int) -> None:
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover
+        os.umask(umask)
+        atomic.write_bytes(tmp_path / "a" / "b" / "file", b"x")
+        records.append_lines(tmp_path / "a" / "lines", [{"a": 1}])
+        with lock(tmp_path / "a" / "lock"):
+            os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    modes = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.rglob("*")}
+    assert modes == {"a": 0o700, "b": 0o700, "file": 0o600, "lines": 0o600, "lock": 0o600}
+    atomic.write_bytes(tmp_path / "asked-for", b"x", shared=True)
+    assert (tmp_path / "asked-for").stat().st_mode & 0o777 == 0o644
 
 
 def forever(path: Path, kind: str) -> None:
@@ -123,10 +183,18 @@ def whole(path: Path, kind: str) -> int:
     return int(found.pop())
 
 
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory where there is one: a kill is a kill, and nobody waits for a disk."""
+    place = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=place if os.access(place, os.W_OK) else None) as name:
+        yield Path(name)
+
+
 @pytest.mark.parametrize("kind", WRITERS)
-def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path, kind: str) -> None:
+def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(memory: Path, kind: str) -> None:
     """200 kills, each at a random moment, of each kind of writer."""
-    path, rng = tmp_path / "file", random.Random(kind)
+    path, rng = memory / "file", random.Random(kind)
     seen, once = 0, 0.0
     for number in range(201):
         pid = os.fork()
@@ -143,8 +211,8 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(tmp_path: Path, kin
         os.waitpid(pid, 0)
         seen += whole(path, kind) > 0
     assert seen > 50 or kind == "lock"
-    atomic.tidy(tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} <= {"file"}
+    atomic.tidy(memory)
+    assert {p.name for p in memory.iterdir()} <= {"file"}
 
 
 CALLS = ("fdopen", "fsync", "chmod", "replace", "open", "close", "unlink", "truncate")
@@ -280,14 +348,68 @@ def test_a_lock_keeps_others_out_and_knows_the_dead(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with lock(path):
         assert lock_holder(path) == os.getpid()
+        assert is_locked(path)
         with pytest.raises(Locked, match=str(os.getpid())), lock(path):
             pass
+        assert lock_holder(path) == os.getpid()
     assert lock_holder(path) is None
+    assert not is_locked(path)
+
+
+@pytest.mark.parametrize("left", ["dead", "other boot", "other start", "of before", "no text"])
+def test_a_lock_that_was_left_blocks_nobody(tmp_path: Path, left: str) -> None:
+    """Also where the machine's name has changed, or another process has the number now."""
+    path, start = tmp_path / "lock", process_start(os.getpid())
+    with lock(path):
+        own = json.loads(path.read_text())
+    assert own["pid"] == os.getpid()
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    path.write_text(json.dumps({"pid": dead.pid, "host": os.uname().nodename, "started": 1.0}))
+    path.write_text(
+        {
+            "dead": json.dumps({**own, "pid": dead.pid}),
+            "other boot": json.dumps({**own, "boot": "another"}),
+            "other start": json.dumps({**own, "started": (start or 0) - 100}),
+            "of before": json.dumps({"pid": os.getpid(), "host": "elsewhere", "started": 1.0}),
+            "no text": "null",
+        }[left]
+    )
+    assert lock_holder(path) is None
+    assert not is_locked(path)
     with lock(path):
         assert lock_holder(path) == os.getpid()
+
+
+def test_a_holder_that_cannot_be_seen_still_holds(tmp_path: Path) -> None:
+    """A process of another container or machine, which shares the folder: it is not signalled."""
+    path = tmp_path / "lock"
+    with lock(path):
+        own = json.loads(path.read_text())
+        path.write_text(json.dumps({**own, "boot": "another"}))
+        assert is_locked(path)
+        assert lock_holder(path) is None
+        with pytest.raises(Locked, match="another process"), lock(path):
+            pass
+
+
+def test_a_look_at_a_lock_refuses_nobody(tmp_path: Path) -> None:
+    """Whoever asks whether it is held may not keep a trainer from taking it."""
+    path = tmp_path / "lock"
+    with lock(path):
+        pass
+    holder = {"pid": 1, "started": 0.0, "boot": "another"}
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover
+        while True:
+            path.write_text(json.dumps(holder))
+            is_locked(path)
+    try:
+        for _ in range(50):
+            with lock(path):
+                pass
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def test_only_one_of_many_takes_a_lock(tmp_path: Path) -> None:
@@ -301,9 +423,9 @@ def test_only_one_of_many_takes_a_lock(tmp_path: Path) -> None:
         "except Locked: print('refused', flush=True)"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "lock")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    children = [subprocess.Popen(command, **pipes) for _ in range(4)]  # type: ignore[call-overload]
-    answers = [child.stdout.readline().strip() for child in children]
+    pipe = subprocess.PIPE
+    children = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
+    outcomes = [child.stdout.readline().strip() for child in children if child.stdout]
     for child in children:
-        child.communicate()
-    assert sorted(answers) == ["got", "refused", "refused", "refused"]
+        child.communicate()  # closes its input: the holder goes on to its end
+    assert sorted(outcomes) == ["got", "refused", "refused", "refused"]

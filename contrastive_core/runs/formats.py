@@ -1,0 +1,129 @@
+"""What stands in each JSON file of a run folder, and the number of that format. Torch-free.
+
+A file that does not fit is damaged: the reader of one run says so, and no other run suffers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.errors import Damaged, OldFormat
+from contrastive_core.storage.records import read_object
+from contrastive_core.storage.shapes import (
+    fields,
+    flag,
+    list_of,
+    mapping_of,
+    number,
+    one_of,
+    optional,
+    plain,
+    text,
+    whole,
+)
+
+__all__ = [
+    "EVALUATION",
+    "FORMAT",
+    "MARK",
+    "META",
+    "METRICS",
+    "STATUS",
+    "read_manifest",
+]
+
+FORMAT = 2  # of run folders; `migrate` brings older ones to it
+
+_WORD, _COUNT, _NUMBER = optional(text), optional(whole()), optional(number())
+_KNOBS = replace(mapping_of(plain), identifiers=True)
+
+CONFIG = fields(  # of a run.json; a test holds it to the fields of TrainConfig
+    allowed={
+        **dict.fromkeys(("method", "dataset", "encoder", "loss", "optimizer", "schedule"), _WORD),
+        **dict.fromkeys(("root", "device", "exclude", "relabel", "start"), _WORD),
+        **dict.fromkeys(("encoder_knobs", "loss_knobs", "method_knobs", "recipe"), _KNOBS),
+        **dict.fromkeys(("lr", "weight_decay", "momentum", "warmup", "clip"), _NUMBER),
+        **dict.fromkeys(("amp", "channels_last", "compile", "freeze"), optional(flag)),
+        "epochs": optional(whole(1, 10**9)),
+        "batch_size": optional(whole(1, 10**9)),
+        "threads": optional(whole(1, 10**6)),
+        "seed": optional(whole(0, 2**32 - 1)),
+        "snapshot_every": _COUNT,
+        "sample": _COUNT,
+        "save_seconds": _NUMBER,
+        "collapse_patience": _COUNT,
+    }
+)
+MANIFEST = fields(
+    {"config": CONFIG, "format": whole(FORMAT, FORMAT)},
+    {
+        **dict.fromkeys(("id", "name", "created", "method", "loss", "dataset"), _WORD),
+        **dict.fromkeys(("data_fingerprint", "git_commit", "device", "command"), _WORD),
+        **dict.fromkeys(("seed", "threads", "processes", "n_train"), _COUNT),
+        "versions": optional(mapping_of(_WORD)),
+        "reasons": optional(mapping_of(_WORD)),
+        "classes": optional(list_of(text)),
+        "image_shape": optional(list_of(whole(1, 10**6))),
+        "imported": optional(fields()),
+    },
+)
+STATUS = fields(
+    {"status": one_of("queued", "running", "done", "stopped", "failed")},
+    {
+        **dict.fromkeys(("reason", "note"), text),
+        **dict.fromkeys(("epoch", "epochs", "step", "pid"), _COUNT),
+        **dict.fromkeys(("started", "updated"), _NUMBER),
+    },
+)
+META = fields(allowed={"title": _WORD, "note": _WORD, "tags": list_of(text)})
+MARK = fields({"id": text, "what": optional(text)}, {"label": _WORD, "group": _WORD})
+METRICS = fields(allowed={"step": whole(), "epoch": whole()}, others=_NUMBER)
+
+_INTERVAL = optional(list_of(_NUMBER, 2))
+_CLASS = fields(
+    {"class": text},
+    {"n": whole(), "value": _NUMBER, "interval": _INTERVAL, "taken_for": list_of(whole())},
+)
+_EXTRAS = fields(
+    allowed={
+        "curve": mapping_of(_NUMBER),
+        "held_out": mapping_of(_NUMBER),
+        "per_class": list_of(_CLASS),
+        "spectrum": list_of(_NUMBER),
+        **dict.fromkeys(("n", "k", "rank", "width"), _COUNT),
+        **dict.fromkeys(("temperature", "c", "t"), _NUMBER),
+    }
+)
+_FIGURE = fields(
+    allowed={
+        **dict.fromkeys(("title", "reading", "unit", "missing"), _WORD),
+        "settings": optional(fields()),
+        "higher": optional(flag),
+        "value": _NUMBER,
+        "interval": _INTERVAL,
+        "extras": optional(_EXTRAS),
+    }
+)
+_SCORE = replace(_FIGURE, any_of=("value", "missing"))
+EVALUATION = fields(
+    {"weights": text, "scores": mapping_of(mapping_of(_SCORE))},
+    {"run": text, "split": text, "made": _NUMBER, "n_train": _COUNT, "n_test": _COUNT},
+)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The content of a `run.json`. Raises Damaged; OldFormat; OSError."""
+    try:
+        return read_object(path, MANIFEST)
+    except Damaged:
+        version = read_object(path).get("format", 1)  # the first format had no number
+        if version == FORMAT or not isinstance(version, int):
+            raise
+    if version > FORMAT:
+        raise Damaged(f"{path} is of a newer version (format {version}; this one reads {FORMAT})")
+    raise OldFormat(
+        f"{path.parent.name} was written by an older version; bring it up to date with: "
+        f"python -m contrastive_core migrate {path.parent.name}"
+    )
