@@ -18,6 +18,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
 from contrastive_core.paths import data_home
 from contrastive_core.runs import Run
+from contrastive_core.runs.formats import EVALUATION
 from contrastive_core.storage import records
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def evaluate_sets(
 def read_evaluation(run: Run) -> dict[str, Any] | None:
     """The record, if it is of the run's present weights. Needs no torch."""
     try:
-        record = dict(records.read_json(evaluation_path(run)))
+        record = records.read_object(evaluation_path(run), EVALUATION)
         return record if record["weights"] == run.weights_hash() else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

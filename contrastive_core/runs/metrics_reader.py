@@ -6,11 +6,12 @@ over the run, and the last few; the epochs' lines are kept all.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from contrastive_core.runs.formats import METRICS
+from contrastive_core.storage import records
 
 __all__ = ["MetricsReader"]
 
@@ -22,7 +23,7 @@ STEP = b'"images_per_s"'  # only a step's line has it
 
 class MetricsReader:
     """`update` reads on; `steps` and `epochs` are lines as `Run.metrics` gives them, `latest` the
-    newest steps. Lines that are no objects are passed over."""
+    newest steps. Damaged lines are passed over."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,9 +76,4 @@ class MetricsReader:
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
-    with contextlib.suppress(ValueError, RecursionError):
-        value = json.loads(line)
-        if isinstance(value, dict):
-            value.pop("seal", None)
-            return value
-    return None
+    return records.object_of(line, METRICS)

@@ -28,6 +28,7 @@ __all__ = [
     "json_bytes",
     "lines_bytes",
     "npz_bytes",
+    "object_of",
     "read_json",
     "read_lines",
     "read_npz",
@@ -92,7 +93,7 @@ def append_lines(path: str | Path, values: Iterable[dict[str, Any]]) -> None:
     with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         end = file.seek(0, os.SEEK_END)
         torn = _last_line(file, end)
-        if torn and _object(torn) is not None:  # only its end is missing
+        if torn and object_of(torn) is not None:  # only its end is missing
             file.write(b"\n")
         elif torn:
             file.truncate(end - len(torn))
@@ -116,13 +117,13 @@ def write_lines(path: str | Path, values: Iterable[dict[str, Any]]) -> None:
     write_bytes(path, lines_bytes(values))
 
 
-def read_lines(path: str | Path, shape: Shape | None = None) -> list[dict[str, Any]]:
+def read_lines(path: str | Path, shape: Shape = plain) -> list[dict[str, Any]]:
     """The objects of a file of JSON lines; [] where there is none. Damaged lines, those of another
     shape, and a torn last one are left out; `damaged_lines` names them. Raises OSError."""
     return [value for _, value in _numbered(path, shape) if value is not None]
 
 
-def damaged_lines(path: str | Path, shape: Shape | None = None) -> list[int]:
+def damaged_lines(path: str | Path, shape: Shape = plain) -> list[int]:
     """Numbers, from 1, of lines that cannot be used. A last line that a kill has torn is none."""
     return [number for number, value in _numbered(path, shape) if value is None]
 
@@ -141,19 +142,19 @@ def _numbered(path: str | Path, shape: Shape | None) -> Iterator[tuple[int, dict
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        value = _object(line)
-        if value is None and number == len(lines):  # torn
+        value = object_of(line, shape)
+        if value is None and number == len(lines) and object_of(line) is None:  # torn
             return
-        yield number, None if value is None or problem(value, shape or plain) else value
+        yield number, value
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None if it holds none."""
+def object_of(line: bytes, shape: Shape = plain) -> dict[str, Any] | None:
+    """The object of a line; None if it holds none of that shape."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not problem(value, shape) else None
 
 
 # --- arrays ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from contrastive_core.errors import Gone
 from contrastive_core.runs import Run
 from contrastive_core.training.state import TrainPosition
 
@@ -81,8 +82,9 @@ class MetricsLog:
         self.run.set_status(status, reason=reason, note=self.note, **where)
 
     def failed(self, reason: str) -> None:
-        """The run ends here. What cannot be written, on a full disk say, is left."""
-        with contextlib.suppress(OSError):
+        """The run ends here. What cannot be written, on a full disk or into a folder that is gone, is
+        left."""
+        with contextlib.suppress(OSError, Gone):
             self.status("failed", reason)
 
     def flush(self) -> None:

@@ -22,12 +22,12 @@ embeddings metrics training evaluation importers jobs samples loss_lab sweeps ca
 # What pages pass through: importing any of it must not import torch or its like.
 TORCH_FREE = """
 errors paths progress registry storage distributed data embeddings runs jobs samples
-evaluation storage.atomic storage.lock storage.records storage.tables
+evaluation storage.atomic storage.lock storage.records storage.shapes storage.tables
 storage.regular storage.limited distributed.partition data.pictures
 embeddings.open_vectors embeddings.table_files
 data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
-embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.verify
-runs.cost runs.export_weights runs.metrics_reader training.config
+embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.formats
+runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
 evaluation.representation_similarity evaluation.paired_tests jobs.process jobs.task
 jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
 samples.annotations samples.subject loss_lab.view
