@@ -78,7 +78,7 @@ def read_object(path: str | Path, shape: Shape | None = None) -> dict[str, Any]:
 
 
 def _read(path: str | Path, limit: int) -> bytes:
-    """An ordinary file's bytes. Raises Damaged for a pipe, a folder or too large a file; OSError."""
+    """An ordinary file's bytes. Raises Damaged for another, or too large a one; OSError."""
     try:
         return read_regular(path, limit)
     except (NotRegular, IsADirectoryError) as error:

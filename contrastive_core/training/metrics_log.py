@@ -82,8 +82,7 @@ class MetricsLog:
         self.run.set_status(status, reason=reason, note=self.note, **where)
 
     def failed(self, reason: str) -> None:
-        """The run ends here. What cannot be written, on a full disk or into a folder that is gone, is
-        left."""
+        """The run ends here. What cannot be written (full disk, deleted folder) is left."""
         with contextlib.suppress(OSError, Gone):
             self.status("failed", reason)
 
