@@ -133,7 +133,7 @@ def lines_bytes(values: Iterable[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(_plain(v), allow_nan=False).encode() + b"\n" for v in values)
 
 
-def _numbered(path: str | Path, shape: Shape | None) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def _numbered(path: str | Path, shape: Shape) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """Each line's number and object; None where it is damaged."""
     try:
         lines = _read(path, MAX_LINES).split(b"\n")
