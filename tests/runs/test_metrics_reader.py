@@ -71,7 +71,7 @@ def test_of_a_long_run_a_bounded_part_is_kept_and_parsed(
         parsed += 1
         return loads(line)
 
-    monkeypatch.setattr(metrics_reader.json, "loads", counted)
+    monkeypatch.setattr(metrics_reader.records.json, "loads", counted)
     reader = MetricsReader(path).update()
     assert KEPT / 2 <= len(reader.steps) <= KEPT
     assert [x["epoch"] for x in reader.epochs] == list(range(1, 51))

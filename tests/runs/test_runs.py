@@ -212,7 +212,7 @@ def test_a_training_whose_run_is_gone_makes_no_folder_anew() -> None:
     run = runs.create("gone", CONFIG)
     run.set_status("stopped")
     manage.delete("gone")
-    with pytest.raises(Gone, match="gone was renamed or deleted"), run.lock():
+    with pytest.raises(Gone, match="the folder of gone was renamed, moved or deleted"), run.lock():
         pass
     assert not run.path.exists()
 
