@@ -7,7 +7,6 @@ A page that only reads results never imports torch: embeddings, scores and maps 
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -193,37 +192,7 @@ def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
     return dict(catalog()[kind][name]["knobs"])
 
 
-# --- the Loss Lab ------------------------------------------------------------------------------
-
-
-@st.cache_resource(max_entries=6, show_spinner="Encoding a batch…")
-def lab_batch(
-    name: str, weights: str, source: str, images: int, views: int, seed: int, memory: str
-) -> Any:
-    from contrastive_core.loss_lab.batch import batch_of
-
-    return batch_of(runs.load(name), source, images, views, seed, "test", memory)
-
-
-@st.cache_resource(max_entries=24, show_spinner=False)
-def lab_view(batch_key: tuple[Any, ...], pairing: str, loss: str, knobs: str) -> Any:
-    """The anatomy for one setting. Raises ValueError with the reason for a refused pairing."""
-    from contrastive_core.loss_lab.view import view_of
-
-    return view_of(lab_batch(*batch_key), pairing, loss, json.loads(knobs))
-
-
-@st.cache_data(max_entries=24, show_spinner=False)
-def lab_kernel(loss: str, knobs: str) -> dict[str, Any] | None:
-    """What the browser needs to compute a loss with these knobs; None where it cannot."""
-    from contrastive_core import losses
-
-    return losses.create(loss, **json.loads(knobs)).kernel()
-
-
-@st.cache_data(max_entries=6, show_spinner=False)
-def lab_thumbnails(batch_key: tuple[Any, ...]) -> ThumbnailSheet:
-    return thumbnail_sheet(lab_batch(*batch_key).thumbs)
+# --- keys ------------------------------------------------------------------------------------
 
 
 def digest(*parts: Any) -> str:

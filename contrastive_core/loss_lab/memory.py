@@ -25,14 +25,14 @@ Weights = Mapping[str, Any]  # tensors by name; empty where rows are not the tra
 @dataclass(frozen=True, eq=False)
 class Memory:
     """Rows (k, d) of a queue or bank that has `size` in all, with a picture (k, c, h, w) uint8 and
-    a name of each; `own` (b): where each query's slot stands in a bank."""
+    a name of each; `query_slots` (b): where each query's slot stands in a bank."""
 
     rows: np.ndarray
     thumbs: np.ndarray | None
     names: list[str]
     size: int
-    told: str  # whose rows these are, in a sentence
-    own: np.ndarray | None = None
+    note: str  # whose rows these are, in a sentence
+    query_slots: np.ndarray | None = None
     log_z: float | None = None
 
 
@@ -53,25 +53,25 @@ def queue_of(
         return _kept_queue(weights, count, rng)
     chosen = _by_class(dataset, others[: min(count, size)])
     rows, thumbs = encode(chosen)
-    told = (
+    note = (
         f"{_missing(weights, 'queue')}, so other training images stand in it "
         f"({_of(len(chosen), size)} keys), each encoded once by this encoder, as training would "
         "have filled it."
     )
     names = [f"{label_name(dataset, i)} key {i}" for i in chosen.tolist()]
-    return Memory(rows, thumbs, names, size, told)
+    return Memory(rows, thumbs, names, size, note)
 
 
 def _kept_queue(weights: Weights, count: int, rng: np.random.Generator) -> Memory:
     size = len(weights["queue.rows"])
-    known = min(size, int(weights["queue.enqueued"]))  # the rest is still as it was drawn
-    ages = 1 + np.sort(rng.permutation(known)[:count])
+    filled = min(size, int(weights["queue.enqueued"]))  # the rest is still as it was drawn
+    ages = 1 + np.sort(rng.permutation(filled)[:count])
     rows = weights["queue.rows"][(int(weights["queue.pointer"]) - ages) % size].numpy()
-    told = (
-        f"The queue is the run's own as training left it: {_of(len(ages), known)} keys, #1 the "
+    note = (
+        f"The queue is the run's own as training left it: {_of(len(ages), filled)} keys, #1 the "
         "newest. Keys come from the run's key encoder. Of an old key the image is not known."
     )
-    return Memory(rows, None, [f"queue #{age}" for age in ages], size, told)
+    return Memory(rows, None, [f"queue #{age}" for age in ages], size, note)
 
 
 def bank_of(
@@ -87,27 +87,29 @@ def bank_of(
     Args: queries, others: row numbers in the training set; each has one slot.
     """
     slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
-    own = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
+    query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
     size, shown = len(dataset), f"{_of(len(slots), len(dataset))} slots, the queries' among them"
     names = [f"{label_name(dataset, i)} slot {i}" for i in slots.tolist()]
     if len(weights.get("bank.rows", ())) == size:
         rows, log_z = weights["bank.rows"][slots].numpy(), float(weights["bank.log_z"])
-        told = f"The bank is the run's own as training left it: {shown}."
+        note = f"The bank is the run's own as training left it: {shown}."
         pictures = np.asarray(dataset.images[slots])
-        return Memory(rows, pictures, names, size, told, own, None if log_z != log_z else log_z)
+        return Memory(
+            rows, pictures, names, size, note, query_slots, None if log_z != log_z else log_z
+        )
     rows, pictures = encode(slots)
-    told = (
+    note = (
         f"{_missing(weights, 'bank')}, so its slots ({shown}) are filled with one augmented "
         "view of each training image, encoded by this encoder, as training would have begun it."
     )
-    return Memory(rows, pictures, names, size, told, own)
+    return Memory(rows, pictures, names, size, note, query_slots)
 
 
 def label_name(dataset: Any, i: int) -> str:
     """The class of a row, in words; of anything with `labels` and `classes`."""
     label = int(dataset.labels[i])
-    what = dataset.classes[label] if 0 <= label < len(dataset.classes) else "no label"
-    return f"class {what}" if what.isdigit() else str(what)
+    name = dataset.classes[label] if 0 <= label < len(dataset.classes) else "no label"
+    return f"class {name}" if name.isdigit() else str(name)
 
 
 def _missing(weights: Weights, kind: str) -> str:

@@ -15,7 +15,7 @@ __all__ = [
     "PAIRINGS",
     "SOURCES",
     "LabView",
-    "view_of",
+    "compute_view",
 ]
 
 SOURCES = {
@@ -60,43 +60,47 @@ class LabView:
     grad: np.ndarray  # (n, w)
     extras: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
-    told: str = ""  # what is to be known of the rows
+    note: str = ""  # what is to be known of the rows
 
 
-def view_of(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
+def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
     """The anatomy of a loss on a batch. Raises ValueError for a loss that cannot use the pairs."""
     import torch
 
     from contrastive_core import losses
 
-    made = losses.create(loss, **knobs)
+    criterion = losses.create(loss, **knobs)
     pairs, rows, columns, names = _pairs(batch, pairing)
-    anatomy = made.anatomy(pairs)
+    anatomy = criterion.anatomy(pairs)
     mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
     for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
         mask[part] = number
     extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
-    scores = {"dot": "similarity", "distance": "distance", "squared_distance": "squared distance"}
-    kind = anatomy.score_kind
-    unit = getattr(made, "normalize", False)
     return LabView(
         anatomy.scores.float().numpy(),
         mask.numpy(),
-        made.kernel(),
+        criterion.kernel(),
         rows,
         columns,
         [batch.name(r) for r in rows],
         names,
-        "cosine similarity" if unit and kind == "dot" else scores.get(kind, kind),
+        _score_name(anatomy.score_kind, getattr(criterion, "normalize", False)),
         float(anatomy.output.value),
         anatomy.output.n_valid,
         anatomy.output.per_anchor.numpy(),
         anatomy.weight.numpy(),
         anatomy.grad_scores.numpy(),
         extras,
-        "" if anatomy.output.n_valid else _why(anatomy, batch, pairing),
-        batch.told,
+        "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing),
+        batch.note,
     )
+
+
+def _score_name(kind: str, normalize: bool) -> str:
+    """What a loss compares, in words."""
+    if kind == "dot":
+        return "cosine similarity" if normalize else "similarity"
+    return kind.replace("_", " ")
 
 
 def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], list[str]]:
@@ -123,14 +127,14 @@ def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], li
     q, k = z[:, 0], z[:, 1]
     if batch.memory is not None:
         return _with_memory(batch, batch.memory, pairing, q, k)
-    asked = torch.arange(0, b, 4)  # every fourth image is a query, so that each class has some
-    rows, keys = [i * v for i in asked.tolist()], every[1::v]
+    queries = torch.arange(0, b, 4)  # every fourth image is a query, so that each class has some
+    rows, keys = [i * v for i in queries.tolist()], every[1::v]
     if pairing == "bank":
-        return pairs.from_bank(q[asked], asked, k), rows, keys, names[1::v]
+        return pairs.from_bank(q[queries], queries, k), rows, keys, names[1::v]
     rest = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
-    made = pairs.from_queue(q[asked], k[asked], k[rest])
-    columns = [keys[i] for i in [*asked.tolist(), *rest]]
-    return made, rows, columns, [names[i] for i in columns]
+    columns = [keys[i] for i in [*queries.tolist(), *rest]]
+    batch_pairs = pairs.from_queue(q[queries], k[queries], k[rest])
+    return batch_pairs, rows, columns, [names[i] for i in columns]
 
 
 def _with_memory(
@@ -144,24 +148,25 @@ def _with_memory(
     b, v = batch.rows.shape[:2]
     rows, m = torch.from_numpy(memory.rows), len(memory.rows)
     thumbs = [-1] * m if memory.thumbs is None else [b * v + i for i in range(m)]
-    asked, keys = [i * v for i in range(b)], [i * v + 1 for i in range(b)]
+    queries, keys = [i * v for i in range(b)], [i * v + 1 for i in range(b)]
     if pairing == "queue":
         names = [batch.name(key) for key in keys] + memory.names
-        return pairs.from_queue(q, k, rows), asked, keys + thumbs, names
-    assert memory.own is not None  # a bank has a slot for each query
-    made = pairs.from_bank(q, torch.from_numpy(memory.own), rows, log_z=memory.log_z)
-    made = replace(made, population=memory.size)
-    return made, asked, thumbs, memory.names
+        return pairs.from_queue(q, k, rows), queries, keys + thumbs, names
+    assert memory.query_slots is not None  # a bank has a slot for each query
+    bank = pairs.from_bank(q, torch.from_numpy(memory.query_slots), rows, log_z=memory.log_z)
+    return replace(bank, population=memory.size), queries, thumbs, memory.names
 
 
-def _why(anatomy: Any, batch: LabBatch, pairing: str) -> str:
+def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
     if not bool(anatomy.positive.any()):
-        told = "No anchor has a positive in this batch, so the loss is undefined for all of them. "
+        reason = (
+            "No anchor has a positive in this batch, so the loss is undefined for all of them. "
+        )
         if pairing == "views" and batch.rows.shape[1] == 1:
-            return told + "There is one view of each image; compare images of one class instead."
+            return reason + "There is one view of each image; compare images of one class instead."
         if pairing == "classes" and (batch.labels < 0).all():
-            return told + "These rows have no labels."
-        return told + "Take a larger batch."
+            return reason + "These rows have no labels."
+        return reason + "Take a larger batch."
     if not bool(anatomy.negative.any()):
         return "No anchor has a negative in this batch: all its images belong together."
     return "The loss is undefined for every anchor of this batch."

@@ -4,48 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
-from contrastive_lab.components.shared.knob import Knob
-from contrastive_lab.query_params import Address
+import streamlit as st
 
-__all__ = ["knob_form", "knob_of", "live_of"]
+from contrastive_lab import query_params
+from contrastive_lab.components.shared.knob import Knob
+
+__all__ = ["knob_form", "knob_of", "live_knob"]
 
 LIVE = ("temperature", "margin")
 
 
-def knob_form(loss: str, knobs: dict[str, Any], address: Address) -> dict[str, Any]:
-    """Controls for the knobs that are not dragged."""
-    import streamlit as st
+def knob_form(
+    loss: str, knobs: dict[str, Any], first: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Controls for the knobs that are not dragged; returns their values.
 
-    found: dict[str, Any] = {}
+    Args: knobs: entries of the catalog; first: values to begin with, where not the defaults.
+    """
     rest = [name for name in knobs if name not in LIVE]
     if not rest:
-        return found
+        return {}
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
-        for name in rest:
-            value = _control(name, knobs[name], f"lab-{loss}-{name}", address)
-            if value is not None:
-                found[name] = value
-    return found
+        values = {n: _control(n, knobs[n], f"lab-{loss}-{n}", (first or {}).get(n)) for n in rest}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _control(name: str, k: dict[str, Any], key: str, address: Address) -> Any:
-    import streamlit as st
-
-    label, default = name.replace("_", " "), k["default"]
+def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
+    label, default = name.replace("_", " "), k["default"] if first is None else first
     if k["choices"]:
-        first = address.text(name, default, k["choices"])
-        return st.segmented_control(
-            label, k["choices"], default=first, help=k["help"], key=key,
-            format_func=lambda c: c.replace("_", " "),
-        ) or default  # fmt: skip
+        return query_params.one_of(
+            st.segmented_control, label, k["choices"], name=name, default=default, key=key,
+            help=k["help"], format_func=lambda c: str(c).replace("_", " "),
+        )  # fmt: skip
     if isinstance(default, bool):
-        first = address.text(name, "yes" if default else "no") == "yes"
-        return st.toggle(label, first, help=k["help"], key=key)
-    first = address.number(name, default, k["low"], k["high"])
-    return st.number_input(label, k["low"], k["high"], first, help=k["help"], key=key, width=180)
+        return query_params.switch(
+            st.toggle, label, name=name, default=default, key=key, help=k["help"]
+        )
+    low, high = k["low"], k["high"]
+    if default is None:  # none stands for a choice of its own
+        return st.number_input(label, low, high, None, help=k["help"], key=key, width=180)
+    return query_params.number(
+        st.number_input, label, low, high, name=name, default=default, key=key, help=k["help"],
+        width=180,
+    )  # fmt: skip
 
 
-def live_of(about: dict[str, Any]) -> str | None:
+def live_knob(about: dict[str, Any]) -> str | None:
+    """The name of the knob that is dragged."""
     return next((k for k in LIVE if k in about["knobs"]), None)
 
 

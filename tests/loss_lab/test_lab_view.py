@@ -13,20 +13,20 @@ from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.embed import data_of, load_model
 from contrastive_core.loss_lab import view as lab_view
-from contrastive_core.loss_lab.batch import LabBatch, batch_of, snapshots_of
+from contrastive_core.loss_lab.batch import BatchRequest, LabBatch, load_batch, snapshots_of
 from contrastive_core.runs import Run, checkpoints
 
 
 def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> LabBatch:
     """A batch as the page asks for it: by the key of loaded vectors."""
     key = ref.save_vectors(found, "mine.npz", pictures)
-    return batch_of(Run(Path(), {}), f"file:{key}", rows // 2, 2, 0, "test")
+    return load_batch(Run(Path(), {}), BatchRequest(f"file:{key}", rows // 2, 2, 0))
 
 
 @pytest.mark.parametrize("key", ["../../etc/passwd", "0" * 16, ""])
 def test_an_address_opens_nothing_but_loaded_vectors(key: str) -> None:
     with pytest.raises(ValueError, match=r"open the(ir)? file again"):
-        batch_of(Run(Path(), {}), f"file:{key}", 8, 2, 0, "test")
+        load_batch(Run(Path(), {}), BatchRequest(f"file:{key}", 8, 2, 0))
 
 
 def test_pictures_that_came_along_stand_by_their_rows() -> None:
@@ -42,7 +42,7 @@ def test_rows_of_one_id_are_views_of_one_image() -> None:
     ids = tuple(f"image {k % 5}" for k in range(15))
     made = batch(EmbeddingSet(rng.standard_normal((15, 4)).astype(np.float32), ids=ids))
     assert made.rows.shape == (5, 3, 4)
-    view = lab_view.view_of(made, "views", "nt_xent", {})
+    view = lab_view.compute_view(made, "views", "nt_xent", {})
     assert view.scores.shape == (15, 15)
     assert (view.mask == 1).sum() == 15 * 2
 
@@ -51,14 +51,14 @@ def test_labeled_rows_are_compared_by_class_and_unlabeled_ones_say_why_not() -> 
     x = np.random.default_rng(2).standard_normal((12, 4)).astype(np.float32)
     labels = np.arange(12) % 3
     made = batch(EmbeddingSet(x, labels=labels))
-    view = lab_view.view_of(made, "classes", "triplet", {"margin": 0.2})
+    view = lab_view.compute_view(made, "classes", "triplet", {"margin": 0.2})
     assert (view.mask == 1).sum() == 12 * 3
     assert view.names[0].startswith("class 0 #")
-    assert "one view of each image" in lab_view.view_of(made, "views", "nt_xent", {}).reason
+    assert "one view of each image" in lab_view.compute_view(made, "views", "nt_xent", {}).reason
     bare = batch(EmbeddingSet(x))
-    assert "no labels" in lab_view.view_of(bare, "classes", "nt_xent", {}).reason
+    assert "no labels" in lab_view.compute_view(bare, "classes", "nt_xent", {}).reason
     with pytest.raises(ValueError, match="two views"):
-        lab_view.view_of(made, "queue", "info_nce", {})
+        lab_view.compute_view(made, "queue", "info_nce", {})
 
 
 @pytest.mark.parametrize("pairing", ["queue", "bank"])
@@ -66,7 +66,7 @@ def test_queries_meet_one_key_each_and_many_negatives(pairing: str) -> None:
     rng = np.random.default_rng(3)
     ids = tuple(str(k // 2) for k in range(32))
     made = batch(EmbeddingSet(rng.standard_normal((32, 4)).astype(np.float32), ids=ids), 32)
-    view = lab_view.view_of(made, pairing, "info_nce", {"temperature": 0.2})
+    view = lab_view.compute_view(made, pairing, "info_nce", {"temperature": 0.2})
     assert view.scores.shape == (4, 16)
     assert ((view.mask == 1).sum(1) == 1).all()
     assert ((view.mask == 2).sum(1) == {"queue": 12, "bank": 15}[pairing]).all()
@@ -88,12 +88,12 @@ def a_run(folder: Path, name: str, **changed: torch.Tensor) -> Run:
 
 @pytest.mark.parametrize("source", ["z", "pixels"])
 def test_without_a_queue_training_images_stand_in_it(source: str) -> None:
-    made = batch_of(runs.load("moco_v1-digits"), source, 8, 2, 0, "test", "queue")
+    made = load_batch(runs.load("moco_v1-digits"), BatchRequest(source, 8, 2, 0, "queue"))
     assert made.memory is not None
     why = {"z": "hold no queue", "pixels": "which these rows are not"}[source]
-    assert why in made.told
-    assert "24 of 512 keys" in made.told
-    view = lab_view.view_of(made, "queue", "info_nce", {"temperature": 0.1})
+    assert why in made.note
+    assert "24 of 512 keys" in made.note
+    view = lab_view.compute_view(made, "queue", "info_nce", {"temperature": 0.1})
     assert view.scores.shape == (8, 32)
     assert ((view.mask == 1).sum(1) == 1).all()
     assert ((view.mask == 2).sum(1) == 24).all()
@@ -110,15 +110,15 @@ def test_the_queue_of_a_run_is_its_own_newest_first(tmp_path: Path) -> None:
         "key_head.layers.0.bias": torch.full((64,), 7.0),
     }  # fmt: skip
     run = a_run(tmp_path, "moco_v1-digits", **own)
-    made = batch_of(run, "z", 8, 2, 0, "test", "queue")
+    made = load_batch(run, BatchRequest("z", 8, 2, 0, "queue"))
     assert made.memory is not None
-    assert "own as training left it: all 20 keys" in made.told
+    assert "own as training left it: all 20 keys" in made.note
     order = [2, 1, 0, *range(511, 494, -1)]  # backwards from the pointer, what was enqueued only
     assert np.array_equal(made.memory.rows, rows[order].numpy())
-    view = lab_view.view_of(made, "queue", "info_nce", {})
+    view = lab_view.compute_view(made, "queue", "info_nce", {})
     assert view.column_names[8:] == [f"queue #{age}" for age in range(1, 21)]
     assert view.column_thumbs[8:] == [-1] * 20
-    bare = batch_of(runs.load("moco_v1-digits"), "z", 8, 2, 0, "test", "queue")
+    bare = load_batch(runs.load("moco_v1-digits"), BatchRequest("z", 8, 2, 0, "queue"))
     assert np.array_equal(made.rows[:, 0], bare.rows[:, 0])  # queries are the encoder's
     assert np.abs(made.rows[:, 1] - bare.rows[:, 1]).min() > 3  # keys are the key encoder's
 
@@ -128,24 +128,26 @@ def test_the_bank_of_a_run_is_its_own_and_else_made_of_its_images(tmp_path: Path
     bank = torch.nn.functional.normalize(torch.randn(n, 128, generator=torch.Generator()))
     kept = {"bank.rows": bank, "bank.log_z": torch.tensor(5.0)}
     run = a_run(tmp_path, "inst_disc-digits", **kept)
-    made = batch_of(run, "z", 8, 2, 0, "test", "bank")
+    made = load_batch(run, BatchRequest("z", 8, 2, 0, "bank"))
     assert made.memory is not None
-    assert made.memory.own is not None
-    assert f"32 of {n:,} slots" in made.told
+    assert made.memory.query_slots is not None
+    assert f"32 of {n:,} slots" in made.note
     slots = [int(name.rsplit(" ", 1)[1]) for name in made.memory.names]
     assert np.array_equal(made.memory.rows, bank[slots].numpy())
     known = list(data_of(run, "train").ids)
     queries = [known.index(i) for i in made.ids]
-    assert [slots[at] for at in made.memory.own] == queries
-    view = lab_view.view_of(made, "bank", "nce", {"temperature": 0.1})
+    assert [slots[at] for at in made.memory.query_slots] == queries
+    view = lab_view.compute_view(made, "bank", "nce", {"temperature": 0.1})
     assert view.extras["log_z"] == 5.0
-    assert [int(j) for j in (view.mask == 1).argmax(1)] == made.memory.own.tolist()
-    filled = batch_of(runs.load("inst_disc-digits"), "z", 8, 2, 0, "test", "bank")
+    assert [int(j) for j in (view.mask == 1).argmax(1)] == made.memory.query_slots.tolist()
+    filled = load_batch(runs.load("inst_disc-digits"), BatchRequest("z", 8, 2, 0, "bank"))
     assert filled.memory is not None
-    assert "hold no bank" in filled.told
+    assert "hold no bank" in filled.note
     assert filled.memory.names == made.memory.names
-    z = lab_view.view_of(filled, "bank", "info_nce", {"temperature": 0.1}).scores
-    assert z[np.arange(8), filled.memory.own].mean() > z.mean() + 0.3  # own slots are own images
+    z = lab_view.compute_view(filled, "bank", "info_nce", {"temperature": 0.1}).scores
+    assert (
+        z[np.arange(8), filled.memory.query_slots].mean() > z.mean() + 0.3
+    )  # own slots are own images
 
 
 def test_snapshots_show_the_same_images_after_different_epochs() -> None:
@@ -153,26 +155,26 @@ def test_snapshots_show_the_same_images_after_different_epochs() -> None:
     sources = list(snapshots_of(run))
     assert sources[0] == f"snapshot:{run.snapshots()[0]}"
     assert sources[-1] == f"snapshot:{run.snapshots()[-1]}"
-    first, last = (batch_of(run, s, 16, 2, 0, "test") for s in (sources[0], sources[-1]))
+    first, last = (load_batch(run, BatchRequest(s, 16, 2, 0)) for s in (sources[0], sources[-1]))
     assert first.ids == last.ids
     assert first.rows.shape == (32, 1, first.rows.shape[2])
     assert first.ids[0].startswith("train/")
     pulls = []
     for made in (first, last):
-        view = lab_view.view_of(made, "classes", "sup_con", {"temperature": 0.2})
+        view = lab_view.compute_view(made, "classes", "sup_con", {"temperature": 0.2})
         pulls.append(np.abs(view.grad[view.mask == 1]).sum())
     assert pulls[1] < pulls[0]
-    assert "one view of each image" in lab_view.view_of(first, "views", "nt_xent", {}).reason
+    assert "one view of each image" in lab_view.compute_view(first, "views", "nt_xent", {}).reason
     with pytest.raises(ValueError, match="no snapshot of epoch 99"):
-        batch_of(run, "snapshot:99", 16, 2, 0, "test")
+        load_batch(run, BatchRequest("snapshot:99", 16, 2, 0))
 
 
 def test_zero_vectors_are_told_and_give_no_nan() -> None:
     x = np.random.default_rng(4).standard_normal((8, 1, 4)).astype(np.float32)
     x[[1, 5]] = 0
     made = LabBatch(x, np.arange(8) // 4, None, ("a", "b"), [str(i) for i in range(8)])
-    assert made.told.startswith("2 of these rows are zero vectors")
+    assert made.note.startswith("2 of these rows are zero vectors")
     for loss in ("sup_con", "nt_xent", "triplet", "pair_contrastive"):
-        view = lab_view.view_of(made, "classes", loss, {})
+        view = lab_view.compute_view(made, "classes", loss, {})
         assert np.isfinite(view.value), loss
         assert all(np.isfinite(a).all() for a in (view.scores, view.grad, view.weight)), loss

@@ -1,0 +1,196 @@
+"""The Loss Lab on a batch: rows of an encoder under a loss whose knob is dragged in the browser."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.embeddings import ref
+from contrastive_core.loss_lab.batch import BatchRequest, LabBatch, load_batch, snapshots_of
+from contrastive_core.loss_lab.view import SOURCES, LabView, compute_view
+from contrastive_core.runs import Run
+from contrastive_lab import cache, format, query_params
+from contrastive_lab.components.loss_view import (
+    Alternatives,
+    ComputedLoss,
+    LossSetting,
+    LossView,
+    PairAxes,
+    draw_loss_view,
+)
+from contrastive_lab.components.shared.thumbnails import (
+    ThumbnailSheet,
+    thumbnail_sheet,
+)
+from contrastive_lab.loss_lab.choices import choose_batch
+from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_knob
+from contrastive_lab.loss_lab.formula import formula
+from contrastive_lab.loss_lab.reported import Shown, live_value, shown_by
+
+__all__ = ["on_batch"]
+
+KEY = "lab"  # of the live view
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A loss with its knobs on rows of a run; `about`: the loss's entry in the catalog."""
+
+    run: str
+    weights: str
+    request: BatchRequest
+    pairing: str
+    loss: str
+    about: dict[str, Any]
+    knobs: dict[str, Any]
+
+
+def on_batch(run: Run, losses: dict[str, Any]) -> None:
+    """Controls, the live view, and the formula where it is asked for."""
+    st.caption(
+        "Drag the knob and every pair answers. The encoder is frozen: what moves is the loss's "
+        "view of these rows, not the training. “Effective negatives” says over how many "
+        "negatives the loss spreads its push."
+    )
+    loss, pairing, request = choose_batch(run, losses)
+    about, shown = losses[loss], shown_by(KEY)
+    trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
+    first = {n: trained.get(n, k["default"]) for n, k in about["knobs"].items()}
+    knobs = knob_form(loss, about["knobs"], first)
+    live = live_knob(about)
+    if live:
+        knobs[live] = live_value(KEY, loss, about["knobs"][live], live, first[live])
+    query_params.keep(**({live: knobs[live]} if live else {}), **asdict(shown))
+    if request is None:  # no file has been opened
+        return
+    setting = Setting(run.name, run.weights_hash(), request, pairing, loss, about, knobs)
+    try:
+        view = computed(setting)
+    except ValueError as error:
+        st.warning(format.plain(error))
+        return
+    if view.note:
+        st.caption(format.plain(view.note))
+    draw(run, setting, view, losses, shown)
+    if shown.panel == "formula":
+        formula(loss, about)
+
+
+def computed(setting: Setting) -> LabView:
+    """The loss on the batch. A softmax is asked for at its default τ: the browser computes every
+    other, so that letting go of the slider costs the server nothing. Raises ValueError."""
+    live, about, knobs = live_knob(setting.about), setting.about, setting.knobs
+    where = (setting.run, setting.weights, setting.request, setting.pairing, setting.loss)
+    if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":
+        at_default = knobs | {live: about["knobs"][live]["default"]}
+        view = _view(*where, json.dumps(at_default, sort_keys=True))
+        if view.kernel is not None:
+            return replace(view, kernel=view.kernel | {live: knobs[live]})
+    return _view(*where, json.dumps(knobs, sort_keys=True))
+
+
+def draw(
+    run: Run, setting: Setting, view: LabView, losses: dict[str, Any], shown: Shown
+) -> None:  # fmt: skip
+    """The live view, with what may be set beside it."""
+    source, other_rows = setting.request.source, _other_rows(run, setting.request.source)
+    has_pictures = not source.startswith("file:") or _file_has_pictures(source)
+    axes = PairAxes(view.names, view.column_names)
+    if has_pictures:
+        sheet = _thumbnails(setting.run, setting.weights, setting.request)
+        axes = PairAxes(
+            view.names, view.column_names, sheet, view.row_thumbs, view.column_thumbs
+        )  # fmt: skip
+    other_losses = {n: about["title"] for n, about in losses.items() if n != setting.loss}
+    alternatives = Alternatives(
+        [(f"loss:{n}", title) for n, title in other_losses.items()],
+        [(f"rows:{s}", title) for s, title in other_rows.items()],
+    )
+    anchor = min(shown.anchor, len(view.names) - 1)
+    second = _second(setting, view, losses, other_rows, shown)
+    draw_loss_view(
+        LossView(
+            _as_drawn(setting, view), axes, setting.loss, setting.about["title"], anchor,
+            asdict(shown), alternatives, shown.second, second,
+        ),
+        key=KEY,
+    )  # fmt: skip
+    if view.kernel is None:
+        st.caption("This loss is computed by the server, when the knob is let go.")
+
+
+def _as_drawn(setting: Setting, view: LabView) -> LossSetting:
+    """A loss on a batch, as the browser gets it."""
+    live, knobs = live_knob(setting.about), setting.knobs
+    held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
+    rows = (setting.run, setting.weights, setting.request, setting.pairing)
+    return LossSetting(
+        cache.digest(rows, setting.loss, sorted(held.items())), view.scores, view.mask,
+        view.kernel, ComputedLoss(view.weight, view.grad, view.per_anchor),
+        knob_of(setting.about, live, knobs[live]) if live else None, view.value,
+        view.score_name, view.reason,
+    )  # fmt: skip
+
+
+# --- the second setting ------------------------------------------------------------------------
+
+
+def _other_rows(run: Run, source: str) -> dict[str, str]:
+    """Rows of the same images, to set beside these: other encoders, or other snapshots."""
+    if source.startswith("file:"):
+        return {}
+    sources = SOURCES if source in SOURCES else snapshots_of(run)
+    return {s: title for s, title in sources.items() if s not in (source, "file")}
+
+
+def _second(
+    first: Setting, view: LabView, losses: dict[str, Any], other_rows: dict[str, str], shown: Shown
+) -> LossSetting | None:
+    """Another loss, or other rows, for the panel of two settings."""
+    kind, _, name = shown.second.partition(":")
+    if shown.panel != "two" or name not in {"loss": losses, "rows": other_rows}.get(kind, {}):
+        return None
+    if kind == "loss":
+        second = replace(first, loss=name, about=losses[name], knobs={})
+    else:
+        second = replace(first, request=replace(first.request, source=name))
+    if live := live_knob(second.about):
+        value = second.knobs.get(live, second.about["knobs"][live]["default"])
+        value = value if shown.second_value is None else shown.second_value
+        second = replace(second, knobs=second.knobs | {live: value})
+    try:
+        found = computed(second)
+    except ValueError as error:
+        return LossSetting(cache.digest(str(error)), reason=str(error))
+    if found.scores.shape != view.scores.shape:
+        text = "The second setting compares other pairs, so there is no difference to show."
+        return LossSetting(cache.digest(text, name), reason=text)
+    return _as_drawn(second, found)
+
+
+# --- kept for all sessions ---------------------------------------------------------------------
+
+
+@st.cache_resource(max_entries=6, show_spinner="Encoding a batch…")
+def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch:
+    return load_batch(runs.load(run), request)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _view(
+    run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str
+) -> LabView:
+    return compute_view(_batch(run, weights, request), pairing, loss, json.loads(knobs))
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def _thumbnails(run: str, weights: str, request: BatchRequest) -> ThumbnailSheet:
+    return thumbnail_sheet(_batch(run, weights, request).thumbs)
+
+
+def _file_has_pictures(source: str) -> bool:
+    return bool(ref.loaded()[source.removeprefix("file:")]["images"])

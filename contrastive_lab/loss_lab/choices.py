@@ -1,0 +1,110 @@
+"""Which rows the Loss Lab compares: loss, pairing, encoder or file, how many, which batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.embeddings import file_formats, ref
+from contrastive_core.embeddings.open_vectors import open_upload
+from contrastive_core.loss_lab.batch import MEMORIES, SNAPSHOT, BatchRequest, snapshots_of
+from contrastive_core.loss_lab.view import PAIRINGS, SOURCES
+from contrastive_core.runs import Run
+from contrastive_lab import format, query_params
+
+__all__ = ["choose_batch"]
+
+SIZES = (16, 32, 64, 128, 256, 512, 1024)
+
+
+def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchRequest | None]:
+    """Loss, pairing and rows; no rows as long as no file of vectors has been opened."""
+    a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
+    trained_with = run.config.get("loss")
+    loss = query_params.one_of(
+        a.selectbox, "Loss", losses, name="loss", key=f"lab-loss-{trained_with in losses}",
+        default=trained_with if trained_with in losses else "nt_xent",
+        format_func=lambda n: losses[n]["title"],
+    )  # fmt: skip
+    sources = SOURCES | snapshots_of(run)
+    source = query_params.one_of(c.selectbox, "Rows from", sources, name="rows", default="z",
+        format_func=lambda s: sources[s], help=(
+        "Projection z is what the run's loss saw in training, backbone h what is used afterwards. "
+        "An untrained encoder shows the start of training. Snapshots are the run's fixed sample of "
+        "training images, one row of each, as it was after an epoch."
+    ))  # fmt: skip
+    single = source == "file" or source.startswith(SNAPSHOT)
+    pairing = query_params.one_of(b.selectbox, "Positives are", PAIRINGS, name="pairing",
+        default="classes" if single else default_pairing(run),
+        format_func=lambda p: PAIRINGS[p], help=(
+        "Views: two augmentations of each image, self-supervised. Classes: every view of a class, "
+        "supervised. Queue: training images ask, against the key of each and a queue of older "
+        "keys. Bank: training images ask, against a slot for each image. A quarter of the columns "
+        "are the queries' own."
+    ))  # fmt: skip
+    size = query_params.one_of(d.selectbox, "Rows", SIZES, name="size", default=64,
+                               help="Candidates: columns of the matrix.")  # fmt: skip
+    seed = query_params.number(
+        e.number_input, "Batch", 0, 9999, name="batch", default=0,
+        help="Another number draws other images and other augmentations.",
+    )  # fmt: skip
+    if source == "file":
+        file = choose_vectors()
+        if file is None:
+            return loss, pairing, None
+        source = f"file:{file}"
+    return loss, pairing, request_of(source, pairing, size, int(seed or 0))
+
+
+def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
+    """Images, views and the memory beside them, so that the matrix has `size` columns."""
+    if pairing not in MEMORIES or source.startswith(SNAPSHOT):
+        return BatchRequest(source, size // 2, 2, seed)
+    if source.startswith("file:"):
+        return BatchRequest(source, size, 2, seed)
+    return BatchRequest(source, size // 4, 2, seed, pairing)
+
+
+def default_pairing(run: Run) -> str:
+    method = run.config.get("method")
+    return {
+        "sup_con": "classes", "metric": "classes", "moco_v1": "queue", "moco_v2": "queue",
+        "inst_disc": "bank",
+    }.get(str(method), "views")  # fmt: skip
+
+
+def choose_vectors() -> str | None:
+    """The key of loaded vectors: those that are opened here, were opened before, or stand in the
+    address."""
+    a, b = st.columns(2)
+    given = b.file_uploader(
+        "Open a file", [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload",
+        help="One row per sample; a column or array named label makes classes. Rows that share an "
+        "id are views of one image. The file stays on this computer.",
+    )  # fmt: skip
+    if given is not None and given.file_id != st.session_state.get("lab-opened"):
+        st.session_state["lab-opened"] = given.file_id
+        try:
+            key = open_upload(given.name, given.getbuffer())
+            query_params.choose("lab-file", key)
+            if note := ref.loaded()[key]["told"]:
+                b.warning(format.plain(note))
+        except ValueError as error:
+            b.warning(format.plain(error))
+    loaded = ref.loaded()
+    if not loaded:
+        a.info("No vectors have been opened yet.")
+        return None
+    wanted = query_params.given("file")
+    if wanted and wanted not in loaded:
+        a.warning("The vectors of this address are not kept here; open their file again.")
+    key = query_params.one_of(
+        a.selectbox, "Vectors", loaded, name="file", key="lab-file",
+        format_func=lambda k: f"{loaded[k]['name']}: {loaded[k]['rows']} × {loaded[k]['width']}",
+    )  # fmt: skip
+    reasons = {"zero": "zero vectors, which have no direction", "not_finite": "not finite"}
+    left = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
+    if left:
+        a.caption(f"Rows left out: {'; '.join(left)}.")
+    return key
