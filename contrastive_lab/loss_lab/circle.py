@@ -8,7 +8,6 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core import losses as registered
 from contrastive_lab import query_params
 from contrastive_lab.components.circle import CircleStart, draw_circle
 from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_knob
@@ -63,4 +62,6 @@ def circle_start(key: str) -> CircleStart:
 @st.cache_data(max_entries=24, show_spinner=False)
 def _kernel(loss: str, knobs: str) -> dict[str, Any] | None:
     """What the browser needs to compute a loss with these knobs; None where it cannot."""
+    from contrastive_core import losses as registered
+
     return registered.create(loss, **json.loads(knobs)).kernel()

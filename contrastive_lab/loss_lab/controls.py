@@ -41,8 +41,11 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
             st.toggle, label, name=name, default=default, key=key, help=k["help"]
         )
     low, high = k["low"], k["high"]
-    if default is None:  # none stands for a choice of its own
-        return st.number_input(label, low, high, None, help=k["help"], key=key, width=180)
+    if default is None:  # an empty field says something of its own
+        start = query_params.Address("loss_lab").number(name, None, low, high)
+        value = st.number_input(label, low, high, start, help=k["help"], key=key, width=180)
+        query_params.keep(**{name: value})
+        return value
     return query_params.number(
         st.number_input, label, low, high, name=name, default=default, key=key, help=k["help"],
         width=180,

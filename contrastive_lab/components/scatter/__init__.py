@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from contrastive_lab.components.scatter.categories import PALETTE, categories
-from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import float_bytes, pack
-from contrastive_lab.keys import component_key
 
 __all__ = ["MAX_POINTS", "LinkedSelection", "Panels", "ScatterData", "draw_scatter"]
 

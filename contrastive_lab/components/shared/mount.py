@@ -8,17 +8,18 @@ is active.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from contrastive_lab.keys import component_key
-
-__all__ = ["PARTS", "mount"]
+__all__ = ["PARTS", "component_key", "mount"]
 
 COMPONENTS = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "contrastive-lab"
+PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")
 PARTS = ("circle", "gallery", "loss_view", "sample_view", "scatter")
 
 
@@ -45,6 +46,14 @@ def mount(
     report = {f"on_{state}_change": on_change or (lambda: None)}
     result = renderer(key=component_key(key), data=blob, default={state: first}, **report)
     return getattr(result, state)
+
+
+def component_key(text: str) -> str:
+    """A key from any text: the text where it is plain, else a digest of it (class, file and run
+    names hold anything, and Streamlit refuses two underscores in a component's key)."""
+    if PLAIN.fullmatch(text) and "__" not in text:
+        return text
+    return f"part-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _component(part: str, style: str) -> Any:
