@@ -1,5 +1,6 @@
 // Who gets the push: the share of the hardest negatives, and the loss of every anchor.
 
+import { ranked } from "./pairs.js";
 import { choose, light } from "./drag.js";
 import { GRAY, ORANGE, line, rgb, tick } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
@@ -27,16 +28,23 @@ export function listenGradients(lab) {
   canvas.onkeyup = lab.matrix.onkeyup;
 }
 
-/** How the push on the chosen anchor's negatives is shared, hardest first. */
-function shares(lab) {
+const ALIKE = 1e-6; // relative: pushes that differ less are equal, but for rounding
+
+/**
+ * How the push on the chosen anchor's negatives is shared, hardest first. The hardest is the one that is pushed most;
+ * of several that are pushed alike (a triplet counts them) it is the nearest.
+ *
+ * @param {Pick<LossViewState, "anchor" | "w" | "S" | "M" | "out" | "cache" | "meta">} lab
+ * @returns {{ total: number, hardest: number | undefined, curve: number[] }}
+ */
+export function shares(lab) {
   const at = lab.anchor * lab.w;
-  let push = [];
-  for (let j = 0; j < lab.w; j++) if (lab.M[at + j] === 2) push.push([Math.abs(lab.out.grad[at + j]), j]);
-  const most = Math.max(...push.map(([v]) => v), 0),
-    hardest = (push.find(([v]) => v === most) || [])[1];
-  push = push.map(([v]) => v).sort((a, b) => b - a);
+  const negatives = ranked(lab).filter((j) => lab.M[at + j] === 2); // nearest first
+  const pushOn = (j) => Math.abs(lab.out.grad[at + j]);
+  const push = negatives.map(pushOn).sort((a, b) => b - a);
+  const hardest = push[0] > 0 ? negatives.find((j) => pushOn(j) >= push[0] * (1 - ALIKE)) : undefined;
+  const total = push.reduce((sum, v) => sum + v, 0);
   let sum = 0;
-  const total = push.reduce((s, v) => s + v, 0);
   return { total, hardest, curve: push.map((v) => (sum += v) / (total || 1)) };
 }
 

@@ -1,0 +1,95 @@
+// The kernels against the formulas written out slowly. The browser test holds them to the library.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
+
+const near = (a, b) => assert.ok(Math.abs(a - b) <= 1e-5 * Math.max(1, Math.abs(b)), `${a} is not ${b}`);
+
+const SOFTMAX = {
+  family: "softmax",
+  knob: "temperature",
+  temperature: 0.5,
+  denominator: "all",
+  aggregate: "out",
+  scale: "none",
+  base: null,
+  sign: 1,
+};
+
+/** Scores (n·n), and a mask of groups of two with self pairs. */
+function square(n, seed = 1) {
+  let state = seed;
+  const random = () => (state = (state * 1103515245 + 12345) % 2147483648) / 2147483648;
+  const S = Float32Array.from({ length: n * n }, () => 2 * random() - 1);
+  const M = Uint8Array.from({ length: n * n }, (_, k) => {
+    const i = Math.floor(k / n);
+    const j = k % n;
+    return i === j ? 3 : i >> 1 === j >> 1 ? 1 : 2;
+  });
+  return { S, M };
+}
+
+test("a softmax loss is minus the log of the positive's share", () => {
+  const n = 6;
+  const { S, M } = square(n);
+  for (const temperature of [0.05, 0.5, 5]) {
+    const out = evaluate(S, M, n, n, { ...SOFTMAX, temperature });
+    for (let i = 0; i < n; i++) {
+      const columns = [...Array(n).keys()].filter((j) => j !== i);
+      const sum = columns.reduce((total, j) => total + Math.exp(S[i * n + j] / temperature), 0);
+      near(out.loss[i], Math.log(sum) - S[i * n + (i ^ 1)] / temperature);
+      near(
+        columns.reduce((total, j) => total + out.pair[i * n + j], 0),
+        1,
+      );
+    }
+    near(out.value, out.loss.reduce((a, b) => a + b) / n);
+  }
+});
+
+test("gradients are those of finite differences, for every form", () => {
+  const n = 6;
+  const { S, M } = square(n, 7);
+  const far = S.map((s) => 1 + s); // distances are not negative
+  const cases = [
+    [S, SOFTMAX],
+    [S, { ...SOFTMAX, denominator: "own_positive" }],
+    [S, { ...SOFTMAX, aggregate: "in" }],
+    [far, { family: "hinge", form: "pair", knob: "margin", margin: 0.9, squared: false }],
+    [far, { family: "hinge", form: "triplet", knob: "margin", margin: 0.4, mining: "all", average: "all" }],
+  ];
+  for (const [scores, kernel] of cases) {
+    const { grad } = evaluate(scores, M, n, n, kernel);
+    const copy = grad.slice();
+    for (let k = 0; k < n * n; k++) {
+      const loss = [1, -1].map((sign) => {
+        const moved = Float64Array.from(scores);
+        moved[k] += sign * 1e-6;
+        return evaluate(moved, M, n, n, kernel).loss[Math.floor(k / n)];
+      });
+      const slope = (loss[0] - loss[1]) / 2e-6;
+      assert.ok(Math.abs(slope - copy[k]) < 1e-4, `${JSON.stringify(kernel)} ${k}: ${slope} and ${copy[k]}`);
+    }
+  }
+});
+
+test("nothing overflows at a temperature of a thousandth", () => {
+  const S = Float32Array.of(0, 1, -1, 1, 0, 1, -1, 1, 0);
+  const M = Uint8Array.of(3, 1, 2, 1, 3, 2, 2, 2, 3);
+  const out = evaluate(S, M, 3, 3, { ...SOFTMAX, temperature: 0.001 });
+  for (const values of [out.loss, out.pair, out.grad, out.effective]) assert.ok([...values].every(Number.isFinite));
+  assert.equal(out.weight[2], 0); // the third has no positive
+  assert.equal(out.valid, 2);
+});
+
+test("arrays are used again, and say the same", () => {
+  const { S, M } = square(8, 3);
+  const first = evaluate(S, M, 8, 8, SOFTMAX);
+  const value = first.value;
+  evaluate(S, M, 8, 8, { ...SOFTMAX, temperature: 2 }, first);
+  const again = evaluate(S, M, 8, 8, SOFTMAX, first);
+  assert.equal(again, first);
+  assert.equal(again.value, value);
+});
