@@ -7,12 +7,18 @@ const SHAPES = ["disc", "square", "triangle", "diamond"];
 
 const PALETTE = [BLUE, ORANGE, GREEN, [198, 91, 155], [217, 178, 58], [122, 107, 209]];
 
+/**
+ * @param {CircleState} ring
+ */
 export function place(ring) {
   const w = ring.canvas.clientWidth,
     h = ring.canvas.clientHeight;
   return { x: w / 2, y: h / 2, r: Math.min(w, h) * 0.43 };
 }
 
+/**
+ * @param {CircleState} ring
+ */
 export function drawRing(ring) {
   const [g] = sizeCanvas(ring.canvas),
     { x, y, r } = place(ring),
@@ -99,6 +105,9 @@ function mark(g, shape, x, y, r) {
   g.fill();
 }
 
+/**
+ * @param {CircleState} ring
+ */
 export function drawHistory(ring) {
   const [g, width, height] = sizeCanvas(ring.curves),
     { ink } = theme(ring.root),

@@ -2,7 +2,13 @@
 
 import { evaluate } from "../shared/kernels.js";
 
-/** Scores of points at these angles as the loss compares them. */
+/**
+ * Scores of points at these angles as the loss compares them.
+ *
+ * @param {Float64Array} angles
+ * @param {string} score
+ * @param {Scores} S
+ */
 export function circleScores(angles, score, S) {
   const n = angles.length;
   for (let i = 0; i < n; i++)
@@ -14,7 +20,13 @@ export function circleScores(angles, score, S) {
   return S;
 }
 
-/** ∂value/∂angle (n): through the scores of every anchor, and of every anchor it is compared with. */
+/**
+ * ∂value/∂angle (n): through the scores of every anchor, and of every anchor it is compared with.
+ *
+ * @param {Float64Array} angles
+ * @param {string} score
+ * @param {KernelOutput} out
+ */
 export function circleGradient(angles, score, out) {
   const n = angles.length,
     force = new Float64Array(n);
@@ -44,6 +56,9 @@ export function circleGradient(angles, score, out) {
   return force;
 }
 
+/**
+ * @param {CircleState} ring
+ */
 export function compute(ring) {
   circleScores(ring.angles, ring.meta.score, ring.S);
   ring.out = evaluate(

@@ -4,6 +4,9 @@ import { drawHistory, drawRing } from "./draw.js";
 import { compute } from "./forces.js";
 import { advance } from "./points.js";
 
+/**
+ * @param {CircleState} ring
+ */
 export function tick(ring) {
   ring.run.textContent = ring.running ? "Pause" : "Run";
   if (ring.frame) return;

@@ -7,7 +7,11 @@ import { report, saveCircle, savePicture } from "./save.js";
 import { el } from "../shared/dom.js";
 import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
 
+/**
+ * @param {any} parent
+ */
 export function build(parent) {
+  /** @type {any} */
   const ring = { running: false, step: 0, scatter: 0, timings: [], value: 1 };
   ring.canvas = el("canvas", { class: "ring", tabindex: 0, role: "img" });
   ring.curves = el("canvas", { class: "ringcurves", role: "img" });

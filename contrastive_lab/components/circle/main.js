@@ -6,6 +6,9 @@ import { readAngles, restart } from "./points.js";
 import { setKnob, toSlider } from "../shared/knob.js";
 import { unpack } from "../shared/transport.js";
 
+/**
+ * @param {PartArguments} component
+ */
 export default function (component) {
   const { parentElement, setStateValue } = component,
     data = unpack(component.data);

@@ -5,11 +5,19 @@ import { tick } from "./frame.js";
 import { advance } from "./points.js";
 import { report } from "./save.js";
 
+/**
+ * @param {CircleState} ring
+ * @param {any} e
+ */
 export function angleOf(ring, e) {
   const { x, y } = place(ring);
   return Math.atan2(y - e.offsetY, e.offsetX - x);
 }
 
+/**
+ * @param {CircleState} ring
+ * @param {any} e
+ */
 export function pointAt(ring, e) {
   const { x, y, r } = place(ring);
   let best = -1,
@@ -24,6 +32,10 @@ export function pointAt(ring, e) {
   return best;
 }
 
+/**
+ * @param {CircleState} ring
+ * @param {any} e
+ */
 export function keys(ring, e) {
   if (e.key === "n" || e.key === "p") ring.chosen = (ring.chosen + (e.key === "n" ? 1 : -1) + ring.n) % ring.n;
   else if ((e.key === "ArrowLeft" || e.key === "ArrowRight") && ring.chosen >= 0) {
@@ -39,6 +51,9 @@ export function keys(ring, e) {
   tick(ring);
 }
 
+/**
+ * @param {CircleState} ring
+ */
 export function runOrPause(ring) {
   ring.running = !ring.running;
   tick(ring);

@@ -9,7 +9,11 @@ const SPEEDS = [0.002, 1]; // smallest and largest step
 
 const HISTORY = 400; // steps that the curves show
 
-/** Angles as letters that an address can hold, and back; null for what are none. */
+/**
+ * Angles as letters that an address can hold, and back; null for what are none.
+ *
+ * @param {Float64Array} angles
+ */
 export function written(angles) {
   return Array.from(angles, (a) => {
     const q = ((Math.round((a / (2 * Math.PI)) * TURN) % TURN) + TURN) % TURN;
@@ -17,6 +21,10 @@ export function written(angles) {
   }).join("");
 }
 
+/**
+ * @param {string} text
+ * @param {number} n
+ */
 export function readAngles(text, n) {
   const values = Array.from(text, (letter) => LETTERS.indexOf(letter));
   if (values.length !== 3 * n || values.includes(-1)) return null;
@@ -26,7 +34,11 @@ export function readAngles(text, n) {
   );
 }
 
-/** Points at angles that a small generator draws from the seed, and their groups. */
+/**
+ * Points at angles that a small generator draws from the seed, and their groups.
+ *
+ * @param {CircleState} ring
+ */
 export function restart(ring) {
   const n = Math.min(400, Math.max(2, Number(ring.points.value) || 24)),
     g = Math.min(n, Math.max(1, Number(ring.groups.value) || 2));
@@ -41,7 +53,11 @@ export function restart(ring) {
   Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0, moved: false });
 }
 
-/** One step of gradient descent on the angles; no point turns by more than a tenth of a radian. */
+/**
+ * One step of gradient descent on the angles; no point turns by more than a tenth of a radian.
+ *
+ * @param {CircleState} ring
+ */
 export function advance(ring) {
   compute(ring);
   ring.moved = true;

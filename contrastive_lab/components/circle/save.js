@@ -4,7 +4,11 @@ import { written } from "./points.js";
 import { theme } from "../shared/canvas.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
 
-/** The server hears of what was let go; while the points run it hears nothing of their places. */
+/**
+ * The server hears of what was let go; while the points run it hears nothing of their places.
+ *
+ * @param {CircleState} ring
+ */
 export function report(ring) {
   const at = ring.moved ? written(ring.angles) : "";
   ring.send("chosen", {
@@ -17,12 +21,19 @@ export function report(ring) {
   });
 }
 
+/**
+ * @param {CircleState} ring
+ */
 export function savePicture(ring) {
   const { ink, paper } = theme(ring.root);
   offerPicture([ring.canvas, ring.curves], paper, "circle.png", ring.note.textContent, ink);
 }
 
-/** Where every point is, the force on it, and the course of the loss. */
+/**
+ * Where every point is, the force on it, and the course of the loss.
+ *
+ * @param {CircleState} ring
+ */
 export function saveCircle(ring) {
   const points = Array.from(ring.angles, (a, i) => [i, ring.group[i], a, -ring.force[i], ring.out.loss[i]]);
   const past = ring.history.map((values, k) => [ring.step - ring.history.length + k, ...values]);

@@ -4,7 +4,15 @@ import { el } from "../shared/dom.js";
 
 const SHOWN = 120; // pictures that are drawn at once
 
-/** One picture of a sheet as a small canvas. */
+/**
+ * One picture of a sheet as a small canvas.
+ *
+ * @param {ImageBitmap} sheet
+ * @param {any} parts
+ * @param {number} i
+ * @param {number} size
+ * @param {string} title
+ */
 export function pictureOf(sheet, { tile, across }, i, size, title) {
   const c = el("canvas", { width: size, height: size, title }),
     g = c.getContext("2d");
@@ -13,7 +21,14 @@ export function pictureOf(sheet, { tile, across }, i, size, title) {
   return c;
 }
 
-/** Fill `box` with pictures of `rows`: `make(i)`, `name(i)`, and what `point` and `click` do. */
+/**
+ * Fill `box` with pictures of `rows`: `make(i)`, `name(i)`, and what `point` and `click` do.
+ *
+ * @param {any} box
+ * @param {number[]} rows
+ * @param {any} parts
+ * @param {number} [shown]
+ */
 export function drawGallery(box, rows, { make, name, point, click, caption, isOn }, shown = SHOWN) {
   const made = rows.slice(0, shown).map((i) => {
     const b = el("button", { type: "button", "aria-label": name(i) }, make(i));

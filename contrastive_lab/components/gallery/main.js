@@ -4,6 +4,9 @@ import { drawGallery, pictureOf } from "./grid.js";
 import { el } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
 
+/**
+ * @param {PartArguments} component
+ */
 export default function (component) {
   const { parentElement, setStateValue } = component,
     data = unpack(component.data),

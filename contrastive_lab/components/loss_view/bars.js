@@ -7,6 +7,9 @@ import { number, say } from "../shared/dom.js";
 
 const BAR = 22; // height of a bar in CSS pixels
 
+/**
+ * @param {LossViewState} lab
+ */
 export function drawBars(lab) {
   const [g, width, height] = sizeCanvas(lab.bars),
     at = lab.anchor * lab.w,

@@ -42,6 +42,12 @@ function alongKnob(lab) {
   return (lab.cache.curves = { points, nearest });
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawCurves(lab, g, width, height) {
   const knob = lab.meta.knob;
   if (!knob || !lab.kernel.knob) {

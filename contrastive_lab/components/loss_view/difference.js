@@ -8,8 +8,15 @@ import { number, say } from "../shared/dom.js";
 
 const SAME = 1e-6; // differences below this are rounding
 
-/** The difference of the weights or, where no weight differs, of how hard each pair is pulled:
- *  SupCon's two forms, for one, weigh every pair alike and still pull differently. */
+/**
+ * The difference of the weights or, where no weight differs, of how hard each pair is pulled: SupCon's two forms, for
+ * one, weigh every pair alike and still pull differently.
+ *
+ * @param {LossViewState} lab
+ * @param {any} two
+ * @param {KernelOutput} a
+ * @param {KernelOutput} b
+ */
 export function compare(lab, two, a, b) {
   const count = lab.n * lab.w,
     signs = [isFar(lab) ? 1 : -1, (two.scoreName ?? lab.meta.scoreName).includes("distance") ? 1 : -1];
@@ -25,6 +32,12 @@ export function compare(lab, two, a, b) {
   }
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {any} two
+ * @param {KernelOutput} a
+ * @param {KernelOutput} b
+ */
 export function fillTable(lab, two, a, b) {
   const i = lab.anchor,
     mean = (o) => (meanNegatives(o, lab.n) || [NaN])[0];
@@ -47,6 +60,9 @@ export function fillTable(lab, two, a, b) {
   lab.tableOf = i;
 }
 
+/**
+ * @param {any} parts
+ */
 export function differenceWords({ top, of }) {
   if (!(top > SAME)) return "Both put the same weight and the same gradient on every pair.";
   const largestOne = `the largest difference is ${number(top)}`;
@@ -58,6 +74,10 @@ export function differenceWords({ top, of }) {
   );
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {any} two
+ */
 export function paintDifference(lab, two) {
   two.image ||= new ImageData(Math.max(1, lab.w), Math.max(1, lab.n));
   two.buffer ||= new OffscreenCanvas(Math.max(1, lab.w), Math.max(1, lab.n));

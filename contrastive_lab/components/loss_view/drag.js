@@ -3,7 +3,11 @@
 
 import { fromSlider, setKnob } from "../shared/knob.js";
 
-/** The slider: what is dragged is computed at each frame, and told once. */
+/**
+ * The slider: what is dragged is computed at each frame, and told once.
+ *
+ * @param {LossViewState} lab
+ */
 export function listenToKnob(lab) {
   const { slider } = lab;
   slider.oninput = (e) => drag(lab, fromSlider(lab.meta.knob, slider.value), e.timeStamp);
@@ -22,7 +26,13 @@ export function listenToKnob(lab) {
   };
 }
 
-/** The knob moves in the browser alone; `report` is what tells the server. */
+/**
+ * The knob moves in the browser alone; `report` is what tells the server.
+ *
+ * @param {LossViewState} lab
+ * @param {number} v
+ * @param {number} stamp
+ */
 export function drag(lab, v, stamp) {
   lab.pending ||= stamp;
   lab.dragging = true;
@@ -30,6 +40,9 @@ export function drag(lab, v, stamp) {
   schedule(lab, true);
 }
 
+/**
+ * @param {LossViewState} lab
+ */
 export function report(lab) {
   lab.dragging = false;
   lab.send("chosen", {
@@ -45,6 +58,11 @@ export function report(lab) {
   });
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {number} row
+ * @param {boolean} tell
+ */
 export function choose(lab, row, tell) {
   if (row === lab.anchor) return;
   Object.assign(lab, { anchor: row, barFrom: 0 });
@@ -52,12 +70,21 @@ export function choose(lab, row, tell) {
   schedule(lab);
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {[number | null, number | null] | null} cell
+ */
 export function light(lab, cell) {
   lab.hover = cell;
   schedule(lab);
 }
 
-/** One redraw at the next frame; `stale`: the loss or the matrix has to be computed again. */
+/**
+ * One redraw at the next frame; `stale`: the loss or the matrix has to be computed again.
+ *
+ * @param {LossViewState} lab
+ * @param {boolean} [stale]
+ */
 export function schedule(lab, stale) {
   lab.stale ||= Boolean(stale);
   if (lab.frame) return;

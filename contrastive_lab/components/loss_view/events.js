@@ -4,6 +4,9 @@ import { choose, light, report, schedule } from "./drag.js";
 import { cellAt } from "./matrix.js";
 import { ranked } from "./pairs.js";
 
+/**
+ * @param {LossViewState} lab
+ */
 export function listen(lab) {
   const { matrix, bars } = lab;
   const leave = (e) => {
@@ -57,6 +60,10 @@ function follow(lab) {
   light(lab, [row, null]);
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {any} e
+ */
 export function matrixKeys(lab, e) {
   if (e.key === "Enter") return follow(lab);
   const rows = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -lab.n, End: lab.n }[e.key];

@@ -3,11 +3,19 @@
 import { isHinge, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
 
+/**
+ * @param {number} x
+ */
 export function few(x) {
   return x > 0 && x < 0.05 ? "< 0.1" : x < 9.95 ? x.toFixed(1) : x.toFixed(0);
 }
 
-/** The mean over anchors of effective negatives, and of all negatives; null without any. */
+/**
+ * The mean over anchors of effective negatives, and of all negatives; null without any.
+ *
+ * @param {KernelOutput} o
+ * @param {number} n
+ */
 export function meanNegatives(o, n) {
   let sum = 0,
     all = 0,
@@ -21,13 +29,23 @@ export function meanNegatives(o, n) {
   return count ? [sum / count, all / count] : null;
 }
 
-/** How hard an anchor's positives are pulled: Σ_p |∂L_i/∂s_ip|. */
+/**
+ * How hard an anchor's positives are pulled: Σ_p |∂L_i/∂s_ip|.
+ *
+ * @param {KernelOutput} o
+ * @param {Uint8Array} M
+ * @param {number} i
+ * @param {number} w
+ */
 export function pullOf(o, M, i, w) {
   let pull = 0;
   for (let k = i * w; k < (i + 1) * w; k++) if (M[k] === 1) pull += Math.abs(o.grad[k]);
   return pull;
 }
 
+/**
+ * @param {LossViewState} lab
+ */
 export function drawFigures(lab) {
   const o = lab.out,
     i = lab.anchor,

@@ -7,6 +7,9 @@ import { drawPanel } from "./panels.js";
 import { theme } from "../shared/canvas.js";
 import { evaluate } from "../shared/kernels.js";
 
+/**
+ * @param {LossViewState} lab
+ */
 export function draw(lab) {
   if (!lab.S || !lab.root.isConnected) return;
   if (lab.stale) {

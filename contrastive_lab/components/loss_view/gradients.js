@@ -5,6 +5,9 @@ import { choose, light } from "./drag.js";
 import { GRAY, ORANGE, line, rgb, tick } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 
+/**
+ * @param {LossViewState} lab
+ */
 export function listenGradients(lab) {
   const canvas = lab.extra;
   canvas.tabIndex = 0;
@@ -52,6 +55,12 @@ const GRADIENTS =
   "The matrix shows pull and push for every pair where “Gradient” is chosen above it; " +
   "click a bar to choose its anchor.";
 
+/**
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawGradients(lab, g, width, height) {
   const { total, hardest, curve } = shares(lab),
     half = width / 2 - 16,

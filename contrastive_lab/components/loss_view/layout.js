@@ -9,9 +9,15 @@ import { saveCsv, savePng } from "./save.js";
 import { choices, el } from "../shared/dom.js";
 import { knobField, toSlider } from "../shared/knob.js";
 
-/** `start`: what an address asks for; what it doesn't name is as at first. */
+/**
+ * `start`: what an address asks for; what it doesn't name is as at first.
+ *
+ * @param {any} parent
+ * @param {any} [start]
+ */
 export function build(parent, start) {
   const known = (names, name, otherwise) => (name in names ? name : otherwise);
+  /** @type {any} */
   const lab = {
     view: known(VIEWS, start.view, "weight"),
     panel: known(PANELS, start.panel, "none"),

@@ -7,7 +7,11 @@ import { thumb } from "./thumbnails.js";
 import { BLUE, GRAY, GREEN, ORANGE, rgb, sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
 
-/** Legend and label of the matrix, when they are others than before. */
+/**
+ * Legend and label of the matrix, when they are others than before.
+ *
+ * @param {LossViewState} lab
+ */
 export function tell(lab) {
   const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join(),
     marked = lab.overlay || lab.view === "mask",
@@ -58,7 +62,11 @@ export function tell(lab) {
     lab.legend.append(el("span", {}, "tint: positive (blue), negative (orange)"));
 }
 
-/** The pair that is pointed at, or the anchor: in words, and as images. */
+/**
+ * The pair that is pointed at, or the anchor: in words, and as images.
+ *
+ * @param {LossViewState} lab
+ */
 export function describe(lab) {
   say(
     lab.hint,

@@ -2,7 +2,15 @@
 
 import { make } from "../shared/kernels.js";
 
-/** What the library computed for a loss that has no kernel here: `pair`, `grad`, `loss` as bytes. */
+/**
+ * What the library computed for a loss that has no kernel here: `pair`, `grad`, `loss` as bytes.
+ *
+ * @param {Uint8Array} M
+ * @param {number} n
+ * @param {number} w
+ * @param {any} data
+ * @param {any} meta
+ */
 export function library(M, n, w, data, meta) {
   if (!data.pair || !data.pair.length) return null;
   const floats = (bytes) => new Float32Array(bytes.slice().buffer);

@@ -5,7 +5,12 @@ import { schedule } from "./drag.js";
 import { openPanel } from "./panels.js";
 import { setKnob, toSlider } from "../shared/knob.js";
 
-/** The bytes of a batch are read once; its knobs may come again and again. */
+/**
+ * The bytes of a batch are read once; its knobs may come again and again.
+ *
+ * @param {LossViewState} lab
+ * @param {any} data
+ */
 export function load(lab, data) {
   const meta = data.meta;
   Object.assign(lab, {
@@ -39,6 +44,10 @@ export function load(lab, data) {
   openPanel(lab, lab.panel);
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {any} meta
+ */
 export function applyKernel(lab, meta) {
   lab.meta = meta;
   const { knob, kernel, reason } = meta;

@@ -9,6 +9,9 @@ import { applyKernel, load } from "./load.js";
 import { readSecond } from "./second_panel.js";
 import { unpack } from "../shared/transport.js";
 
+/**
+ * @param {PartArguments} component
+ */
 export default function (component) {
   const { parentElement, setStateValue } = component,
     data = unpack(component.data);

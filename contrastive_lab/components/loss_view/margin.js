@@ -30,6 +30,12 @@ function histogram(lab, one) {
   return (lab.cache.bins = bins);
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawScores(lab, g, width, height) {
   const triplet = isHinge(lab) && lab.kernel.form === "triplet",
     bins = histogram(lab, triplet);
@@ -98,7 +104,11 @@ function marginWords(lab, triplet, bins) {
   );
 }
 
-/** The line answers to mouse and touch, and to arrow keys: a held key is one drag. */
+/**
+ * The line answers to mouse and touch, and to arrow keys: a held key is one drag.
+ *
+ * @param {LossViewState} lab
+ */
 export function listenMargin(lab) {
   const canvas = lab.extra;
   canvas.onpointerdown = (e) => dragMargin(lab, e);

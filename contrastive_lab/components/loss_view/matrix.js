@@ -7,7 +7,11 @@ import { APART, BITS, TABLES, divergingShades, largest, overlaid } from "./shade
 import { thumb } from "./thumbnails.js";
 import { BLUE, GRAY, GREEN, ORANGE, packed } from "../shared/canvas.js";
 
-/** One pixel per pair, into a buffer that is stretched over the canvas. */
+/**
+ * One pixel per pair, into a buffer that is stretched over the canvas.
+ *
+ * @param {LossViewState} lab
+ */
 export function paintMatrix(lab) {
   [lab.rows, lab.columns] = orderOf(lab);
   const { n, w, S, M, pixels, out, view, rows, columns } = lab;
@@ -45,6 +49,9 @@ export function paintMatrix(lab) {
   lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
 }
 
+/**
+ * @param {LossViewState} lab
+ */
 export function drawMatrix(lab) {
   const c = lab.matrix,
     dpr = devicePixelRatio || 1,
@@ -90,7 +97,12 @@ function axes(lab, g, strip, side) {
   place(lab.columns, lab.meta.columnThumb, (t, x) => thumb(lab, g, t, x, 0, strip - 2));
 }
 
-/** Anchor and candidate under the pointer; on an axis one of them is null. */
+/**
+ * Anchor and candidate under the pointer; on an axis one of them is null.
+ *
+ * @param {LossViewState} lab
+ * @param {any} e
+ */
 export function cellAt(lab, e) {
   if (!lab.plot) return null;
   const dpr = devicePixelRatio || 1,

@@ -1,14 +1,22 @@
 // In which order the rows and columns of the matrix stand: as they came, by group, or clustered.
 
-/** Rows and columns of the matrix in the chosen order; clusters are found once for a batch. */
+/**
+ * Rows and columns of the matrix in the chosen order; clusters are found once for a batch.
+ *
+ * @param {LossViewState} lab
+ */
 export function orderOf(lab) {
   const plain = (m) => Array.from({ length: m }, (_, k) => k);
   if (lab.order === "group") return [plain(lab.n), plain(lab.w)];
   return (lab.cache.clusters ||= clustersOf(lab));
 }
 
-/** A square batch is clustered by its scores, a rectangular one by the profiles of its rows and of
- *  its columns: alike is what is alike to the same. */
+/**
+ * A square batch is clustered by its scores, a rectangular one by the profiles of its rows and of its columns: alike
+ * is what is alike to the same.
+ *
+ * @param {any} parts
+ */
 export function clustersOf({ n, w, S, meta }) {
   if (n === w && meta.names.every((name, k) => name === meta.columnNames[k])) {
     const sign = meta.scoreName.includes("distance") ? 0.5 : -0.5;

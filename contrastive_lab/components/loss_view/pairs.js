@@ -1,21 +1,36 @@
 // What is known of the pairs whatever the knob: which loss, what is near, who is ranked where.
 
+/**
+ * @param {LossViewState} lab
+ */
 export function isHinge(lab) {
   return Boolean(lab.kernel) && lab.kernel.family === "hinge";
 }
 
-/** Near is small: distances, and similarities that a loss takes with a minus. */
+/**
+ * Near is small: distances, and similarities that a loss takes with a minus.
+ *
+ * @param {LossViewState} lab
+ */
 export function isFar(lab) {
   return lab.meta.scoreName.includes("distance");
 }
 
-/** The chosen anchor's positives; like its ranking, they don't change with the knob. */
+/**
+ * The chosen anchor's positives; like its ranking, they don't change with the knob.
+ *
+ * @param {LossViewState} lab
+ */
 export function positivesOf(lab) {
   const at = lab.anchor * lab.w;
   return ranked(lab).filter((j) => lab.M[at + j] === 1);
 }
 
-/** Candidates of the anchor, nearest first; the order doesn't change with the knob. */
+/**
+ * Candidates of the anchor, nearest first; the order doesn't change with the knob.
+ *
+ * @param {LossViewState} lab
+ */
 export function ranked(lab) {
   if (lab.cache.rankedFor === lab.anchor) return lab.cache.ranked;
   const at = lab.anchor * lab.w,

@@ -15,6 +15,10 @@ const PANEL_KEYS = {
   two: " Arrow keys choose anchor and candidate.",
 };
 
+/**
+ * @param {LossViewState} lab
+ * @param {string} key
+ */
 export function openPanel(lab, key) {
   lab.panel = key;
   lab.panelBox.hidden = key === "none";
@@ -28,6 +32,9 @@ export function openPanel(lab, key) {
   if (key === "grads") listenGradients(lab);
 }
 
+/**
+ * @param {LossViewState} lab
+ */
 export function drawPanel(lab) {
   if (lab.panel === "none") return;
   if (lab.panel === "formula") {

@@ -5,6 +5,9 @@ import { isHinge } from "./pairs.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
 import { knobText } from "../shared/knob.js";
 
+/**
+ * @param {LossViewState} lab
+ */
 export function savePng(lab) {
   const panel = lab.panelBox.querySelector("canvas:not([hidden])");
   const { knob, title, names } = lab.meta,
@@ -26,6 +29,9 @@ export function savePng(lab) {
   );
 }
 
+/**
+ * @param {LossViewState} lab
+ */
 export function saveCsv(lab) {
   const rows = [
       [

@@ -21,11 +21,19 @@ const FORMS = {
   },
 };
 
+/**
+ * @param {LossViewState} lab
+ */
 export function formsOf(lab) {
   return lab.kernel ? FORMS[lab.kernel.form || "softmax"] : {};
 }
 
-/** Scores, kernel and knob of the second setting; without `S` it waits for the server. */
+/**
+ * Scores, kernel and knob of the second setting; without `S` it waits for the server.
+ *
+ * @param {LossViewState} lab
+ * @param {any} forms
+ */
 export function settingOf(lab, forms) {
   const { choice } = lab.second,
     form = forms[choice],

@@ -10,7 +10,12 @@ import { el, say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { fromSlider, knobField, knobText, toSlider } from "../shared/knob.js";
 
-/** What the server sent of a second loss, or of other rows. */
+/**
+ * What the server sent of a second loss, or of other rows.
+ *
+ * @param {LossViewState} lab
+ * @param {any} data
+ */
 export function readSecond(lab, data) {
   const meta = data.meta.second;
   if (!meta) {
@@ -31,7 +36,11 @@ export function readSecond(lab, data) {
   if (lab.panel === "two" && !lab.secondHeld) openTwo(lab);
 }
 
-/** The controls and the table of the panel, for the choice that is made. */
+/**
+ * The controls and the table of the panel, for the choice that is made.
+ *
+ * @param {LossViewState} lab
+ */
 export function openTwo(lab) {
   const forms = formsOf(lab),
     others = lab.meta.others || {};
@@ -130,6 +139,12 @@ function knobOfTwo(lab, two) {
   return [symbol, slider, readout];
 }
 
+/**
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawTwo(lab, g, width, height) {
   const two = lab.two,
     a = lab.out;

@@ -26,7 +26,12 @@ export const TABLES = { positive: weightShade(BLUE), negative: weightShade(ORANG
 
 const DIVERGING = new Map();
 
-/** Shades of both signs up to `top`, in half octaves, so that a drag seldom makes a new table. */
+/**
+ * Shades of both signs up to `top`, in half octaves, so that a drag seldom makes a new table.
+ *
+ * @param {number} top
+ * @param {boolean} turned
+ */
 export function divergingShades(top, turned) {
   const half = Math.ceil(2 * Math.log2(top)),
     name = 2 * half + Number(turned);
@@ -45,7 +50,12 @@ export const APART = 0.15,
 
 const OVERLAID = new WeakMap();
 
-/** A table of shades as they look over the tint of mask 1 (positive) or 2 (negative). */
+/**
+ * A table of shades as they look over the tint of mask 1 (positive) or 2 (negative).
+ *
+ * @param {Uint32Array} table
+ * @param {number} mask
+ */
 export function overlaid(table, mask) {
   if (!OVERLAID.has(table)) OVERLAID.set(table, []);
   const known = OVERLAID.get(table),
@@ -60,6 +70,9 @@ export function overlaid(table, mask) {
   }));
 }
 
+/**
+ * @param {Float32Array} values
+ */
 export function largest(values) {
   let top = 0;
   for (let k = 0; k < values.length; k++) {

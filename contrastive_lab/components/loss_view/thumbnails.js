@@ -1,5 +1,13 @@
 // Thumbnails of anchors and candidates.
 
+/**
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} index
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ */
 export function thumb(lab, g, index, x, y, size) {
   if (!lab.sprite || index === undefined || index < 0) return;
   const { tile, across } = lab.meta;

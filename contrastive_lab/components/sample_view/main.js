@@ -8,6 +8,9 @@ import { evaluate } from "../shared/kernels.js";
 import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
 import { unpack } from "../shared/transport.js";
 
+/**
+ * @param {PartArguments} component
+ */
 export default function (component) {
   const { parentElement } = component,
     data = unpack(component.data);
@@ -21,6 +24,7 @@ export default function (component) {
 }
 
 function build(parent) {
+  /** @type {any} */
   const view = {};
   view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "knob of the loss" });
   view.readout = el("output", {});

@@ -8,8 +8,13 @@ function onScale(knob, v) {
   return knob && knob.log ? Math.log(v) : v;
 }
 
-/** Rank of this sample among all at a value of the knob; losses between two known values are
- *  interpolated. 0: it has no loss. */
+/**
+ * Rank of this sample among all at a value of the knob; losses between two known values are interpolated. 0: it has
+ * no loss.
+ *
+ * @param {SampleViewState} view
+ * @param {number} v
+ */
 export function rankAt(view, v) {
   const { grid, n, row, knob } = view.meta,
     g = grid.length;
@@ -26,6 +31,9 @@ export function rankAt(view, v) {
   return above + 1;
 }
 
+/**
+ * @param {SampleViewState} view
+ */
 export function drawCurve(view) {
   const { meta } = view;
   if (!meta || !meta.grid.length || !view.curve.clientWidth) return;

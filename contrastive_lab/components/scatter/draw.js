@@ -8,6 +8,9 @@ import { say } from "../shared/dom.js";
 
 const RINGED = 40; // selected points that are ringed: so few are lost among the others
 
+/**
+ * @param {ScatterState} map
+ */
 export function draw(map) {
   if (!map.xy || !map.root.isConnected || !map.stage.clientWidth) return;
   if (map.stale) drawPoints(map);

@@ -6,6 +6,9 @@ import { schedule, view } from "./view.js";
 
 const CELL = 64; // cells along each side of the grid that finds the nearest point
 
+/**
+ * @param {ScatterState} map
+ */
 export function bounds(map) {
   let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
   for (let i = 0; i < map.n; i++) {
@@ -24,13 +27,20 @@ export function bounds(map) {
   map.box = { x0: (x0 + x1 - span) / 2, y0: (y0 + y1 - span) / 2, span, wide, high };
 }
 
+/**
+ * @param {ScatterState} map
+ */
 export function grid(map) {
   map.cells = Array.from({ length: CELL * CELL }, () => []);
   for (let i = 0; i < map.n; i++)
     map.cells[rowOf(map, map.xy[2 * i + 1]) * CELL + columnOf(map, map.xy[2 * i])].push(i);
 }
 
-/** All points, each once, in an order that is always the same and has nothing to do with theirs. */
+/**
+ * All points, each once, in an order that is always the same and has nothing to do with theirs.
+ *
+ * @param {number} n
+ */
 export function mixed(n) {
   const order = Uint32Array.from({ length: n }, (_, i) => i);
   for (let i = n - 1, seed = 1; i > 0; i--) {
@@ -51,7 +61,13 @@ function rowOf(map, y) {
   return clamp(Math.floor(((y - map.box.y0) / map.box.span) * CELL));
 }
 
-/** The nearest point within ten pixels, looked for in the cells that these touch. */
+/**
+ * The nearest point within ten pixels, looked for in the cells that these touch.
+ *
+ * @param {ScatterState} map
+ * @param {number} x
+ * @param {number} y
+ */
 export function hover(map, x, y) {
   const v = view(map),
     px = (x - v.x) / v.scale,
@@ -74,6 +90,10 @@ export function hover(map, x, y) {
   if (best >= 0) placeTip(map, x, y);
 }
 
+/**
+ * @param {ScatterState} map
+ * @param {number[][]} path
+ */
 export function inside(map, path) {
   const v = view(map),
     found = [],
@@ -104,7 +124,12 @@ function withId(map, text) {
   return [];
 }
 
-/** Select what is searched for and bring it into view; where there is none, say so. */
+/**
+ * Select what is searched for and bring it into view; where there is none, say so.
+ *
+ * @param {ScatterState} map
+ * @param {string} text
+ */
 export function find(map, text) {
   map.missed = "";
   if (!text) {

@@ -3,6 +3,9 @@
 import { schedule } from "./view.js";
 import { el } from "../shared/dom.js";
 
+/**
+ * @param {ScatterState} map
+ */
 export function drawLegend(map) {
   map.groups = map.meta.palette.map(() => []);
   for (let i = 0; i < map.n; i++) map.groups[map.color[i]].push(i);

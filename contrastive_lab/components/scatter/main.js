@@ -14,6 +14,9 @@ import { unpack } from "../shared/transport.js";
 
 const MODES = { lasso: "lasso", box: "box", pan: "pan" };
 
+/**
+ * @param {PartArguments} component
+ */
 export default function (component) {
   const { parentElement, setStateValue } = component,
     data = unpack(component.data);
@@ -31,6 +34,7 @@ export default function (component) {
 }
 
 function build(parent) {
+  /** @type {any} */
   const map = {
     view: null,
     mode: "lasso",

@@ -6,6 +6,9 @@ import { rowsOf } from "./side_by_side.js";
 import { placeTip, tip } from "./tip.js";
 import { outline, schedule, view } from "./view.js";
 
+/**
+ * @param {ScatterState} map
+ */
 export function listen(map) {
   const c = map.canvas;
   c.onwheel = (e) => {

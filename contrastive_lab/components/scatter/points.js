@@ -5,6 +5,9 @@ import { GRAY, fromHex, packed, sizeCanvas } from "../shared/canvas.js";
 
 const PALE = 0.22; // alpha of what is not selected
 
+/**
+ * @param {ScatterState} map
+ */
 export function pointSize(map) {
   return map.n > 20000 ? 2 : map.n > 5000 ? 3 : map.n > 2500 ? 5 : map.n > 1200 ? 6 : 7;
 }
@@ -28,8 +31,12 @@ function stamp(size) {
   return { size, dx: Int8Array.from(dx), dy: Int8Array.from(dy), cover };
 }
 
-/** Points in a mixed order, so that no category covers the others, written into pixels (50,000
- *  rectangles would take a canvas 50 ms); where something is selected, first what is not, pale. */
+/**
+ * Points in a mixed order, so that no category covers the others, written into pixels (50,000 rectangles would take a
+ * canvas 50 ms); where something is selected, first what is not, pale.
+ *
+ * @param {ScatterState} map
+ */
 export function drawPoints(map) {
   const [g] = sizeCanvas(map.canvas),
     v = view(map),

@@ -5,7 +5,11 @@ import { view } from "./view.js";
 import { theme } from "../shared/canvas.js";
 import { offerPicture } from "../shared/download.js";
 
-/** Points, names of maps and the legend as one picture. */
+/**
+ * Points, names of maps and the legend as one picture.
+ *
+ * @param {ScatterState} map
+ */
 export function savePng(map) {
   const { ink, paper } = theme(map.root),
     dpr = devicePixelRatio || 1,

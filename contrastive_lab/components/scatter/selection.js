@@ -5,7 +5,12 @@ import { schedule } from "./view.js";
 
 const FEW = 500; // rows that go back as a list; more go as one bit per point
 
-/** Row numbers as they are, or, where there are many, as base64 of one bit per point. */
+/**
+ * Row numbers as they are, or, where there are many, as base64 of one bit per point.
+ *
+ * @param {number[]} rows
+ * @param {number} n
+ */
 export function packRows(rows, n) {
   if (rows.length <= FEW) return { rows };
   const bits = new Uint8Array(Math.ceil(n / 8));
@@ -15,6 +20,10 @@ export function packRows(rows, n) {
   return { bits: btoa(text) };
 }
 
+/**
+ * @param {ScatterState} map
+ * @param {number[]} rows
+ */
 export function light(map, rows) {
   map.picked = rows;
   map.lit.fill(0);
@@ -23,16 +32,28 @@ export function light(map, rows) {
   schedule(map, true);
 }
 
+/**
+ * @param {ScatterState} map
+ * @param {number[]} rows
+ */
 export function choose(map, rows) {
   map.missed = "";
   light(map, rows);
   map.send(rows);
 }
 
+/**
+ * @param {ScatterState} map
+ * @param {number} i
+ * @param {number} size
+ */
 export function picture(map, i, size) {
   return pictureOf(map.sprite, map.meta, i % map.rows, size, map.ids[i % map.rows] ?? "");
 }
 
+/**
+ * @param {ScatterState} map
+ */
 export function drawPictures(map) {
   drawGallery(map.gallery, map.sprite ? map.picked : [], {
     make: (i) => picture(map, i, 56),

@@ -5,12 +5,22 @@ import { grid } from "./find.js";
 import { theme } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
 
-/** The rows, each once, of some points. */
+/**
+ * The rows, each once, of some points.
+ *
+ * @param {ScatterState} map
+ * @param {number[]} points
+ */
 export function rowsOf(map, points) {
   return map.rows === map.n ? points : [...new Set(points.map((i) => i % map.rows))].sort((a, b) => a - b);
 }
 
-/** The slider from the maps as they are (0) to all as the first (1). */
+/**
+ * The slider from the maps as they are (0) to all as the first (1).
+ *
+ * @param {ScatterState} map
+ * @param {() => void} moved
+ */
 export function morphSlider(map, moved) {
   const slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, value: 0 });
   const label = el("span", {}),
@@ -24,6 +34,10 @@ export function morphSlider(map, moved) {
   return box;
 }
 
+/**
+ * @param {ScatterState} map
+ * @param {Uint8Array} target
+ */
 export function loadMorph(map, target) {
   map.home = map.xy.slice();
   map.target = target && target.length ? new Float32Array(target.slice().buffer) : null;
@@ -39,7 +53,13 @@ function morph(map, share) {
   for (let k = 0; k < map.xy.length; k++) map.xy[k] = map.home[k] + share * (map.target[k] - map.home[k]);
 }
 
-/** Each map's name above it. */
+/**
+ * Each map's name above it.
+ *
+ * @param {ScatterState} map
+ * @param {CanvasRenderingContext2D} g
+ * @param {any} v
+ */
 export function drawNames(map, g, v) {
   const { names, at } = map.meta.panels;
   g.fillStyle = theme(map.root).ink;

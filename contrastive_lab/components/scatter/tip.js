@@ -3,6 +3,10 @@
 import { picture } from "./selection.js";
 import { el } from "../shared/dom.js";
 
+/**
+ * @param {ScatterState} map
+ * @param {number} i
+ */
 export function tip(map, i) {
   map.hover = i;
   map.tip.hidden = i < 0;
@@ -16,6 +20,11 @@ export function tip(map, i) {
   );
 }
 
+/**
+ * @param {ScatterState} map
+ * @param {number} x
+ * @param {number} y
+ */
 export function placeTip(map, x, y) {
   map.tip.style.left = `${Math.max(0, Math.min(x + 14, map.stage.clientWidth - 130))}px`;
   map.tip.style.top = `${Math.max(0, Math.min(y + 14, map.stage.clientHeight - 130))}px`;

@@ -1,5 +1,8 @@
 // Where the map is looked at, and its next frame.
 
+/**
+ * @param {ScatterState} map
+ */
 export function view(map) {
   const w = map.stage.clientWidth,
     h = map.stage.clientHeight;
@@ -14,7 +17,12 @@ export function view(map) {
   return map.view;
 }
 
-/** One redraw at the next frame; `stale`: the points too, not only what is drawn over them. */
+/**
+ * One redraw at the next frame; `stale`: the points too, not only what is drawn over them.
+ *
+ * @param {ScatterState} map
+ * @param {boolean} [stale]
+ */
 export function schedule(map, stale) {
   map.stale ||= Boolean(stale);
   if (!map.frame)
@@ -24,6 +32,9 @@ export function schedule(map, stale) {
     });
 }
 
+/**
+ * @param {ScatterState} map
+ */
 export function outline(map) {
   if (map.mode !== "box") return map.path;
   const [x0, y0] = map.path[0],

@@ -5,21 +5,37 @@ export const BLUE = [59, 125, 216],
   GREEN = [47, 163, 124],
   GRAY = [130, 140, 150];
 
+/**
+ * @param {number[]} color
+ * @param {number} [alpha]
+ */
 export function rgb(color, alpha = 1) {
   return `rgb(${color.join(" ")} / ${alpha})`;
 }
 
-/** A color [r, g, b] and its alpha as one number of an ImageData's Uint32Array. */
+/**
+ * A color [r, g, b] and its alpha as one number of an ImageData's Uint32Array.
+ *
+ * @param {number[]} color
+ * @param {number} alpha
+ */
 export function packed(color, alpha) {
   const a = Math.round(255 * Math.min(1, Math.max(0, alpha)));
   return ((a << 24) | (color[2] << 16) | (color[1] << 8) | color[0]) >>> 0;
 }
 
+/**
+ * @param {string} text
+ */
 export function fromHex(text) {
   return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16));
 }
 
-/** Colors of the theme, which come as CSS variables. */
+/**
+ * Colors of the theme, which come as CSS variables.
+ *
+ * @param {Element} root
+ */
 export function theme(root) {
   const style = getComputedStyle(root);
   return {
@@ -29,7 +45,12 @@ export function theme(root) {
   };
 }
 
-/** A canvas at the screen's resolution, cleared: context, width and height in CSS pixels. */
+/**
+ * A canvas at the screen's resolution, cleared: context, width and height in CSS pixels.
+ *
+ * @param {HTMLCanvasElement} c
+ * @returns {[CanvasRenderingContext2D, number, number]}
+ */
 export function sizeCanvas(c) {
   const dpr = devicePixelRatio || 1,
     width = c.clientWidth,
@@ -47,6 +68,12 @@ export function sizeCanvas(c) {
   return [g, width, height];
 }
 
+/**
+ * @param {CanvasRenderingContext2D} g
+ * @param {number[][]} points
+ * @param {string} color
+ * @param {number} [width]
+ */
 export function line(g, points, color, width = 2) {
   g.strokeStyle = color;
   g.lineWidth = width;
@@ -55,7 +82,16 @@ export function line(g, points, color, width = 2) {
   g.stroke();
 }
 
-/** Text centerd at x, kept inside the canvas. */
+/**
+ * Text centerd at x, kept inside the canvas.
+ *
+ * @param {CanvasRenderingContext2D} g
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {string} [align]
+ */
 export function tick(g, text, x, y, width, align = "center") {
   const wide = g.measureText(text).width,
     left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;

@@ -1,5 +1,10 @@
 // Elements, words and numbers of the browser parts. Labels become text, never HTML.
 
+/**
+ * @param {string} tag
+ * @param {Record<string, any>} attributes
+ * @param {...any} children
+ */
 export function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [k, v] of Object.entries(attributes || {})) {
@@ -10,7 +15,13 @@ export function el(tag, attributes, ...children) {
   return node;
 }
 
-/** A row of buttons of which one is pressed; `then(key)` hears of a change. */
+/**
+ * A row of buttons of which one is pressed; `then(key)` hears of a change.
+ *
+ * @param {Record<string, string>} names
+ * @param {string} chosen
+ * @param {(value: any) => void} then
+ */
 export function choices(names, chosen, then) {
   const all = Object.entries(names).map(([key, text]) =>
     el(
@@ -30,11 +41,19 @@ export function choices(names, chosen, then) {
   return all;
 }
 
-/** Set a text only where it differs: what is set again has to be laid out again. */
+/**
+ * Set a text only where it differs: what is set again has to be laid out again.
+ *
+ * @param {Element} node
+ * @param {string} text
+ */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/**
+ * @param {number} x
+ */
 export function number(x) {
   const size = Math.abs(x);
   return size >= 1000

@@ -8,8 +8,16 @@ function offer(blob, name) {
   setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 }
 
-/** Canvases as one picture: a list stands side by side, lists of a list below each other; a line
- *  of words in `ink` above them says what is seen. */
+/**
+ * Canvases as one picture: a list stands side by side, lists of a list below each other; a line of words in `ink`
+ * above them says what is seen.
+ *
+ * @param {any[]} canvases
+ * @param {string} paper
+ * @param {string} name
+ * @param {string} [words]
+ * @param {string} [ink]
+ */
 export function offerPicture(canvases, paper, name, words = "", ink = "#000") {
   const rows = canvases.map((c) => (Array.isArray(c) ? c : null)),
     lines = rows.includes(null) ? [canvases] : rows;
@@ -46,6 +54,10 @@ function csvCell(value) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+/**
+ * @param {any[][]} rows
+ * @param {string} name
+ */
 export function offerCsv(rows, name) {
   const text = rows.map((row) => row.map(csvCell).join()).join("\n");
   offer(new Blob([text], { type: "text/csv" }), name);

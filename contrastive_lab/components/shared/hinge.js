@@ -1,6 +1,16 @@
 // One anchor of the hinge family: the contrastive loss on pairs, and the triplet loss.
 
-/** One anchor of the contrastive loss on pairs: S holds distances. */
+/**
+ * One anchor of the contrastive loss on pairs: S holds distances.
+ *
+ * @param {Scores} S
+ * @param {Uint8Array} M
+ * @param {number} at
+ * @param {number} w
+ * @param {Kernel} kernel
+ * @param {number} i
+ * @param {KernelOutput} out
+ */
 export function pairRow(S, M, at, w, kernel, i, out) {
   const margin = kernel.margin,
     squared = kernel.squared;
@@ -56,7 +66,17 @@ function sortedNegatives(S, M, at, w, i, out) {
   return (out.sorted[i] = { S, M, columns, d, sums });
 }
 
-/** One anchor of the triplet loss: S holds squared distances. */
+/**
+ * One anchor of the triplet loss: S holds squared distances.
+ *
+ * @param {Scores} S
+ * @param {Uint8Array} M
+ * @param {number} at
+ * @param {number} w
+ * @param {Kernel} kernel
+ * @param {number} i
+ * @param {KernelOutput} out
+ */
 export function tripletRow(S, M, at, w, kernel, i, out) {
   const { columns, d, sums } = sortedNegatives(S, M, at, w, i, out),
     nN = d.length;

@@ -7,9 +7,17 @@
 import { pairRow, tripletRow } from "./hinge.js";
 import { softmaxRow } from "./softmax.js";
 
-/** Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective
- *  negatives (n), active pairs or triplets (n; of these `hard`, the rest semi-hard), and the value.
- *  Arrays of `into` are used again. */
+/**
+ * Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective negatives (n), active
+ * pairs or triplets (n; of these `hard`, the rest semi-hard), and the value. Arrays of `into` are used again.
+ *
+ * @param {Scores} S
+ * @param {Uint8Array} M
+ * @param {number} n
+ * @param {number} w
+ * @param {Kernel} kernel
+ * @param {KernelOutput | null} [into]
+ */
 export function evaluate(S, M, n, w, kernel, into) {
   const out = into && into.n === n && into.w === w ? into : make(n, w);
   out.pair.fill(0);
@@ -33,6 +41,10 @@ export function evaluate(S, M, n, w, kernel, into) {
   return out;
 }
 
+/**
+ * @param {number} n
+ * @param {number} w
+ */
 export function make(n, w) {
   return {
     n,

@@ -2,6 +2,10 @@
 
 import { el } from "./dom.js";
 
+/**
+ * @param {Knob} knob
+ * @param {number} v
+ */
 export function toSlider(knob, v) {
   const t = knob.log
     ? Math.log(v / knob.low) / Math.log(knob.high / knob.low)
@@ -9,13 +13,22 @@ export function toSlider(knob, v) {
   return Math.round(1000 * t);
 }
 
+/**
+ * @param {Knob} knob
+ * @param {number} position
+ */
 export function fromSlider(knob, position) {
   const t = position / 1000;
   const v = knob.log ? knob.low * Math.pow(knob.high / knob.low, t) : knob.low + t * (knob.high - knob.low);
   return Number(v.toPrecision(4));
 }
 
-/** The knob's value as a field to type in; `then(value)` hears of what was typed. */
+/**
+ * The knob's value as a field to type in; `then(value)` hears of what was typed.
+ *
+ * @param {() => Knob | null} knobOf
+ * @param {(value: any) => void} then
+ */
 export function knobField(knobOf, then) {
   const field = el("input", { type: "number", step: "any" });
   field.onchange = () => {
@@ -26,12 +39,21 @@ export function knobField(knobOf, then) {
   return field;
 }
 
-/** As precise as the slider's steps, without zeros that say nothing. */
+/**
+ * As precise as the slider's steps, without zeros that say nothing.
+ *
+ * @param {number} v
+ */
 export function knobText(v) {
   return String(Number(v.toPrecision(3)));
 }
 
-/** A part's value, its kernel and what is read beside its slider. */
+/**
+ * A part's value, its kernel and what is read beside its slider.
+ *
+ * @param {any} part
+ * @param {number} v
+ */
 export function setKnob(part, v) {
   part.value = v;
   if (part.kernel && part.kernel.knob) part.kernel[part.kernel.knob] = v;

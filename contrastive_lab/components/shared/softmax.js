@@ -1,5 +1,9 @@
 // One anchor of the softmax family: loss, weights, gradients, effective negatives.
 
+/**
+ * @param {KernelOutput} a
+ * @param {KernelOutput} b
+ */
 export function logAddExp(a, b) {
   if (a === -Infinity) return b;
   if (b === -Infinity) return a;
@@ -7,7 +11,17 @@ export function logAddExp(a, b) {
   return m + Math.log1p(Math.exp(-Math.abs(a - b)));
 }
 
-/** One anchor of the softmax family; positives and negatives are summed apart, each from its top. */
+/**
+ * One anchor of the softmax family; positives and negatives are summed apart, each from its top.
+ *
+ * @param {Scores} S
+ * @param {Uint8Array} M
+ * @param {number} at
+ * @param {number} w
+ * @param {Kernel} kernel
+ * @param {number} i
+ * @param {KernelOutput} out
+ */
 export function softmaxRow(S, M, at, w, kernel, i, out) {
   const scale = (kernel.sign || 1) / kernel.temperature;
   let topP = -Infinity,

@@ -1,5 +1,8 @@
 // The inverse of packing.py: meta data, and each array as bytes of its own.
 
+/**
+ * @param {Uint8Array} blob
+ */
 export function unpack(blob) {
   const length = new DataView(blob.buffer, blob.byteOffset, 8).getUint32(0, true);
   const { meta, places } = JSON.parse(new TextDecoder().decode(blob.subarray(8, 8 + length)));

@@ -3,7 +3,14 @@
 import { BLUE, GRAY, ORANGE, line, rgb, tick } from "../../shared/canvas.js";
 import { number } from "../../shared/dom.js";
 
-/** Loss and ∂L/∂D over the distance, of a positive and of a negative pair; marks: the anchor's. */
+/**
+ * Loss and ∂L/∂D over the distance, of a positive and of a negative pair; marks: the anchor's.
+ *
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawDerivative(lab, g, width, height) {
   const { margin, squared } = lab.kernel,
     at = lab.anchor * lab.w,

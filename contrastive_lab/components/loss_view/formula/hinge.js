@@ -3,6 +3,9 @@
 import { TERMS, bracket, m, mi, mn, mo, note, over, row, subscript, sum, written } from "./mathml.js";
 import { ranked } from "../pairs.js";
 
+/**
+ * @param {LossViewState} lab
+ */
 export function pairLines(lab) {
   const { kernel, anchor: i, w, S, M, out } = lab,
     at = i * w,
@@ -83,6 +86,9 @@ export function pairLines(lab) {
   return lines;
 }
 
+/**
+ * @param {LossViewState} lab
+ */
 export function tripletLines(lab) {
   const { kernel, anchor: i, w, S, M, out } = lab,
     at = i * w,

@@ -6,6 +6,10 @@ const MATH = "http://www.w3.org/1998/Math/MathML";
 
 export const TERMS = 3; // shown of each sum; the rest is counted and added up
 
+/**
+ * @param {string} tag
+ * @param {...any} children
+ */
 export function m(tag, ...children) {
   const node = document.createElementNS(MATH, tag);
   node.append(...children.map((c) => (c instanceof Node ? c : document.createTextNode(String(c)))));
@@ -37,13 +41,20 @@ export const written = (text) => m("mtext", text);
 
 export const note = (text) => written(`\u2003(${text})`);
 
+/**
+ * @param {any} value
+ */
 export function mn(value) {
   const text = typeof value === "number" ? number(Object.is(value, -0) ? 0 : value).replace("-", "−") : value;
   const [first, ten] = text.split("e");
   return ten ? row(m("mn", first), mo("·"), m("msup", m("mn", "10"), m("mn", ten.replace("-", "−")))) : m("mn", text);
 }
 
-/** e^l as a number, by powers of ten where it is large or small: e^(s/τ) overflows nothing here. */
+/**
+ * e^l as a number, by powers of ten where it is large or small: e^(s/τ) overflows nothing here.
+ *
+ * @param {number} l
+ */
 export function exponential(l) {
   if (l > -6 && l < 9) return mn(Math.exp(l));
   const ten = Math.floor(l / Math.LN10),
@@ -51,7 +62,13 @@ export function exponential(l) {
   return row(mn(first.toFixed(2)), mo("·"), m("msup", mn("10"), mn(String(ten).replace("-", "−"))));
 }
 
-/** Terms with a sign between them, and how many more there are. */
+/**
+ * Terms with a sign between them, and how many more there are.
+ *
+ * @param {any[]} terms
+ * @param {number} more
+ * @param {any} [rest]
+ */
 export function sum(terms, more, rest) {
   const parts = terms.flatMap((t, k) => (k ? [mo("+"), t] : [t]));
   if (more > 0) parts.push(mo("+"), rest ? m("munder", rest, written(`${more} more`)) : written(`${more} more`));

@@ -9,6 +9,9 @@ import { ranked } from "../pairs.js";
 import { sizeCanvas } from "../../shared/canvas.js";
 import { el, say } from "../../shared/dom.js";
 
+/**
+ * @param {LossViewState} lab
+ */
 export function drawFormula(lab) {
   const i = lab.anchor,
     o = lab.out,

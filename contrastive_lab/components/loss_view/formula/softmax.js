@@ -4,6 +4,9 @@ import { TERMS, bracket, exponential, log, m, mi, mn, mo, note, over, power, row
 import { ranked } from "../pairs.js";
 import { logAddExp } from "../../shared/softmax.js";
 
+/**
+ * @param {LossViewState} lab
+ */
 export function softmaxLines(lab) {
   const { kernel, anchor: i, w, S, M, out } = lab,
     at = i * w,

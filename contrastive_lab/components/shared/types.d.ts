@@ -1,0 +1,112 @@
+// Types of what the browser parts pass around. Only tsc reads this file.
+
+/** A loss's own metadata, as `Loss.kernel` in contrastive_core/losses gives it. */
+interface Kernel {
+  family: "softmax" | "hinge";
+  form?: "pair" | "triplet";
+  knob: "temperature" | "margin" | null;
+  temperature?: number;
+  denominator?: "all" | "own_positive";
+  aggregate?: "out" | "in" | "log_sum";
+  scale?: "none" | "tau_over_base";
+  base?: number | null;
+  sign?: number;
+  margin?: number;
+  squared?: boolean;
+  mining?: "all" | "semi_hard" | "hard";
+  average?: "all" | "active";
+}
+
+/** What a kernel computes for n anchors and w candidates. */
+interface KernelOutput {
+  n: number;
+  w: number;
+  value: number;
+  valid: number;
+  loss: Float64Array | Float32Array; // (n)
+  weight: Float64Array; // (n)
+  effective: Float64Array; // (n) effective negatives
+  negatives: Float64Array; // (n)
+  active: Float64Array; // (n) active pairs or triplets
+  hard: Float64Array; // (n) of these the hard ones
+  pair: Float32Array; // (n·w) weight on pairs
+  grad: Float32Array; // (n·w) ∂L_i/∂s_ij
+  sorted: any[];
+}
+
+/** Scores: float32 as the server sent them, float64 on the circle. */
+type Scores = Float32Array | Float64Array;
+
+/** What is dragged, as Knob in knob.py. */
+interface Knob {
+  label: string;
+  low: number;
+  high: number;
+  value: number;
+  log: boolean;
+}
+
+/** What Streamlit gives to a part's main function. */
+interface PartArguments {
+  data: Uint8Array;
+  parentElement: any;
+  setStateValue: (name: string, value: unknown) => void;
+}
+
+/** The live loss view: a batch, a loss on it, what is chosen, and its elements by name. */
+interface LossViewState {
+  key: string;
+  n: number;
+  w: number;
+  S: Float32Array; // (n·w) scores
+  M: Uint8Array; // (n·w) 0 not comparable, 1 positive, 2 negative, 3 self
+  meta: any; // as loss_view/__init__.py packs it
+  kernel: Kernel | null;
+  out: KernelOutput | null;
+  fixed: KernelOutput | null; // what the library computed, where there is no kernel
+  value: number; // of the knob
+  anchor: number;
+  hover: [number | null, number | null] | null;
+  rows: number[]; // the matrix's order
+  columns: number[];
+  cache: any; // what depends on the batch and the anchor, not on the knob
+  redraw: () => void;
+  [element: string]: any;
+}
+
+/** Points on a circle. */
+interface CircleState {
+  n: number;
+  angles: Float64Array;
+  group: number[];
+  S: Float64Array;
+  M: Uint8Array;
+  force: Float64Array;
+  out: KernelOutput;
+  kernel: Kernel;
+  meta: any; // as circle/__init__.py packs it
+  [element: string]: any;
+}
+
+/** A map of points. */
+interface ScatterState {
+  n: number; // points
+  rows: number; // of the data; n is a multiple of it
+  xy: Float32Array;
+  color: Uint8Array;
+  picked: number[];
+  meta: any; // as scatter/__init__.py packs it
+  redraw: () => void;
+  [element: string]: any;
+}
+
+/** One sample's loss. */
+interface SampleViewState {
+  S: Float32Array;
+  M: Uint8Array;
+  losses: Float32Array; // (n·g)
+  kernel: Kernel;
+  out: KernelOutput | null;
+  meta: any; // as sample_view/__init__.py packs it
+  [element: string]: any;
+}
