@@ -163,6 +163,14 @@ COMMANDS = {
         "sweep.queue", "start the runs that wait in the app's queue, one after the other"
     ),
     "list": Command("look_after.list_all", "list runs, methods, losses, metrics and data sets"),
+    "migrate": Command(
+        "migrate.migrate_runs",
+        "bring run folders of an older version to the present format",
+        (
+            _flag("--dry-run", "name the files that would change, and change nothing"),
+            _option("runs", nargs="*", metavar="RUN"),
+        ),
+    ),
     "verify": Command(
         "look_after.verify",
         "check every file of every run, and the figures that come along",
