@@ -25,16 +25,23 @@ import numpy as np
 
 from benchmarks._training import trained
 from contrastive_core import methods
-from contrastive_core.evaluation.compare import correctness, difference
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation.compare import difference
 from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder
+from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.runs import Run
+
+
+def correct(train: EmbeddingSet, test: EmbeddingSet) -> np.ndarray:
+    """Whether kNN gives each test row its own label (n)."""
+    return evaluate_sets(["knn"], train, test)["knn"].arrays["per_sample"] == 1
 
 
 def gain(run: Run) -> dict[str, float]:
     """kNN of h and of the random encoder in per cent, and the paired gain with its interval."""
     parts = {split: data_of(run, split) for split in ("train", "test")}
-    learned = correctness(*(embed_run(run, split, "h", "cpu") for split in parts))
-    before = correctness(*(random_encoder(run, part, "cpu")[0] for part in parts.values()))
+    learned = correct(*(embed_run(run, split, "h", "cpu") for split in parts))
+    before = correct(*(random_encoder(run, part, "cpu")[0] for part in parts.values()))
     value, (low, high) = difference(learned, before)
     scores = {"knn": learned.mean(), "random": before.mean(), "gain": value}
     return {k: 100 * float(v) for k, v in {**scores, "low": low, "high": high}.items()}

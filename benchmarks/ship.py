@@ -2,6 +2,7 @@
 
     CONTRASTIVE_LAB_RUNS=FOLDER python -m contrastive_core sweep checkpoints/shipped.toml
     CONTRASTIVE_LAB_RUNS=FOLDER python -m benchmarks.ship [--whole simclr-digits ...]
+    python -m benchmarks.ship --rescore    # after a change of a metric: the scores alone
 
 Of each run: manifest, status, the lines of its epochs, encoder and head in float16, scores and
 maps made from these very weights, and four snapshots of a few images; for `--whole` runs the test
@@ -15,10 +16,12 @@ import argparse
 import shutil
 from pathlib import Path
 
+from contrastive_core import runs
 from contrastive_core.cli import analyses
 from contrastive_core.embeddings import ref
 from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.evaluation.evaluate import evaluate
+from contrastive_core.evaluation.record import read_published, write_evaluation
+from contrastive_core.evaluation.reproduce import ScoreCache, computed_anew
 from contrastive_core.jobs import results
 from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.runs import Run, checkpoints
@@ -68,8 +71,7 @@ def _scores_and_maps(run: Run, whole: bool) -> None:
     """Made where shipped runs keep theirs, then moved beside the weights."""
     home = data_home() / "embeddings" / run.name
     shutil.rmtree(home, ignore_errors=True)
-    record = evaluate(run, SCORES)
-    records.write_json(run.path / "evaluation.json", record)
+    rescore(run)
     for which in "hz":
         for kind in ("pca", "umap") if whole else ("pca",):
             embed_run(run, "test", which)
@@ -80,6 +82,11 @@ def _scores_and_maps(run: Run, whole: bool) -> None:
         key = run.weights_hash()[:16]
         for path in home.glob(f"test-h-{key}-v*.npz"):
             _copy(path, run.path / "embeddings" / "test-h.npz")
+
+
+def rescore(run: Run, cache: ScoreCache | None = None) -> None:
+    """The scores of a shipped run, computed anew from its weights and kept beside them."""
+    write_evaluation(run, computed_anew(run, SCORES, device="cpu", cache=cache), run.path)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -95,16 +102,23 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--whole", nargs="*", default=list(WHOLE))
     options.add_argument("--only", nargs="*", help="names; default: all in shipped.toml")
+    options.add_argument("--rescore", action="store_true", help="scores alone, of what is shipped")
     args = options.parse_args()
     named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
+    cache: ScoreCache = {}
     for name in args.only or named:
-        source = runs_home() / name
-        if not (source / "run.json").exists():
-            print(f"{name}: not trained yet, left out")
-            continue
-        made = ship(Run(source, records.read_json(source / "run.json")), name in args.whole)
-        scores = records.read_json(made.path / "evaluation.json")["scores"]
-        knn = {k: round(100 * v["knn"]["value"], 1) for k, v in scores.items()}
+        if args.rescore:
+            made = runs.load(name)
+            rescore(made, cache)
+        else:
+            source = runs_home() / name
+            if not (source / "run.json").exists():
+                print(f"{name}: not trained yet, left out")
+                continue
+            made = ship(Run(source, records.read_json(source / "run.json")), name in args.whole)
+        evaluation = read_published(made)
+        assert evaluation is not None
+        knn = {k: f"{100 * (evaluation.value(k, 'knn') or 0):.1f}" for k in evaluation.scores}
         print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)
     total = size(SHIPPED)
     print(f"all: {total / 1e6:.2f} MB{' — too much' if total > LIMIT else ''}")

@@ -18,7 +18,7 @@ from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.cache import cached
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation import evaluate
+from contrastive_core.evaluation.record import Evaluation, read_evaluation
 from contrastive_core.jobs import results
 from contrastive_core.jobs.results import Result
 from contrastive_core.runs import Run
@@ -48,8 +48,9 @@ def _embedding(name: str, weights: str, split: str, which: str) -> EmbeddingSet:
     return found
 
 
-def scores(run: Run) -> dict[str, Any] | None:
-    return evaluate.read_evaluation(run)
+def scores(run: Run) -> Evaluation | None:
+    """The scores that are kept of a run's test images."""
+    return read_evaluation(run)
 
 
 def result(kind: str, values: dict[str, Any]) -> Result | None:

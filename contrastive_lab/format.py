@@ -1,4 +1,4 @@
-"""Records as text, tables and Plotly figures. Torch-free; plotly and pandas are imported late."""
+"""Figures and rows as text: what pages write and what they offer as CSV. Torch-free."""
 
 from __future__ import annotations
 
@@ -9,59 +9,33 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation.score import ClassShare, Score
 from contrastive_core.storage.tables import safe_cell
 
 __all__ = [
     "csv_of",
-    "curves",
     "figure_of",
     "interval_of",
     "plain",
-    "score_table",
     "table_csv",
 ]
 
-NAMES = {"h": "backbone h", "z": "projection z", "raw": "raw pixels", "random": "random encoder"}
 
-
-def figure_of(score: dict[str, Any] | None) -> str:
+def figure_of(score: Score | None) -> str:
     """A score as text: shares in per cent."""
-    if not score or score.get("value") is None:
+    if score is None or score.value is None:
         return "–"
-    value = float(score["value"])
-    return f"{100 * value:.1f} %" if score.get("unit") == "share" else f"{value:.3g}"
+    return f"{100 * score.value:.1f} %" if score.unit == "share" else f"{score.value:.3g}"
 
 
-def interval_of(score: dict[str, Any]) -> str:
-    """A 95 % interval as text, or nothing."""
-    found = score.get("interval")
-    if not found:
+def interval_of(score: Score | ClassShare) -> str:
+    """The 95 % interval of a score, or of a class's share, as text; "" where there is none."""
+    if score.interval is None:
         return ""
-    low, high = (100 * v if score.get("unit") == "share" else v for v in found)
-    return (
-        f"95 %: {low:.1f} to {high:.1f}; "
-        if score.get("unit") == "share"
-        else (f"95 %: {low:.3g} to {high:.3g}; ")
-    )
-
-
-def score_table(record: dict[str, Any]) -> Any:
-    """All scores of an evaluation, a row each, a column for each source."""
-    import pandas as pd
-
-    rows = []
-    for name, score in record["scores"]["h"].items():
-        row = {"score": score["title"]}
-        for source, scores in record["scores"].items():
-            row[NAMES.get(source, source)] = figure_of(scores.get(name))
-        row["95 % interval of h"] = interval_of(score).removesuffix("; ").removeprefix("95 %: ")
-        row["settings"] = ", ".join(
-            f"{k} {v}"
-            for k, v in (score.get("extras") or {}).items()
-            if isinstance(v, (int, float, str))
-        )[:80]
-        rows.append(row)
-    return pd.DataFrame(rows)
+    low, high = score.interval
+    if isinstance(score, Score) and score.unit != "share":
+        return f"{low:.3g} to {high:.3g}"
+    return f"{100 * low:.1f} to {100 * high:.1f}"
 
 
 MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
@@ -91,48 +65,3 @@ def table_csv(rows: Sequence[dict[str, Any]]) -> str:
         table.writeheader()
         table.writerows({k: safe_cell("" if v is None else v) for k, v in r.items()} for r in rows)
     return out.getvalue()
-
-
-def curves(
-    series: dict[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280
-) -> Any:
-    """A Plotly line for each name: (xs, ys)."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    for name, (xs, ys) in series.items():
-        figure.add_scatter(
-            x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines"
-        )
-    figure.update_layout(
-        height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        xaxis_title=x, yaxis_title=y, legend={"orientation": "h", "y": 1.1},
-    )  # fmt: skip
-    return figure
-
-
-def matrix(
-    values: Any,
-    names: Sequence[str],
-    across: Sequence[str],
-    reverse: bool = False,
-    height: int = 300,
-) -> Any:
-    """A symmetric matrix (n, n) of shares as a Plotly heat map, each value written in its cell.
-
-    Args: across: short names, below the columns; reverse: small values are the strong ones.
-    """
-    import plotly.graph_objects as go
-
-    text = [["–" if v != v else f"{v:.2f}" for v in row] for row in values.tolist()]
-    figure = go.Figure(
-        go.Heatmap(
-            z=values.tolist(), x=list(across), y=list(names), text=text, texttemplate="%{text}",
-            colorscale="Blues", reversescale=reverse, zmin=0, zmax=1, showscale=False,
-            hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
-        )
-    )  # fmt: skip
-    figure.update_yaxes(autorange="reversed", type="category")
-    figure.update_xaxes(type="category")
-    figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10})
-    return figure

@@ -88,8 +88,10 @@ def verdict(sources: list[Source], which: str) -> Comparison | None:
         return None
     made = Comparison.of(found.meta, found.arrays)
     st.subheader(format.plain(made.verdict))
-    if made.seeds:
-        st.markdown(f"**{made.seeds}**")
+    if probe := made.verdicts.get("linear_probe"):
+        st.markdown(f"By the linear probe: {format.plain(probe)}")
+    for text in filter(None, made.seeds.values()):
+        st.markdown(f"**{format.plain(text)}**")
     st.caption(about(made, sources, which))
     tables.table(sources, made)
     return made
@@ -102,7 +104,7 @@ def about(made: Comparison, sources: list[Source], which: str) -> str:
     text += f"Features {which}. " if any(s.run for s in sources) else ""
     return text + (
         "A difference is claimed if its 95 % interval excludes zero and its p, corrected for the "
-        "number of pairs, is below 0.05."
+        "number of pairs and of accuracies, is below 0.05."
     )
 
 

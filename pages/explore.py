@@ -9,6 +9,7 @@ import streamlit as st
 
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation.score import scores_from_json
 from contrastive_core.runs import Run
 from contrastive_lab import (
     cache,
@@ -63,7 +64,8 @@ def of_vectors(key: str) -> None:
     split = split_of(source)
     found = answer_or_wait("scores", {"space": source.space(split, "loaded").values}, "Scores")
     if found is not None:
-        scores.headline(found.meta["scores"], found.meta["how"])
+        named = {k: scores_from_json(v) for k, v in found.meta["scores"].items()}
+        scores.headline(named, found.meta["how"])
     show(source, split, "loaded")
 
 
@@ -99,11 +101,11 @@ def headline(run: Run, which: str) -> None:
     record = cache.scores(run)
     if record is None:
         return
-    found = record["scores"]
+    found = record.scores
     other = "z" if which == "h" else "h"
-    named = {"own": found.get(which, {}), "other": found.get(other, {}), "other_name": other}
+    named = {"own": found.get(which, {}), "other": found.get(other, {})}
     named |= {k: found[k] for k in ("raw", "random") if k in found}
-    scores.headline(named, "")
+    scores.headline(named, "", other)
 
 
 def waiting(run: Run, status: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.evaluation.record import Evaluation
 from contrastive_lab import cache, format, guard, query_params, state
 
 
@@ -69,13 +70,12 @@ def measured(name: str) -> None:
             record = cache.scores(run) if run.config.get("method") == name else None
             if record is None:
                 continue
-            h, random = record["scores"]["h"], record["scores"]["random"]
             rows.append(
                 {
                     "run": format.plain(run.name),
-                    "kNN %": share(h, "knn"),
-                    "linear %": share(h, "linear_probe"),
-                    "random encoder, kNN %": share(random, "knn"),
+                    "kNN %": share(record, "h", "knn"),
+                    "linear %": share(record, "h", "linear_probe"),
+                    "random encoder, kNN %": share(record, "random", "knn"),
                     "epochs": format.plain(run.config.get("epochs")),
                 }
             )
@@ -102,8 +102,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def share(scores: dict[str, Any], name: str) -> float | None:
-    value = scores.get(name, {}).get("value")
+def share(record: Evaluation, source: str, name: str) -> float | None:
+    value = record.value(source, name)
     return None if value is None else round(100 * value, 1)
 
 

@@ -25,7 +25,8 @@ from contrastive_core.data import image_folder, overrides
 from contrastive_core.embeddings import attached_images  # fmt: skip
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import NotRecognized
-from contrastive_core.evaluation import evaluate
+from contrastive_core.evaluation import record
+from contrastive_core.evaluation.score import Score
 from contrastive_core.importers import recognize, sandbox
 from contrastive_core.paths import data_home
 from contrastive_core.runs import checkpoints, export_weights
@@ -119,11 +120,15 @@ def test_status_notes_and_metrics_never_hide_a_run() -> None:
     run.set_status("done", epoch=3)
     run.set_meta(title="t", tags=["a"])
     run.append_metrics([{"step": i, "loss": 0.5 + i, "lr": 0.001} for i in range(9)])
-    records.write_json(run.path / "evaluation.json", {"scores": {"h": {"knn": {"value": 0.5}}}})
+    scores = {"h": {"knn": Score("kNN accuracy", value=0.5, interval=(0.4, 0.6), unit="share")}}
+    run.weights.write_bytes(b"weights")
+    hashed = run.weights_hash()
+    record.write_evaluation(run, record.Evaluation("seen", "test", hashed, scores, 9, 9))
+    assert record.read_evaluation(run) is not None
     readers = {
         "status.json": run.status,
         "meta.json": run.meta,
-        "evaluation.json": lambda: evaluate.read_evaluation(run),
+        "evaluation.json": lambda: record.read_evaluation(run),
         "metrics.jsonl": run.metrics,
     }
     for name, read in readers.items():

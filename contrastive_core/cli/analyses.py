@@ -17,6 +17,10 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.ref import Space, train_test_split
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.evaluation.entries import recorded_scores
+from contrastive_core.evaluation.evaluate import evaluate_sets
+from contrastive_core.evaluation.record import read_evaluation
+from contrastive_core.evaluation.score import Scores, scores_to_json
 from contrastive_core.jobs import results
 from contrastive_core.jobs.results import MAP_DEFAULTS, Result
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
@@ -55,37 +59,44 @@ def _scores(values: Values, on_progress: OnProgress) -> Result:
     rows = _rows(space, on_progress)
     train, test, at, how = _test_rows(space, rows, on_progress)
     graphs = _graphs(on_progress)
-    record, arrays = _score_all(rows, train, test, at, graphs, on_progress)
-    sources = {"own": record} | ({} if space.is_loaded else _references(space, on_progress))
+    scores, arrays = _score_all(space, rows, (train, test, at), graphs, on_progress)
+    sources = {"own": scores_to_json(scores)}
+    sources |= {} if space.is_loaded else _references(space, on_progress)
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)
 
 
 def _score_all(
+    space: Space,
     rows: EmbeddingSet,
-    train: EmbeddingSet | None,
-    test: EmbeddingSet,
-    at: np.ndarray,
+    judged: tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray],
     graphs: Graphs,
     on_progress: OnProgress,
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Scores that need training rows are taken on `test`, which stands at rows `at`."""
+) -> tuple[Scores, dict[str, np.ndarray]]:
+    """Scores that need training rows are taken on the test rows, which stand at rows `at`; those
+    that are recorded of this very embedding are taken from there."""
     from contrastive_core import metrics
-    from contrastive_core.evaluation.evaluate import evaluate_sets
 
-    record: dict[str, Any] = {}
+    train, test, at = judged
+    recorded = _recorded(space)
+    scores: Scores = {}
     arrays: dict[str, np.ndarray] = {}
     for name in metrics.names():
         metric = metrics.get(name)
         on_progress(metric.title, None)
         taught = metric.needs_train
-        kept: dict[str, Any] = {}
         pair = (train, test) if taught else (None, rows)
-        record |= evaluate_sets([name], *pair, graphs, kept)
+        scores |= evaluate_sets([name], *pair, graphs, recorded)
         where = at if taught else np.arange(len(rows))
-        for part, array in kept.get(name, {}).items():
+        for part, array in scores[name].arrays.items():
             arrays[f"{name}:{part}"] = _spread(array, where, len(rows))
-    return record, arrays
+    return scores, arrays
+
+
+def _recorded(space: Space) -> Scores:
+    return (
+        {} if space.is_loaded else recorded_scores(runs.load(space.name), space.split, space.which)
+    )
 
 
 def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
@@ -101,7 +112,6 @@ def _references(space: Space, on_progress: OnProgress) -> dict[str, Any]:
     """The same for raw pixels and the untrained encoder, where details are shown."""
     from contrastive_core import metrics
     from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
-    from contrastive_core.evaluation.evaluate import evaluate_sets
 
     run = runs.load(space.name)
     sets: dict[str, list[EmbeddingSet]] = {"raw": [], "random": []}
@@ -110,10 +120,13 @@ def _references(space: Space, on_progress: OnProgress) -> dict[str, Any]:
         sets["raw"].append(raw_pixels(dataset))
         sets["random"].append(random_encoder(run, dataset)[0])
     found = {}
+    evaluation = read_evaluation(run)
+    recorded = {} if evaluation is None else evaluation.scores
     for source, (train, test) in sets.items():
         on_progress("raw pixels" if source == "raw" else "the untrained encoder", None)
         names = [name for name in metrics.names() if name != SLOW]
-        found[source] = evaluate_sets(names, train, test)
+        scores = evaluate_sets(names, train, test, recorded=recorded.get(source))
+        found[source] = scores_to_json(scores)
     return found
 
 
@@ -180,19 +193,20 @@ def _placed(values: Values, on_progress: OnProgress) -> Result:
 
 def _comparison(values: Values, on_progress: OnProgress) -> Result:
     """Which of some spaces is better, how alike they are, and on which samples they differ."""
-    from contrastive_core.evaluation.compare import compare
+    from contrastive_core.evaluation.compare import Entry, compare
 
-    found = [Space(**v) for v in values["spaces"]]
-    train, test = [], []
-    for number, space in enumerate(found, 1):
-        part = prefixed(on_progress, f"{number} of {len(found)}")
+    spaces = [Space(**v) for v in values["spaces"]]
+    groups = [(g, int(s)) for g, s in values.get("groups", [])] or [("", 0)] * len(spaces)
+    entries = []
+    for number, (space, name, group) in enumerate(
+        zip(spaces, values["names"], groups, strict=True), 1
+    ):
+        part = prefixed(on_progress, f"{number} of {len(spaces)}")
         rows = _rows(space, part)
-        taught, test_rows, _, _ = _test_rows(space, rows, part)
-        train.append(taught)
-        test.append(test_rows)
+        train, test, _, _ = _test_rows(space, rows, part)
+        entries.append(Entry(name, train, test, group, _recorded(space)))
     on_progress("the differences and their tests", None)
-    groups = [(g, int(s)) for g, s in values.get("groups", [])]
-    made = compare(values["names"], train, test, groups=groups, scored=True)
+    made = compare(entries, every_score=True)
     return Result(made.plain(), made.arrays())
 
 

@@ -6,8 +6,14 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.cli.output import out_path, print_result, progress_of, write_table
-from contrastive_core.progress import OnProgress, fraction_of
+from contrastive_core.cli.output import (
+    out_path,
+    print_result,
+    progress_of,
+    score_text,
+    write_table,
+)
+from contrastive_core.progress import fraction_of
 
 __all__ = ["compare", "embed", "evaluate", "project"]
 
@@ -42,8 +48,10 @@ def evaluate(args: Namespace) -> None:
     from contrastive_core import runs
     from contrastive_core.distributed import collectives
     from contrastive_core.embeddings import file_formats
-    from contrastive_core.evaluation.evaluate import SOURCES
     from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
+    from contrastive_core.evaluation.evaluate import metric_names
+    from contrastive_core.evaluation.record import SOURCES
+    from contrastive_core.evaluation.score import scores_from_json
 
     chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
     path = Path(args.run)
@@ -55,24 +63,22 @@ def evaluate(args: Namespace) -> None:
             from contrastive_core.evaluation.evaluate_files import evaluate_file
 
             train = Path(args.train) if args.train else None
-            record = evaluate_file(path, train, chosen, args.device, _stages(on_progress))
-            scored = {path.name: record["scores"]}
+            record = evaluate_file(path, train, chosen, args.device, on_progress)
+            scored = {path.name: scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
         else:
             run = collectives.raise_together(lambda: runs.load(args.run))
-            record = evaluate_run(run, chosen, args.split, args.device, _stages(on_progress))
-            scored = {SOURCES[k]: v for k, v in record["scores"].items()}
+            evaluation = evaluate_run(run, chosen, args.split, args.device, on_progress)
+            evaluation = evaluation.only(metric_names(chosen))
+            record = evaluation.to_json()
+            scored = {SOURCES[k]: v for k, v in evaluation.scores.items()}
     name = path.name if "file" in record else f"{args.run}, {args.split}"
     lines = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
     for source, scores in scored.items():
-        lines += ["", f"{source}:", *(f"  {s['title']:<24}{_score(s)}" for s in scores.values())]
+        lines += ["", f"{source}:", *(f"  {s.title:<24}{score_text(s)}" for s in scores.values())]
     if world.is_rank0:
         print_result(args, record, "\n".join(lines))
-
-
-def _stages(on_progress: OnProgress) -> Any:
-    return lambda stage: on_progress(stage, None)
 
 
 def project(args: Namespace) -> None:
@@ -114,23 +120,24 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
 def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
     from contrastive_core import runs
-    from contrastive_core.evaluation.compare import compare as compare_sets
-    from contrastive_core.evaluation.embed import embed_run
+    from contrastive_core.evaluation.compare import ACCURACIES, check_accuracies
+    from contrastive_core.evaluation.compare import compare as compare_entries
+    from contrastive_core.evaluation.entries import entry_of_run
 
-    chosen = [runs.load(name) for name in args.runs]
-    train, test = (
-        [embed_run(run, s, "h", args.device) for run in chosen] for s in ("train", args.split)
-    )
-    made = compare_sets([run.name for run in chosen], train, test)
-    lines = [made.verdict, ""]
+    metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
+    check_accuracies(metrics)
+    entries = [entry_of_run(runs.load(name), args.split, "h", args.device) for name in args.runs]
+    made = compare_entries(entries, metrics, device=args.device)
+    lines = [f"{ACCURACIES[m]}: {text}" for m, text in made.verdicts.items()] or [made.verdict]
     for d in made.differences:
         low, high = (100 * v for v in d.interval)
         lines.append(
-            f"{d.a} − {d.b}: {100 * d.value:+.1f} points [{low:+.1f}, {high:+.1f}], "
-            f"p {d.p_corrected:.3g} (corrected)"
+            f"{d.a} − {d.b}: {100 * d.value:+.1f} points of {ACCURACIES[d.metric]} "
+            f"[{low:+.1f}, {high:+.1f}], p {d.p_corrected:.3g} (corrected)"
         )
     record = {
         "verdict": made.verdict,
+        "verdicts": made.verdicts,
         "runs": made.names,
         "accuracy": made.accuracy,
         "differences": [{**vars(d), "claimed": d.claimed} for d in made.differences],
@@ -146,14 +153,3 @@ def compare(args: Namespace) -> None:
 
 def _names(rows: Any) -> list[str]:
     return [rows.classes[i] if 0 <= i < len(rows.classes) else str(i) for i in rows.labels]
-
-
-def _score(score: dict[str, Any]) -> str:
-    if "missing" in score:
-        return f"—  ({score['missing']})"
-    percent = score["unit"] == "share"
-    shown = f"{100 * score['value']:.1f} %" if percent else f"{score['value']:.3f} {score['unit']}"
-    if score["interval"]:
-        low, high = (100 * v if percent else v for v in score["interval"])
-        shown += f"  [{low:.1f}, {high:.1f}]" if percent else f"  [{low:.3f}, {high:.3f}]"
-    return shown

@@ -36,10 +36,10 @@ def verify(args: Namespace) -> int:
     """Check every file of the runs, and compute anew the figures that come with the project; 1 if
     something is damaged or a figure does not follow from the weights."""
     from contrastive_core import runs
-    from contrastive_core.evaluation.reproduce import Known, deviations
+    from contrastive_core.evaluation.reproduce import ScoreCache, deviations
     from contrastive_core.runs.verify import damage
 
-    known: Known = {}
+    cache: ScoreCache = {}
     chosen = [runs.load(name) for name in args.runs] or runs.list_runs()
     problems = {run.name: damage(run) for run in chosen}
     problems |= {name: [why] for name, why in runs.damaged().items() if not args.runs}
@@ -47,7 +47,7 @@ def verify(args: Namespace) -> int:
     with progress_of(args) as on_progress:
         for number, run in enumerate(shipped):
             on_progress(f"computing the figures of {run.name}", number / len(shipped))
-            problems[run.name] = deviations(run, args.device, known)
+            problems[run.name] = deviations(run, args.device, cache)
     lines = [f"{name}: {'; '.join(bad) if bad else 'whole'}" for name, bad in problems.items()]
     print_result(args, {"runs": problems}, "\n".join(lines) or "no runs yet")
     return int(any(problems.values()))

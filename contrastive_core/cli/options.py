@@ -133,7 +133,12 @@ COMMANDS = {
     "compare": Command(
         "inspect.compare",
         "compare runs on the same samples",
-        (_option("runs", nargs="+", metavar="RUN"), _split(), DEVICE),
+        (
+            _option("runs", nargs="+", metavar="RUN"),
+            _option("--metrics", help="knn, linear_probe; default: both"),
+            _split(),
+            DEVICE,
+        ),
     ),
     "import": Command(
         "import_checkpoint.import_checkpoint",

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from contrastive_core.evaluation.score import Score
 from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "print_note",
     "print_result",
     "progress_of",
+    "score_text",
     "sentence_of",
     "write_table",
 ]
@@ -143,6 +145,18 @@ def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
 
 
 # --- files -------------------------------------------------------------------------------------
+
+
+def score_text(score: Score) -> str:
+    """A score with its unit and interval, shares in per cent; or why there is none."""
+    if score.value is None:
+        return f"—  ({score.missing})"
+    percent = score.unit == "share"
+    text = f"{100 * score.value:.1f} %" if percent else f"{score.value:.3f} {score.unit}"
+    if score.interval is not None:
+        low, high = (100 * v if percent else v for v in score.interval)
+        text += f"  [{low:.1f}, {high:.1f}]" if percent else f"  [{low:.3f}, {high:.3f}]"
+    return text
 
 
 def out_path(path: str, *endings: str) -> Path:

@@ -39,12 +39,13 @@ def present(args: Namespace) -> None:
     from contrastive_core.cli import analyses
     from contrastive_core.embeddings import ref
     from contrastive_core.evaluation.embed import embed_run
-    from contrastive_core.evaluation.evaluate import evaluate, read_evaluation
+    from contrastive_core.evaluation.evaluate import evaluate
+    from contrastive_core.evaluation.record import read_evaluation
 
     run = runs.load(args.run)
     with progress_of(args) as on_progress:
         if read_evaluation(run) is None:
-            evaluate(run, device=args.device, tell=lambda stage: on_progress(stage, None))
+            evaluate(run, device=args.device, on_progress=on_progress)
         for which in "hz":
             embed_run(run, args.split, which, args.device)
             for kind in ("pca", "umap"):

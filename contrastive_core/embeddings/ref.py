@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = [
     "of_vectors",
     "pictures",
     "save_vectors",
+    "split_masks",
     "train_test_split",
 ]  # fmt: skip
 
@@ -170,29 +172,41 @@ def pictures(space: Space) -> np.ndarray | None:
     return images if at is None else images[at]
 
 
-def train_test_split(rows: EmbeddingSet) -> tuple[EmbeddingSet, EmbeddingSet, np.ndarray, str]:
-    """Rows that teach, rows that are judged, where the latter stand, and a sentence about it.
+def train_test_split(
+    rows: EmbeddingSet,
+) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
+    """Rows that teach, if any, rows that are judged, where these stand, and a sentence about it.
 
     By the column `split` where it has train and test; else a fifth of each class, chosen by a hash
     of the ids, so that files that share rows judge (nearly) the same ones.
     """
-    if _splits(rows) == ["test", "train"]:
-        test = np.flatnonzero(rows.columns["split"] == "test")
-        train = np.flatnonzero(rows.columns["split"] == "train")
+    labels = np.zeros(len(rows), np.int64) if rows.labels is None else rows.labels
+    train, test, how = split_masks(labels, rows.ids, rows.columns.get("split"))
+    taught = rows.take(np.flatnonzero(train)) if train.any() else None
+    return taught, rows.take(np.flatnonzero(test)), np.flatnonzero(test), how
+
+
+def split_masks(
+    labels: np.ndarray, ids: Sequence[str], splits: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Which rows teach (n) and which are judged (n), and a sentence; splits: each row's, if any."""
+    names = np.array([]) if splits is None else np.asarray(splits).astype(str)
+    if (names == "test").any() and (names == "train").any():
         how = "Judged on the rows marked as test, taught by those marked as train."
-    else:
-        labels = np.zeros(len(rows), np.int64) if rows.labels is None else rows.labels
-        mask = np.zeros(len(rows), bool)
-        hashed = [hashlib.blake2b(i.encode(), digest_size=8).digest() for i in rows.ids]
-        order = np.argsort(np.frombuffer(b"".join(hashed), ">u8"), kind="stable")
-        for label in np.unique(labels):
-            own = order[labels[order] == label]
-            mask[own[: len(own) // HELD_OUT]] = True
-        test, train = np.flatnonzero(mask), np.flatnonzero(~mask)
-        how = "No rows are marked as train and test: a fixed fifth of each class is judged."
-    if not len(test):
-        test, how = np.arange(len(rows)), "Too few rows to hold any out."
-    return rows.take(train), rows.take(test), test, how
+        return names == "train", names == "test", how
+    mask = np.zeros(len(labels), bool)
+    hashed = [hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids]
+    order = np.argsort(np.frombuffer(b"".join(hashed), ">u8"), kind="stable")
+    for label in np.unique(labels):
+        rows_of_class = order[labels[order] == label]
+        mask[rows_of_class[: len(rows_of_class) // HELD_OUT]] = True
+    if not mask.any():
+        return mask, ~mask, "Too few rows to hold any out."
+    return (
+        ~mask,
+        mask,
+        "No rows are marked as train and test: a fixed fifth of each class is judged.",
+    )
 
 
 def _splits(rows: EmbeddingSet) -> list[str]:

@@ -1,7 +1,8 @@
-"""Two to eight embedding spaces of the same samples: which is better, and on which samples.
+"""Two to eight spaces of the same samples: which is better, and how alike they are.
 
-Differences are paired: McNemar's exact test on kNN correctness gives p values, corrected by Holm
-for the number of pairs; the 95 % interval of a difference is a paired bootstrap. A difference is
+Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the
+linear probe: McNemar's exact test on who is right gives p values, corrected by Holm for the number
+of pairs and accuracies; the 95 % interval of a difference is a paired bootstrap. A difference is
 claimed only if its interval excludes zero and its corrected p is below 0.05. That is said of these
 encoders; of methods, only if it holds for each of three seeds.
 """
@@ -11,12 +12,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.evaluation.paired_tests import TESTED, holm, mcnemar, paired_tests
 from contrastive_core.evaluation.representation_similarity import (
     ckas,
@@ -25,26 +27,45 @@ from contrastive_core.evaluation.representation_similarity import (
     overlaps,
     procrustes,
 )
+from contrastive_core.evaluation.score import Scores, scores_from_json, scores_to_json
 
 __all__ = [
+    "ACCURACIES",
     "Comparison",
     "Difference",
+    "Entry",
+    "check_accuracies",
     "common",
     "compare",
-    "correctness",
     "difference",
     "seeds_verdict",
 ]
 
+ACCURACIES = {"knn": "kNN accuracy", "linear_probe": "linear probe accuracy"}
+
 DRAWS = 2000
 MOST = 8
 SEEDS = 3  # so many must agree before a method is called better
+NEAREST = 20  # rows by which neighborhoods are compared
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A space to compare: its test rows, training rows that teach, if there are any, method and
+    seed of its run, and the scores that are recorded of these very rows."""
+
+    name: str
+    train: EmbeddingSet | None
+    test: EmbeddingSet
+    group: tuple[str, int] = ("", 0)
+    recorded: Scores = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Difference:
     """Accuracy of `a` less that of `b` on the same samples, with interval and p values."""
 
+    metric: str
     a: str
     b: str
     value: float
@@ -68,72 +89,99 @@ class Comparison:
     names: list[str]
     ids: tuple[str, ...]
     labels: np.ndarray | None
-    right: np.ndarray | None  # (runs, n): kNN correctness
-    accuracy: list[float]
-    differences: list[Difference]
+    correct: dict[str, np.ndarray]  # by accuracy: (runs, n), who is right
+    accuracy: dict[str, list[float]]  # by accuracy: of each run
+    differences: list[Difference]  # of each accuracy and pair of runs
     cka: np.ndarray
     overlap: np.ndarray
     procrustes: np.ndarray
     k: int
     graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
     tests: list[dict[str, Any]]  # paired tests of every score, corrected together
-    scores: list[dict[str, Any]]  # every score of each run, if they were asked for
-    seeds: str = ""  # what the seeds say of two methods
+    scores: list[Scores]  # every score of each run, if they were asked for
+    seeds: dict[str, str] = field(default_factory=dict)  # what the seeds say of two methods
+
+    @property
+    def right(self) -> np.ndarray | None:
+        """(runs, n): who is right by the first accuracy; None without labels."""
+        return next(iter(self.correct.values()), None)
 
     @property
     def verdict(self) -> str:
-        """One sentence: the winner, the difference and its interval, or that there is none."""
-        if self.right is None:
-            return "Without labels no space is better than another; below is how alike they are."
-        best = self.names[int(np.argmax(self.accuracy))]
-        claimed = [d for d in self.differences if d.claimed]
-        if not claimed:
-            return "No difference that these data can show."
-        own = [d for d in self.differences if best in (d.a, d.b)]
-        beaten = [d for d in own if d.claimed]
-        if not beaten:
-            first = max(claimed, key=lambda d: abs(d.value))
-            return f"No winner that these data can show, but {_told(first)}"
-        text = _told(min(beaten, key=lambda d: abs(d.value)))
-        if len(beaten) > 1:
-            others = len(beaten) - 1
-            text += f" It is better than {f'{others} others' if others > 1 else 'the other'} too."
-        rest = [d.b if d.a == best else d.a for d in own if not d.claimed]
-        if rest:
-            who = f"{rest[0]}" if len(rest) == 1 else f"{len(rest)} others ({', '.join(rest)})"
-            text += f" Between it and {who} there is no difference that these data can show."
-        return text
+        """One sentence: the winner by the first accuracy, or that there is none."""
+        return next(iter(self.verdicts.values()), "") or (
+            "Without labels no space is better than another; below is how alike they are."
+        )
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """By accuracy: the winner, the difference and its interval, or that there is none."""
+        return {
+            metric: _verdict(
+                self.names, accuracy, [d for d in self.differences if d.metric == metric]
+            )
+            for metric, accuracy in self.accuracy.items()
+        }
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What is not plain values, by name."""
-        names = ("labels", "right", "cka", "overlap", "procrustes", "graphs")
-        return {k: v for k in names if (v := getattr(self, k)) is not None}
+        names = ("labels", "cka", "overlap", "procrustes", "graphs")
+        arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
+        return arrays | {f"correct:{metric}": v for metric, v in self.correct.items()}
 
     def plain(self) -> dict[str, Any]:
         """The rest, as plain values."""
-        plain = ("names", "ids", "accuracy", "k", "tests", "scores", "seeds")
-        own = {k: getattr(self, k) for k in plain}
-        return {**own, "differences": [dataclasses.asdict(d) for d in self.differences]}
+        names = ("names", "ids", "accuracy", "k", "tests", "seeds")
+        return {
+            **{k: getattr(self, k) for k in names},
+            "scores": [scores_to_json(scores) for scores in self.scores],
+            "differences": [dataclasses.asdict(d) for d in self.differences],
+        }
 
     @classmethod
     def of(cls, plain: dict[str, Any], arrays: Mapping[str, Any]) -> Comparison:
         """The comparison that gave `plain()` and `arrays()`."""
-        found = [
-            Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]
-        ]
-        given = {**plain, "differences": found, "ids": tuple(plain["ids"])}
-        return cls(labels=arrays.get("labels"), right=arrays.get("right"), **given, **{
-            k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")
-        })  # fmt: skip
+        rest = {
+            **plain,
+            "ids": tuple(plain["ids"]),
+            "scores": [scores_from_json(scores) for scores in plain["scores"]],
+            "differences": [
+                Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]
+            ],
+        }
+        correct = {metric: arrays[f"correct:{metric}"] for metric in plain["accuracy"]}
+        matrices = {k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")}
+        return cls(labels=arrays.get("labels"), correct=correct, **rest, **matrices)
 
 
-def _told(d: Difference) -> str:
+def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[Difference]) -> str:
+    best = names[int(np.argmax(accuracy))]
+    claimed = [d for d in differences if d.claimed]
+    if not claimed:
+        return "No difference that these data can show."
+    of_best = [d for d in differences if best in (d.a, d.b)]
+    beaten = [d for d in of_best if d.claimed]
+    if not beaten:
+        first = max(claimed, key=lambda d: abs(d.value))
+        return f"No winner that these data can show, but {_sentence(first)}"
+    text = _sentence(min(beaten, key=lambda d: abs(d.value)))
+    if len(beaten) > 1:
+        others = len(beaten) - 1
+        text += f" It is better than {f'{others} others' if others > 1 else 'the other'} too."
+    rest = [d.b if d.a == best else d.a for d in of_best if not d.claimed]
+    if rest:
+        who = f"{rest[0]}" if len(rest) == 1 else f"{len(rest)} others ({', '.join(rest)})"
+        text += f" Between it and {who} there is no difference that these data can show."
+    return text
+
+
+def _sentence(d: Difference) -> str:
     """The better one, the difference and its interval."""
     better, worse, sign = (d.a, d.b, 1) if d.value > 0 else (d.b, d.a, -1)
     low, high = sorted(100 * sign * v for v in d.interval)
     return (
-        f"{better} is better than {worse} by {100 * sign * d.value:.1f} points of kNN accuracy "
-        f"(95 %: {low:.1f} to {high:.1f})."
+        f"{better} is better than {worse} by {100 * sign * d.value:.1f} points of "
+        f"{ACCURACIES[d.metric]} (95 %: {low:.1f} to {high:.1f})."
     )
 
 
@@ -151,74 +199,90 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
             "(samples are matched by their ids)"
         )
     order = [i for i in sets[0].ids if i in shared]
-    found = []
+    cut = []
     for s in sets:
         at = {name: row for row, name in enumerate(s.ids)}
-        found.append(s if s.ids == tuple(order) else s.take([at[i] for i in order]))
-    return found
+        cut.append(s if s.ids == tuple(order) else s.take([at[i] for i in order]))
+    return cut
 
 
 def compare(
-    names: Sequence[str],
-    train: Sequence[EmbeddingSet | None],
-    test: Sequence[EmbeddingSet],
-    k: int | None = None,
+    entries: Sequence[Entry],
+    metrics: Sequence[str] = tuple(ACCURACIES),
+    every_score: bool = False,
+    device: str = "auto",
     seed: int = 0,
-    groups: Sequence[tuple[str, int]] = (),
-    scored: bool = False,
 ) -> Comparison:
-    """Compare spaces on their common test samples; `train` rows vote for the accuracies.
+    """Compare spaces on their common test samples.
 
-    Args: groups: method and seed of each run; scored: test all scores, not kNN alone.
+    Args: metrics: the accuracies that are compared; every_score: take and test all scores; seed: of
+        the bootstrap. Raises: ValueError for entries with nothing in common, unknown accuracies.
     """
-    sets = common(test)
+    from contrastive_core.embeddings.graphs import Graphs
+
+    check_accuracies(metrics)
+    sets = common([entry.test for entry in entries])
+    scores = _scores(entries, sets, metrics, every_score, device)
     labels = sets[0].labels
-    right = None
-    if labels is not None and all(t is not None and t.labels is not None for t in train):
-        pairs = zip(train, sets, strict=True)
-        right = np.stack([correctness(t, s, k) for t, s in pairs if t is not None])
-    accuracy = [] if right is None else right.mean(1).tolist()
-    differences = [] if right is None else _differences(names, right, seed)
-    near = min(k or 20, len(sets[0]) - 1)
+    correct = {m: np.stack([s[m].arrays["per_sample"] == 1 for s in scores])
+               for m in metrics if all(s[m].value is not None for s in scores)}  # fmt: skip
+    asked = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
+    names = [entry.name for entry in entries]
+    near = min(NEAREST, len(sets[0]) - 1)
     features = [s.features for s in sets]
-    graphs = graphs_of(sets, near)
-    records, samples = _scores(train, sets) if scored else ([], [])
+    graphs = graphs_of(sets, near, Graphs(device))
+    groups = [entry.group for entry in entries]
     return Comparison(
-        list(names), sets[0].ids, labels, right, accuracy, differences,
+        names, sets[0].ids, labels, correct,
+        {m: [float(v) for v in right[:, asked].mean(1)] for m, right in correct.items()},
+        _differences(names, {m: right[:, asked] for m, right in correct.items()}, seed),
         ckas(features), overlaps(graphs), matrix(features, procrustes), near, np.stack(graphs),
-        paired_tests(names, samples), records,
-        "" if right is None else seeds_verdict(groups, right),
+        _tests(names, scores) if every_score else [], scores if every_score else [],
+        {m: seeds_verdict(groups, right[:, asked]) for m, right in correct.items()},
     )  # fmt: skip
 
 
+def check_accuracies(metrics: Sequence[str]) -> None:
+    """Raises ValueError for names that are no accuracies."""
+    unknown = [m for m in metrics if m not in ACCURACIES]
+    if unknown or not metrics:
+        raise ValueError(
+            f"runs are compared by {' and '.join(ACCURACIES)}; got {', '.join(unknown) or 'none'}"
+        )
+
+
 def _scores(
-    train: Sequence[EmbeddingSet | None], test: Sequence[EmbeddingSet]
-) -> tuple[list[dict[str, Any]], list[dict[str, tuple[float, np.ndarray]]]]:
-    """For each run every score as a record, and value and values per sample of tested ones."""
+    entries: Sequence[Entry],
+    sets: Sequence[EmbeddingSet],
+    names: Sequence[str],
+    every_score: bool,
+    device: str,
+) -> list[Scores]:
+    """The scores of each entry on the common samples; recorded ones where these are all it has."""
     from contrastive_core import metrics
     from contrastive_core.embeddings.graphs import Graphs
-    from contrastive_core.evaluation.evaluate import evaluate_sets
 
-    records, samples, graphs = [], [], Graphs()
-    for t, s in zip(train, test, strict=True):
-        kept: dict[str, dict[str, np.ndarray]] = {}
-        record = evaluate_sets(metrics.names(), t, s, graphs, kept)
-        records.append(record)
-        own = {k: kept[k]["per_sample"] for k in TESTED if "per_sample" in kept.get(k, {})}
-        samples.append({k: (float(record[k]["value"]), v) for k, v in own.items()})
-    return records, samples
+    wanted, graphs = metrics.names() if every_score else names, Graphs(device)
+    scores = []
+    for entry, rows in zip(entries, sets, strict=True):
+        recorded = entry.recorded if rows is entry.test else None
+        scores.append(evaluate_sets(wanted, entry.train, rows, graphs, recorded))
+    return scores
 
 
-def correctness(train: EmbeddingSet, test: EmbeddingSet, k: int | None = None) -> np.ndarray:
-    """Whether weighted kNN (τ 0.07) gives each test row its own label (n) bool."""
-    from contrastive_core.metrics.knn import default_k, vote
-    from contrastive_core.ops.neighbors import nearest
-
-    assert train.labels is not None
-    assert test.labels is not None
-    k = min(k or default_k(len(train)), len(train))
-    found = nearest(test.features, train.features, k)
-    return np.asarray(vote(found, train.labels, 0.07) == test.labels)
+def _tests(names: Sequence[str], scores: Sequence[Scores]) -> list[dict[str, Any]]:
+    """Paired tests of all scores that have a value per sample."""
+    samples = [
+        {
+            name: (score.value, score.per_sample)
+            for name in TESTED
+            if (score := of_run.get(name)) is not None
+            and score.value is not None
+            and score.per_sample is not None
+        }
+        for of_run in scores
+    ]
+    return paired_tests(names, samples)
 
 
 def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
@@ -238,7 +302,7 @@ def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tupl
 def seeds_verdict(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
     """What two methods of three seeds or more show together; "" where there are not so many.
 
-    Args: groups: method and seed of each run; right: (runs, n) kNN correctness.
+    Args: groups: method and seed of each run; right: (runs, n), who is right.
     """
     methods = sorted({name for name, _ in groups})
     at = {group: row for row, group in enumerate(groups)}
@@ -258,12 +322,18 @@ def seeds_verdict(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
     return f"Between {a} and {b} the {len(seeds)} seeds do not all show a difference."
 
 
-def _differences(names: Sequence[str], right: np.ndarray, seed: int) -> list[Difference]:
+def _differences(
+    names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int
+) -> list[Difference]:
+    """All pairs by all accuracies (runs, n), their p values corrected together."""
     found = []
-    for i, j in itertools.combinations(range(len(names)), 2):
-        only_a, only_b = int((right[i] & ~right[j]).sum()), int((right[j] & ~right[i]).sum())
-        value, interval = difference(right[i], right[j], seed)
-        p = mcnemar(right[i], right[j])
-        found.append(Difference(names[i], names[j], value, interval, p, p, only_a, only_b))
+    for metric, right in correct.items():
+        for i, j in itertools.combinations(range(len(names)), 2):
+            only_a, only_b = int((right[i] & ~right[j]).sum()), int((right[j] & ~right[i]).sum())
+            value, interval = difference(right[i], right[j], seed)
+            p = mcnemar(right[i], right[j])
+            found.append(
+                Difference(metric, names[i], names[j], value, interval, p, p, only_a, only_b)
+            )
     corrected = holm([d.p for d in found])
     return [dataclasses.replace(d, p_corrected=p) for d, p in zip(found, corrected, strict=True)]

@@ -37,7 +37,7 @@ ALL = slice(None)
 def embed_run(
     run: Run,
     split: str = "test",
-    which: str = "h",
+    layer: str = "h",
     device: str = "auto",
     progress: Callable[[float], None] | None = None,
 ) -> EmbeddingSet:
@@ -48,7 +48,7 @@ def embed_run(
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import SPREAD
 
-    found = cached(run, split, which)
+    found = cached(run, split, layer)
     if not collectives.any_process(found is None) and found is not None:
         return found
     dataset = data_of(run, split)
@@ -61,7 +61,7 @@ def embed_run(
             path.parent.mkdir(parents=True, exist_ok=True)
             records.write_npz(path, **rows.arrays())
     collectives.all_gather_object(None)  # from here on it is there for all
-    return sets[which]
+    return sets[layer]
 
 
 def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]:
@@ -170,16 +170,19 @@ def _forward(
     progress: Callable[[float], None] | None,
     rows: slice = ALL,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """h and z of the images `rows`. Chunks start where they do for all images, since a batch of
-    another size may round its last digits otherwise."""
+    """h and z of the images `rows`, in float32 and without TF32, whatever the training used.
+    Chunks start where they do for all images, since a batch of another size may round its last
+    digits otherwise."""
     import torch
 
     from contrastive_core.data.augmentations import to_float
+    from contrastive_core.ops.similarity import full_precision
 
     device = next(method.parameters()).device
     first, last, _ = rows.indices(len(dataset))
     h, z = [], []
-    with torch.no_grad():
+    tf32 = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+    with torch.no_grad(), full_precision(device), tf32:
         for start in range(first // CHUNK * CHUNK, max(last, 1), CHUNK):
             part = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(device)
             features = method.features(to_float(part))

@@ -1,70 +1,74 @@
-"""Scores of a run beside raw pixels and a random encoder, for h and z; kept in evaluation.json.
+"""Scores of a run beside raw pixels and a random encoder, for h and z.
 
-Nothing is selected on the test set. Embeddings are taken in evaluation mode. Without labels the
-label-free scores take the place of the accuracies.
+Nothing is selected on the test set. Embeddings are taken in evaluation mode and in float32, however
+the run was trained. Without labels the label-free scores take the place of the accuracies.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
-from contrastive_core.paths import data_home
+from contrastive_core.evaluation.record import (
+    SOURCES,
+    Evaluation,
+    read_evaluation,
+    write_evaluation,
+)
+from contrastive_core.evaluation.score import Score, Scores
+from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.runs import Run
-from contrastive_core.runs.formats import EVALUATION
-from contrastive_core.storage import records
 
 if TYPE_CHECKING:
     from contrastive_core.embeddings.graphs import Graphs
+    from contrastive_core.metrics import Metric
 
-__all__ = ["SOURCES", "evaluate", "evaluate_sets", "evaluation_path", "read_evaluation"]
-
-SOURCES = {"h": "backbone h", "z": "projection z", "raw": "raw pixels", "random": "random encoder"}
-Tell = Callable[[str], None]
+__all__ = ["evaluate", "evaluate_sets", "metric_names"]
 
 
 def evaluate(
     run: Run,
-    chosen: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
     split: str = "test",
     device: str = "auto",
-    tell: Tell = lambda what: None,
-) -> dict[str, Any]:
-    """Score a run; the record is written beside it and returned.
+    on_progress: OnProgress = ignore_progress,
+) -> Evaluation:
+    """Score a run and keep the scores with those it has: what is not asked for stays.
 
-    Args: chosen: names of metrics, default all. Raises: UnknownName; ValueError without weights.
+    Args: metrics: names, default all. Raises: UnknownName; ValueError without weights.
     """
-    from contrastive_core import metrics
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import HERE, SPREAD
     from contrastive_core.embeddings.graphs import Graphs
 
+    names = metric_names(metrics)
+    rows = HERE if collectives.is_single_process() else SPREAD
+    before = read_evaluation(run, split)
+    scores: dict[str, Scores] = {} if before is None else before.scores
+    counts = (0, 0)
+    for source, (train, test) in _sources(run, split, device, on_progress).items():
+        on_progress(f"scoring {SOURCES[source]}", None)
+        graphs = Graphs(device, rows=rows)
+        scores[source] = scores.get(source, {}) | evaluate_sets(names, train, test, graphs)
+        counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))
+    evaluation = Evaluation(run.name, split, run.weights_hash(), scores, *counts, time.time())
+    if collectives.world().is_rank0:
+        write_evaluation(run, evaluation)
+    return evaluation
+
+
+def metric_names(chosen: Sequence[str] | None) -> list[str]:
+    """The names asked for, or all. Raises UnknownName."""
+    from contrastive_core import metrics
+
     names = list(chosen) if chosen else metrics.names()
     for name in names:
         metrics.get(name)
-    rows = HERE if collectives.is_single_process() else SPREAD
-    record: dict[str, Any] = {
-        "run": run.name,
-        "split": split,
-        "weights": run.weights_hash(),
-        "made": time.time(),
-        "scores": {},
-    }
-    for source, (train, test) in _sources(run, split, device, tell).items():
-        tell(f"scoring {SOURCES[source]}")
-        record["scores"][source] = evaluate_sets(names, train, test, Graphs(rows=rows))
-        record.setdefault("n_train", rows.number(len(train)))
-        record.setdefault("n_test", rows.number(len(test)))
-    if collectives.world().is_rank0:
-        records.write_json(evaluation_path(run), record)
-    return record
+    return names
 
 
 def evaluate_sets(
@@ -72,66 +76,64 @@ def evaluate_sets(
     train: EmbeddingSet | None,
     test: EmbeddingSet,
     graphs: Graphs | None = None,
-    arrays: dict[str, dict[str, np.ndarray]] | None = None,
-) -> dict[str, Any]:
-    """Each metric's figure, interval and plain extras; or the sentence why there is none.
+    recorded: Mapping[str, Score] | None = None,
+) -> Scores:
+    """Each metric's score with its default settings, or the sentence why it has no value.
 
-    Args: arrays: filled with each metric's arrays, `per_sample` among them.
+    Args: recorded: what is known of these very rows; a score that has its arrays is not taken
+        again, and one that lacks them keeps its figure.
     """
     from contrastive_core import metrics
     from contrastive_core.embeddings.graphs import Graphs
-    from contrastive_core.errors import CannotScore
 
     graphs = graphs or Graphs()
-    found: dict[str, dict[str, Any]] = {}
+    scores: Scores = {}
     for name in names:
-        metric = metrics.create(name)
-        about: dict[str, Any] = {"title": metric.title, "reading": metric.reading}
-        try:
-            result = metric(train, test, graphs)
-        except CannotScore as error:
-            found[name] = {**about, "missing": str(error)}
-            continue
-        about |= {"settings": dataclasses.asdict(metric), "higher": metric.higher_is_better}
-        value = {"value": result.value, "interval": result.interval, "unit": result.unit}
-        found[name] = {**about, **value, "extras": result.extras}
-        if arrays is not None:
-            own = {} if result.per_sample is None else {"per_sample": result.per_sample}
-            arrays[name] = {**own, **result.arrays}
-    return found
+        metric, known = metrics.create(name), (recorded or {}).get(name)
+        if known is None or known.settings != dataclasses.asdict(metric):
+            scores[name] = _score(metric, train, test, graphs)
+        elif known.per_sample is not None:
+            scores[name] = known
+        else:
+            arrays = _score(metric, train, test, graphs).arrays
+            scores[name] = dataclasses.replace(known, arrays=arrays)
+    return scores
 
 
-def read_evaluation(run: Run) -> dict[str, Any] | None:
-    """The record, if it is of the run's present weights. Needs no torch."""
+def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> Score:
+    from contrastive_core.errors import CannotScore
+
     try:
-        record = records.read_object(evaluation_path(run), EVALUATION)
-        return record if record["weights"] == run.weights_hash() else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        result = metric(train, test, graphs)
+    except CannotScore as error:
+        return Score(metric.title, metric.reading, missing=str(error))
+    per_sample = {} if result.per_sample is None else {"per_sample": result.per_sample}
+    return Score(
+        metric.title, metric.reading, result.value, result.interval, result.unit,
+        metric.higher_is_better, dataclasses.asdict(metric), result.extras,
+        arrays={**per_sample, **result.arrays},
+    )  # fmt: skip
 
 
 def _sources(
-    run: Run, split: str, device: str, tell: Tell
-) -> dict[str, tuple[EmbeddingSet, EmbeddingSet]]:
-    """Training rows and rows to score, by source; of many processes, each has its part."""
+    run: Run, split: str, device: str, on_progress: OnProgress
+) -> dict[str, tuple[EmbeddingSet | None, EmbeddingSet]]:
+    """Training rows and rows to score, by source; of many processes, each has its part. Training
+    rows are not scored by themselves."""
     from contrastive_core.distributed import collectives
 
-    tell("embedding")
+    on_progress("embedding", None)
+    splits = (split,) if split == "train" else ("train", split)
     if not collectives.is_single_process():
-        ours = {s: parts(run, s, device) for s in ("train", split)}
-        return {k: (ours["train"][k], ours[split][k]) for k in SOURCES}
-    pair = {s: data_of(run, s) for s in ("train", split)}
-    h, z, raw, random = {}, {}, {}, {}
-    for s, dataset in pair.items():
-        h[s], z[s] = (embed_run(run, s, which, device) for which in "hz")
-        raw[s] = raw_pixels(dataset)
-        random[s], _ = random_encoder(run, dataset, device)
-    both = {"h": h, "z": z, "raw": raw, "random": random}
-    return {k: (v["train"], v[split]) for k, v in both.items()}
+        sets = {s: parts(run, s, device) for s in splits}
+    else:
+        sets = {s: _of_split(run, s, device) for s in splits}
+    train = None if split == "train" else sets["train"]
+    return {k: (None if train is None else train[k], sets[split][k]) for k in SOURCES}
 
 
-def evaluation_path(run: Run) -> Path:
-    """Where the record of a run is kept."""
-    if run.shipped and not (run.path / "evaluation.json").exists():
-        return data_home() / "embeddings" / run.name / "evaluation.json"
-    return run.path / "evaluation.json"
+def _of_split(run: Run, split: str, device: str) -> dict[str, EmbeddingSet]:
+    dataset = data_of(run, split)
+    h, z = (embed_run(run, split, layer, device) for layer in "hz")
+    random, _ = random_encoder(run, dataset, device)
+    return {"h": h, "z": z, "raw": raw_pixels(dataset), "random": random}

@@ -1,7 +1,7 @@
 """Scores of vectors that come in a file: of one process, or of many with a part of the rows each.
 
-Without a file of training rows a fixed fifth of each class is scored, and the rest trains. Nothing
-is chosen on the scored rows.
+Without a file of training rows the file is split as pages split loaded vectors: by its column
+`split`, or a fixed fifth of each class is scored. Nothing is chosen on the scored rows.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core import metrics
 from contrastive_core.device import memory_bytes
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.embeddings import file_formats
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.evaluation.evaluate import Tell, evaluate_sets
-from contrastive_core.metrics.linear_probe import held_out
+from contrastive_core.embeddings.ref import split_masks
+from contrastive_core.evaluation.evaluate import evaluate_sets, metric_names
+from contrastive_core.evaluation.score import scores_to_json
 from contrastive_core.ops.neighbors import pick_device
+from contrastive_core.progress import OnProgress, ignore_progress
 
 __all__ = ["evaluate_file"]
 
@@ -31,28 +32,26 @@ def evaluate_file(
     train: Path | None = None,
     chosen: Sequence[str] | None = None,
     device: str = "auto",
-    tell: Tell = lambda what: None,
+    on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
     """Score the vectors of a file; every process calls, and gets the same record.
 
     Args: train: a file of training rows; chosen: names of metrics, default all.
     Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
     """
-    names = list(chosen) if chosen else metrics.names()
-    for name in names:
-        metrics.get(name)
+    names = metric_names(chosen)
     world = collectives.world()
     rows = HERE if collectives.is_single_process() else SPREAD
     part = (world.rank, world.size)
-    tell("reading")
+    on_progress("reading", None)
     test = collectives.raise_together(lambda: file_formats.read(path, part))
     if train:
         known: EmbeddingSet | None = collectives.raise_together(
             lambda: file_formats.read(train, part)
         )
     else:
-        known, test = _halves(test, rows)
-    tell("scoring")
+        known, test = _split(test, rows)
+    on_progress("scoring", None)
     graphs = Graphs(device, rows=rows)
     scores = evaluate_sets(names, known, test, graphs)
     return {
@@ -63,15 +62,21 @@ def evaluate_file(
         "n_train": rows.number(len(known)) if known else 0,
         "rows_per_process": rows.each(len(test) + (len(known) if known else 0)),
         "peak_bytes_per_process": rows.each(memory_bytes(pick_device(device))),
-        "scores": scores,
+        "scores": scores_to_json(scores),
     }
 
 
-def _halves(found: EmbeddingSet, rows: Rows) -> tuple[EmbeddingSet | None, EmbeddingSet]:
-    """Training rows and rows to score: a fixed fifth of each class; all rows without labels."""
+def _split(found: EmbeddingSet, rows: Rows) -> tuple[EmbeddingSet | None, EmbeddingSet]:
+    """Training rows and rows to score; without labels all are scored."""
     if not all(rows.each(found.labels is not None)):
         return None, found
     assert found.labels is not None
+    splits = found.columns.get("split")
+    marked = all(rows.each(splits is not None))
+    ids = [name for part in rows.each(list(found.ids)) for name in part]
+    names = np.concatenate(rows.each(np.asarray(splits).astype(str))) if marked else None
+    train, test, _ = split_masks(rows.whole(found.labels), ids, names)
     first = rows.start(len(found))
-    mask = held_out(rows.whole(found.labels))[first : first + len(found)]
-    return found.take(np.flatnonzero(~mask)), found.take(np.flatnonzero(mask))
+    here = slice(first, first + len(found))  # this part's rows among all
+    taught = found.take(np.flatnonzero(train[here])) if train.any() else None
+    return taught, found.take(np.flatnonzero(test[here]))

@@ -37,7 +37,7 @@ __all__ = [
     "write_to",
 ]
 
-VERSION = 3  # of the recipes: a change makes old results stale
+VERSION = 4  # of the recipes: a change makes old results stale
 MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
 
 
@@ -59,7 +59,7 @@ def analysis(kind: str, values: dict[str, Any]) -> Task:
 
 def evaluation(run: Run) -> Task:
     """The task that embeds and scores a run. Raises ValueError where it has no weights."""
-    from contrastive_core.evaluation.evaluate import evaluation_path
+    from contrastive_core.evaluation.record import evaluation_path
 
     key = f"evaluate.{run.name}.{run.weights_hash()[:12]}"
     return Task(key, ("evaluate", run.name), evaluation_path(run))

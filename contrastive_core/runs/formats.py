@@ -89,10 +89,10 @@ _CLASS = fields(
 _EXTRAS = fields(
     allowed={
         "curve": mapping_of(_NUMBER),
-        "held_out": mapping_of(_NUMBER),
+        "log_loss": mapping_of(_NUMBER),
         "per_class": list_of(_CLASS),
         "spectrum": list_of(_NUMBER),
-        **dict.fromkeys(("n", "k", "rank", "width"), _COUNT),
+        **dict.fromkeys(("n", "k", "rank", "width", "folds"), _COUNT),
         **dict.fromkeys(("temperature", "c", "t"), _NUMBER),
     }
 )
@@ -100,7 +100,7 @@ _FIGURE = fields(
     allowed={
         **dict.fromkeys(("title", "reading", "unit", "missing"), _WORD),
         "settings": optional(fields()),
-        "higher": optional(flag),
+        "higher_is_better": optional(flag),
         "value": _NUMBER,
         "interval": _INTERVAL,
         "extras": optional(_EXTRAS),
@@ -109,7 +109,14 @@ _FIGURE = fields(
 _SCORE = replace(_FIGURE, any_of=("value", "missing"))
 EVALUATION = fields(
     {"weights": text, "scores": mapping_of(mapping_of(_SCORE))},
-    {"run": text, "split": text, "made": _NUMBER, "n_train": _COUNT, "n_test": _COUNT},
+    {
+        "version": _COUNT,
+        "run": text,
+        "split": text,
+        "made": _NUMBER,
+        "n_train": _COUNT,
+        "n_test": _COUNT,
+    },  # fmt: skip
 )
 
 

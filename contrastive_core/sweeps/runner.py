@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core import runs
-from contrastive_core.evaluation.evaluate import read_evaluation
+from contrastive_core.evaluation.record import read_evaluation
 from contrastive_core.jobs import process, queue
 from contrastive_core.storage import records
 from contrastive_core.sweeps.spec import Cell, Sweep, config_of
@@ -46,9 +46,11 @@ def status(sweep: Sweep) -> list[dict[str, Any]]:
 
 def _test_scores(run: runs.Run) -> dict[str, float]:
     """What a run scored on test images, as `linear_probe test`, `knn test`."""
-    scores = (read_evaluation(run) or {}).get("scores", {}).get("h", {})
-    found = {f"{m} test": scores.get(m, {}).get("value") for m in SCORED}
-    return {k: float(v) for k, v in found.items() if v is not None}
+    evaluation = read_evaluation(run)
+    if evaluation is None:
+        return {}
+    values = {f"{m} test": evaluation.value("h", m) for m in SCORED}
+    return {k: v for k, v in values.items() if v is not None}
 
 
 def estimate(sweep: Sweep) -> float | None:

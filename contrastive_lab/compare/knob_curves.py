@@ -6,8 +6,9 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.evaluation.record import Evaluation
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format, guard, query_params, state
+from contrastive_lab import cache, guard, plots, query_params, state
 
 __all__ = ["axis"]
 
@@ -41,8 +42,8 @@ def axis(ready: list[Run], which: str) -> None:
     )  # fmt: skip
     rows = []
     for value, run in sorted(offered[name, knob], key=lambda p: (str(type(p[0])), p[0])):
-        scores = (cache.scores(run) or {}).get("scores", {}).get(which, {})
-        rows.append({knob: value, "run": run.name, **_values(scores)})
+        record = cache.scores(run)
+        rows.append({knob: value, "run": run.name, **(_values(record, which) if record else {})})
     numbers = all(isinstance(r[knob], (int, float)) for r in rows)
     row = st.container(horizontal=True)
     for title, unit in SHOWN.items():
@@ -76,7 +77,7 @@ def _curve(rows: list[dict[str, Any]], knob: str, title: str, unit: str) -> Any:
     """A dot for each run, and a line through the mean of those with one value of the knob."""
     values = {r[knob]: [q[title] for q in rows if q[knob] == r[knob]] for r in rows}
     means = [sum(v) / len(v) for v in values.values()]
-    figure = format.curves({"mean": (list(values), means)}, knob, unit)
+    figure = plots.curves({"mean": (list(values), means)}, knob, unit)
     figure.update_layout(showlegend=False)
     if len(rows) > len(values):
         figure.add_scatter(x=[r[knob] for r in rows], y=[r[title] for r in rows], mode="markers",
@@ -84,12 +85,12 @@ def _curve(rows: list[dict[str, Any]], knob: str, title: str, unit: str) -> Any:
     return figure
 
 
-def _values(scores: dict[str, Any]) -> dict[str, float | None]:
-    knn = scores.get("knn", {}).get("value")
+def _values(record: Evaluation, layer: str) -> dict[str, float | None]:
+    knn = record.value(layer, "knn")
     return {
         "kNN accuracy": None if knn is None else 100 * knn,
-        "uniformity": scores.get("uniformity", {}).get("value"),
-        "tolerance": scores.get("tolerance", {}).get("value"),
+        "uniformity": record.value(layer, "uniformity"),
+        "tolerance": record.value(layer, "tolerance"),
     }
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.evaluation.representation_similarity import procrustes_align
+from contrastive_core.evaluation.score import Scores
 from contrastive_core.runs.cost import cost_of
-from contrastive_lab import cache, format, query_params, state
+from contrastive_lab import cache, format, plots, query_params, state
 from contrastive_lab import embedding_map as one_map
 from contrastive_lab.colors import color_of, drawn, kept
 from contrastive_lab.components.scatter import (
@@ -62,32 +64,32 @@ def table(sources: list[Source], made: Comparison) -> None:
         st.download_button("Table as CSV", format.table_csv(full), "compare.csv", "text/csv")
 
 
-def _cells(scores: dict[str, Any]) -> dict[str, Any]:
+def _cells(scores: Scores) -> dict[str, Any]:
     """Values and intervals of one run's scores, by the heads of their columns."""
     row: dict[str, Any] = {}
     for score in scores.values():
-        if score.get("value") is None:
+        if score.value is None:
             continue
-        share = score.get("unit") == "share"
-        head = score["title"] + (", %" if share else "")
-        row[head] = round(100 * score["value"], 1) if share else round(score["value"], 3)
+        share = score.unit == "share"
+        head = score.title + (", %" if share else "")
+        row[head] = round(100 * score.value, 1) if share else round(score.value, 3)
         if text := format.interval_of(score):
-            row[f"{head} (95 %)"] = text.removesuffix("; ").removeprefix("95 %: ")
+            row[f"{head} (95 %)"] = text
     return row
 
 
 def _references(sources: list[Source]) -> list[dict[str, Any]]:
     """What raw pixels and the first run's encoder before training have on the same images."""
     run = next((s.run for s in sources if s.run), None)
-    found = (cache.scores(run) or {}).get("scores", {}) if run else {}
-    names = {"raw": "raw pixels", "random": "random encoder"}
-    return [{"run": text, **_cells(found[k])} for k, text in names.items() if k in found]
+    record = cache.scores(run) if run else None
+    found = record.scores if record else {}
+    return [{"run": SOURCES[k], **_cells(found[k])} for k in ("raw", "random") if k in found]
 
 
 def tests(made: Comparison) -> None:
     """Paired differences of every score between every two runs, corrected for their number."""
-    if made.differences:
-        st.markdown("**kNN accuracy**")
+    for metric in made.verdicts:
+        st.markdown(f"**{TITLES[metric]}**")
         st.dataframe(
             [
                 {
@@ -96,17 +98,18 @@ def tests(made: Comparison) -> None:
                     "p, corrected": d.p_corrected, "only A right": d.only_a,
                     "only B right": d.only_b, "shown by the data": d.claimed,
                 }
-                for d in made.differences
+                for d in made.differences if d.metric == metric
             ],
             hide_index=True, column_config=P_VALUES,
         )  # fmt: skip
+    if made.differences:
         st.caption(
-            "McNemar's exact test on who is right, corrected by Holm for the number of pairs; "
-            "the interval is a paired bootstrap."
+            "McNemar's exact test on who is right, corrected by Holm for the number of pairs and "
+            "accuracies; the interval is a paired bootstrap."
         )
     rows = []
     for t in made.tests:
-        if t["score"] == "knn":  # it has the table above
+        if t["score"] in made.verdicts:  # it has a table above
             continue
         unit = 100 if t["score"] in SHARES else 1
         shown = t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0)
@@ -124,8 +127,8 @@ def tests(made: Comparison) -> None:
         st.dataframe(rows, hide_index=True, column_config=P_VALUES)
         st.caption(
             "Right or wrong by McNemar's exact test, means by a paired t test; all p values, "
-            f"kNN's among them, are corrected together by Holm for {len(made.tests)} tests. One "
-            "seed each: for a claim about methods choose three seeds of both."
+            f"the accuracies' among them, are corrected together by Holm for {len(made.tests)} "
+            "tests. One seed each: for a claim about methods choose three seeds of both."
         )
 
 
@@ -210,6 +213,6 @@ def matrices(names: list[str], found: dict[str, np.ndarray], k: int, of: str = "
     for key, (title, reading) in READINGS.items():
         with row.container(width=MATRIX, gap="xsmall"):
             st.markdown(f"**{title}**")
-            figure = format.matrix(found[key], names, names, reverse=key == "procrustes")
+            figure = plots.matrix(found[key], names, names, reverse=key == "procrustes")
             st.plotly_chart(figure, key=f"{key}-{cache.digest(of)}")
             st.caption(reading.format(k=k))

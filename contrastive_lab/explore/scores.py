@@ -8,8 +8,10 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation.record import Evaluation
+from contrastive_core.evaluation.score import Scores, scores_from_json
 from contrastive_core.jobs.results import Result
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, plots, state
 from contrastive_lab.embedding_source import Source
 
 __all__ = ["VIEWS", "headline", "more"]
@@ -23,48 +25,48 @@ BESIDE = {"raw": "raw pixels", "random": "random"}
 VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
 
 
-def headline(scores: dict[str, dict[str, Any]], how: str) -> None:
-    """Scores by source ("own", "raw", "random", "other"), the first in boxes."""
+def headline(scores: dict[str, Scores], how: str, other: str = "") -> None:
+    """Scores by source ("own", "raw", "random", "other"), the first in boxes; other: its name."""
     own = scores["own"]
-    labeled = any(own.get(n, {}).get("value") is not None for n in FIRST[:2])
+    labeled = any(n in own and own[n].value is not None for n in FIRST[:2])
     shown = [n for n in (FIRST if labeled else UNLABELED) if n in own]
     row = st.container(horizontal=True, gap="small")
     for name in shown:
         score = own[name]
         with row.container(border=True, height="stretch", gap="xxsmall"):
-            st.metric(SHORT.get(name, score["title"]), format.figure_of(score),
-                      help=score["reading"])  # fmt: skip
-            st.caption(_beside(name, scores))
-    if not labeled and (why := own.get("knn", {}).get("missing")):
-        st.caption(f"{why}; so the scores that need no labels are shown.")
+            st.metric(SHORT.get(name, format.plain(score.title)), format.figure_of(score),
+                      help=format.plain(score.reading))  # fmt: skip
+            st.caption(_beside(name, scores, other))
+    if not labeled and "knn" in own and (why := own["knn"].missing):
+        st.caption(f"{format.plain(why)}; so the scores that need no labels are shown.")
     elif how:
         st.caption(how)
     if "random" in scores:
         st.caption("random: a random encoder, which is this one before any training.")
 
 
-def _beside(name: str, scores: dict[str, dict[str, Any]]) -> str:
+def _beside(name: str, scores: dict[str, Scores], other: str) -> str:
     """Interval, what the references have, settings: a line each."""
     score = scores["own"][name]
-    if score.get("value") is None:
-        return str(score.get("missing", ""))
-    extras = score.get("extras", {})
-    lines = [format.interval_of(score).removesuffix("; ")]
+    if score.value is None:
+        return format.plain(score.missing)
+    interval = format.interval_of(score)
+    lines = [f"95 %: {interval}" if interval else ""]
     lines += [
         f"{text} **{format.figure_of(scores[source].get(name))}**"
-        for source, text in (*BESIDE.items(), ("other", scores.get("other_name", "")))
+        for source, text in (*BESIDE.items(), ("other", other))
         if source in scores and name in scores[source]
     ]
-    if name == "knn":
-        lines.append(f"k {extras.get('k')}, τ {extras.get('temperature')}")
-    if name == "rankme":
-        lines.append(f"of {extras.get('width')}")
+    if name == "knn" and score.number("k") and score.number("temperature"):
+        lines.append(f"k {score.number('k'):g}, τ {score.number('temperature'):g}")
+    if name == "rankme" and (width := score.number("width")):
+        lines.append(f"of {width:g}")
     return "  \n".join(line.replace(" %", NARROW) for line in lines if line)
 
 
 def more(source: Source, view: str, answer: Result, rows: EmbeddingSet, split: str) -> None:
     """One of the views under "More"."""
-    scores = answer.meta["scores"]
+    scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
     if view == "All scores":
         _table(scores, cache.scores(source.run) if source.run else None)
     elif view == "kNN over k":
@@ -74,18 +76,18 @@ def more(source: Source, view: str, answer: Result, rows: EmbeddingSet, split: s
     elif view == "Spectrum":
         _spectrum(scores)
     elif view == "Hubs":
-        _hubs(source, scores["own"]["hubness"], answer, rows, split)
+        _hubs(source, scores["own"], answer, rows, split)
     elif view == "Factors":
         _factors(scores)
 
 
-def _table(scores: dict[str, Any], record: dict[str, Any] | None) -> None:
+def _table(scores: dict[str, Scores], record: Evaluation | None) -> None:
     rows = []
     for name, score in scores["own"].items():
-        row = {"score": score["title"], "value": format.figure_of(score)}
-        row["95 %"] = format.interval_of(score).removesuffix("; ").removeprefix("95 %: ")
+        row = {"score": score.title, "value": format.figure_of(score)}
+        row["95 %"] = format.interval_of(score)
         for source in ("raw", "random"):
-            known = (record or {}).get("scores", {}).get(source, {}).get(name)
+            known = record.score(source, name) if record else None
             row[NAMES[source]] = format.figure_of(scores.get(source, {}).get(name, known))
         rows.append(row)
     st.dataframe(rows, hide_index=True, width="stretch", height="content")
@@ -94,53 +96,52 @@ def _table(scores: dict[str, Any], record: dict[str, Any] | None) -> None:
         st.download_button("Scores as CSV", format.table_csv(rows), "scores.csv", "text/csv")
     sides = st.columns(2, gap="medium")
     for number, score in enumerate(scores["own"].values()):
-        text = score["reading"] + (f" *{why}.*" if (why := score.get("missing")) else "")
-        sides[number % 2].caption(f"**{score['title']}**: {text}")
+        text = format.plain(score.reading)
+        text += f" *{format.plain(score.missing)}.*" if score.missing else ""
+        sides[number % 2].caption(f"**{format.plain(score.title)}**: {text}")
 
 
-def _over_k(scores: dict[str, Any]) -> None:
+def _over_k(scores: dict[str, Scores]) -> None:
     series = {}
     for source, text in NAMES.items():
-        curve = scores.get(source, {}).get("knn", {}).get("extras", {}).get("curve")
-        if curve:
-            series[text] = ([int(k) for k in curve], [100 * v for v in curve.values()])
+        knn = scores.get(source, {}).get("knn")
+        if knn is not None and (curve := knn.curve):
+            series[text] = (list(curve), [100 * v for v in curve.values()])
     if not series:
         st.info(_missing(scores["own"], "knn"))
         return
-    figure = format.curves(series, "k, neighbors that vote", "kNN accuracy, %")
+    figure = plots.curves(series, "k, neighbors that vote", "kNN accuracy, %")
     ks = sorted({k for xs, _ in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     st.plotly_chart(figure)
     own = scores["own"]["knn"]
     st.caption(
-        f"The score is the one at k = {own['extras']['k']}, which follows from the number of "
+        f"The score is the one at k = {own.number('k') or 0:g}, which follows from the number of "
         "training rows; the curve is for reading only, and nothing is selected by it."
     )
 
 
-def _classes(
-    source: Source, own: dict[str, Any], answer: Result, rows: EmbeddingSet, split: str
-) -> None:
+def _classes(source: Source, own: Scores, answer: Result, rows: EmbeddingSet, split: str) -> None:
     """Per class: share right, its interval, what it is taken for. A click selects the samples."""
     import pandas as pd
 
-    per_class = own.get("knn", {}).get("extras", {}).get("per_class")
-    if not per_class:
+    per_class = own["knn"].per_class if "knn" in own else []
+    labels = answer.arrays.get("knn:confusion_labels")
+    if not per_class or labels is None:
         st.info(_missing(own, "knn"))
         return
-    names = [str(c["class"]) for c in per_class]
+    names = [c.name for c in per_class]
     table = pd.DataFrame(
         [
             {
-                "class": str(c["class"]), "n": c["n"], "right, %": 100 * c.get("value", np.nan),
-                "95 %": format.interval_of({"interval": c.get("interval"), "unit": "share"})
-                .removesuffix("; ").removeprefix("95 %: "),
-                **{f"→ {n}": t for n, t in zip(names, c["taken_for"], strict=True)},
+                "class": c.name, "n": c.n,
+                "right, %": np.nan if c.value is None else 100 * c.value,
+                "95 %": format.interval_of(c),
+                **{f"→ {n}": t for n, t in zip(names, c.taken_for, strict=True)},
             }
             for c in per_class
         ]
     )  # fmt: skip
-    labels = answer.arrays["knn:confusion_labels"]
     key = f"confusion-{cache.digest(source.data, split)}"
 
     def clicked() -> None:
@@ -185,41 +186,42 @@ def _shade(table: Any) -> Any:
     return tint
 
 
-def _spectrum(scores: dict[str, Any]) -> None:
+def _spectrum(scores: dict[str, Scores]) -> None:
     series = {}
     for source, text in NAMES.items():
-        values = scores.get(source, {}).get("rankme", {}).get("extras", {}).get("spectrum")
-        if values:
+        rankme = scores.get(source, {}).get("rankme")
+        if rankme is not None and (values := rankme.spectrum):
             series[text] = (list(range(1, len(values) + 1)), values)
     if not series:
         st.info(_missing(scores["own"], "rankme"))
         return
-    figure = format.curves(series, "direction, by its size", "singular value, largest = 1")
+    figure = plots.curves(series, "direction, by its size", "singular value, largest = 1")
     figure.update_yaxes(type="log")
     st.plotly_chart(figure)
     own = scores["own"]["rankme"]
     st.caption(
-        f"RankMe {own['value']:.1f} of {own['extras']['width']} dimensions. {own['reading']} "
+        f"RankMe {format.figure_of(own)} of {own.number('width') or 0:g} dimensions. "
+        f"{format.plain(own.reading)} "
         "A curve that falls steeply uses few directions."
     )
 
 
-def _hubs(
-    source: Source, own: dict[str, Any], answer: Result, rows: EmbeddingSet, split: str
-) -> None:
+def _hubs(source: Source, own: Scores, answer: Result, rows: EmbeddingSet, split: str) -> None:
     counts = answer.arrays.get("hubness:per_sample")
-    if counts is None:
-        st.info(str(own.get("missing")))
+    hubness = own.get("hubness")
+    if counts is None or hubness is None or hubness.value is None:
+        st.info(_missing(own, "hubness"))
         return
     numbers = np.bincount(counts.astype(np.int64))
-    figure = format.curves(
+    figure = plots.curves(
         {"samples": (np.arange(len(numbers)), numbers)},
-        f"how often a sample is among the {own['extras']['k']} nearest of others", "samples",
+        f"how often a sample is among the {hubness.number('k') or 0:g} nearest of others",
+        "samples",
     )  # fmt: skip
     st.plotly_chart(figure)
     st.caption(
-        f"{own['reading']} Here the skewness is {own['value']:.2f}; "
-        f"{100 * own['extras']['never']:.1f} % are nobody's neighbor."
+        f"{format.plain(hubness.reading)} Here the skewness is {hubness.value:.2f}; "
+        f"{100 * (hubness.number('never') or 0):.1f} % are nobody's neighbor."
     )
     place, row = source.place(split), st.container(horizontal=True)
     row.button("Select the 50 largest hubs", on_click=state.select,
@@ -228,26 +230,28 @@ def _hubs(
                args=(np.flatnonzero(counts == 0).tolist(), place))  # fmt: skip
 
 
-def _factors(scores: dict[str, Any]) -> None:
-    own = scores["own"].get("factors", {})
-    if own.get("value") is None:
+def _factors(scores: dict[str, Scores]) -> None:
+    own = scores["own"].get("factors")
+    if own is None or own.value is None:
         st.info(_missing(scores["own"], "factors"))
         return
-    names = [k for k in own["extras"] if k != "n"]
+    names = [k for k in own.extras if k != "n"]
     table = []
     for name in names:
         row: dict[str, Any] = {"factor": name.replace("_", " ")}
         for source, text in NAMES.items():
-            value = scores.get(source, {}).get("factors", {}).get("extras", {}).get(name)
-            row[text] = None if value is None else max(0.0, float(value))
+            factors = scores.get(source, {}).get("factors")
+            value = factors.number(name) if factors else None
+            row[text] = None if value is None else max(0.0, value)
         table.append(row)
     bars = {
         text: st.column_config.ProgressColumn(text, min_value=0, max_value=1, format="%.2f")
         for text in NAMES.values()
     }
     st.dataframe(table, hide_index=True, column_config=bars, width="stretch")
-    st.caption(own["reading"])
+    st.caption(format.plain(own.reading))
 
 
-def _missing(own: dict[str, Any], name: str) -> str:
-    return str(own.get(name, {}).get("missing", "This needs labels and training rows."))
+def _missing(own: Scores, name: str) -> str:
+    why = own[name].missing if name in own else ""
+    return format.plain(why or "This needs labels and training rows.")

@@ -9,7 +9,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.errors import BadSetting, Locked
-from contrastive_core.evaluation.evaluate import evaluation_path
+from contrastive_core.evaluation.record import evaluation_path
 from contrastive_core.jobs import queue, training
 from contrastive_core.jobs.task import Task
 from contrastive_core.paths import ROOT, runs_home

@@ -83,7 +83,7 @@ def renamed(old: str, new: str) -> None:
 def row(run: Run) -> dict[str, Any]:
     """What the table shows of a run."""
     status, record, meta = training.status_of(run), cache.scores(run), run.meta()
-    knn = record["scores"].get("h", {}).get("knn", {}).get("value") if record else None
+    knn = record.value("h", "knn") if record else None
     epochs = run.config.get("epochs")
     done = epochs if status["status"] == "done" else status.get("epoch", 0)
     return {

@@ -7,7 +7,7 @@ import streamlit as st
 
 from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import SampleTable
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, plots, query_params
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.across_runs import ranks
 from contrastive_lab.samples.at_hand import go_to, open_on_findings
@@ -63,7 +63,7 @@ def curves(
     for row in rows:
         name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
         series[name] = (epochs, every[:, where[row]].tolist())
-    st.plotly_chart(format.curves(series, "epoch", f"{subject.loss} by class"))
+    st.plotly_chart(plots.curves(series, "epoch", f"{subject.loss} by class"))
 
 
 def of_all(subject: Subject, table: SampleTable, pictures: Pictures) -> None:

@@ -129,7 +129,7 @@ def result(before: str, name: str) -> None:
     if len(pair) == 2 and all(pair):
         old, new = (cache.scores(r) for n in (before, name) for r in state.all_runs()
                     if r.name == n)  # fmt: skip
-        told = [format.figure_of(s["scores"]["h"].get("knn")) for s in (old, new)]
+        told = [format.figure_of(s.score("h", "knn") if s else None) for s in (old, new)]
         parts.append(f"kNN accuracy {told[0]} before, {told[1]} now")
     a.markdown(" · ".join(parts))
     key = f"compare-{cache.digest(name)}"

@@ -12,7 +12,7 @@ from contrastive_core.errors import Damaged, Locked
 from contrastive_core.jobs import process, queue, training
 from contrastive_core.runs import Run
 from contrastive_core.runs.metrics_reader import MetricsReader
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, plots, query_params
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
 
 __all__ = ["watch", "watch_next"]
@@ -141,10 +141,10 @@ def curves(run: Run, metrics: MetricsReader) -> None:
     left, right = st.columns(2)
     with left:
         loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-        st.plotly_chart(format.curves(loss, "step", "loss"), key=f"loss-{run.name}")
+        st.plotly_chart(plots.curves(loss, "step", "loss"), key=f"loss-{run.name}")
     with right:
         shown = {"kNN": ([x["epoch"] for x in scored], [100 * x["knn"] for x in scored])}
-        st.plotly_chart(format.curves(shown, "epoch", "kNN, %"), key=f"knn-{run.name}")
+        st.plotly_chart(plots.curves(shown, "epoch", "kNN, %"), key=f"knn-{run.name}")
 
 
 def forming(run: Run) -> None:

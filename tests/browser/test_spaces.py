@@ -15,9 +15,10 @@ from contrastive_core import runs
 from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
-from contrastive_core.embeddings.cache import cached
+from contrastive_core.embeddings.cache import cached, path_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation import embed, evaluate
+from contrastive_core.evaluation import evaluate
+from contrastive_core.evaluation.record import Evaluation, write_evaluation
 from contrastive_core.jobs import results
 from contrastive_core.paths import ROOT
 from contrastive_core.storage import atomic, records
@@ -65,7 +66,7 @@ def plant_runs() -> tuple[str, ...]:
             for which in "hz":
                 rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids), split, which,
                                     tuple(found.classes))  # fmt: skip
-                path = embed._path(run, split, which)
+                path = path_of(run, split, which)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 records.write_npz(path, **rows.arrays())
         plant_pages(run)
@@ -78,8 +79,8 @@ def plant_pages(run: runs.Run) -> None:
     train = cached(run, "train", "h")
     assert train is not None
     scores = evaluate.evaluate_sets(["knn", "uniformity", "rankme"], train, sets["h"])
-    record = {"weights": run.weights_hash(), "split": "test", "scores": {"h": scores, "z": scores}}
-    records.write_json(run.path / "evaluation.json", record)
+    both = {"h": scores, "z": scores}
+    write_evaluation(run, Evaluation(run.name, "test", run.weights_hash(), both, 0, len(train)))
     for which, rows in sets.items():
         for kind in ("pca", "umap"):
             made = results.Result(

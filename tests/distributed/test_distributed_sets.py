@@ -72,7 +72,7 @@ def everything(world: World, vectors: Path) -> dict:
     graph = score_samples(SampleInputs(read(vectors), "sup_con", batch_size=50))
     return {
         "file": scored,
-        "run": evaluate(run, ["knn", "rankme"], "test", "cpu"),
+        "run": evaluate(run, ["knn", "rankme"], "test", "cpu").to_json(),
         "h": whole.features,
         "parts": SPREAD.each({k: len(v) for k, v in own.items()}),
         "encoded": own["h"],
@@ -183,7 +183,7 @@ def refused(world: World) -> list[str]:
         (EmbeddingSet(rows, np.arange(6) % 2), EmbeddingSet(bad, np.arange(6) % 2)),
     ):
         scores = evaluate_sets(["knn"], train, test, Graphs("cpu", rows=SPREAD))
-        said.append(scores["knn"]["missing"])
+        said.append(scores["knn"].missing)
     return said
 
 

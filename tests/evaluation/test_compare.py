@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation import compare, paired_tests, representation_similarity
+from contrastive_core.evaluation.evaluate import evaluate_sets
 
 RNG = np.random.default_rng
+Entry = compare.Entry
 
 
 def space(n: int, noise: float, seed: int = 0, split: str = "test") -> EmbeddingSet:
@@ -24,7 +27,7 @@ def space(n: int, noise: float, seed: int = 0, split: str = "test") -> Embedding
 
 def test_identical_spaces_give_no_difference() -> None:
     a, train = space(400, 0.5), space(800, 0.5, split="train")
-    found = compare.compare(["a", "b"], [train, train], [a, a])
+    found = compare.compare([Entry("a", train, a), Entry("b", train, a)])
     assert found.verdict == "No difference that these data can show."
     assert found.differences[0].value == 0
     assert not found.differences[0].claimed
@@ -35,24 +38,91 @@ def test_identical_spaces_give_no_difference() -> None:
 
 def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None:
     good, bad = (0.3, 0.9)
-    train = [space(800, s, split="train") for s in (bad, good)]
-    found = compare.compare(["bad", "good"], train, [space(600, s, 1) for s in (bad, good)])
-    big = compare.compare(["bad", "good"], train, [space(8000, s, 2) for s in (bad, good)])
-    truth = big.accuracy[0] - big.accuracy[1]
-    d = found.differences[0]
-    assert found.verdict.startswith("good is better than bad by ")
-    assert d.claimed
-    assert d.interval[0] < truth < d.interval[1]
+    train = {s: space(800, s, split="train") for s in (bad, good)}
+    names = {bad: "bad", good: "good"}
+    found, big = (
+        compare.compare([Entry(names[s], train[s], space(n, s, seed)) for s in (bad, good)])
+        for n, seed in ((600, 1), (8000, 2))
+    )
+    assert [d.metric for d in found.differences] == ["knn", "linear_probe"]
+    assert found.verdict == found.verdicts["knn"]
+    for d in found.differences:
+        accuracy = big.accuracy[d.metric]
+        assert found.verdicts[d.metric].startswith("good is better than bad by ")
+        assert compare.ACCURACIES[d.metric] in found.verdicts[d.metric]
+        assert d.claimed
+        assert d.interval[0] < accuracy[0] - accuracy[1] < d.interval[1]
+        assert d.p < d.p_corrected or d.p_corrected == d.p == max(
+            e.p for e in found.differences
+        )  # corrected together, for both accuracies
+
+
+def test_accuracies_may_disagree_and_each_says_what_it_shows() -> None:
+    """Rows whose class is the sign of one small column: a line reads it off, neighbors do not."""
+
+    def entry(name: str, scale: float) -> compare.Entry:
+        sets = []
+        for n, seed in ((600, 0), (500, 1)):
+            x = RNG(seed).normal(size=(n, 9)).astype(np.float32)
+            x[:, 0] *= scale
+            sets.append(EmbeddingSet(x, (x[:, 0] > 0).astype(np.int64)))
+        return Entry(name, *sets)
+
+    found = compare.compare([entry("small", 0.05), entry("large", 10.0)])
+    assert found.verdicts["knn"].startswith("large is better than small by ")
+    assert found.verdicts["linear_probe"] == "No difference that these data can show."
+    alone = compare.compare([entry("small", 0.05), entry("large", 10.0)], ["linear_probe"])
+    assert [*alone.verdicts] == ["linear_probe"]
+    assert alone.accuracy["linear_probe"] == found.accuracy["linear_probe"]
+
+
+def test_an_accuracy_that_is_none_is_refused() -> None:
+    a = Entry("a", None, space(20, 0.1))
+    for metrics in ([], ["rankme"], ["knn", "=x"]):
+        with pytest.raises(ValueError, match="compared by knn and linear_probe"):
+            compare.compare([a, a], metrics)
+
+
+def test_a_comparison_comes_back_from_plain_values() -> None:
+    entries = [Entry("ab"[q], space(80, 0.4), space(60, 0.3 + q, 1)) for q in range(2)]
+    made = compare.compare(entries, every_score=True)
+    plain = json.loads(json.dumps(made.plain()))
+    again = compare.Comparison.of(plain, made.arrays())
+    assert again.verdicts == made.verdicts
+    assert again.differences == made.differences
+    assert again.scores[1]["knn"].interval == made.scores[1]["knn"].interval
+    assert np.array_equal(again.correct["linear_probe"], made.correct["linear_probe"])
+
+
+def test_recorded_scores_are_what_a_comparison_shows() -> None:
+    """Figures of the record, not those that this machine would compute, where rows are the same."""
+    train, test = space(200, 0.8, split="train"), space(100, 0.8, 1)
+    known = evaluate_sets(["knn", "linear_probe"], train, test)
+    planted = {}
+    for name, score in known.items():
+        right = np.ones(100)
+        right[:40] = 0
+        planted[name] = dataclasses.replace(score, value=0.6, arrays={"per_sample": right})
+    pair = [Entry("a", train, test, recorded=planted), Entry("b", train, test, recorded=known)]
+    found = compare.compare(pair, every_score=True)
+    assert found.accuracy["knn"][0] == found.accuracy["linear_probe"][0] == 0.6
+    assert found.scores[0]["knn"].value == 0.6
+    cut = compare.compare(
+        [pair[0], dataclasses.replace(pair[1], test=test.take(np.arange(50, 100)))]
+    )
+    assert cut.accuracy["knn"][0] == cut.accuracy["knn"][1]  # fewer rows: both computed on them
 
 
 def test_the_verdict_says_who_cannot_be_told_apart() -> None:
     def said(*accuracy: float) -> str:
         right = np.stack([np.arange(400) < 400 * a for a in accuracy])
         sets = [EmbeddingSet(RNG(0).normal(size=(400, 2)).astype(np.float32))] * len(accuracy)
-        made = compare.compare("abcd"[: len(accuracy)], [None] * len(accuracy), sets)
-        found = compare._differences(made.names, right, 0)
-        told = dataclasses.replace(made, right=right, accuracy=[*accuracy], differences=found)
-        return told.verdict
+        made = compare.compare([Entry("abcd"[q], None, rows) for q, rows in enumerate(sets)])
+        found = compare._differences(made.names, {"knn": right}, 0)
+        planted = dataclasses.replace(
+            made, correct={"knn": right}, accuracy={"knn": [*accuracy]}, differences=found
+        )
+        return planted.verdict
 
     assert said(0.9, 0.9) == "No difference that these data can show."
     text = said(0.5, 0.9, 0.9)

@@ -9,7 +9,8 @@ import shutil
 import pytest
 
 from contrastive_core import runs
-from contrastive_core.evaluation.reproduce import deviations
+from contrastive_core.evaluation.reproduce import accepted, deviations
+from contrastive_core.evaluation.score import Score
 from contrastive_core.runs import Run
 from contrastive_core.storage import records
 
@@ -42,3 +43,12 @@ def test_figures_of_other_weights_are_not_trusted(run: Run) -> None:
     record = records.read_json(run.path / "evaluation.json")
     (run.path / "evaluation.json").write_text(json.dumps({**record, "weights": "0" * 64}))
     assert deviations(run) == ["evaluation.json is missing, or of other weights"]
+
+
+def test_what_is_accepted_follows_from_the_interval() -> None:
+    share = Score("kNN", value=0.9, interval=(0.88, 0.92), unit="share", extras={"n": 1000})
+    assert accepted(share) == pytest.approx(0.004)
+    few = dataclasses.replace(share, extras={"n": 100})
+    assert accepted(few) == pytest.approx(0.02)  # two of a hundred samples
+    assert accepted(Score("Uniformity", value=-2.0, interval=(-2.1, -1.9))) == pytest.approx(0.02)
+    assert accepted(Score("RankMe", value=-30.0)) == pytest.approx(0.3)

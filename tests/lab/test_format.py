@@ -6,16 +6,21 @@ import numpy as np
 import pytest
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation.score import ClassShare, Score
 from contrastive_core.storage.tables import safe_cell
 from contrastive_lab import format
 
 
 def test_shares_are_per_cent_and_the_missing_is_a_dash() -> None:
-    share = {"value": 0.9876, "unit": "share", "interval": [0.97, 0.996]}
+    share = Score("kNN", value=0.9876, unit="share", interval=(0.97, 0.996))
     assert format.figure_of(share) == "98.8 %"
-    assert format.interval_of(share) == "95 %: 97.0 to 99.6; "
-    assert format.figure_of({"value": -1.706, "unit": "", "interval": None}) == "-1.71"
-    assert format.figure_of(None) == format.figure_of({"missing": "no labels"}) == "–"
+    assert format.interval_of(share) == "97.0 to 99.6"
+    assert format.interval_of(ClassShare("disc", 3, 0.5, (0.25, 0.75), (3,))) == "25.0 to 75.0"
+    number = Score("Uniformity", value=-1.706, unit="nats", interval=(-1.8, -1.6123))
+    assert format.figure_of(number) == "-1.71"
+    assert format.interval_of(number) == "-1.8 to -1.61"
+    assert format.figure_of(None) == format.figure_of(Score("kNN", missing="no labels")) == "–"
+    assert format.interval_of(Score("kNN", value=0.5)) == ""
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@sum", "\tx"])
@@ -35,17 +40,3 @@ def test_rows_of_an_embedding_as_csv() -> None:
     rows = EmbeddingSet(x, labels, ("a", "=b", "c"), classes=("one", "two"))
     lines = format.csv_of(rows, [1, 2]).splitlines()
     assert lines == ["id,label,x0,x1", "'=b,two,2.0,3.0", "c,one,4.0,5.0"]
-
-
-def test_curves_hold_what_they_are_given() -> None:
-    figure = format.curves({"loss": ([1, 2], [3.0, 2.0])}, "step", "loss")
-    assert list(figure.data[0].y) == [3.0, 2.0]
-    assert figure.layout.xaxis.title.text == "step"
-
-
-def test_every_source_has_a_column() -> None:
-    score = {"title": "kNN", "value": 0.5, "unit": "share", "interval": None, "extras": {"k": 20}}
-    record = {"scores": {"h": {"knn": score}, "raw": {"knn": score}}}
-    table = format.score_table(record)
-    assert list(table["raw pixels"]) == ["50.0 %"]
-    assert list(table["settings"]) == ["k 20"]

@@ -13,7 +13,8 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import mean_interval, wilson
 from contrastive_core.metrics._logistic import _preconditioner
-from contrastive_core.metrics.linear_probe import fit_logistic, held_out, objective
+from contrastive_core.metrics._strength import GRID, Strength, choose_strength, stratified_folds
+from contrastive_core.metrics.linear_probe import fit_logistic, objective
 
 
 def circle(degrees: list[float], labels: list[int] | None = None, **more) -> EmbeddingSet:
@@ -89,14 +90,76 @@ def test_probe_is_right_on_separable_rows_and_chooses_on_train_only() -> None:
     assert metrics.create("linear_probe")(train, wrong).extras["c"] == result.extras["c"]
 
 
-def test_held_out_leaves_a_row_of_every_class() -> None:
-    labels = np.array([0] * 100 + [1] * 2 + [2])
-    mask = held_out(labels)
-    assert mask[:100].sum() == 20
-    assert not mask[-1]
-    assert np.array_equal(mask, held_out(labels))
+def test_folds_hold_every_row_out_once_but_leave_a_row_of_every_class() -> None:
+    labels = np.array([0] * 90 + [1] * 2 + [2])
+    masks = stratified_folds(labels)
+    assert [mask[:90].sum() for mask in masks] == [30, 30, 30]
+    assert np.array_equal(np.sum(masks, 0), [1] * 92 + [0])
+    for mask in masks:
+        assert set(labels[~mask]) == {0, 1, 2}
+    assert np.array_equal(masks, stratified_folds(labels))
     with pytest.raises(CannotScore, match="one training row"):
         metrics.create("linear_probe")(circle([0, 90], [0, 1]), circle([1, 91], [0, 1]))
+
+
+def overlapping(n: int, seed: int) -> EmbeddingSet:
+    """Eight classes that overlap, so that accuracies lie well between chance and 1."""
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, 8, n)
+    turn = np.linalg.qr(np.random.default_rng(9).normal(size=(24, 24)))[0]
+    x = (np.eye(8, 24)[labels] * 2.2 + draw.normal(size=(n, 24))) * np.logspace(0, -2, 24) @ turn
+    return EmbeddingSet(x.astype(np.float32), labels)
+
+
+@pytest.mark.parametrize("name", ["linear_probe", "knn"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_figure_does_not_hang_on_the_last_digits_of_the_features(name: str, seed: int) -> None:
+    """What another processor changes is a millionth; a thousandth must not show either."""
+    train, test = overlapping(800, 0), overlapping(1000, 1)
+    before = metrics.create(name)(train, test)
+    assert before.interval is not None
+    draw = np.random.default_rng(100 + seed)
+
+    def shaken(rows: EmbeddingSet) -> EmbeddingSet:
+        factor = 1 + 1e-3 * draw.normal(size=rows.features.shape)
+        return EmbeddingSet((rows.features * factor).astype(np.float32), rows.labels)
+
+    after = metrics.create(name)(shaken(train), shaken(test))
+    width = before.interval[1] - before.interval[0]
+    assert 0.3 < before.value < 0.95
+    assert abs(after.value - before.value) < width / 10
+    if name == "linear_probe":
+        assert after.extras["c"] == pytest.approx(before.extras["c"], rel=0.02)
+
+
+def test_strength_is_where_the_cross_validated_log_loss_is_least() -> None:
+    """Beside scikit-learn's own search by log-loss, on a grid ten times as fine."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+
+    rows = overlapping(400, 3)
+    x, y = rows.features / rows.features.std(0), rows.labels
+    chosen = choose_strength(torch.from_numpy(x), y)
+    fine = chosen.c * 10 ** np.linspace(-0.5, 0.5, 11)
+    losses = []
+    for c in fine:
+        total = 0.0
+        for mask in stratified_folds(y):
+            peer = LogisticRegression(C=c, tol=1e-6, max_iter=2000).fit(x[~mask], y[~mask])
+            total += log_loss(y[mask], peer.predict_proba(x[mask]), normalize=False)
+        losses.append(total / len(y))
+    assert abs(int(np.argmin(losses)) - 5) <= 1  # within a tenth of a decade of ours
+    near = {f"{c:.3g}": c for c in GRID}
+    for name, loss in chosen.log_loss.items():
+        at = np.interp(np.log(near[name]), np.log(fine), losses, np.nan, np.nan)
+        assert np.isnan(at) or loss == pytest.approx(at, rel=1e-3)
+
+
+def test_a_strength_that_is_given_is_taken() -> None:
+    train, test = overlapping(200, 0), overlapping(50, 1)
+    result = metrics.create("linear_probe", c=0.5)(train, test)
+    assert (result.extras["c"], result.extras["folds"]) == (0.5, 0)
+    assert Strength(0.5).weight is None
 
 
 def test_probe_takes_constant_and_zero_columns() -> None:

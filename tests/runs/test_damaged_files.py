@@ -20,7 +20,7 @@ from mutation import mutated
 
 from contrastive_core import runs
 from contrastive_core.errors import Damaged, OldFormat
-from contrastive_core.evaluation.evaluate import read_evaluation
+from contrastive_core.evaluation.record import VERSION, read_evaluation
 from contrastive_core.runs import Run, catalog, formats
 from contrastive_core.runs import verify as run_verify
 from contrastive_core.runs.cost import cost_of
@@ -101,13 +101,15 @@ def make(name: str, rows: dict[str, Any]) -> Run:
     ]
     run.append_metrics([{"step": 1, "epoch": 0, **step}, *epochs])
     score = {
-        "title": "kNN", "reading": "r", "settings": {"k": 5}, "higher": True, "value": 0.5,
+        "title": "kNN", "reading": "r", "settings": {"k": 5}, "value": 0.5,
+        "higher_is_better": True,
         "interval": [0.4, 0.6], "unit": "share",
         "extras": {"n": 5, "curve": {"1": 0.5}, "per_class": [
             {"class": "a", "n": 3, "value": 0.5, "interval": [0.1, 0.9], "taken_for": [1, 2]}]},
     }  # fmt: skip
     scores = {"h": {"knn": score, "rankme": {"title": "R", "missing": "why"}}}
-    record = {"run": name, "split": "test", "weights": run.weights_hash(), "scores": scores}
+    about = {"version": VERSION, "run": name, "split": "test", "weights": run.weights_hash()}
+    record = {**about, "scores": scores}
     run.write("evaluation.json", records.json_bytes(record))
     return run
 
@@ -125,8 +127,9 @@ def read_all(run: Run) -> None:
     settings_of(run.config)
     assert int(run.config.get("seed") or 0) + int(run.config.get("epochs") or 1) >= 0
     assert json.dumps(run.manifest, ensure_ascii=False).encode()
-    for scores in (read_evaluation(run) or {"scores": {}})["scores"].values():
-        assert all(float(s.get("value") or 0) <= 1e300 for s in scores.values())
+    evaluation = read_evaluation(run)
+    for scores in evaluation.scores.values() if evaluation else ():
+        assert all(s.missing if s.value is None else s.value <= 1e300 for s in scores.values())
     cost_of(run)
     run_verify.damaged_records(run)
 
