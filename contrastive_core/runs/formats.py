@@ -116,7 +116,7 @@ EVALUATION = fields(
         "made": _NUMBER,
         "n_train": _COUNT,
         "n_test": _COUNT,
-    },  # fmt: skip
+    },
 )
 
 
