@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 from contrastive_lab.components.scatter import _rows
 from contrastive_lab.components.scatter.categories import PALETTE, categories
+from contrastive_lab.components.shared.mount import component_key
 
 SCRIPT = Path(__file__).with_name("scatter_script.py")
 FIND = """() => {
@@ -177,3 +179,19 @@ def test_a_gallery_tells_which_pictures_are_chosen(page: Any, serve: Callable[..
     pictures.nth(1).focus()
     page.keyboard.press("Enter")
     page.get_by_text("chosen [2]").wait_for()
+
+
+@pytest.mark.parametrize("key", ["a__b", "ä/…__<i>", "x" * 200])
+def test_a_key_may_hold_any_name(page: Any, address: str, key: str) -> None:
+    """Class and file names go into keys; Streamlit refuses two underscores in a component's."""
+    visit(page, address, key=quote(key))
+    page.locator("canvas").first.focus()
+    page.keyboard.press("a")
+    page.get_by_text("runs 2 rows 600").wait_for()
+
+
+def test_keys_of_parts_are_plain_and_differ() -> None:
+    assert component_key("map-digits test") == "map-digits test"
+    keys = {component_key(text) for text in ("a__b", "a___b", "__", "a/b", "a" * 100)}
+    assert len(keys) == 5
+    assert all("__" not in key for key in keys)

@@ -6,7 +6,11 @@ import { test } from "node:test";
 import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
 import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
-/** A view of one anchor with these squared distances: one positive, then negatives. */
+/**
+ * A view of one anchor with these squared distances: one positive, then negatives.
+ *
+ * @returns {any}
+ */
 function anchor(distances, kernel) {
   const S = Float32Array.from(distances);
   const M = Uint8Array.from(distances, (_, j) => (j ? 2 : 1));
@@ -14,6 +18,7 @@ function anchor(distances, kernel) {
   return { anchor: 0, w: S.length, S, M, out, cache: {}, meta: { scoreName: "squared distance" } };
 }
 
+/** @type {Kernel} */
 const TRIPLET = { family: "hinge", form: "triplet", knob: "margin", margin: 1.53, mining: "all", average: "all" };
 
 test("where negatives are pushed alike, the nearest is the hardest", () => {

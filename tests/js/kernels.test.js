@@ -7,6 +7,7 @@ import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 const near = (a, b) => assert.ok(Math.abs(a - b) <= 1e-5 * Math.max(1, Math.abs(b)), `${a} is not ${b}`);
 
+/** @type {Kernel} */
 const SOFTMAX = {
   family: "softmax",
   knob: "temperature",
@@ -45,7 +46,7 @@ test("a softmax loss is minus the log of the positive's share", () => {
         1,
       );
     }
-    near(out.value, out.loss.reduce((a, b) => a + b) / n);
+    near(out.value, [...out.loss].reduce((a, b) => a + b) / n);
   }
 });
 
@@ -53,6 +54,7 @@ test("gradients are those of finite differences, for every form", () => {
   const n = 6;
   const { S, M } = square(n, 7);
   const far = S.map((s) => 1 + s); // distances are not negative
+  /** @type {[Float32Array, Kernel][]} */
   const cases = [
     [S, SOFTMAX],
     [S, { ...SOFTMAX, denominator: "own_positive" }],
@@ -79,7 +81,8 @@ test("nothing overflows at a temperature of a thousandth", () => {
   const S = Float32Array.of(0, 1, -1, 1, 0, 1, -1, 1, 0);
   const M = Uint8Array.of(3, 1, 2, 1, 3, 2, 2, 2, 3);
   const out = evaluate(S, M, 3, 3, { ...SOFTMAX, temperature: 0.001 });
-  for (const values of [out.loss, out.pair, out.grad, out.effective]) assert.ok([...values].every(Number.isFinite));
+  for (const values of [out.loss, out.pair, out.grad, out.effective])
+    assert.ok(Array.from(values).every(Number.isFinite));
   assert.equal(out.weight[2], 0); // the third has no positive
   assert.equal(out.valid, 2);
 });

@@ -25,21 +25,20 @@ for (const [n, w] of [
   test(`${n} anchors and ${w} candidates are clustered`, () => {
     const { group, lab } = mixed(n, w);
     const orders = clustersOf(lab);
-    for (const [order, m] of [
-      [orders[0], n],
-      [orders[1], w],
-    ]) {
+    for (const [k, m] of [n, w].entries()) {
+      const order = orders[k];
       assert.deepEqual(
         [...order].sort((a, b) => a - b),
         [...Array(m).keys()],
       );
-      const changes = order.filter((k, at) => at > 0 && group[k] !== group[order[at - 1]]).length;
+      const changes = order.filter((row, at) => at > 0 && group[row] !== group[order[at - 1]]).length;
       assert.equal(changes, GROUPS - 1);
     }
   });
 
 test("as they came, unless they are clustered; clusters are found once", () => {
   const { lab } = mixed(4, 8);
+  /** @type {any} */
   const view = { ...lab, order: "group", cache: {} };
   assert.deepEqual(orderOf(view), [
     [0, 1, 2, 3],

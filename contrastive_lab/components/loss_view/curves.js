@@ -71,7 +71,7 @@ export function drawCurves(lab, g, width, height) {
   plot(
     lab,
     g,
-    curves.map(([field, name, color, dash]) => {
+    curves.map((/** @type {[string, string, number[], number[]]} */ [field, name, color, dash]) => {
       const top = Math.max(1e-12, ...points.map((q) => q[field]));
       return { name: `${name} ≤ ${few(top)}`, color, dash, values: points.map((q) => [q.t, q[field] / top]) };
     }),

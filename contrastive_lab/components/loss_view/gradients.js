@@ -37,7 +37,7 @@ const ALIKE = 1e-6; // relative: pushes that differ less are equal, but for roun
  * How the push on the chosen anchor's negatives is shared, hardest first. The hardest is the one that is pushed most;
  * of several that are pushed alike (a triplet counts them) it is the nearest.
  *
- * @param {Pick<LossViewState, "anchor" | "w" | "S" | "M" | "out" | "cache" | "meta">} lab
+ * @param {LossViewState} lab
  * @returns {{ total: number, hardest: number | undefined, curve: number[] }}
  */
 export function shares(lab) {

@@ -26,6 +26,7 @@ export function paintMatrix(lab) {
   const [low, high] = lab.range,
     span = 255 / (high - low || 1),
     far = isFar(lab);
+  /** @type {any[]} */
   const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN],
     least = lab.overlay ? APART : 0;
   const ramps = flat.map(
@@ -102,6 +103,7 @@ function axes(lab, g, strip, side) {
  *
  * @param {LossViewState} lab
  * @param {any} e
+ * @returns {[number | null, number | null] | null}
  */
 export function cellAt(lab, e) {
   if (!lab.plot) return null;

@@ -4,6 +4,7 @@
  * Rows and columns of the matrix in the chosen order; clusters are found once for a batch.
  *
  * @param {LossViewState} lab
+ * @returns {number[][]}
  */
 export function orderOf(lab) {
   const plain = (m) => Array.from({ length: m }, (_, k) => k);
@@ -15,7 +16,8 @@ export function orderOf(lab) {
  * A square batch is clustered by its scores, a rectangular one by the profiles of its rows and of its columns: alike
  * is what is alike to the same.
  *
- * @param {any} parts
+ * @param {{ n: number, w: number, S: Float32Array, meta: any }} parts
+ * @returns {number[][]}
  */
 export function clustersOf({ n, w, S, meta }) {
   if (n === w && meta.names.every((name, k) => name === meta.columnNames[k])) {

@@ -30,6 +30,7 @@ export function positivesOf(lab) {
  * Candidates of the anchor, nearest first; the order doesn't change with the knob.
  *
  * @param {LossViewState} lab
+ * @returns {number[]}
  */
 export function ranked(lab) {
   if (lab.cache.rankedFor === lab.anchor) return lab.cache.ranked;

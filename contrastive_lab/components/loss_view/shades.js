@@ -45,8 +45,10 @@ export function divergingShades(top, turned) {
   return DIVERGING.get(name);
 }
 
-export const APART = 0.15,
-  TINTS = [[], [BLUE, 0.4], [ORANGE, 0.15]]; // pairs that are not compared; masks under a value
+export const APART = 0.15; // alpha of pairs that are not compared
+
+/** Masks under a value: color and alpha of positives (1) and negatives (2). @type {any[][]} */
+const TINTS = [[], [BLUE, 0.4], [ORANGE, 0.15]];
 
 const OVERLAID = new WeakMap();
 

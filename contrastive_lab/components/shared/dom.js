@@ -4,6 +4,7 @@
  * @param {string} tag
  * @param {Record<string, any>} attributes
  * @param {...any} children
+ * @returns {any}
  */
 export function el(tag, attributes, ...children) {
   const node = document.createElement(tag);

@@ -1,8 +1,8 @@
 // One anchor of the softmax family: loss, weights, gradients, effective negatives.
 
 /**
- * @param {KernelOutput} a
- * @param {KernelOutput} b
+ * @param {number} a
+ * @param {number} b
  */
 export function logAddExp(a, b) {
   if (a === -Infinity) return b;
