@@ -180,7 +180,7 @@ def start_due() -> list[str]:
     return started
 
 
-def work(tell: Callable[[str], None] = lambda text: None) -> None:
+def work(report: Callable[[str], None] = lambda text: None) -> None:
     """Start waiting runs until none is left to start. One process at a time does this: another
     returns at once."""
     while any(not job.held() for job in queue()):  # again, for what came as the lock was let go
@@ -188,7 +188,7 @@ def work(tell: Callable[[str], None] = lambda text: None) -> None:
             with lock(folder() / "runner.lock"):
                 while any(not job.held() for job in queue()):
                     for name in start_due():
-                        tell(f"{name} has been started")
+                        report(f"{name} has been started")
                     time.sleep(POLL_SECONDS)
         except Locked:
             return

@@ -241,3 +241,10 @@ def test_mutated_files_are_sweeps_or_say_why_not(number: int) -> None:
     except BadSetting:
         return
     assert found.cells()
+
+
+@pytest.mark.parametrize("dataset", ["/home/me/pets", "letters"])
+def test_a_data_set_that_nothing_can_load_is_refused_before_a_cell_fails(dataset: str) -> None:
+    with pytest.raises(BadSetting, match="unknown data set"):
+        sweep_spec.read(f'[base]\ndataset = "{dataset}"\n', "s.toml")
+    assert sweep_spec.read('[base]\ndataset = "folder:/home/me/pets"\n', "s.toml").cells()

@@ -1,0 +1,94 @@
+"""Runs and Train: every choice counts, one after the other; a sweep form says what it refuses."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.paths import ROOT
+
+
+def opened(page: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
+    """A page of the app; it starts no process."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
+    app.switch_page(f"pages/{page}.py")
+    for name, value in query.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("done")
+    app = opened("runs", monkeypatch)
+    for view, sign in (
+        ("sweeps", "Sweep"), ("import", "To be judged on"), ("runs", ""), ("sweeps", "Sweep"),
+    ):  # fmt: skip
+        app.button_group(key="runs-view").set_value(view).run()
+        assert not app.exception
+        assert app.button_group(key="runs-view").value == view
+        assert not sign or sign in [s.label for s in app.selectbox]
+        assert app.query_params["view"] in (view, [view])
+    options = app.selectbox(key="runs-sweep").options
+    names = [app.selectbox(key="runs-sweep").value]
+    for number in (1, 2, 0):
+        app.selectbox(key="runs-sweep").select_index(number).run()
+        assert not app.exception
+        names.append(app.selectbox(key="runs-sweep").value)
+        assert names[-1] in app.query_params["sweep"]
+    assert len(options) > 3
+    assert len(set(names[1:])) == 3
+    assert names[3] == names[0]
+    app.button_group(key="runs-view").set_value("runs").run()
+    for show in ("mine", "shipped", "all"):
+        app.button_group(key="runs-show").set_value(show).run()
+        assert app.button_group(key="runs-show").value == show
+
+
+def test_every_choice_of_train_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("train", monkeypatch)
+    for method in ("moco_v1", "sup_con", "inst_disc"):
+        app.selectbox(key="train-method").set_value(method).run()
+        assert not app.exception
+        assert app.selectbox(key="train-method").value == method
+    for data in ("shapes", "cifar10", "digits"):
+        app.selectbox(key="train-data").set_value(data).run()
+        assert not app.exception
+        assert app.selectbox(key="train-data").value == data
+
+
+def test_a_sweep_of_a_folder_needs_the_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("runs", monkeypatch, view="sweeps", sweep="a new one…")
+    fields = {field.label: field for field in app.text_input}
+    fields["Name"].input("pets")
+    fields["Data"].input("/home/me/pets")
+    next(b for b in app.button if b.label == "Save the sweep").click().run()
+    assert not app.exception
+    assert ["unknown data set" in e.value for e in app.error] == [True]
+
+
+def test_start_gives_the_training_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("train", monkeypatch, method="sup_con")
+    started: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(
+        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append((name, words))
+    )
+    fields = {field.label: field for field in [*app.text_input, *app.number_input, *app.text_area]}
+    fields["Name"].input("mine")
+    fields["Epochs"].set_value(3)
+    fields["Further settings, one a line"].input("lr=0.01\n\nloss.temperature=0.2")
+    next(b for b in app.button if b.label == "Start").click().run()
+    assert not app.exception
+    ((name, words),) = started
+    assert name == "mine"
+    pairs = list(pairwise(words))
+    for pair in (
+        ("--method", "sup_con"), ("--dataset", "digits"), ("--epochs", "3"), ("--seed", "0"),
+        ("--set", "lr=0.01"), ("--set", "loss.temperature=0.2"),
+    ):  # fmt: skip
+        assert pair in pairs
+    assert app.session_state["watched"] == "mine"
