@@ -95,7 +95,9 @@ def load(
 
 def check_name(name: str) -> None:
     """Raises UnknownName for what no data set can be called; reads no file."""
-    if name.startswith("folder:") or name in dataset_names():
+    if name.removeprefix("folder:").strip() and name.startswith("folder:"):
+        return
+    if name in dataset_names():
         return
     text = f"unknown data set {name!r}; known: {', '.join(dataset_names())}, folder:PATH"
     if "/" in name or "\\" in name:

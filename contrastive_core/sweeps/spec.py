@@ -35,6 +35,7 @@ so a sweep that was cut off goes on where it was: done runs are kept, stopped on
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Sequence
@@ -43,28 +44,61 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.data import datasets
-from contrastive_core.errors import BadSetting, UnknownName
+from contrastive_core.errors import BadSetting, NotRegular, UnknownName
+from contrastive_core.storage.regular import open_regular, read_regular
 from contrastive_core.sweeps.grid import Axis, Cell, Draw, Sweep, as_text, config_of
 
-__all__ = ["MEASURES", "Axis", "Cell", "Draw", "Sweep", "changed", "config_of", "load", "read"]
+__all__ = [
+    "MEASURES",
+    "Axis",
+    "Cell",
+    "Draw",
+    "Sweep",
+    "changed",
+    "config_of",
+    "load",
+    "read",
+    "title_of",
+]
 
 FORMS = ("table", "line", "matrix")
 KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"}
 MEASURES = ("accuracy", "uniformity", "alignment", "rankme", "memory_mb", "seconds", "loss")
 MOST = 1000  # cells
+LARGEST = 1 << 18  # bytes of a file
+HEAD = 1 << 12  # bytes in which a title is looked for
+PARTS = 8  # of a dotted key
+_PART = r"""(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++)"""
+DEEP = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{PARTS}}}")
 
 
 def load(path: str | Path) -> Sweep:
     """Read and check a sweep file. Raises BadSetting with the sentence to show."""
     path = Path(path)
     try:
-        return read(path.read_text(encoding="utf-8"), path.name)
-    except (OSError, UnicodeDecodeError) as error:
+        return read(read_regular(path, LARGEST).decode(), path.name)
+    except (OSError, NotRegular, UnicodeDecodeError) as error:
         raise BadSetting(f"cannot read {path}: {error}") from None
+
+
+def title_of(path: str | Path) -> str:
+    """A sweep file's title, or its name where its first lines give none; nothing else is read."""
+    path = Path(path)
+    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+        lines = file.read(HEAD).decode(errors="ignore").splitlines()
+        line = next(line for line in (*lines, "title = ''") if re.match(r"title\s*=", line))
+        title = tomllib.loads(line)["title"]
+        if isinstance(title, str) and title.strip():
+            return title
+    return path.stem
 
 
 def read(text: str, file: str) -> Sweep:
     """A sweep from the text of its file, called `file`. Raises BadSetting."""
+    if len(text) > LARGEST:
+        raise BadSetting(f"{file} has {len(text):,} characters; a sweep has at most {LARGEST:,}")
+    if DEEP.search(text):  # the parser takes memory by the square of a key's parts
+        raise BadSetting(f"{file}: a key has at most {PARTS} parts")
     try:
         raw = tomllib.loads(text)
         return _read(raw, file)

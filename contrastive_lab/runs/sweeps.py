@@ -16,7 +16,7 @@ from contrastive_core.paths import ROOT, runs_home
 from contrastive_core.storage import atomic
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import runner as sweep_runner
-from contrastive_core.sweeps.spec import Sweep, load, read
+from contrastive_core.sweeps.spec import Sweep, load, read, title_of
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.progress import bar
 from contrastive_lab.runs.sweep_form import new_sweep
@@ -57,13 +57,7 @@ def own_folder() -> Path:
 
 
 def _titles(files: dict[str, Path]) -> Any:
-    def title(name: str) -> str:
-        try:
-            return load(files[name]).title if name in files else name
-        except BadSetting:
-            return f"{name} (cannot be read)"
-
-    return title
+    return lambda name: title_of(files[name]) if name in files else name
 
 
 @st.fragment(run_every=5.0)

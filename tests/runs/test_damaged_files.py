@@ -131,7 +131,6 @@ def read_all(run: Run) -> None:
     for scores in evaluation.scores.values() if evaluation else ():
         assert all(s.missing if s.value is None else s.value <= 1e300 for s in scores.values())
     cost_of(run)
-    run_verify.damaged_records(run)
 
 
 @pytest.mark.parametrize(
@@ -150,15 +149,15 @@ def test_no_mutation_of_a_file_harms_its_readers_or_another_run(
     for _ in range(MUTATIONS):
         path.write_bytes(mutation(whole, rng))
         listed = {run.name: run for run in runs.list_runs()}
-        reasons = runs.damaged()
         assert "good" in listed
-        assert ("bad" in listed) != ("bad" in reasons)
-        assert reasons.get("bad", "-").encode()
         if "bad" in listed:
             read_all(listed["bad"])
-            runner.status(sweep)
             outcomes["read"] += 1
+            if outcomes["read"] % 10 == 0:
+                assert runs.damaged() == {}
+                runner.status(sweep)
         else:
+            assert runs.damaged()["bad"].encode()
             with pytest.raises((Damaged, OldFormat)):
                 runs.load("bad")
             outcomes["listed as damaged"] += 1
