@@ -45,7 +45,7 @@ def home(server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
     return server.home / "runs"
 
 
-def wait(what: Callable[[], Any], seconds: float = 120) -> Any:
+def wait(what: Callable[[], Any], seconds: float = 300) -> Any:
     last = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < last, "took too long"

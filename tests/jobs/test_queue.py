@@ -137,9 +137,12 @@ def test_a_damaged_file_is_named_and_hides_no_other(spawned: list[str]) -> None:
         queue.enqueue(name, [])
     path = sorted((process.folder() / "queue").glob("*.json"))[0]
     text = path.read_text()
-    path.write_text(text.replace('"b"', '"x"'))  # a flipped bit that JSON does not show
-    assert [job.name for job in queue.queue()] == ["c"]
-    assert path.name in queue.broken()[0]
+    for damaged in (text[:-20], "null", "[]", '{"name": "b"}', text.replace('"b"', '"../b"')):
+        path.write_text(damaged)
+        assert [job.name for job in queue.queue()] == ["c"]
+        assert len(queue.broken()) == 1
+    path.write_text(text)
+    assert [job.name for job in queue.queue()] == ["b", "c"]
 
 
 def test_a_group_stops_at_its_budget_and_goes_on_when_asked_again(spawned: list[str]) -> None:
