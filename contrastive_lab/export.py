@@ -82,7 +82,7 @@ def _csv(columns: dict[str, Any]) -> bytes:
 
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(columns)
+    writer.writerow(map(safe_cell, columns))
     for values in zip(*columns.values(), strict=True):
         writer.writerow([json.dumps(v) if isinstance(v, dict) else safe_cell(v) for v in values])
     return out.getvalue().encode()

@@ -62,6 +62,6 @@ def table_csv(rows: Sequence[dict[str, Any]]) -> str:
     out = io.StringIO()
     if rows:
         table = csv.DictWriter(out, list(rows[0]))
-        table.writeheader()
+        table.writerow({k: safe_cell(k) for k in rows[0]})
         table.writerows({k: safe_cell("" if v is None else v) for k, v in r.items()} for r in rows)
     return out.getvalue()

@@ -171,14 +171,6 @@ def out_path(path: str, *endings: str) -> Path:
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:
     """Write columns as `.parquet` or `.csv`, whole or not at all."""
-    import pandas
+    from contrastive_core.storage import tables
 
-    from contrastive_core.storage.atomic import writing
-    from contrastive_core.storage.tables import safe_cell
-
-    frame = pandas.DataFrame({safe_cell(name): values for name, values in columns.items()})
-    with writing(out) as file:
-        if out.suffix == ".parquet":
-            frame.to_parquet(file, index=False)
-        else:
-            file.write(frame.map(safe_cell).to_csv(index=False).encode())
+    tables.write_table(out, columns)

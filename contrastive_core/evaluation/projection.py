@@ -26,6 +26,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.ops.neighbors import Neighbors, nearest, pick_device, unit_rows
+from contrastive_core.storage import records
 
 __all__ = [
     "Map",
@@ -241,12 +242,8 @@ def cached_map(
     if path.exists():
         return _read(path)
     made = map_of(rows, kind, graphs, **settings)
-    path.parent.mkdir(parents=True, exist_ok=True)
     meta = json.dumps({"settings": made.settings, "quality": made.quality})
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("wb") as file:
-        np.savez(file, xy=made.xy, meta=np.frombuffer(meta.encode(), np.uint8))
-    temporary.replace(path)
+    records.write_npz(path, xy=made.xy, meta=np.frombuffer(meta.encode(), np.uint8))
     return made
 
 

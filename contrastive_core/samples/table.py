@@ -14,7 +14,7 @@ import numpy as np
 
 from contrastive_core.paths import data_home
 from contrastive_core.runs import Run
-from contrastive_core.storage import atomic, records
+from contrastive_core.storage import records, tables
 
 __all__ = [
     "COLUMNS", "LISTS", "SampleTable", "difficulty", "keep_arrays", "keep_table", "knobs_of",
@@ -210,15 +210,4 @@ def read_arrays(path: Path) -> dict[str, np.ndarray] | None:
 
 def write_table(table: SampleTable, out: Path) -> None:
     """Write `.parquet` or `.csv`, one row per sample."""
-    import pandas as pd
-
-    from contrastive_core.storage.tables import safe_cell
-
-    columns: dict[str, Any] = dict(table.columns)
-    frame = pd.DataFrame(columns)
-    if out.suffix == ".csv":
-        for name in ("id", "label", "nearest_positive", "nearest_negative"):
-            frame[name] = [safe_cell(v) for v in frame[name]]
-        atomic.write_bytes(out, frame.to_csv(index=False).encode())
-    else:
-        atomic.write_bytes(out, frame.to_parquet(index=False))
+    tables.write_table(out, table.columns)

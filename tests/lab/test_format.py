@@ -40,3 +40,13 @@ def test_rows_of_an_embedding_as_csv() -> None:
     rows = EmbeddingSet(x, labels, ("a", "=b", "c"), classes=("one", "two"))
     lines = format.csv_of(rows, [1, 2]).splitlines()
     assert lines == ["id,label,x0,x1", "'=b,two,2.0,3.0", "c,one,4.0,5.0"]
+
+
+def test_headers_of_tables_are_no_formulas(tmp_path) -> None:
+    from contrastive_core.storage.tables import write_table
+    from contrastive_lab import format
+
+    name, value = "=HYPERLINK(1)", "@SUM(1)"
+    assert format.table_csv([{name: value}]).split() == [f"'{name}", f"'{value}"]
+    write_table(tmp_path / "a.csv", {name: [value, "-1.5"]})
+    assert (tmp_path / "a.csv").read_text().split() == [f"'{name}", f"'{value}", "-1.5"]
