@@ -22,7 +22,7 @@ from contrastive_core.evaluation.record import Evaluation, read_evaluation
 from contrastive_core.jobs import results
 from contrastive_core.jobs.results import Result
 from contrastive_core.runs import Run
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import SampleTable, read_arrays
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 
@@ -74,7 +74,7 @@ def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Res
 def vectors(name: str, split: str) -> EmbeddingSet:
     """Loaded vectors by their name. Raises ValueError when they are gone."""
     try:
-        rows = ref.Space(name, split, "loaded").rows()
+        rows = ref.EmbeddingRef(name, split, "loaded").rows()
     except FileNotFoundError:
         raise ValueError("these vectors are gone; open their file again") from None
     assert rows is not None
@@ -107,7 +107,7 @@ def _thumbnails_of(name: str, split: str, fingerprint: str, root: str | None) ->
 @st.cache_resource(max_entries=4, show_spinner=False)
 def vector_pictures(name: str, split: str) -> np.ndarray | None:
     """The images of loaded vectors, if they came with some."""
-    return ref.pictures(ref.Space(name, split, "loaded"))
+    return ref.pictures(ref.EmbeddingRef(name, split, "loaded"))
 
 
 @st.cache_data(max_entries=6, show_spinner=False)
@@ -205,20 +205,20 @@ def digest(*parts: Any) -> str:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def sample_table(subject: Subject, path: str) -> SampleTable:
-    """The table of a subject. Raises LookupError while it has not been made."""
-    found = subject.table()
+def sample_table(request: SampleRequest, path: str) -> SampleTable:
+    """The table of a request. Raises LookupError while it has not been made."""
+    found = request.table()
     if found is None:
         raise LookupError(path)
     return found
 
 
 @st.cache_resource(max_entries=64, show_spinner="Taking its loss apart…")
-def sample_why(subject: Subject, path: str, sample: str) -> Any:
+def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
     from contrastive_core.samples.build import why_of
 
-    return why_of(subject, sample)
+    return why_of(request, sample)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -235,11 +235,11 @@ def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def sample_rows(subject: Subject, path: str) -> EmbeddingSet | None:
+def sample_rows(request: SampleRequest, path: str) -> EmbeddingSet | None:
     """What neighbors are looked for in: h of a run, or the loaded vectors."""
-    if (run := subject.run) is not None:
-        return cached(run, subject.split, "h")
-    return ref.of_vectors(subject.name.removeprefix(ref.PREFIX), subject.split).rows()
+    if (run := request.run) is not None:
+        return cached(run, request.split, "h")
+    return ref.of_vectors(request.name.removeprefix(ref.PREFIX), request.split).rows()
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.ref import Space
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_lab import cache, state
 from contrastive_lab.colors import color_of, drawn, hints_of, kept
@@ -67,7 +67,7 @@ def map_of(
     return {"xy": xy, "settings": {"kind": "pca"}, "quality": {}}
 
 
-def question(space: Space, kind: str, wanted: dict[str, Any]) -> dict[str, Any]:
+def question(space: EmbeddingRef, kind: str, wanted: dict[str, Any]) -> dict[str, Any]:
     return {"space": space.values, "kind": kind, **wanted}
 
 
@@ -84,7 +84,7 @@ def told(found: dict[str, Any]) -> None:
     st.caption(text + "Scores are computed in the embedding, never on the map.")
 
 
-def agreement(space: Space, wanted: dict[str, Any]) -> None:
+def agreement(space: EmbeddingRef, wanted: dict[str, Any]) -> None:
     """Whether three seeds give the same neighbors on the map, once it is asked for."""
     values = question(space, "umap", wanted)
     ask = f"three {sorted(values['space'].items())} {sorted(wanted.items())}"

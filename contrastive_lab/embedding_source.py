@@ -10,7 +10,7 @@ import numpy as np
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.ref import Space
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs import results
 from contrastive_core.runs import Run
 from contrastive_lab import cache, state
@@ -30,7 +30,7 @@ class Source:
     run: Run | None = None
     key: str = ""
 
-    def space(self, split: str, which: str) -> Space:
+    def space(self, split: str, which: str) -> EmbeddingRef:
         if self.run:
             return ref.of_run(self.run, split, which)
         return ref.of_vectors(self.key, split if self.splits else "")

@@ -30,12 +30,12 @@ def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Result | Non
     return result
 
 
-def scored_or_wait(run: Run, split: str = "test") -> bool:
+def scored_or_wait(run: Run, split: str = "test", layer: str = "h") -> bool:
     """Whether a run is scored and a split of it embedded; if not, how far that is stands here."""
     try:
         if cache.scores(run) is None:
             follow(results.evaluation(run), f"Preparing {run.name} (once)")
-        elif cache.embedding(run, split, "h") is None:
+        elif cache.embedding(run, split, layer) is None:
             follow(results.embedding(run, split), f"Embedding {run.name}, {split} (once)")
         else:
             return True

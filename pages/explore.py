@@ -86,8 +86,10 @@ def of_run(run: Run) -> None:
     which = query_params.current("features", LAYERS, "h")
     headline(run, which)
     split = split_of(source)
-    if scored_or_wait(run, split):
+    if scored_or_wait(run, split, which):
         show(source, split, which)
+    else:
+        source_choices(source)  # the way back, while it is made
 
 
 def split_of(source: Source) -> str:
@@ -138,16 +140,21 @@ def show(source: Source, split: str, which: str) -> None:
     more(source, split, which, rows, found, picked)
 
 
-def controls(
-    source: Source, split: str, rows: EmbeddingSet
-) -> tuple[str, dict[str, Any], str, str]:
-    """Choices above the map: its kind and settings, what colors it, what else is placed on it."""
+def source_choices(source: Source) -> None:
+    """The split and the layer that are looked at."""
     if source.splits:
         query_params.one_of(st.segmented_control, "Images" if source.run else "Rows", source.splits,
                             name="split", width="content")  # fmt: skip
     if source.run:
         query_params.one_of(st.segmented_control, "Features", LAYERS, name="features",
                             help="h: backbone, z: projection", width="content")  # fmt: skip
+
+
+def controls(
+    source: Source, split: str, rows: EmbeddingSet
+) -> tuple[str, dict[str, Any], str, str]:
+    """Choices above the map: its kind and settings, what colors it, what else is placed on it."""
+    source_choices(source)
     large = len(rows) > MAX_POINTS  # then UMAP takes minutes, and is made when it is asked for
     kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
                                default="pca" if large else "umap", format_func=str.upper,

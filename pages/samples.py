@@ -5,50 +5,50 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest
 from contrastive_lab import guard, state
 from contrastive_lab.samples import across_runs, detail, lists, over_epochs, retrain, selection
 from contrastive_lab.samples.at_hand import PARTS, choose_part, row_of
-from contrastive_lab.samples.subject import Pictures, choose, table_or_wait
+from contrastive_lab.samples.choice import Pictures, choose, table_or_wait
 
 
 def page() -> None:
     st.title("Samples")
-    subject = choose()
-    if subject is not None:
-        with guard.on_its_own(subject.name):
-            show(subject)
+    request = choose()
+    if request is not None:
+        with guard.on_its_own(request.name):
+            show(request)
 
 
-def show(subject: Subject) -> None:
-    table = table_or_wait(subject)
+def show(request: SampleRequest) -> None:
+    table = table_or_wait(request)
     if table is None:
         return
     part = choose_part()
-    pictures = Pictures(subject)
+    pictures = Pictures(request)
     if part == PARTS[1]:
-        across_runs.across(subject, table, pictures)
+        across_runs.across(request, table, pictures)
         return
     if part == PARTS[2]:
-        over_epochs.of_all(subject, table, pictures)
+        over_epochs.of_all(request, table, pictures)
         return
-    found = sample_annotations.marks(subject.marked)
+    found = sample_annotations.marks(request.marked)
     name = lists.pick(table)
-    run = subject.run
+    run = request.run
     lists.told(table, name, "" if run is None else str(run.config.get("method")))
-    followed = over_epochs.followed(subject, table)
+    followed = over_epochs.followed(request, table)
     rows = lists.filtered(table, table.ranked(name), found, followed)
-    rows = selection.bar(subject, table, rows)
-    retrain.bar(subject, found)
+    rows = selection.bar(request, table, rows)
+    retrain.bar(request, found)
     row = row_of(table, rows)
     if row is None:
         st.info("No sample passes these filters.")
     else:
         sample = str(table.columns["id"][row])
-        detail.show(subject, table, name, rows, row, found, pictures)
+        detail.show(request, table, name, rows, row, found, pictures)
         lists.show(table, name, rows, sample, found, pictures)
-        retrain.drop_first(subject, [str(i) for i in table.columns["id"][rows]], found)
-    retrain.retrain(subject, found)
+        retrain.drop_first(request, [str(i) for i in table.columns["id"][rows]], found)
+    retrain.retrain(request, found)
 
 
 state.run(page)

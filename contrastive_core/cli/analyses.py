@@ -1,6 +1,6 @@
 """The analyses that pages wait for, by their kind; jobs/results.py keeps what comes out.
 
-An analysis is given plain values: spaces (`embeddings.ref.Space.values`) and settings.
+An analysis is given plain values: spaces (`embeddings.ref.EmbeddingRef.values`) and settings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contrastive_core import runs
 from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.embeddings.ref import Space, train_test_split
+from contrastive_core.embeddings.ref import EmbeddingRef, train_test_split
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.entries import recorded_scores
 from contrastive_core.evaluation.evaluate import evaluate_sets
@@ -55,7 +55,7 @@ def with_defaults(values: Values) -> Values:
 
 def _scores(values: Values, on_progress: OnProgress) -> Result:
     """Every score with all its details, and what it says of each sample."""
-    space = Space(**values["space"])
+    space = EmbeddingRef(**values["space"])
     rows = _rows(space, on_progress)
     train, test, at, how = _test_rows(space, rows, on_progress)
     graphs = _graphs(on_progress)
@@ -67,7 +67,7 @@ def _scores(values: Values, on_progress: OnProgress) -> Result:
 
 
 def _score_all(
-    space: Space,
+    space: EmbeddingRef,
     rows: EmbeddingSet,
     judged: tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray],
     graphs: Graphs,
@@ -93,9 +93,9 @@ def _score_all(
     return scores, arrays
 
 
-def _recorded(space: Space) -> Scores:
+def _recorded(space: EmbeddingRef) -> Scores:
     return (
-        {} if space.is_loaded else recorded_scores(runs.load(space.name), space.split, space.which)
+        {} if space.is_loaded else recorded_scores(runs.load(space.name), space.split, space.layer)
     )
 
 
@@ -108,7 +108,7 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-def _references(space: Space, on_progress: OnProgress) -> dict[str, Any]:
+def _references(space: EmbeddingRef, on_progress: OnProgress) -> dict[str, Any]:
     """The same for raw pixels and the untrained encoder, where details are shown."""
     from contrastive_core import metrics
     from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
@@ -134,7 +134,7 @@ def _loss(values: Values, on_progress: OnProgress) -> Result:
     """The loss of every sample, with the run's own loss."""
     from contrastive_core.samples.build import samples_of_run
 
-    space = Space(**values["space"])
+    space = EmbeddingRef(**values["space"])
     on_progress("the loss of every sample", None)
     table = samples_of_run(runs.load(space.name), None, space.split)
     at = {name: row for row, name in enumerate(table.columns["id"])}
@@ -147,7 +147,7 @@ def _map(values: Values, on_progress: OnProgress) -> Result:
     """A map with its settings and how far it can be believed."""
     from contrastive_core.evaluation.projection import map_of
 
-    rows = _rows(Space(**values["space"]), on_progress)
+    rows = _rows(EmbeddingRef(**values["space"]), on_progress)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
     made = map_of(
         rows,
@@ -178,8 +178,8 @@ def _placed(values: Values, on_progress: OnProgress) -> Result:
 
     own = values["map"]
     rows, new = (
-        _rows(Space(**own["space"]), on_progress),
-        _rows(Space(**values["new"]), on_progress),
+        _rows(EmbeddingRef(**own["space"]), on_progress),
+        _rows(EmbeddingRef(**values["new"]), on_progress),
     )
     if rows.width != new.width:
         raise UnusableEmbedding(f"the map's rows are {rows.width} wide, the new ones {new.width}")
@@ -195,7 +195,7 @@ def _comparison(values: Values, on_progress: OnProgress) -> Result:
     """Which of some spaces is better, how alike they are, and on which samples they differ."""
     from contrastive_core.evaluation.compare import Entry, compare
 
-    spaces = [Space(**v) for v in values["spaces"]]
+    spaces = [EmbeddingRef(**v) for v in values["spaces"]]
     groups = [(g, int(s)) for g, s in values.get("groups", [])] or [("", 0)] * len(spaces)
     entries = []
     for number, (space, name, group) in enumerate(
@@ -278,7 +278,7 @@ KINDS: dict[str, Callable[[Values, OnProgress], Result]] = {
 # --- parts -------------------------------------------------------------------------------------
 
 
-def _rows(space: Space, on_progress: OnProgress) -> EmbeddingSet:
+def _rows(space: EmbeddingRef, on_progress: OnProgress) -> EmbeddingSet:
     """The rows of a space; a run's are embedded if they have not been."""
     from contrastive_core.evaluation.embed import embed_run
 
@@ -289,13 +289,13 @@ def _rows(space: Space, on_progress: OnProgress) -> EmbeddingSet:
     return embed_run(
         runs.load(space.name),
         space.split,
-        space.which,
+        space.layer,
         progress=fraction_of(on_progress, "embedding"),
     )
 
 
 def _test_rows(
-    space: Space, rows: EmbeddingSet, on_progress: OnProgress
+    space: EmbeddingRef, rows: EmbeddingSet, on_progress: OnProgress
 ) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
     """Training rows, judged rows, where these stand among `rows`, and a sentence."""
     if space.is_loaded and not space.split:

@@ -36,15 +36,15 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
     from contrastive_core.distributed import collectives
     from contrastive_core.embeddings import file_formats, ref
     from contrastive_core.samples import build, score
-    from contrastive_core.samples.subject import Subject
+    from contrastive_core.samples.request import request_of
 
     if args.run.startswith(ref.PREFIX):
         space = ref.of_vectors(args.run.removeprefix(ref.PREFIX), args.split)
-        subject = Subject(args.run, args.split, args.loss or "sup_con")
+        request = request_of(args.run, args.split, args.loss or "sup_con")
         if (rows := space.rows()) is None:
             raise ValueError(f"there are no vectors {args.run}")
         pictures = ref.pictures(space)
-        return args.run, build.samples_of_vectors(subject, rows, pictures, on_progress, args.device)
+        return args.run, build.samples_of_vectors(request, rows, pictures, on_progress, args.device)
     if Path(args.run).suffix in file_formats.ENDINGS:
         rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
         inputs = score.SampleInputs(rows, args.loss or "sup_con", device=args.device)

@@ -1,6 +1,6 @@
-"""What pages look at: a run's embedding of a split, or vectors that were loaded. Torch-free.
+"""Where an embedding comes from: a run, one of its snapshots, or loaded vectors. Torch-free.
 
-A space is named by plain values, so that an address can hold it and another process can find it.
+It is named by plain values, so that an address can hold it and another process can find it.
 Loaded vectors are kept under their content in `data_home()/spaces/<key>/`: `rows.npz`,
 `about.json` and, where pictures came along, `images.npy`.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from contrastive_core.storage import atomic, records
 
 __all__ = [
     "PREFIX",
-    "Space",
+    "EmbeddingRef",
     "dataset_pictures",
     "forget",
     "loaded",
@@ -45,13 +45,18 @@ HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marke
 
 
 @dataclass(frozen=True)
-class Space:
-    """`name` is a run's, or `vectors:KEY`; `content` the hash of its weights or of its rows."""
+class EmbeddingRef:
+    """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values.
+
+    `name` is a run's, or `vectors:KEY`; `layer` h or z ("loaded" for vectors); `epoch` that of a
+    snapshot; `content` the hash of the run's weights or of the vectors.
+    """
 
     name: str
     split: str = "test"
-    which: str = "h"
+    layer: str = "h"
     content: str = ""
+    epoch: int | None = None
 
     @property
     def is_loaded(self) -> bool:
@@ -62,40 +67,53 @@ class Space:
         return self.name.removeprefix(PREFIX)
 
     @property
-    def values(self) -> dict[str, str]:
-        """The space as plain values; `Space(**values)` is the inverse."""
-        return asdict(self)
+    def run(self) -> Run | None:
+        """The run; None for loaded vectors. Raises ValueError when it does not exist."""
+        return None if self.is_loaded else load(self.name)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The same as plain values; `EmbeddingRef(**values)` is the inverse."""
+        return {k: v for k, v in asdict(self).items() if v is not None}
 
     def rows(self) -> EmbeddingSet | None:
         """The embedding, if it has been made. Raises ValueError for what does not exist."""
-        if not self.is_loaded:
-            return cached(load(self.name), self.split, self.which)
+        if run := self.run:
+            return _of_snapshot(run, self) if self.epoch else cached(run, self.split, self.layer)
         rows = EmbeddingSet.from_arrays(records.read_npz(_folder(self.key) / "rows.npz"))
         return _of_split(rows, self.split)
 
-    def with_split(self, split: str) -> Space:
-        return Space(self.name, split, self.which, self.content)
+    def images(self) -> np.ndarray | None:
+        """Images (n, c, h, w) uint8 of the rows, in their order: of the run's data set, or those
+        that came along with the vectors; None where there are none."""
+        if run := self.run:
+            name, root = str(run.config.get("dataset")), run.config.get("root")
+            return datasets.load(name, self.split, root).images
+        return pictures(self)
+
+    def with_split(self, split: str) -> EmbeddingRef:
+        return replace(self, split=split)
 
 
-def of_run(run: Run, split: str = "test", which: str = "h") -> Space:
+def of_run(run: Run, split: str = "test", layer: str = "h") -> EmbeddingRef:
     """A run's embedding. Raises ValueError when it has no weights."""
-    return Space(run.name, split, which, run.weights_hash())
+    return EmbeddingRef(run.name, split, layer, run.weights_hash())
 
 
-def of_vectors(key: str, split: str = "") -> Space:
+def of_vectors(key: str, split: str = "") -> EmbeddingRef:
     """Loaded vectors: all rows, or those of one split."""
-    return Space(PREFIX + key, split, "loaded", key)
+    return EmbeddingRef(PREFIX + key, split, "loaded", key)
 
 
 # --- vectors that were loaded --------------------------------------------------------------------
 
 
 def save_vectors(
-    rows: EmbeddingSet, name: str, images: np.ndarray | None = None, told: str = ""
+    rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = ""
 ) -> str:
     """Keep vectors under their content; returns the key. Rows without a direction are left out.
 
-    Args: images: (n, c, h, w) uint8 of all rows; told: a sentence about pictures, kept too.
+    Args: images: (n, c, h, w) uint8 of all rows; note: a sentence about pictures, kept too.
     Raises: UnusableEmbedding.
     """
     bad = rows.problems
@@ -111,7 +129,7 @@ def save_vectors(
         "name": name, "rows": len(kept), "width": kept.width, "labels": kept.labels is not None,
         "left_out": {k: len(v) for k, v in bad.items() if len(v)}, "splits": _splits(kept),
         "images": images is not None, "dataset": kept.provenance.get("dataset"),
-        "split": kept.split, "told": told,
+        "split": kept.split, "note": note,
     }  # fmt: skip
     folder = _folder(key)
     if images is not None:
@@ -147,11 +165,11 @@ def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
 def loaded() -> dict[str, dict[str, Any]]:
     """What is known of all vectors that were loaded, by key, newest first."""
     files = (data_home() / "spaces").glob("*/about.json")
-    found = {}
+    by_key = {}
     for path in sorted(files, key=lambda p: p.stat().st_mtime, reverse=True):
         if KEY.fullmatch(path.parent.name):
-            found[path.parent.name] = dict(records.read_json(path))
-    return found
+            by_key[path.parent.name] = dict(records.read_json(path))
+    return by_key
 
 
 def forget(key: str) -> None:
@@ -161,14 +179,14 @@ def forget(key: str) -> None:
     shutil.rmtree(_folder(key), ignore_errors=True)
 
 
-def pictures(space: Space) -> np.ndarray | None:
+def pictures(loaded: EmbeddingRef) -> np.ndarray | None:
     """Images (n, c, h, w) uint8 of the rows of loaded vectors, in their order, if there are."""
-    path = _folder(space.key) / "images.npy"
+    path = _folder(loaded.key) / "images.npy"
     if not path.exists():
         return None
     images = np.load(path, mmap_mode="r", allow_pickle=False)
-    rows = EmbeddingSet.from_arrays(records.read_npz(_folder(space.key) / "rows.npz"))
-    at = _rows_of_split(rows, space.split)
+    rows = EmbeddingSet.from_arrays(records.read_npz(_folder(loaded.key) / "rows.npz"))
+    at = _rows_of_split(rows, loaded.split)
     return images if at is None else images[at]
 
 
@@ -215,6 +233,13 @@ def _splits(rows: EmbeddingSet) -> list[str]:
 
 def _rows_of_split(rows: EmbeddingSet, split: str) -> np.ndarray | None:
     return np.flatnonzero(rows.columns["split"] == split) if split in _splits(rows) else None
+
+
+def _of_snapshot(run: Run, ref: EmbeddingRef) -> EmbeddingSet:
+    """The run's fixed sample of training images, as it was embedded after an epoch."""
+    assert ref.epoch is not None
+    arrays = run.snapshot(ref.epoch)
+    return EmbeddingSet(arrays[ref.layer].astype(np.float32), arrays["labels"].astype(np.int64))
 
 
 def _of_split(rows: EmbeddingSet, split: str) -> EmbeddingSet:

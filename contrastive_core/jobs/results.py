@@ -97,7 +97,7 @@ def _shipped(values: dict[str, Any]) -> Path | None:
     """The map that came with a shipped run, if these values ask for it."""
     space = values["space"]
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-    found = shipped_map_path(space["name"], space["split"], space["which"], values["kind"])
+    found = shipped_map_path(space["name"], space["split"], space["layer"], values["kind"])
     if settings not in ({}, MAP_DEFAULTS) or not found.exists():
         return None
     shipped = runs.load(space["name"])

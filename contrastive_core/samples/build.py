@@ -32,8 +32,8 @@ from contrastive_core.progress import (
 from contrastive_core.runs import Run
 from contrastive_core.samples.explain import Why, why
 from contrastive_core.samples.over_epochs import follow
+from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.score import SampleInputs, score_samples
-from contrastive_core.samples.subject import Subject
 from contrastive_core.samples.table import (
     SampleTable,
     keep_arrays,
@@ -102,7 +102,7 @@ def samples_of_run(
 
 
 def samples_of_vectors(
-    subject: Subject,
+    request: SampleRequest,
     rows: EmbeddingSet,
     pixels: np.ndarray | None,
     on_progress: OnProgress = ignore_progress,
@@ -112,12 +112,12 @@ def samples_of_vectors(
 
     Args: pixels: (n, c, h, w) uint8 images that came along.
     """
-    if (table := subject.table()) is not None:
+    if (table := request.table()) is not None:
         return table
     thin = None if pixels is None else pixel_rows(pixels)
-    inputs = SampleInputs(rows, subject.loss, pixels=thin, device=device)
+    inputs = SampleInputs(rows, request.loss, pixels=thin, device=device)
     table = score_samples(inputs, on_progress)
-    keep_table(table, subject.path())
+    keep_table(table, request.path())
     return table
 
 
@@ -144,18 +144,18 @@ def compared(run: Run, split: str) -> tuple[EmbeddingSet, np.ndarray | None]:
     return z, arrays["views"]
 
 
-def why_of(subject: Subject, sample: str) -> Why:
+def why_of(request: SampleRequest, sample: str) -> Why:
     """Why a sample has the loss it has. Raises ValueError for one that is not there."""
-    run, views, knobs = subject.run, None, None
+    run, views, knobs = request.run, None, None
     if run is None:
-        rows = ref.of_vectors(subject.name.removeprefix(ref.PREFIX), subject.split).rows()
+        rows = ref.of_vectors(request.name.removeprefix(ref.PREFIX), request.split).rows()
         assert rows is not None
     else:
-        rows, views = compared(run, subject.split)
-        knobs = knobs_of(run, subject.loss)
+        rows, views = compared(run, request.split)
+        knobs = knobs_of(run, request.loss)
     if sample not in rows.ids:
         raise ValueError(f"there is no sample {sample!r}; ids look like {rows.ids[0]!r}")
-    return why(rows, rows.ids.index(sample), subject.loss, knobs, views)
+    return why(rows, rows.ids.index(sample), request.loss, knobs, views)
 
 
 def _by_class(run: Run, rows: EmbeddingSet) -> bool:

@@ -95,4 +95,4 @@ def about_left_out(key: str) -> str:
     named = {"not_finite": "with values that are not finite", "zero": "of zeros only"}
     parts = [f"{n} {named[k]}" for k, n in left.items()]
     rows = f"Rows left out: {', '.join(parts)}." if parts else ""
-    return f"{rows} {about.get('told', '')}".strip()
+    return f"{rows} {about.get('note', '')}".strip()

@@ -88,7 +88,7 @@ def choose_vectors() -> str | None:
         try:
             key = open_upload(given.name, given.getbuffer())
             query_params.choose("lab-file", key)
-            if note := ref.loaded()[key]["told"]:
+            if note := ref.loaded()[key]["note"]:
                 b.warning(format.plain(note))
         except ValueError as error:
             b.warning(format.plain(error))

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest, request_of
 from contrastive_core.samples.table import SampleTable, difficulty
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.samples.at_hand import open_on_findings
-from contrastive_lab.samples.subject import Pictures, table_or_wait
+from contrastive_lab.samples.choice import Pictures, table_or_wait
 
 __all__ = ["across", "ranks"]
 
 SHOWN = 60
 
 
-def across(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
+def across(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
     """The loss of this run against that of others, on the samples they have in common."""
-    own = subject.run
+    own = request.run
     if own is None:
         st.info("Loaded vectors are alone here: choose a run in the sidebar to compare runs.")
         return
@@ -38,15 +38,15 @@ def across(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
     tables = [table]
     for name in others:
         loss = str(next(r for r in state.all_runs() if r.name == name).config.get("loss"))
-        found = table_or_wait(Subject(name, subject.split, loss))
+        found = table_or_wait(request_of(name, request.split, loss))
         if found is None:
             return
         tables.append(found)
-    linked(subject, tables, [subject.name, *others], pictures)
+    linked(request, tables, [request.name, *others], pictures)
 
 
 def linked(
-    subject: Subject, tables: list[SampleTable], names: list[str], pictures: Pictures
+    request: SampleRequest, tables: list[SampleTable], names: list[str], pictures: Pictures
 ) -> None:
     ids = [
         i for i in map(str, tables[0].columns["id"]) if all(t.row(i) is not None for t in tables)
@@ -68,7 +68,7 @@ def linked(
     with left:
         data = ScatterData(
             high[known], [i for i, k in zip(ids, known, strict=True) if k],
-            cache.digest(names, subject), code[known], kinds,
+            cache.digest(names, request), code[known], kinds,
             title=f"loss of {names[0]} against loss of {names[1]}",
         )  # fmt: skip
         picked = draw_scatter(data, height=460, key=f"samples-across-{cache.digest(names[:2])}")

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import LISTS, SampleTable, reason
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.sample_view import (
@@ -20,7 +20,7 @@ from contrastive_lab.components.sample_view import (
 from contrastive_lab.components.shared.knob import Knob
 from contrastive_lab.samples import over_epochs
 from contrastive_lab.samples.at_hand import go_to
-from contrastive_lab.samples.subject import Pictures
+from contrastive_lab.samples.choice import Pictures
 
 __all__ = ["show"]
 
@@ -30,7 +30,7 @@ KEYS = {"keep": "1", "drop": "2", "relabel": "3"}
 
 
 def show(
-    subject: Subject, table: SampleTable, name: str, rows: np.ndarray, row: int,
+    request: SampleRequest, table: SampleTable, name: str, rows: np.ndarray, row: int,
     marked: dict[str, Any], pictures: Pictures,
 ) -> None:  # fmt: skip
     """The sample of `row`, with the list's others before and after it."""
@@ -47,15 +47,15 @@ def show(
         where = f"{place + 1} of {len(ids)}" if place >= 0 else "not on this list"
         st.subheader(format.plain(f"{where}: {label or sample}"))
         st.caption(format.plain(f"{sample} · {reason(table, name, row)}"))
-        decide(subject, table, row, marked.get(sample), ids, place, pictures.classes)
+        decide(request, table, row, marked.get(sample), ids, place, pictures.classes)
         st.caption(numbers(table, row))
         view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view")
     if view == "Neighbors":
-        around(subject, table, name, row, pictures)
+        around(request, table, name, row, pictures)
     elif view == "Why this loss":
-        explain(subject, table, row, pictures)
+        explain(request, table, row, pictures)
     else:
-        over_epochs.of_one(subject, table, rows, row)
+        over_epochs.of_one(request, table, rows, row)
 
 
 def step(column: Any, text: str, ids: list[str], place: int, key: str) -> None:
@@ -87,7 +87,7 @@ def numbers(table: SampleTable, row: int) -> str:
 
 
 def decide(
-    subject: Subject, table: SampleTable, row: int, mark: Any, ids: list[str], place: int,
+    request: SampleRequest, table: SampleTable, row: int, mark: Any, ids: list[str], place: int,
     classes: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Keep, drop or relabel; the next sample follows."""
@@ -110,22 +110,24 @@ def decide(
         )  # fmt: skip
         if pressed:
             sample_annotations.add(
-                subject.marked, sample, what, label if what == "relabel" else None
+                request.marked, sample, what, label if what == "relabel" else None
             )
             go_to(ids[place + 1] if 0 <= place < len(ids) - 1 else sample)
             st.rerun()
 
 
-def around(subject: Subject, table: SampleTable, name: str, row: int, pictures: Pictures) -> None:
+def around(
+    request: SampleRequest, table: SampleTable, name: str, row: int, pictures: Pictures
+) -> None:
     """Its nearest samples, with their labels; before them what it is confused with."""
     sample = str(table.columns["id"][row])
-    rows = cache.sample_rows(subject, str(subject.path()))
+    rows = cache.sample_rows(request, str(request.path()))
     if rows is None or sample not in rows.ids:
         return
     columns = st.columns(NEAR + 1)
     if name == "duplicate":
-        other = {"train": "test", "test": "train"}[subject.split]
-        split = other if table.extra["leaked"][row] else subject.split
+        other = {"train": "test", "test": "train"}[request.split]
+        split = other if table.extra["leaked"][row] else request.split
         duplicate = str(table.extra["nearest_duplicate"][row])
         pictures.show(columns[0], duplicate, f"nearest, {split}: {duplicate}", split)
     elif name == "false_negative" and (other := str(table.extra["lookalike"][row])):
@@ -144,11 +146,11 @@ def label_of(table: SampleTable, sample: str) -> str:
     return "left out" if at is None else str(table.columns["label"][at])
 
 
-def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) -> None:
+def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pictures) -> None:
     """The loss taken apart: shares of pairs, margin, and rank as the knob is dragged."""
     sample = str(table.columns["id"][row])
     try:
-        why = cache.sample_why(subject, str(subject.path()), sample)
+        why = cache.sample_why(request, str(request.path()), sample)
     except ValueError as error:
         st.info(format.plain(error))
         return
@@ -172,11 +174,11 @@ def explain(subject: Subject, table: SampleTable, row: int, pictures: Pictures) 
         ]
         st.dataframe(rows, hide_index=True)
         return
-    about = cache.catalog()["losses"][subject.loss]
+    about = cache.catalog()["losses"][request.loss]
     losses = table.extra.get("loss_over_knob")
     known = losses is not None and table.grid is not None and len(table.grid) > 1
     view = SampleView(
-        cache.digest(subject, sample, str(subject.path())), why.scores, why.mask, why.kernel,
+        cache.digest(request, sample, str(request.path())), why.scores, why.mask, why.kernel,
         [ShownPair(n, p.column, positive)
          for n, (p, positive) in zip(names, shown, strict=True)],
         pictures.stack([p.id for p, _ in shown]), knob_of(about, why.kernel),

@@ -11,7 +11,7 @@ from contrastive_core.samples.table import LISTS, SampleTable, reason
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.samples.at_hand import go_to
-from contrastive_lab.samples.subject import Pictures
+from contrastive_lab.samples.choice import Pictures
 
 __all__ = ["filtered", "pick", "show", "told"]
 

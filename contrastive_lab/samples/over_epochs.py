@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, plots, query_params
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.across_runs import ranks
 from contrastive_lab.samples.at_hand import go_to, open_on_findings
-from contrastive_lab.samples.subject import Pictures
+from contrastive_lab.samples.choice import Pictures
 
 __all__ = ["followed", "of_all", "of_one"]
 
 
-def of_one(subject: Subject, table: SampleTable, rows: np.ndarray, row: int) -> None:
+def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int) -> None:
     """One sample's loss beside the mean; where snapshots do not follow it, one of the list that
     they do."""
-    found = losses_over_time(subject)
+    found = losses_over_time(request)
     if found is None:
         return
     where = places(table, found["index"])
     if row in where:
-        curves(subject, table, found, [row])
+        curves(request, table, found, [row])
         st.caption(covered(table, where, found))
         return
     st.info(f"The run's snapshots do not follow this sample. {covered(table, where, found)}")
@@ -53,7 +53,7 @@ def covered(table: SampleTable, where: dict[int, int], found: dict[str, np.ndarr
 
 
 def curves(
-    subject: Subject, table: SampleTable, found: dict[str, np.ndarray], rows: list[int]
+    request: SampleRequest, table: SampleTable, found: dict[str, np.ndarray], rows: list[int]
 ) -> None:
     """Losses of rows of the table over the snapshots, beside the mean of all that they follow."""
     every, epochs = found["loss"], found["epochs"].tolist()
@@ -63,12 +63,12 @@ def curves(
     for row in rows:
         name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
         series[name] = (epochs, every[:, where[row]].tolist())
-    st.plotly_chart(plots.curves(series, "epoch", f"{subject.loss} by class"))
+    st.plotly_chart(plots.curves(series, "epoch", f"{request.loss} by class"))
 
 
-def of_all(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
+def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
     """Which samples were learned late, or forgotten."""
-    found = losses_over_time(subject)
+    found = losses_over_time(request)
     if found is None:
         return
     where = places(table, found["index"])
@@ -85,7 +85,7 @@ def of_all(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
     }
     kind = query_params.one_of(st.segmented_control, "Which", kinds, name="learned")
     order = [rows[q] for q in np.argsort(-kinds[kind], kind="stable")]
-    curves(subject, table, found, order[:5])
+    curves(request, table, found, order[:5])
     columns = st.columns(10)
     for column, row in zip(columns, order, strict=False):
         sample = str(table.columns["id"][row])
@@ -95,21 +95,21 @@ def of_all(subject: Subject, table: SampleTable, pictures: Pictures) -> None:
             st.rerun()
 
 
-def losses_over_time(subject: Subject) -> dict[str, np.ndarray] | None:
+def losses_over_time(request: SampleRequest) -> dict[str, np.ndarray] | None:
     """What snapshots say; None, with a sentence, where they say nothing."""
-    run = subject.run
-    if run is None or subject.split != "train" or not run.snapshots():
+    run = request.run
+    if run is None or request.split != "train" or not run.snapshots():
         st.info("Losses over time need the snapshots of a run's training; here there are none.")
         return None
     try:
-        found = cache.snapshot_losses(str(subject.path("snapshots")))
+        found = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
-        if subject.task.is_running():
-            follow(subject.task, "The losses over the snapshots", may_stop=True)
+        if request.task.is_running():
+            follow(request.task, "The losses over the snapshots", may_stop=True)
         else:
             st.info("The losses over this run's snapshots have not been made.")
             if st.button("Make them", type="primary"):
-                subject.task.start()
+                request.task.start()
                 st.rerun()
         return None
     if "why" in found:
@@ -118,12 +118,12 @@ def losses_over_time(subject: Subject) -> dict[str, np.ndarray] | None:
     return found
 
 
-def followed(subject: Subject, table: SampleTable) -> np.ndarray | None:
+def followed(request: SampleRequest, table: SampleTable) -> np.ndarray | None:
     """Which rows (n) bool the snapshots follow; None where that is all, none, or not known."""
-    if subject.run is None or subject.split != "train":
+    if request.run is None or request.split != "train":
         return None
     try:
-        found = cache.snapshot_losses(str(subject.path("snapshots")))
+        found = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
         return None
     mask = np.zeros(len(table), bool)

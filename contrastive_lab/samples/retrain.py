@@ -10,7 +10,7 @@ from contrastive_core.errors import Locked
 from contrastive_core.jobs import queue, training
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest
 from contrastive_lab import cache, format, guard, query_params, state
 from contrastive_lab.progress import follow_training
 from contrastive_lab.samples.at_hand import open_one
@@ -18,7 +18,7 @@ from contrastive_lab.samples.at_hand import open_one
 __all__ = ["bar", "drop_first", "retrain"]
 
 
-def bar(subject: Subject, found: dict[str, Any]) -> None:
+def bar(request: SampleRequest, found: dict[str, Any]) -> None:
     """What is marked, undo, and the keys."""
     a, b = st.columns([6, 1])
     counts = {w: sum(m["what"] == w for m in found.values()) for w in sample_annotations.CHOICES}
@@ -27,11 +27,11 @@ def bar(subject: Subject, found: dict[str, Any]) -> None:
         + ". Keys: j next, k back, 1 keep, 2 drop, 3 relabel, u undo."
     )  # fmt: skip
     if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not found, width="stretch"):
-        open_one(sample_annotations.undo(subject.marked) or "")
+        open_one(sample_annotations.undo(request.marked) or "")
         st.rerun()
 
 
-def drop_first(subject: Subject, ids: list[str], found: dict[str, Any]) -> None:
+def drop_first(request: SampleRequest, ids: list[str], found: dict[str, Any]) -> None:
     """Drop the first of a list at once, those that were kept or relabeled left out."""
     with st.popover("Drop many", icon=":material/delete_sweep:"):
         number = query_params.number(
@@ -41,20 +41,20 @@ def drop_first(subject: Subject, ids: list[str], found: dict[str, Any]) -> None:
         part = [i for i in ids[:number] if i not in found]
         st.caption("Samples that have a mark keep it. One undo takes all of these back.")
         if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
-            sample_annotations.drop_many(subject.marked, part)
+            sample_annotations.drop_many(request.marked, part)
             st.rerun()
 
 
-def retrain(subject: Subject, found: dict[str, Any]) -> None:
+def retrain(request: SampleRequest, found: dict[str, Any]) -> None:
     """Files of what was decided, a button that trains without it, and what came of it."""
     changed = sum(m["what"] in ("drop", "relabel") for m in found.values())
-    run = subject.run
+    run = request.run
     with st.expander(f"Train again with {changed} changes", expanded=bool(changed)):
         if changed:
-            files(subject)
+            files(request)
         if run is None:
             st.caption("Vectors cannot be trained again; the files say what to leave out.")
-        elif subject.split != "train":
+        elif request.split != "train":
             st.caption(
                 "Training leaves out training samples only: choose the split train. What is marked "
                 "here is of this split alone."
@@ -65,11 +65,11 @@ def retrain(subject: Subject, found: dict[str, Any]) -> None:
         results(run)
 
 
-def files(subject: Subject) -> None:
-    changes = sample_annotations.export(subject.marked)
+def files(request: SampleRequest) -> None:
+    changes = sample_annotations.export(request.marked)
     for path, what in ((changes.exclude, "--exclude"), (changes.relabel, "--relabel")):
         if path:
-            use = f" for train {what}" if subject.split == "train" else ""
+            use = f" for train {what}" if request.split == "train" else ""
             st.download_button(
                 f"{path.name}{use}", path.read_bytes(), path.name, "text/csv",
                 icon=":material/download:",

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings import ref
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import query_params, state
 from contrastive_lab.embedding_source import Source, of_run, of_vectors
@@ -14,9 +14,9 @@ from contrastive_lab.embedding_source import Source, of_run, of_vectors
 __all__ = ["bar"]
 
 
-def bar(subject: Subject, table: SampleTable, rows: np.ndarray) -> np.ndarray:
+def bar(request: SampleRequest, table: SampleTable, rows: np.ndarray) -> np.ndarray:
     """Rows of the list, only those selected on the maps if that is asked for."""
-    source, split = _source(subject)
+    source, split = _source(request)
     known = source.rows(split, "h" if source.run else "loaded") if source else None
     if source is None or known is None:
         return rows
@@ -35,13 +35,13 @@ def bar(subject: Subject, table: SampleTable, rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _source(subject: Subject) -> tuple[Source | None, str]:
+def _source(request: SampleRequest) -> tuple[Source | None, str]:
     """What Explore calls the same samples, and their split there."""
-    if subject.run is not None:
-        return of_run(subject.run), subject.split
-    key = subject.name.removeprefix(ref.PREFIX)
+    if request.run is not None:
+        return of_run(request.run), request.split
+    key = request.name.removeprefix(ref.PREFIX)
     about = ref.loaded().get(key)
     if about is None:
         return None, ""
     source = of_vectors(key, about)
-    return source, subject.split if source.splits else ""
+    return source, request.split if source.splits else ""

@@ -30,7 +30,7 @@ embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog
 runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
 evaluation.representation_similarity evaluation.paired_tests jobs.process jobs.task
 jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
-samples.annotations samples.subject loss_lab.view
+samples.annotations samples.request loss_lab.view
 loss_lab.batch loss_lab.memory sweeps.spec sweeps.grid sweeps.runner sweeps.plots catalog
 """.split()
 HEAVY = ("torch", "torchvision", "sklearn", "umap", "plotly", "pandas")

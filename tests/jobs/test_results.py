@@ -46,7 +46,7 @@ def test_loaded_vectors_are_kept_by_content_without_rows_that_have_no_direction(
     assert found.ids[3:5] == ("4", "6")
     assert ref.pictures(space)[3, 0, 0, 0] == 4
     assert ref.loaded()[key]["left_out"] == {"not_finite": 1, "zero": 1}
-    assert ref.Space(**space.values) == space
+    assert ref.EmbeddingRef(**space.values) == space
     ref.forget(key)
     assert not ref.loaded()
 
@@ -292,7 +292,7 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(
         import numpy as np
         import streamlit as st
 
-        from contrastive_core.samples.subject import Subject
+        from contrastive_core.samples.request import request_of
         from contrastive_core.samples.table import SampleTable
         from contrastive_lab import state
         from contrastive_lab.samples import selection
@@ -300,8 +300,8 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(
         table = SampleTable({"id": np.array([f"s{i}" for i in range(11, -1, -1)])}, (), "sup_con")
         if "selection" not in st.session_state:
             state.select([2, 5], f"vectors {key}")
-        subject = Subject(f"vectors:{key}", "train", "sup_con")
-        found = selection.bar(subject, table, np.arange(4, 12))
+        request = request_of(f"vectors:{key}", "train", "sup_con")
+        found = selection.bar(request, table, np.arange(4, 12))
         st.text(" ".join(table.columns["id"][found]))
 
     app = AppTest.from_function(page, args=(key,), default_timeout=30).run()

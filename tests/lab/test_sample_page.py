@@ -16,7 +16,7 @@ from contrastive_core.jobs import process
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import build as sample_build
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import request_of
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_lists_filters_and_decisions() -> None:
     next(m for m in app.multiselect if m.label == "Classes").select("3").run()
     threes = int((table.columns["label"] == "3").sum())
     assert heading(app) == f"1 of {threes}: 3"
-    own = Subject(run.name, "test", "nt_xent").marked
+    own = request_of(run.name, "test", "nt_xent").marked
     button(app, "Keep").click().run()
     assert heading(app) == f"2 of {threes}: 3"
     assert [m["what"] for m in sample_annotations.marks(own).values()] == ["keep"]
@@ -164,7 +164,7 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:
     rows = EmbeddingSet(blobs().features)
     name = ref.PREFIX + ref.save_vectors(rows, "bare.npy")
-    sample_build.samples_of_vectors(Subject(name, "train", "sup_con"), rows, None)
+    sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
     app = opened(on=name)
     assert not app.exception
     assert heading(app).startswith("1 of 300")

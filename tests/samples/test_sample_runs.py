@@ -26,7 +26,7 @@ from contrastive_core.samples import build as sample_build
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import over_epochs
 from contrastive_core.samples import table as sample_table
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import request_of
 
 
 def test_marks_are_kept_and_undone() -> None:
@@ -106,17 +106,17 @@ def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
     with pytest.raises(ValueError, match="no classes"):
         over_epochs.loss_over_snapshots(run)
     over_epochs.follow(run, "nt_xent")
-    kept = sample_table.read_arrays(Subject("unlabeled", "train", "nt_xent").path("snapshots"))
+    kept = sample_table.read_arrays(request_of("unlabeled", "train", "nt_xent").path("snapshots"))
     assert kept is not None
     assert "no classes" in str(kept["why"])
 
 
 def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
     run = marked("split", {}, drop=["a/1"], relabel={})
-    test = Subject("split", "test", "nt_xent").marked
+    test = request_of("split", "test", "nt_xent").marked
     sample_annotations.add(test, "a/1", "keep")
     sample_annotations.add(test, "a/2", "drop")
-    assert Subject("split", "train", "nt_xent").marked == run
+    assert request_of("split", "train", "nt_xent").marked == run
     assert overrides.read_ids(str(sample_annotations.export(run).exclude)) == ["a/1"]
     assert overrides.read_ids(str(sample_annotations.export(test).exclude)) == ["a/2"]
     assert sample_annotations.undo(test) == "a/2"
@@ -125,9 +125,9 @@ def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
 
 def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     name = ref.PREFIX + ref.save_vectors(blobs(), "mine.npz")
-    subject = Subject(name, "train", "sup_con")
-    assert subject.table() is None
-    task = subject.task
+    request = request_of(name, "train", "sup_con")
+    assert request.table() is None
+    task = request.task
     assert task.failure() is None
     task.start()
     task.stop()
@@ -148,17 +148,17 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     task.start()
     wait_for(lambda: task.progress() is None)
     assert task.failure() is None
-    table = subject.table()
+    table = request.table()
     assert table is not None
     exact, _ = sample_losses.per_sample(blobs(), "sup_con")
     np.testing.assert_allclose(table.columns["loss"], exact, rtol=1e-5)
     assert table.knob == "temperature"
-    made = sample_build.why_of(subject, "4")
+    made = sample_build.why_of(request, "4")
     assert made.loss == pytest.approx(exact[4], rel=1e-5)
-    sample_annotations.add(subject.marked, "4", "drop")
-    assert sample_annotations.export(subject.marked).arguments()[0] == "--exclude"
+    sample_annotations.add(request.marked, "4", "drop")
+    assert sample_annotations.export(request.marked).arguments()[0] == "--exclude"
     with pytest.raises(ValueError, match="no sample 'x'"):
-        sample_build.why_of(subject, "x")
+        sample_build.why_of(request, "x")
 
 
 def wait_for(done: Callable[[], bool], seconds: float = 300) -> None:
@@ -186,8 +186,8 @@ def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
         run, on_progress=lambda what, share: pytest.fail("made twice")
     )
     np.testing.assert_array_equal(again.columns["loss"], table.columns["loss"])
-    subject = Subject("changed", "train", "nt_xent")
-    first = sample_build.why_of(subject, digits.ids[1])
+    request = request_of("changed", "train", "nt_xent")
+    first = sample_build.why_of(request, digits.ids[1])
     assert [p.id for p in first.weakest_positives] == [digits.ids[1]]
     assert first.kernel is not None
     assert first.mask.tolist().count(2) == 2 * (len(table) - 1)

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings import ref
-from contrastive_core.samples.subject import Subject
+from contrastive_core.samples.request import SampleRequest, request_of
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.progress import follow
@@ -20,8 +20,8 @@ SPLITS = ["train", "test"]
 SPLIT = "samples-split"
 
 
-def choose() -> Subject | None:
-    """The subject of the address or of the pickers; None when there is nothing to look at."""
+def choose() -> SampleRequest | None:
+    """The request of the address or of the pickers; None when there is nothing to look at."""
     run, known = state.chosen_run(), ref.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += [ref.PREFIX + key for key in known]
@@ -54,7 +54,7 @@ def choose() -> Subject | None:
         c.selectbox, "Loss", losses, name="loss", default=own,
         format_func=lambda n: losses[n]["title"], key=f"samples-loss-{cache.digest(name)}",
     )  # fmt: skip
-    return Subject(name, split, loss)
+    return request_of(name, split, loss)
 
 
 def open_asked(name: str) -> None:
@@ -70,12 +70,12 @@ def open_asked(name: str) -> None:
                 return
 
 
-def table_or_wait(subject: Subject) -> SampleTable | None:
+def table_or_wait(request: SampleRequest) -> SampleTable | None:
     """The table; while a process makes it, how far it is, with a way to stop it."""
     try:
-        return cache.sample_table(subject, str(subject.path()))
+        return cache.sample_table(request, str(request.path()))
     except LookupError:
-        follow(subject.task, f"Every sample of {subject.name}", may_stop=True)
+        follow(request.task, f"Every sample of {request.name}", may_stop=True)
         return None
     except ValueError as error:
         st.warning(str(error))
@@ -85,28 +85,28 @@ def table_or_wait(subject: Subject) -> SampleTable | None:
 class Pictures:
     """Images by sample id: of a run's data set, or those that came along with vectors."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject, self.found = subject, {}
+    def __init__(self, request: SampleRequest) -> None:
+        self.request, self.found = request, {}
         self.classes: tuple[str, ...] = ()
-        if (run := subject.run) is not None:
-            self.classes = tuple(cache.dataset_of(run, subject.split).classes)
+        if (run := request.run) is not None:
+            self.classes = tuple(cache.dataset_of(run, request.split).classes)
 
     def get(self, sample: str, split: str | None = None) -> np.ndarray | None:
         """An image (c, h, w) uint8, or None."""
-        images, at = self._of(split or self.subject.split)
+        images, at = self._of(split or self.request.split)
         i = at.get(sample)
         return None if images is None or i is None else np.asarray(images[i])
 
     def stack(self, samples: list[str]) -> np.ndarray | None:
-        """Images (n, c, h, w) of samples of the subject's split; None where there are none."""
-        images, at = self._of(self.subject.split)
+        """Images (n, c, h, w) of samples of the request's split; None where there are none."""
+        images, at = self._of(self.request.split)
         if images is None or any(s not in at for s in samples) or not samples:
             return None
         return np.stack([np.asarray(images[at[s]]) for s in samples])
 
     def _of(self, split: str) -> tuple[Any, dict[str, int]]:
         if split not in self.found:
-            self.found[split] = cache.sample_images(self.subject.name, split)
+            self.found[split] = cache.sample_images(self.request.name, split)
         return self.found[split]
 
     def show(self, place: Any, sample: str, caption: str = "", split: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the Samples page looks at: a split of a run, or vectors that were loaded, by one loss.
+"""A table of samples that is asked for: an embedding and a loss; its file, its task, its marks.
 
 Named by plain values, so that an address can hold it and another process can make its table
 (`python -m contrastive_core samples NAME --split SPLIT --loss LOSS`). Torch-free.
@@ -9,39 +9,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastive_core import runs
 from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.task import Task
 from contrastive_core.paths import data_home
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.table import VERSION, SampleTable, path_of, read_table
 
-__all__ = ["Subject"]
+__all__ = ["SampleRequest", "request_of"]
 
 
 @dataclass(frozen=True)
-class Subject:
-    """`name` is a run's, or `vectors:KEY`, whose rows need not be of any split."""
+class SampleRequest:
+    """Every row of an embedding, listed by one loss."""
 
-    name: str
-    split: str
+    rows: EmbeddingRef
     loss: str
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def split(self) -> str:
+        return self.rows.split
 
     @property
     def run(self) -> Run | None:
         """The run; None for loaded vectors. Raises ValueError when it does not exist."""
-        return None if self.is_loaded else runs.load(self.name)
-
-    @property
-    def is_loaded(self) -> bool:
-        return self.name.startswith(ref.PREFIX)
+        return self.rows.run
 
     def path(self, what: str = "samples") -> Path:
         """Where the table is kept, or `views` or `snapshots` beside it."""
         if run := self.run:
             return path_of(run, what, "z" if what == "views" else self.loss, self.split)
-        key = ref.of_vectors(self.name.removeprefix(ref.PREFIX)).key
+        key = self.rows.key
         name = f"{what}-{self.split}-{self.loss}-v{VERSION}.npz"
         return data_home() / "embeddings" / f"vectors-{key}" / name
 
@@ -62,3 +65,8 @@ class Subject:
         key = f"{self.name.replace(':', '-')}.{self.path().stem}"
         arguments = ("samples", self.name, "--loss", self.loss, "--split", self.split)
         return Task(key, arguments, self.path())
+
+
+def request_of(name: str, split: str, loss: str) -> SampleRequest:
+    """By the name of a run or of loaded vectors, whose rows need not be of any split."""
+    return SampleRequest(EmbeddingRef(name, split), loss)
