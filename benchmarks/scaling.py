@@ -35,7 +35,7 @@ from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.batch import Batch
 from contrastive_core.distributed import collectives
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.training import global_batch
+from contrastive_core.training import global_batch, sync_norms
 from contrastive_core.training.optim import create_optimizer
 
 SIZE, VIEWS, WORLDS = 32, 2, (1, 2, 4)
@@ -69,7 +69,7 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
         n_train=batch,
         recipe=Recipe(),
     )
-    global_batch.synchronize_norms(method)
+    sync_norms.synchronize_norms(method)
     parameters = list(method.parameters())
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)

@@ -1,9 +1,11 @@
-"""Augmentations as a recipe, batched on the images' own device, own parameters for every image.
+"""Augmentations as a recipe: drawn for the global batch, applied to this process's share of it.
 
-A `Recipe` says which steps are on and how strong they are; `augment` draws the parameters from an
-explicit generator and applies the steps of pixels.py. A step that applies to some images only is
-computed for those only. Deviation from torchvision: the order of the four color steps is drawn
-once per call, so once per view, and not once per image.
+A `Recipe` says which steps are on and how strong they are. `draw_view` draws every image's own
+parameters, a few dozen numbers, from an explicit generator; `apply_view` takes the steps of
+augmentation_ops on the images' own device. Every process draws for the global batch and applies its
+own rows, so that views do not depend on how many processes there are. A step that changes some
+images only is computed for those only. Deviation from torchvision: the order of the four color
+steps is drawn once per view, and not once per image.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from contrastive_core.data.augmentation_ops import (
@@ -29,9 +31,20 @@ from contrastive_core.data.augmentation_ops import (
     sobel,
     to_float,
 )
+from contrastive_core.data.batch import BatchShare
 from contrastive_core.registry import knob
 
-__all__ = ["Recipe", "augment", "crop_boxes", "make_views", "steps_of", "to_float"]
+__all__ = [
+    "Recipe",
+    "StepParameters",
+    "apply_view",
+    "augment",
+    "crop_boxes",
+    "draw_view",
+    "make_views",
+    "steps_of",
+    "to_float",
+]
 
 
 @dataclass(frozen=True)
@@ -63,31 +76,85 @@ class Recipe:
 
 
 def make_views(
-    images: UInt8[Tensor, "b c h w"], recipe: Recipe, views: int, generator: torch.Generator
+    images: UInt8[Tensor, "b c h w"],
+    recipe: Recipe,
+    views: int,
+    generator: torch.Generator,
+    share: BatchShare | None = None,
 ) -> Float[Tensor, "b v c h w"]:
-    """`views` independent augmentations of each image, in [0, 1], on the images' device."""
-    made = [augment(images, recipe, generator) for _ in range(views)]
-    return torch.stack(made, dim=1)
+    """`views` independent augmentations of each image, in [0, 1], on the images' device.
+
+    Args: share: which rows of the global batch the images are; None: all of them.
+    """
+    each = [augment(images, recipe, generator, share) for _ in range(views)]
+    return torch.stack(each, dim=1)
 
 
 def augment(
-    images: UInt8[Tensor, "b c h w"], recipe: Recipe, generator: torch.Generator
+    images: UInt8[Tensor, "b c h w"],
+    recipe: Recipe,
+    generator: torch.Generator,
+    share: BatchShare | None = None,
 ) -> Float[Tensor, "b c h w"]:
     """One augmented view of each image: uint8 in, float32 in [0, 1] out.
 
-    All parameters are drawn from `generator` (best a CPU one: then nothing waits for the device,
-    and every device gets the same parameters). Color steps are left out on gray images.
+    The generator is best a CPU one: then nothing waits for the device, and every device gets the
+    same parameters. Color steps are left out on gray images.
+    """
+    share = share or BatchShare.whole(len(images))
+    parameters = draw_view(share.total, tuple(images.shape[1:]), recipe, generator)
+    return apply_view(images, [step.take(share.rows) for step in parameters])
+
+
+@dataclass(frozen=True)
+class StepParameters:
+    """What one step does to a batch: which images it changes, each with values of its own."""
+
+    name: str
+    chosen: Bool[Tensor, " b"]
+    values: tuple[Tensor, ...] = ()  # (b, …) each
+    shared: tuple[int, ...] = ()  # alike for all images: the jitter's order, the cutout's side
+
+    def take(self, rows: slice) -> StepParameters:
+        """The parameters of some of the images."""
+        values = tuple(v[rows] for v in self.values)
+        return StepParameters(self.name, self.chosen[rows], values, self.shared)
+
+
+def draw_view(
+    b: int, shape: tuple[int, ...], recipe: Recipe, generator: torch.Generator
+) -> list[StepParameters]:
+    """The parameters of one view of `b` images of `shape` (c, h, w), step by step."""
+    draw = _Draw(b, shape, recipe, generator)
+    steps = (_STEPS[name][0](draw) for name in steps_of(recipe))
+    return [step for step in steps if step is not None]
+
+
+def apply_view(
+    images: UInt8[Tensor, "b c h w"], parameters: list[StepParameters]
+) -> Float[Tensor, "b c h w"]:
+    """Images in [0, 1] after the steps that were drawn for them, on their own device.
+
     Autocast is off inside: bf16 has too few digits for pixels.
     """
     with torch.autocast(images.device.type, enabled=False):
-        return _augment(images, recipe, generator)
+        x = to_float(images)
+        for step in parameters:
+            x = _apply_step(x, step)
+        return x
 
 
-def _augment(images: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:
-    draw, x = _Draw(len(images), generator, images.device), to_float(images)
-    for name in steps_of(recipe):
-        x = _STEPS[name](x, recipe, draw)
-    return x
+def _apply_step(x: Tensor, step: StepParameters) -> Tensor:
+    """The step on the images that it changes; which ones is looked up on the generator's device."""
+    function = _STEPS[step.name][1]
+    if step.chosen.all():
+        return function(x, *(v.to(x.device, non_blocking=True) for v in step.values), *step.shared)
+    rows = step.chosen.nonzero()[:, 0]
+    if len(rows) == 0:
+        return x
+    values = (v[rows].to(x.device, non_blocking=True) for v in step.values)
+    rows = rows.to(x.device, non_blocking=True)
+    return x.index_copy(0, rows, function(x[rows], *values, *step.shared))
 
 
 def steps_of(recipe: Recipe) -> list[str]:
@@ -120,121 +187,128 @@ def crop_boxes(
     return torch.stack([top, left, height, width], dim=1)
 
 
-# --- parts -------------------------------------------------------------------------------------
+# --- each step: drawn, then applied ------------------------------------------------------------
 
 
 class _Draw:
-    """Per-image random parameters: drawn on the generator's device, sent to the images'."""
+    """Random parameters of each of b images, on the generator's device."""
 
-    def __init__(self, b: int, generator: torch.Generator, device: torch.device) -> None:
-        self.b, self.generator, self.device = b, generator, device
+    def __init__(
+        self, b: int, shape: tuple[int, ...], recipe: Recipe, generator: torch.Generator
+    ) -> None:
+        self.b, self.recipe, self.generator = b, recipe, generator
+        self.channels, self.height, self.width = shape
 
     def uniform(self, low: float, high: float) -> Float[Tensor, " b"]:
         u = torch.rand(self.b, generator=self.generator, device=self.generator.device)
-        return (low + (high - low) * u).to(self.device, non_blocking=True)
+        return low + (high - low) * u
 
-    def often(self, probability: float) -> Int[Tensor, " k"]:
-        """Indices of the images that a step applies to."""
+    def often(self, probability: float) -> Bool[Tensor, " b"]:
+        """Which images a step changes."""
         u = torch.rand(self.b, generator=self.generator, device=self.generator.device)
-        return (u < probability).nonzero()[:, 0].to(self.device, non_blocking=True)
-
-    def order(self, n: int) -> list[int]:
-        g = self.generator
-        return torch.randperm(n, generator=g, device=g.device).tolist()
+        return u < probability
 
 
-def _some(x: Tensor, chosen: Tensor, step: Callable[..., Tensor], *params: Tensor) -> Tensor:
-    """Apply `step` to the chosen images, each with its own parameters."""
-    if len(chosen) == 0:
-        return x
-    params = tuple(p.to(x.device)[chosen] for p in params)
-    return x.index_copy(0, chosen, step(x[chosen], *params))
-
-
-def _crop_and_flip(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
-    b, _, h, w = x.shape
+def _draw_crop(draw: _Draw) -> StepParameters | None:
+    recipe, h, w = draw.recipe, draw.height, draw.width
     if recipe.crop == 0 and recipe.flip == 0:
-        return x
-    boxes = torch.tensor([0, 0, h, w]).repeat(b, 1).to(draw.device)
+        return None
+    device = draw.generator.device
+    boxes = torch.tensor([0, 0, h, w], device=device).repeat(draw.b, 1)  # (b, 4)
     if recipe.crop > 0:
-        drawn = crop_boxes(b, h, w, recipe, draw.generator).to(draw.device)
-        chosen = draw.often(recipe.crop)
-        boxes = boxes.index_copy(0, chosen, drawn[chosen])
-    flip = draw.uniform(0, 1) < recipe.flip
+        cropped = crop_boxes(draw.b, h, w, recipe, draw.generator)
+        boxes = torch.where(draw.often(recipe.crop)[:, None], cropped, boxes)
+    flip = draw.often(recipe.flip)
+    return StepParameters("crop", torch.ones_like(flip), (boxes, flip))
+
+
+def _crop_and_flip(x: Tensor, boxes: Tensor, flip: Tensor) -> Tensor:
     return resized_crop(x, boxes, flip).clamp_(0, 1)
 
 
-def _rotate(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
+def _draw_rotation(draw: _Draw) -> StepParameters | None:
+    recipe = draw.recipe
     if recipe.rotation == 0:
-        return x
+        return None
     angle = draw.uniform(-recipe.rotation_degrees, recipe.rotation_degrees)
-    return _some(x, draw.often(recipe.rotation), rotate, angle)
+    return StepParameters("rotation", draw.often(recipe.rotation), (angle,))
 
 
-def _jitter(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
+def _draw_jitter(draw: _Draw) -> StepParameters | None:
+    recipe = draw.recipe
     if recipe.jitter == 0:
-        return x
-    chosen, color = draw.often(recipe.jitter), x.shape[1] == 3
-    steps: list[tuple[Callable[..., Tensor], Tensor]] = []
-    for strength, step in (
-        (recipe.brightness, adjust_brightness),
-        (recipe.contrast, adjust_contrast),
-        (recipe.saturation, adjust_saturation),
-    ):
-        steps.append((step, draw.uniform(1 - strength, 1 + strength)))
-    steps.append((adjust_hue, draw.uniform(-recipe.hue, recipe.hue)))
-    strengths = (recipe.brightness, recipe.contrast, recipe.saturation, recipe.hue)
-    order = [i for i in draw.order(4) if strengths[i] > 0 and (color or i < 2)]
-    if len(chosen) == 0:
-        return x
-    y = x[chosen]
-    for i in order:
-        step, value = steps[i]
-        y = step(y, value[chosen])
-    return x.index_copy(0, chosen, y)
-
-
-def _gray(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
-    if recipe.gray == 0 or x.shape[1] != 3:
-        return x
-    return _some(x, draw.often(recipe.gray), grayscale)
-
-
-def _blur(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
-    if recipe.blur == 0:
-        return x
-    sigma = draw.uniform(recipe.blur_low, max(recipe.blur_low, recipe.blur_high))
-    return _some(x, draw.often(recipe.blur), gaussian_blur, sigma)
-
-
-def _noise(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
-    if recipe.noise == 0:
-        return x
+        return None
+    strengths = (recipe.brightness, recipe.contrast, recipe.saturation)
+    chosen = draw.often(recipe.jitter)
+    factors = tuple(draw.uniform(1 - strength, 1 + strength) for strength in strengths)
+    hue = draw.uniform(-recipe.hue, recipe.hue)
     g = draw.generator
-    noise = torch.randn(x.shape, generator=g, device=g.device) * recipe.noise_sigma
-    return _some(x, draw.often(recipe.noise), lambda y, e: (y + e).clamp_(0, 1), noise)
+    order = torch.randperm(4, generator=g, device=g.device).tolist()
+    on = [strength > 0 for strength in (*strengths, recipe.hue)]
+    steps = tuple(i for i in order if on[i] and (draw.channels == 3 or i < 2))
+    return StepParameters("jitter", chosen, (*factors, hue), steps)
 
 
-def _edges(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
-    return x if recipe.sobel == 0 else _some(x, draw.often(recipe.sobel), sobel)
+def _jitter(
+    x: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor, hue: Tensor, *order: int
+) -> Tensor:
+    values = (brightness, contrast, saturation, hue)
+    functions = (adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue)
+    for i in order:
+        x = functions[i](x, values[i])
+    return x
 
 
-def _cutout(x: Tensor, recipe: Recipe, draw: _Draw) -> Tensor:
+def _draw_gray(draw: _Draw) -> StepParameters | None:
+    if draw.recipe.gray == 0 or draw.channels != 3:
+        return None
+    return StepParameters("gray", draw.often(draw.recipe.gray))
+
+
+def _draw_blur(draw: _Draw) -> StepParameters | None:
+    recipe = draw.recipe
+    if recipe.blur == 0:
+        return None
+    sigma = draw.uniform(recipe.blur_low, max(recipe.blur_low, recipe.blur_high))
+    return StepParameters("blur", draw.often(recipe.blur), (sigma,))
+
+
+def _draw_noise(draw: _Draw) -> StepParameters | None:
+    recipe, g = draw.recipe, draw.generator
+    if recipe.noise == 0:
+        return None
+    shape = (draw.b, draw.channels, draw.height, draw.width)
+    noise = torch.randn(shape, generator=g, device=g.device) * recipe.noise_sigma
+    return StepParameters("noise", draw.often(recipe.noise), (noise,))
+
+
+def _add_noise(x: Tensor, noise: Tensor) -> Tensor:
+    return (x + noise).clamp_(0, 1)
+
+
+def _draw_sobel(draw: _Draw) -> StepParameters | None:
+    if draw.recipe.sobel == 0:
+        return None
+    return StepParameters("sobel", draw.often(draw.recipe.sobel))
+
+
+def _draw_cutout(draw: _Draw) -> StepParameters | None:
+    recipe, h, w = draw.recipe, draw.height, draw.width
     if recipe.cutout == 0:
-        return x
-    h, w = x.shape[-2:]
+        return None
     center = torch.stack([draw.uniform(0, h), draw.uniform(0, w)], dim=1).long()  # (b, 2)
     side = round(recipe.cutout_size * min(h, w))
-    return _some(x, draw.often(recipe.cutout), lambda y, at: cutout(y, at, side), center)
+    return StepParameters("cutout", draw.often(recipe.cutout), (center,), (side,))
 
 
-_STEPS: dict[str, Callable[[Tensor, Recipe, _Draw], Tensor]] = {
-    "crop": _crop_and_flip,
-    "rotation": _rotate,
-    "jitter": _jitter,
-    "gray": _gray,
-    "blur": _blur,
-    "noise": _noise,
-    "sobel": _edges,
-    "cutout": _cutout,
+_Drawer = Callable[[_Draw], StepParameters | None]
+_STEPS: dict[str, tuple[_Drawer, Callable[..., Tensor]]] = {
+    "crop": (_draw_crop, _crop_and_flip),
+    "rotation": (_draw_rotation, rotate),
+    "jitter": (_draw_jitter, _jitter),
+    "gray": (_draw_gray, grayscale),
+    "blur": (_draw_blur, gaussian_blur),
+    "noise": (_draw_noise, _add_noise),
+    "sobel": (_draw_sobel, sobel),
+    "cutout": (_draw_cutout, cutout),
 }

@@ -134,7 +134,7 @@ def all_gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
     """
     if is_single_process():
         return x
-    counts = [int(c) for c in all_gather_object(len(x))] if counts is None else counts
+    counts = [one for (one,) in all_gather_ints(len(x))] if counts is None else counts
     if x.dtype == torch.bool:
         return all_gather(x.to(torch.uint8), counts).bool()
     return _Gather.apply(x.contiguous(), counts)  # type: ignore[no-any-return]

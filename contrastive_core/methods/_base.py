@@ -123,7 +123,7 @@ class Method(nn.Module, ABC):
 
     def views(self, batch: Batch, count: int, generator: torch.Generator) -> Tensor:
         """Augmented views (b, v, c, h, w) of a batch."""
-        return make_views(batch.images, self.recipe, count, generator)
+        return make_views(batch.images, self.recipe, count, generator, batch.global_rows)
 
     def encode_views(self, x: Tensor) -> Tensor:
         """z (b, v, e) of views (b, v, c, h, w), all in one pass."""

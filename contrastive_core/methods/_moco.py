@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch import Batch, BatchShare
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import split_norms
 from contrastive_core.models.memory_bank import KeyQueue, ema_update
@@ -55,18 +55,24 @@ class MoCo(Method):
         if self.settings.symmetric:  # image-major: row = 2 · image + view
             x_q, x_k = (torch.stack(x, 1).flatten(0, 1) for x in ((x_q, x_k), (x_k, x_q)))
         q = self(x_q)  # (n, e)
-        k = self.keys(x_k, generator)  # (n, e), no gradient
+        k = self.keys(x_k, batch.global_rows, generator)  # (n, e), no gradient
         return pairs.from_queue(q, k, self.queue.rows.clone())
 
     @torch.no_grad()
-    def keys(self, x_k: Tensor, generator: torch.Generator) -> Tensor:
-        """Keys of views, encoded in another order when the batch's norms are split."""
+    def keys(self, x_k: Tensor, share: BatchShare, generator: torch.Generator) -> Tensor:
+        """Keys of views, encoded in another order when the batch's norms are split.
+
+        As in the published code the order is of the whole batch: views are gathered, every process
+        encodes its share of the shuffled ones, and the keys come back.
+        """
         if not (self.settings.shuffle and self.settings.bn_splits > 1):
             return self.key_head(self.key_encoder(x_k))
-        order = torch.randperm(len(x_k), generator=generator, device=generator.device)
+        share = share.times(len(x_k) // (share.stop - share.start))  # two rows an image: symmetric
+        order = torch.randperm(share.total, generator=generator, device=generator.device)
         order = order.to(x_k.device)
-        k = self.key_head(self.key_encoder(x_k[order]))
-        return k[order.argsort()]
+        shuffled = self.gather(x_k)[order[share.rows]]
+        k = self.gather(self.key_head(self.key_encoder(shuffled)))  # (share.total, e)
+        return k[order.argsort()[share.rows]]
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:

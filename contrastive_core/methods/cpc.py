@@ -100,12 +100,15 @@ class CPC(Method):
 
     def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
         """Overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
+        share = batch.global_rows
         if not self.settings.patch_colors:
-            return self.cut(augment(batch.images, self.recipe, generator))
-        x = self.cut(augment(batch.images, dataclasses.replace(self.recipe, **SPATIAL), generator))
+            return self.cut(augment(batch.images, self.recipe, generator, share))
+        spatial = dataclasses.replace(self.recipe, **SPATIAL)
+        x = self.cut(augment(batch.images, spatial, generator, share))
         each = dataclasses.replace(self.recipe, crop=0.0, flip=0.0, rotation=0.0)
         pixels = (x * 255).round().to(torch.uint8).flatten(0, 2)
-        return augment(pixels, each, generator).unflatten(0, x.shape[:3])
+        share = share.times(x.shape[1] * x.shape[2])
+        return augment(pixels, each, generator, share).unflatten(0, x.shape[:3])
 
     def cut(self, x: Tensor) -> Tensor:
         """Images (b, c, h, w) to patches (b, rows, cols, c, side, side)."""

@@ -7,7 +7,6 @@ softmax. The bank, not the encoder, carries the momentum.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,7 +14,8 @@ from typing import Any, ClassVar
 import torch
 
 from contrastive_core import pairs
-from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch import Batch, BatchShare
+from contrastive_core.losses._base import slice_rows
 from contrastive_core.losses.nce import NCE
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.memory_bank import MemoryBank
@@ -24,6 +24,7 @@ from contrastive_core.registry import knob
 
 __all__ = ["InstDisc"]
 
+LOG_Z_ROWS = 1024  # anchors of a batch from whose scores Z is estimated
 WHOLE_BANK = 10_000  # images up to which the softmax runs over the whole bank by default
 
 
@@ -79,17 +80,24 @@ class InstDisc(Method):
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
         f = self(x)  # (b, e)
         k = self.settings.noise
-        noise = self.bank.noise(batch.index, k, generator) if k else None  # (b, k)
-        made = pairs.from_bank(f, batch.index, self.bank.rows.clone(), noise)
-        return dataclasses.replace(made, log_z=self.log_z(made))
+        share = batch.global_rows
+        noise = self.bank.noise(batch.index, k, generator, share) if k else None  # (b, k)
+        compared = pairs.from_bank(f, batch.index, self.bank.rows.clone(), noise)
+        return dataclasses.replace(compared, log_z=self.log_z(compared, share))
 
-    def log_z(self, made: Pairs) -> float | None:
-        """log Z with this batch taken in, where the loss is NCE and does not fix it itself."""
+    def log_z(self, compared: Pairs, share: BatchShare) -> float | None:
+        """log Z with this batch taken in, where the loss is NCE and does not fix it itself.
+
+        Z is a mean over the first LOG_Z_ROWS anchors of the global batch: each process's mean
+        counts as often as it has such anchors.
+        """
         if not isinstance(self.loss, NCE) or self.loss.log_z is not None:
             return None
-        own = self.loss.estimate_log_z(self.loss.unit_rows(made))
-        everyone = self.gather(made.anchors.new_tensor([own], dtype=torch.float64))
-        return self.bank.next_log_z(float(everyone.logsumexp(0)) - math.log(len(everyone)))
+        n = max(0, min(share.stop, LOG_Z_ROWS) - share.start)
+        log_z = self.loss.estimate_log_z(self.loss.unit_rows(slice_rows(compared, slice(0, n))))
+        each = self.gather(compared.anchors.new_tensor([[log_z, n]], dtype=torch.float64))
+        log_mean = (each[:, 0] + (each[:, 1] / each[:, 1].sum()).log()).logsumexp(0)
+        return self.bank.next_log_z(float(log_mean))
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch import Batch, BatchShare
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.ops.similarity import normalize
@@ -64,23 +64,25 @@ class Metric(Method):
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
         if self.settings.batches != "lifted":
             return pairs.from_labels(self(x), batch.labels)
-        kept = self.hardest(x, batch.labels)
+        kept = self.hardest(x, batch.labels, batch.global_rows)
         return pairs.from_labels(self(x[kept]), batch.labels[kept])
 
     @torch.no_grad()
-    def hardest(self, x: Tensor, labels: Tensor) -> Tensor:
+    def hardest(self, x: Tensor, labels: Tensor, share: BatchShare) -> Tensor:
         """Rows of a lifted batch: its pairs, and that half of the rest which is most like an image
-        of another class. Of every four rows, the first two are a pair."""
-        rows = torch.arange(len(x), device=x.device)
-        pair, rest = rows[rows % 4 < 2], rows[rows % 4 >= 2]
+        of another class. Of every four rows of the global batch, the first two are a pair."""
         was_training = self.training
         self.eval()  # looking must not move the norms
-        z = normalize(self(x).float())
+        z = self.gather(normalize(self(x).float()))  # (share.total, e)
         self.train(was_training)
+        labels = self.gather(labels)
+        rows = torch.arange(share.total, device=x.device)
+        pair, rest = rows[rows % 4 < 2], rows[rows % 4 >= 2]
         s = z[pair] @ z[rest].mT  # (p, r)
         s = s.masked_fill(labels[pair, None] == labels[rest], -torch.inf)
         best = s.amax(0).topk((len(rest) + 1) // 2).indices
-        return torch.cat([pair, rest[best]])
+        kept = torch.cat([pair, rest[best]])
+        return kept[(kept >= share.start) & (kept < share.stop)] - share.start
 
     @property
     def batch_kind(self) -> str:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from contrastive_core.data.batch import BatchShare
 from contrastive_core.ops.similarity import normalize
 
 __all__ = ["KeyQueue", "MemoryBank", "ema_update"]
@@ -68,15 +69,23 @@ class MemoryBank(nn.Module):
         return self.rows.shape[0]
 
     def noise(
-        self, index: Int[Tensor, " n"], k: int, generator: torch.Generator
+        self,
+        index: Int[Tensor, " n"],
+        k: int,
+        generator: torch.Generator,
+        share: BatchShare | None = None,
     ) -> Int[Tensor, "n k"]:
-        """K slots per anchor, uniform over the others: its own is never drawn, repeats may be."""
+        """K slots per anchor, uniform over the others: its own is never drawn, repeats may be.
+
+        Args: share: which rows of the global batch the anchors are; the slots are drawn for all.
+        """
         if len(self) < 2:
             raise ValueError("noise needs a bank of at least two images")
+        share = share or BatchShare.whole(len(index))
         drawn = torch.randint(
-            len(self) - 1, (len(index), k), generator=generator, device=generator.device
+            len(self) - 1, (share.total, k), generator=generator, device=generator.device
         )
-        drawn = drawn.to(index.device)
+        drawn = drawn[share.rows].to(index.device)
         return drawn + (drawn >= index[:, None])
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Many processes compute what one big batch would: loss, gradients, batch statistics.
+"""Many processes compute what one big batch would: its loss and its gradients.
 
 Every process holds its rows of the batch; the columns are gathered *with* gradient (the backward
 pass is a sum over processes). The local Σ w·L is divided by the all-reduced Σ w and the gradients
@@ -16,21 +16,16 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from contrastive_core.distributed.collectives import (
     all_gather,
     all_gather_ints,
-    all_reduce_sum,
     is_single_process,
 )
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
-__all__ = ["SyncBatchNorm", "global_pairs", "local_value", "sum_gradients", "synchronize_norms"]
-
-
-# --- loss and gradients ------------------------------------------------------------------------
+__all__ = ["global_pairs", "local_value", "sum_gradients"]
 
 
 def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pairs:
@@ -121,66 +116,3 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
         dist.all_reduce(flat)
         for g, part in zip(grads, flat.split([g.numel() for g in grads]), strict=True):
             g.copy_(part.view_as(g))
-
-
-# --- batch statistics and equality -------------------------------------------------------------
-
-
-class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over the rows of all processes, on the CPU too (torch's own refuses it)."""
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.ndim < 2:
-            raise ValueError(f"expected (n, channels, …); got shape {tuple(input.shape)}")
-
-    def forward(self, input: Tensor) -> Tensor:
-        if not self.training or is_single_process():
-            return super().forward(input)
-        x = input.float() if input.dtype in (torch.bfloat16, torch.float16) else input
-        axes = [0, *range(2, x.ndim)]
-        shape = [1, -1, *[1] * (x.ndim - 2)]
-        own = x.new_full((1,), x.numel() / x.shape[1])
-        sums = all_reduce_sum(torch.cat([x.sum(axes), own]))
-        n, mean = sums[-1:].detach(), sums[:-1] / sums[-1:].detach()
-        centerd = x - mean.view(shape)
-        variance = all_reduce_sum(centerd.square().sum(axes)) / n  # (c)
-        self._remember(mean.detach(), (variance * n / (n - 1).clamp_min(1)).detach())
-        y = centerd * (variance + self.eps).rsqrt().view(shape)
-        if self.affine:
-            y = y * self.weight.view(shape) + self.bias.view(shape)
-        return y.to(input.dtype)
-
-    @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
-        if not self.track_running_stats or self.running_mean is None or self.running_var is None:
-            return
-        if self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-        rate = 0.1 if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), rate)
-        self.running_var.lerp_(variance.to(self.running_var.dtype), rate)
-
-
-def synchronize_norms(module: nn.Module) -> nn.Module:
-    """Replace every plain BatchNorm by one over all processes; names and state stay the same."""
-    if is_single_process():
-        return module
-    for name, child in module.named_children():
-        if isinstance(child, _BatchNorm) and type(child) in (nn.BatchNorm1d, nn.BatchNorm2d):
-            other = SyncBatchNorm(
-                child.num_features,
-                child.eps,
-                child.momentum,
-                child.affine,
-                child.track_running_stats,
-                device=None if child.weight is None else child.weight.device,
-                dtype=None if child.weight is None else child.weight.dtype,
-            )
-            other.load_state_dict(child.state_dict())
-            if child.affine:  # keep the parameters' identity: weights may be shared or frozen
-                other.weight, other.bias = child.weight, child.bias
-            other.train(child.training)
-            setattr(module, name, other)
-        else:
-            synchronize_norms(child)
-    return module

@@ -30,7 +30,7 @@ from contrastive_core.methods import DatasetInfo, Method
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.registry import Knob, knobs_of
 from contrastive_core.runs import checkpoints
-from contrastive_core.training import global_batch
+from contrastive_core.training import global_batch, sync_norms
 from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.monitor import Sample, fixed_sample
 from contrastive_core.training.optim import OPTIMIZERS, SCHEDULES, create_optimizer
@@ -100,7 +100,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> Prepared:
     validate(config, dataset)
     if config.start:
         _start_from(method, config.start)
-    global_batch.synchronize_norms(method)
+    sync_norms.synchronize_norms(method)
     method.gather = collectives.all_gather
     method.loss = losses.create(config.loss or "", **config.loss_knobs)
     _refuse_pairing(config, method, dataset, device)

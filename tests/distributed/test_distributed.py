@@ -22,7 +22,7 @@ from contrastive_core.errors import Elsewhere
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.training import global_batch
+from contrastive_core.training import global_batch, sync_norms
 
 SIZES = [1, 2, 4]
 WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -77,7 +77,7 @@ def step(world: World) -> dict:
     found = {}
     for name in ("views", "first_view", "labeled_views", "labels"):
         net, x = problem()
-        net = global_batch.synchronize_norms(net)
+        net = sync_norms.synchronize_norms(net)
         if name == "labels":
             z, labels = net(x[mine]), LABELS[mine]
             made = pairs.from_labels(z, labels)
@@ -188,7 +188,7 @@ def every_method(world: World) -> dict:
         )
         if name == "cpc":
             method.patches = lambda b, _, m=method, dtype=dtype: m.cut(to_float(b.images).to(dtype))
-        global_batch.synchronize_norms(method)
+        sync_norms.synchronize_norms(method)
         method.gather = collectives.all_gather
         cls = methods.get(name)
         loss = losses.create(LOSS.get(name, cls.default_loss))
@@ -325,6 +325,6 @@ def test_a_world_of_one_changes_nothing() -> None:
     assert collectives.all_reduce_sum(x) is x
     assert collectives.all_gather_object(5) == [5]
     net = nn.BatchNorm1d(2)
-    assert global_batch.synchronize_norms(net) is net
+    assert sync_norms.synchronize_norms(net) is net
     made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
     assert global_batch.global_pairs(made, by_label=True) is made

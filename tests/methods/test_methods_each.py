@@ -10,7 +10,7 @@ from methods_setup import BATCH, N_TRAIN, PLAIN, batch, changed, make, optimizer
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
-from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch import Batch, BatchShare
 from contrastive_core.errors import BadSetting
 from contrastive_core.pairs.types import NO_ROW, Pairs
 from contrastive_core.training.config import TrainConfig
@@ -103,7 +103,7 @@ def test_lifted_batches_keep_the_hardest_negatives_of_their_pairs() -> None:
     x, labels = batch().images / 255, torch.tensor([0, 0, 1, 1, 0, 0, 0, 1])
     x[7] = x[0]  # the image of another class that looks most like one of a pair
     before = state(method)
-    kept = method.hardest(x, labels)
+    kept = method.hardest(x, labels, BatchShare.whole(8))
     assert kept[:4].tolist() == [0, 1, 4, 5]
     assert len(kept) == 6
     assert kept[4] == 7
@@ -175,7 +175,7 @@ def test_moco_shuffling_changes_keys_only_with_split_norms() -> None:
 
     def keys(**knobs: Any) -> Tensor:
         method = make("moco_v1", PLAIN, **knobs)
-        return method.keys(batch().images / 255, torch.Generator().manual_seed(3))
+        return method.keys(batch().images / 255, BatchShare.whole(BATCH), torch.Generator().manual_seed(3))
 
     assert torch.equal(keys(shuffle=True), keys(shuffle=False))
     plain, split, shuffled = keys(), keys(bn_splits=2, shuffle=False), keys(bn_splits=2)
@@ -187,7 +187,7 @@ def test_moco_shuffled_keys_come_back_in_order() -> None:
     method = make("moco_v1", PLAIN, bn_splits=2).eval()  # in evaluation the order cannot matter
     x = batch().images / 255
     assert torch.allclose(
-        method.keys(x, torch.Generator().manual_seed(3)),
+        method.keys(x, BatchShare.whole(BATCH), torch.Generator().manual_seed(3)),
         method.key_head(method.key_encoder(x)),
         atol=1e-5,
     )
