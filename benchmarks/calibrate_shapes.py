@@ -28,7 +28,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.training.config import TrainConfig, with_settings
 from contrastive_core.training.loop import train
 from contrastive_core.training.monitor import embed
-from contrastive_core.training.setup import Prepared, prepare
+from contrastive_core.training.setup import TrainSetup, prepare
 
 CROP_ONLY = {"flip": 0.0, "jitter": 0.0, "gray": 0.0, "blur": 0.0, "rotation": 0.0, "noise": 0.0}
 TRAINED: dict[str, dict[str, Any]] = {
@@ -50,7 +50,7 @@ def knn(train_rows: np.ndarray, test_rows: np.ndarray, sets: tuple[Any, Any]) ->
     return {"knn": 100 * found.value, "interval": [100 * v for v in found.interval]}
 
 
-def of_encoder(p: Prepared, sets: tuple[Any, Any]) -> dict[str, Any]:
+def of_encoder(p: TrainSetup, sets: tuple[Any, Any]) -> dict[str, Any]:
     """kNN of an encoder's h."""
     h = [embed(p.method, torch.from_numpy(np.asarray(s.images)).to(p.device))[0] for s in sets]
     return knn(*h, sets)

@@ -125,7 +125,7 @@ def share_of_loop(threads: int) -> float:
         train(p, run)
         whole = time.perf_counter() - start
     p = prepare(config)
-    batch, taken = p.batch(p.plan(0)[0]), []
+    batch, taken = p.loader.batch(p.loader.epoch(0)[0]), []
     p.method.train()
     for _ in range(11):
         start = time.perf_counter()
@@ -136,7 +136,7 @@ def share_of_loop(threads: int) -> float:
         p.optimizer.step()
         p.method.after_step(pairs)
         taken.append(time.perf_counter() - start)
-    return len(p.plan(0)) * config.epochs * statistics.median(taken) / whole
+    return len(p.loader.epoch(0)) * config.epochs * statistics.median(taken) / whole
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def _method(methods: Any, name: str) -> dict[str, Any]:
         for dataset, facts in sets.items()
     }
     found["problems"] = {
-        dataset: cls.problem(facts, found["defaults"][dataset]["batch_size"]["value"])
+        dataset: cls.incompatibility(facts, found["defaults"][dataset]["batch_size"]["value"])
         for dataset, facts in sets.items()
     }
     return _plain(found)  # type: ignore[no-any-return]

@@ -19,8 +19,10 @@ from contrastive_core.errors import NoDevice
 __all__ = [
     "autocast",
     "channels_last",
+    "check_shared",
     "choose",
     "describe",
+    "for_process",
     "memory_bytes",
     "synchronize",
     "wants_bf16",
@@ -41,6 +43,27 @@ def choose(name: str = "auto") -> torch.device:
     if kind == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise NoDevice(f"there is no {name}; this machine has {torch.cuda.device_count()} GPUs")
     return device
+
+
+def for_process(name: str, local_rank: int, local_size: int) -> torch.device:
+    """The device called `name` for one of `local_size` processes on this machine: a GPU each.
+
+    Raises: NoDevice, also for one numbered GPU that several processes would share.
+    """
+    if local_size == 1:
+        return choose(name)
+    check_shared(name, local_size)
+    kind = choose(name).type
+    return choose(f"cuda:{local_rank}" if kind == "cuda" else kind)
+
+
+def check_shared(name: str, local_size: int) -> None:
+    """Refuse one numbered GPU for several processes of a machine. Raises NoDevice."""
+    if local_size > 1 and name.startswith("cuda:"):
+        raise NoDevice(
+            f"{name} is one GPU, and this machine has {local_size} processes; use --device cuda, "
+            "which gives each process its own, or one process"
+        )
 
 
 def _present(kind: str) -> bool:

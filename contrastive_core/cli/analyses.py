@@ -249,7 +249,7 @@ def _views(values: Values, on_progress: OnProgress) -> Result:
     from contrastive_core.data import datasets
     from contrastive_core.data.augmentations import Recipe, make_views
     from contrastive_core.training.config import TrainConfig, with_settings
-    from contrastive_core.training.setup import resolve
+    from contrastive_core.training.defaults import resolve
 
     config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
     on_progress("the images", None)

@@ -10,13 +10,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from contrastive_core.errors import Elsewhere
+from contrastive_core.device import check_shared
+from contrastive_core.errors import Elsewhere, NoDevice
 
 __all__ = [
     "World",
@@ -37,6 +39,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+LOCAL = (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1"))  # torchrun's words, and those of one
+PATIENCE = timedelta(days=7)  # for work that takes one process as long as it takes
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class World:
     rank: int = 0
     size: int = 1
     local_rank: int = 0
+    local_size: int = 1
 
     @property
     def is_rank0(self) -> bool:
@@ -53,22 +58,29 @@ class World:
         return self.rank == 0
 
 
-def init_process_group(cuda: bool = False) -> World:
+def init_process_group(device: str = "cpu") -> World:
     """Meet the processes that torchrun started; a world of one without it.
 
-    Raises: ValueError when this machine has fewer GPUs than processes.
+    Args: device: what they will work on: "cuda" is a GPU each, "cuda:N" the one that is named.
+    Raises: ValueError when this machine has fewer GPUs than processes, or one GPU is named for
+        several; on one process of the machine, `Elsewhere` on the others.
     """
-    count = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    if cuda and torch.cuda.device_count() < count:
-        if int(os.environ.get("LOCAL_RANK", 0)):
-            raise Elsewhere
-        raise ValueError(
-            f"{count} processes need {count} GPUs, and this machine has "
-            f"{torch.cuda.device_count()}: take fewer processes, or --device cpu"
-        )
+    local_rank, local_size = (int(os.environ.get(k, d)) for k, d in LOCAL)
+    cuda = device.split(":")[0] == "cuda"
+    try:
+        check_shared(device, local_size)
+        if cuda and torch.cuda.device_count() < local_size:
+            raise NoDevice(
+                f"{local_size} processes need {local_size} GPUs, and this machine has "
+                f"{torch.cuda.device_count()}: take fewer processes, or --device cpu"
+            )
+    except NoDevice:
+        if local_rank:
+            raise Elsewhere from None
+        raise
     if not dist.is_initialized() and "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         if cuda:
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+            torch.cuda.set_device(torch.device(device if ":" in device else f"cuda:{local_rank}"))
         dist.init_process_group("nccl" if cuda else "gloo")
     return world()
 
@@ -77,16 +89,17 @@ def world() -> World:
     """This process's place in the world that was joined; a world of one before."""
     if not dist.is_initialized():
         return World()
-    local = int(os.environ.get("LOCAL_RANK", 0))
-    return World(dist.get_rank(), dist.get_world_size(), local)
+    local_rank, local_size = (int(os.environ.get(k, d)) for k, d in LOCAL)
+    return World(dist.get_rank(), dist.get_world_size(), local_rank, local_size)
 
 
 @contextmanager
 def process_group(device: str) -> Iterator[World]:
     """Join for the time of a command that works on `device`, then leave."""
-    wanted = device.split(":")[0] in ("auto", "cuda")
+    if device == "auto" or not torch.cuda.is_available():
+        device = "cuda" if device == "auto" and torch.cuda.is_available() else "cpu"
     try:
-        yield init_process_group(wanted and torch.cuda.is_available())
+        yield init_process_group(device)
         all_gather_object(None)  # nobody leaves while another still works
     finally:
         destroy_process_group()
@@ -108,7 +121,11 @@ def is_single_process() -> bool:
 
 class _Gather(torch.autograd.Function):
     """All processes' rows, in the order of ranks; backward sums what every process sends back,
-    each of which sends a row's gradient only to its owner."""
+    each of which sends a row's gradient only to its owner.
+
+    torch.distributed.nn's all_gather takes shares of one size only, and on NCCL adds gradients up
+    in an order of its own.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int]) -> Tensor:
@@ -151,13 +168,13 @@ def all_gather_ints(*mine: int) -> list[list[int]]:
     return found.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
 
 
-def all_gather_object(value: Any) -> list[Any]:
+def all_gather_object(value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
     """A plain value of every process, in the order of ranks."""
     if is_single_process():
         return [value]
-    found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, value)
-    return found
+    values: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value, group)
+    return values
 
 
 def broadcast_object(value: Any) -> Any:
@@ -169,21 +186,30 @@ def broadcast_object(value: Any) -> Any:
     return found[0]
 
 
-def raise_together(work: Callable[[], T]) -> T:
+def raise_together(work: Callable[[], T], patient: bool = False) -> T:
     """Do `work` on every process. If it fails on some, the first of them raises its error, and
-    every other process raises `Elsewhere`: nobody goes on alone, or waits for who is gone."""
-    found: T | None = None
+    every other process raises `Elsewhere`: nobody goes on alone, or waits for who is gone.
+
+    Args: patient: it may take some much longer than the minutes that processes wait for each other
+        (ten on GPUs): decoding a folder of images, a download.
+    """
+    group: Any = None
+    if patient and not is_single_process():
+        group = dist.new_group(backend="gloo", timeout=PATIENCE)
+    result: T | None = None
     error: Exception | None = None
     try:
-        found = work()
+        result = work()
     except Exception as caught:
         error = caught
-    failed = all_gather_object(error is not None)
+    failed = all_gather_object(error is not None, group)
+    if group is not None:
+        dist.destroy_process_group(group)
     if error is not None and failed.index(True) == world().rank:
         raise error
     if any(failed):
         raise Elsewhere
-    return found  # type: ignore[return-value]
+    return result  # type: ignore[return-value]
 
 
 def any_process(flag: bool) -> bool:
@@ -196,7 +222,10 @@ def any_process(flag: bool) -> bool:
     return bool(raised > 0)
 
 
-class _Total(torch.autograd.Function):
+class _AllReduceSum(torch.autograd.Function):
+    """A sum over processes whose gradient is summed too: torch.distributed.nn's is deprecated, and
+    what replaces it has a gradient under the compiler only."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         x = x.clone(memory_format=torch.contiguous_format)
@@ -212,7 +241,7 @@ class _Total(torch.autograd.Function):
 
 def all_reduce_sum(x: Tensor) -> Tensor:
     """The sum of `x` over all processes, with gradient."""
-    return x if is_single_process() else _Total.apply(x)  # type: ignore[no-any-return]
+    return x if is_single_process() else _AllReduceSum.apply(x)  # type: ignore[no-any-return]
 
 
 def local_share(batch: Tensor, world: World) -> Tensor:

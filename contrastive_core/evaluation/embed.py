@@ -127,9 +127,9 @@ def random_encoder_of(run: Run, dataset: Dataset) -> Any:
 
 def _untrained(run: Run, dataset: Dataset) -> Any:
     from contrastive_core.training.config import from_dict
-    from contrastive_core.training.setup import model
+    from contrastive_core.training.setup import create_method
 
-    return model(from_dict(run.config), dataset)
+    return create_method(from_dict(run.config), dataset)
 
 
 def data_of(run: Run, split: str) -> Dataset:

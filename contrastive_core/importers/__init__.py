@@ -86,7 +86,8 @@ def adopt(
     from contrastive_core.data import datasets
     from contrastive_core.runs import checkpoints
     from contrastive_core.training.config import TrainConfig
-    from contrastive_core.training.setup import model, resolve
+    from contrastive_core.training.defaults import resolve
+    from contrastive_core.training.setup import create_method
 
     _refuse(it)
     images = datasets.load(dataset, "train", root)
@@ -105,7 +106,7 @@ def adopt(
         method_knobs=it.found.head,
     )
     config, _ = resolve(config, images, torch.device("cpu"))
-    state = model(config, images).state_dict()
+    state = create_method(config, images).state_dict()
     file = load_file(it.weights)
     for own in it.matched:
         state[own] = file[it.found.keys[own]].to(state[own].dtype)

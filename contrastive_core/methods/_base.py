@@ -24,7 +24,15 @@ from contrastive_core.models.encoders import HEADS, ProjectionHead
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
-__all__ = ["NO_KNOBS", "DatasetInfo", "Default", "HeadSettings", "Method", "small_images"]
+__all__ = [
+    "NO_KNOBS",
+    "DatasetInfo",
+    "Default",
+    "HeadSettings",
+    "Method",
+    "batch_size_default",
+    "small_images",
+]
 
 Default = tuple[Any, str]  # a value and the reason for it
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
@@ -101,7 +109,7 @@ class Method(nn.Module, ABC):
         """How its batches are drawn: a kind of `sampling`."""
         return self.batch
 
-    def report(self) -> dict[str, float]:
+    def extra_metrics(self) -> dict[str, float]:
         """What the method has to tell beside its loss."""
         return {}
 
@@ -135,17 +143,24 @@ class Method(nn.Module, ABC):
         return small_images(facts)
 
     @classmethod
-    def problem(
+    def incompatibility(
         cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         """Why the method cannot train so, with the remedy; None if it can."""
         return None
 
 
+def batch_size_default(facts: DatasetInfo, size: int, reason: str, least: int = 2) -> Default:
+    """`size` for this reason, or what is left of it where the set is too small for it."""
+    if size <= facts.n_train // 4:
+        return size, reason
+    fits = max(least, facts.n_train // 4)
+    return fits, f"{fits}: a quarter of the {facts.n_train} training images, instead of {size}"
+
+
 def small_images(facts: DatasetInfo) -> dict[str, Default]:
     """Defaults that were measured on small images, with the small encoder."""
     channels, height, _ = facts.image_shape
-    batch = max(2, min(128, facts.n_train // 4))
     recipe, why = (
         Recipe(),
         "crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it",
@@ -157,9 +172,8 @@ def small_images(facts: DatasetInfo) -> dict[str, Default]:
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5)
         why = "tiny gray figures: mild crops, no mirror, small turns"
     return {
-        "batch_size": (
-            batch,
-            "128: twice the steps of 256; on shapes SimCLR gains 4 points",
+        "batch_size": batch_size_default(
+            facts, 128, "128: twice the steps of 256; on shapes SimCLR gains 4 points"
         ),
         "optimizer": ("adamw", "settles in a few epochs on small encoders"),
         "lr": (3e-3, "AdamW with one cycle; measured on shapes and digits"),

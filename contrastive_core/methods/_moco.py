@@ -89,13 +89,13 @@ class MoCo(Method):
         m, t = self.settings.momentum, int(self.steps)
         return min(m, (1 + t) / (10 + t)) if self.settings.momentum_warmup else m
 
-    def report(self) -> dict[str, float]:
+    def extra_metrics(self) -> dict[str, float]:
         filled = min(1.0, int(self.queue.enqueued) / len(self.queue))
         age = len(self.queue) * int(self.steps) / max(1, int(self.queue.enqueued))  # steps
         return {"queue_filled": filled, "queue_age": min(age, int(self.steps)), "momentum": self.m}
 
     @classmethod
-    def problem(
+    def incompatibility(
         cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)

@@ -17,7 +17,14 @@ from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import (
+    NO_KNOBS,
+    DatasetInfo,
+    Default,
+    HeadSettings,
+    Method,
+    batch_size_default,
+)
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
@@ -128,16 +135,16 @@ class CPC(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         rows = patch_grid(min(facts.image_shape[1:]))[2]
-        steps, batch = max(1, min(3, rows - 2)), max(2, min(64, facts.n_train // 4))
+        steps = max(1, min(3, rows - 2))
         found = super().defaults(facts)
         return found | {
-            "batch_size": (batch, "64 images give thousands of patches"),
+            "batch_size": batch_size_default(facts, 64, "64: images give thousands of patches"),
             "method_knobs": ({"steps": steps}, f"{steps} of {rows} rows ahead"),
             "loss_knobs": (cls.loss_knobs, "a bilinear critic has no temperature"),
         }
 
     @classmethod
-    def problem(
+    def incompatibility(
         cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         rows = patch_grid(min(facts.image_shape[1:]))[2]

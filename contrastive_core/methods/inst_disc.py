@@ -105,7 +105,7 @@ class InstDisc(Method):
         if pairs.log_z is not None:
             self.bank.keep_log_z(pairs.log_z)
 
-    def report(self) -> dict[str, float]:
+    def extra_metrics(self) -> dict[str, float]:
         return {} if self.bank.log_z.isnan() else {"log_z": float(self.bank.log_z)}
 
     @classmethod
@@ -124,7 +124,7 @@ class InstDisc(Method):
         return found | whole | {"loss_knobs": exact}
 
     @classmethod
-    def problem(
+    def incompatibility(
         cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
     ) -> str | None:
         n, k = facts.n_train, knobs.get("noise", 0)

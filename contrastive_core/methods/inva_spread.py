@@ -10,7 +10,13 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch import Batch
-from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import (
+    DatasetInfo,
+    Default,
+    HeadSettings,
+    Method,
+    batch_size_default,
+)
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
@@ -60,8 +66,7 @@ class InvaSpread(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         found = super().defaults(facts)
-        batch = max(2, min(128, facts.n_train // 4))
         return found | {
-            "batch_size": (batch, "128, as published"),
+            "batch_size": batch_size_default(facts, 128, "128, as published"),
             "loss_knobs": (cls.loss_knobs, "τ 0.1, as published"),
         }

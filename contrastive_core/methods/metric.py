@@ -14,7 +14,13 @@ from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch, BatchShare
-from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import (
+    DatasetInfo,
+    Default,
+    HeadSettings,
+    Method,
+    batch_size_default,
+)
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
@@ -90,9 +96,10 @@ class Metric(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        batch = max(4, min(128, facts.n_train // 4))
         return super().defaults(facts) | {
-            "batch_size": (batch, "128: enough of each class for every anchor"),
+            "batch_size": batch_size_default(
+                facts, 128, "128: enough of each class for every anchor", least=4
+            ),
             "loss_knobs": (
                 cls.loss_knobs,
                 "mean over active triplets: others have no gradient",

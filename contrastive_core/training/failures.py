@@ -8,40 +8,47 @@ import math
 import torch
 
 from contrastive_core.device import autocast
-from contrastive_core.training.setup import Prepared
-from contrastive_core.training.state import TrainPosition
+from contrastive_core.training.setup import TrainSetup
 
 __all__ = ["diverged", "reason_of"]
 
 
-def diverged(place: TrainPosition, loss: float, norm: float, lr: float) -> str:
+def diverged(step: int, loss: float, norm: float, lr: float) -> str:
+    """The sentence for a loss or a gradient that is not finite at, or just before, `step`."""
     what = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradient norm is {norm}"
     return (
-        f"{what} at step {place.step + 1}; the last good state is kept. Try a lower learning rate "
+        f"{what} at step {step}; the last good state is kept. Try a lower learning rate "
         f"(--set lr={lr / 3:.2g}), clipped gradients (--set clip=1), or a higher temperature"
     )
 
 
-def reason_of(error: Exception, p: Prepared) -> str:
+def reason_of(error: Exception, setup: TrainSetup) -> str:
+    """Why training ended, in a sentence."""
     if isinstance(error, torch.OutOfMemoryError):
-        fits = _fitting(p)
-        tip = f"a batch of {fits} fits: --set batch_size={fits}" if fits else "not even two fit"
-        return f"{p.device} has too little memory for batch_size {p.config.batch_size}; {tip}"
+        size = setup.config.batch_size or 0
+        return f"{setup.device} has too little memory for batch_size {size}; {_tip(setup, size)}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full ({error.filename or 'run folder'}); free some space and resume"
     return str(error)
 
 
-def _fitting(p: Prepared) -> int:
+def _tip(setup: TrainSetup, size: int) -> str:
+    if setup.world.size > 1:  # a trial would wait for processes that have ended
+        return f"try half of it: --set batch_size={max(2, size // 2)}"
+    fits = _fitting_batch_size(setup)
+    return f"a batch of {fits} fits: --set batch_size={fits}" if fits else "not even two fit"
+
+
+def _fitting_batch_size(setup: TrainSetup) -> int:
     """The largest halving of the batch size whose step fits into memory; 0 if none does."""
-    size = (p.config.batch_size or 0) // 2
+    size = (setup.config.batch_size or 0) // 2
     while size >= 2:
         torch.cuda.empty_cache()
         try:
-            batch = p.batch(p.plan(0)[0][:size])
-            with autocast(p.device, bool(p.config.amp)):
-                pairs = p.method.pairs(batch, p.generator)
-            p.loss(pairs).value.backward()
+            batch = setup.loader.batch(setup.loader.epoch(0)[0][:size])
+            with autocast(setup.device, bool(setup.config.amp)):
+                pairs = setup.method.pairs(batch, setup.generator)
+            setup.loss(pairs).value.backward()
             return size
         except torch.OutOfMemoryError:
             size //= 2

@@ -17,60 +17,53 @@ from contrastive_core.errors import Gone
 from contrastive_core.runs import Run
 from contrastive_core.training.state import TrainPosition
 
-__all__ = ["MetricsLog", "Report"]
+__all__ = ["MetricsLog", "OnProgress"]
 
 FLUSH_SECONDS = 0.5
 
-Report = Callable[[dict[str, Any]], None]
+OnProgress = Callable[[dict[str, Any]], None]
 
 
 class MetricsLog:
-    """Collects lines and hands them to the run's files and to `report`."""
+    """Collects lines and hands them to the run's files and to `on_progress`."""
 
-    def __init__(self, run: Run, writes: bool, report: Report) -> None:
-        self.run, self.writes, self.report = run, writes, report
+    def __init__(self, run: Run, writes: bool, on_progress: OnProgress) -> None:
+        self.run, self.writes, self.on_progress = run, writes, on_progress
         self.lines: list[dict[str, Any]] = []
-        self.losses: list[float] = []
-        self.images = 0
+        self.images = 0  # since the last line
         self.epochs = 0
         self.note = ""
-        self.memory = 0  # bytes, as last seen
-        self.place = TrainPosition()
-        self.looked = self.written = self.started = time.monotonic()
+        self.memory = 0  # bytes, as last measured
+        self.position = TrainPosition()
+        self.last_line = self.written = self.started = time.monotonic()
 
-    def start(self, place: TrainPosition, epochs: int, note: str) -> None:
-        """The run goes on from `place`; lines after it are cut off."""
+    def start(self, position: TrainPosition, epochs: int, note: str) -> None:
+        """The run goes on from `position`; lines after it are cut off."""
         self.epochs, self.note = epochs, note
         if self.writes:
-            self.run.cut_metrics(place.step)
-        lines = self.run.metrics()
-        earlier = max((line.get("seconds", 0.0) for line in lines), default=0.0)
-        begun = [x for x in lines if "images_per_s" in x and x["epoch"] == place.epoch]
-        self.losses = [x["loss"] for x in begun]
-        self.looked = self.written = time.monotonic()
-        self.started = self.looked - earlier
-        self.place = place
+            self.run.cut_metrics(position.step)
+        earlier = max((line.get("seconds", 0.0) for line in self.run.metrics()), default=0.0)
+        self.last_line = self.written = time.monotonic()
+        self.started = self.last_line - earlier
+        self.position = position
         self.status("running")
 
-    def step(self, place: TrainPosition, memory: int, **values: float) -> None:
+    def step(self, position: TrainPosition, memory: int, values: dict[str, float]) -> None:
         """One optimizer step, after it was done."""
         now = time.monotonic()
-        rate = self.images / max(now - self.looked, 1e-9)
-        self.images, self.looked = 0, now
-        self.losses.append(values["loss"])
-        self.place, self.memory = place, memory
-        line = {"step": place.step, "epoch": place.epoch, **values}
+        rate = self.images / max(now - self.last_line, 1e-9)
+        self.images, self.last_line = 0, now
+        self.position, self.memory = position, memory
+        line = {"step": position.step, "epoch": position.epoch, **values}
         self._add({**line, "images_per_s": round(rate, 1), "memory_mb": memory >> 20})
 
-    def epoch(self, place: TrainPosition, values: dict[str, float]) -> None:
-        """One epoch, after its last step."""
-        mean = sum(self.losses) / max(1, len(self.losses))
-        self.losses.clear()
-        self.looked = time.monotonic()  # scoring is not training
-        seconds = round(self.looked - self.started, 3)
-        line = {"epoch": place.epoch + 1, "step": place.step, "loss": mean, "seconds": seconds}
-        line["memory_mb"] = self.memory >> 20
-        self.place = place.after_epoch()
+    def epoch(self, position: TrainPosition, loss: float, values: dict[str, float]) -> None:
+        """One epoch, after its last step, with its mean loss."""
+        self.last_line = time.monotonic()  # scoring is not training
+        seconds = round(self.last_line - self.started, 3)
+        line = {"epoch": position.epoch + 1, "step": position.step, "loss": loss}
+        line |= {"seconds": seconds, "memory_mb": self.memory >> 20}
+        self.position = position.after_epoch()
         self._add({**line, **values})
 
     def status(self, status: str, reason: str = "") -> None:
@@ -78,11 +71,12 @@ class MetricsLog:
         if not self.writes:
             return
         self.flush()
-        where = {"epoch": self.place.epoch, "step": self.place.step, "epochs": self.epochs}
+        where = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.epochs}
         self.run.set_status(status, reason=reason, note=self.note, **where)
 
     def failed(self, reason: str) -> None:
-        """The run ends here. What cannot be written (full disk, deleted folder) is left."""
+        """The run ends here. What cannot be written, to a full disk or a folder that is gone, is
+        left."""
         with contextlib.suppress(OSError, Gone):
             self.status("failed", reason)
 
@@ -95,6 +89,6 @@ class MetricsLog:
 
     def _add(self, line: dict[str, Any]) -> None:
         self.lines.append(line)
-        self.report(line)
+        self.on_progress(line)
         if time.monotonic() - self.written > FLUSH_SECONDS:
             self.status("running")

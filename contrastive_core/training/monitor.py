@@ -7,7 +7,6 @@ others. Alignment is taken between two augmented views, drawn alike in every epo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,9 @@ from torch import Tensor
 
 from contrastive_core.data.augmentations import Recipe, make_views, to_float
 from contrastive_core.device import autocast
+from contrastive_core.distributed import collectives
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.methods import Method
 from contrastive_core.metrics import create
@@ -72,15 +73,15 @@ def scores(
     """kNN and RankMe of h, alignment and uniformity of z; a score that has no value is left out."""
     generator = torch.Generator().manual_seed(SEED)
     views = make_views(sample.images[:ALIGNED], recipe, 2, generator)  # (m, 2, c, h, w)
-    m = len(views)
+    m, device = len(views), str(sample.images.device)
     _, twice = embed(method, (views.flatten(0, 1) * 255).round().to(torch.uint8), amp)
     rows_h = _rows(h, sample)
     rows_z = _rows(z, sample, twice.reshape(m, 2, -1))
     values = {
-        "knn": _knn(rows_h),
-        "alignment": _score("alignment", rows_z),
-        "uniformity": _score("uniformity", rows_z),
-        "rankme": _score("rankme", rows_h),
+        "knn": _knn(rows_h, device),
+        "alignment": _score("alignment", rows_z, device),
+        "uniformity": _score("uniformity", rows_z, device),
+        "rankme": _score("rankme", rows_h, device),
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -90,28 +91,33 @@ def _rows(features: np.ndarray, sample: Sample, views: np.ndarray | None = None)
     return EmbeddingSet(features, labels, split="train", views=views)
 
 
-def _score(name: str, rows: EmbeddingSet) -> float | None:
+def _score(name: str, rows: EmbeddingSet, device: str) -> float | None:
     try:
-        return create(name)(None, rows).value
+        return create(name)(None, rows, Graphs(device)).value
     except CannotScore:
         return None
 
 
-def _knn(rows: EmbeddingSet) -> float | None:
+def _knn(rows: EmbeddingSet, device: str) -> float | None:
     """Share of labeled images whose class the others vote for (leave one out)."""
     if rows.labels is None or len(np.unique(rows.labels[rows.labels >= 0])) < 2:
         return None
-    known = rows.take(np.flatnonzero(rows.labels >= 0))
-    assert known.labels is not None
-    k = min(default_k(len(known)), len(known) - 1)
-    found = nearest(known.features, None, k)
-    return float((vote(found, known.labels, 0.07) == known.labels).mean())
+    labeled = rows.take(np.flatnonzero(rows.labels >= 0))
+    assert labeled.labels is not None
+    k = min(default_k(len(labeled)), len(labeled) - 1)
+    neighbors = nearest(labeled.features, None, k, device=device)
+    return float((vote(neighbors, labeled.labels, 0.07) == labeled.labels).mean())
 
 
 @torch.no_grad()
-def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 4096) -> dict[str, float]:
-    """Mean cosine of the positive and of the negative pairs of a batch (its first rows)."""
-    r, c = slice(0, rows), slice(0, columns)
+def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 8192) -> dict[str, float]:
+    """Mean cosine of the positive and of the negative pairs of a global batch (its first rows).
+
+    All processes call it together, each with its own anchors.
+    """
+    counts = [one for (one,) in collectives.all_gather_ints(len(pairs))]
+    before = sum(counts[: collectives.world().rank])
+    r, c = slice(0, max(0, rows - before)), slice(0, columns)
     masks = pairs.masks(r, c)
     anchors = torch.nn.functional.normalize(pairs.anchors[r].float(), dim=1)  # (r, d)
     if pairs.columns is None:
@@ -120,5 +126,9 @@ def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 4096) -> dict[
     else:
         others = pairs.candidates[pairs.columns[r, c]].float()  # (r, c, d)
         s = torch.einsum("nd,nkd->nk", anchors, torch.nn.functional.normalize(others, dim=2))
-    found: dict[str, Any] = {"pos": s[masks.positive], "neg": s[masks.negative]}
-    return {name: float(v.mean()) for name, v in found.items() if v.numel()}
+    own = [x for mask in (masks.positive, masks.negative) for x in (s[mask].sum(), mask.sum())]
+    positive, n_positive, negative, n_negative = collectives.all_reduce_sum(
+        torch.stack([x.to(s.dtype) for x in own])
+    ).tolist()
+    means = {"pos": (positive, n_positive), "neg": (negative, n_negative)}
+    return {name: total / n for name, (total, n) in means.items() if n}

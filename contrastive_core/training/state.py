@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-__all__ = ["TrainPosition", "capture", "restore"]
+from contrastive_core.training.epoch_totals import EpochTotals
+from contrastive_core.training.setup import TrainSetup
+
+__all__ = ["OF_EACH_PROCESS", "TrainPosition", "capture", "restore"]
+
+OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
 
 @dataclass(frozen=True)
@@ -34,14 +39,11 @@ class TrainPosition:
 
 
 def capture(
-    place: TrainPosition,
-    method: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    generator: torch.Generator,
+    position: TrainPosition, setup: TrainSetup, totals: EpochTotals
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors by name, and plain values that JSON can hold."""
-    tensors = {f"method.{k}": v for k, v in method.state_dict().items()}
-    packed = optimizer.state_dict()
+    """Tensors by name, and plain values that JSON can hold. All processes call it together."""
+    tensors = {f"method.{k}": v for k, v in setup.method.state_dict().items()}
+    packed = setup.optimizer.state_dict()
     scalars: dict[str, dict[str, Any]] = {}
     for i, entries in packed["state"].items():
         for key, value in entries.items():
@@ -49,14 +51,14 @@ def capture(
                 tensors[f"optimizer.{i}.{key}"] = value
             else:
                 scalars.setdefault(str(i), {})[key] = value
-    tensors["random.views"] = generator.get_state()
+    tensors["epoch.totals"] = totals.of_all_processes()
+    tensors["random.views"] = setup.generator.get_state()
     tensors["random.torch"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        for i, state in enumerate(torch.cuda.get_rng_state_all()):
-            tensors[f"random.cuda.{i}"] = state
+    if setup.device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(setup.device)
     numpy_state: Any = np.random.get_state(legacy=True)
     plain = {
-        "place": asdict(place),
+        "place": asdict(position),
         "optimizer": {"groups": packed["param_groups"], "scalars": scalars},
         "random": {
             "python": random.getstate(),
@@ -67,14 +69,10 @@ def capture(
 
 
 def restore(
-    tensors: dict[str, Tensor],
-    plain: dict[str, Any],
-    method: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    generator: torch.Generator,
+    tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup, totals: EpochTotals
 ) -> TrainPosition:
-    """Put everything back that `capture` took. Returns the place to go on from."""
-    method.load_state_dict(_under(tensors, "method."))
+    """Put everything back that `capture` took. Returns the position to go on from."""
+    setup.method.load_state_dict(_under(tensors, "method."))
     state: dict[int, dict[str, Any]] = {}
     for name, value in _under(tensors, "optimizer.").items():
         i, key = name.split(".", 1)
@@ -82,12 +80,13 @@ def restore(
     for i, entries in plain["optimizer"]["scalars"].items():
         state.setdefault(int(i), {}).update(entries)
     groups = plain["optimizer"]["groups"]
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
-    generator.set_state(tensors["random.views"].cpu())
+    setup.optimizer.load_state_dict({"state": state, "param_groups": groups})
+    if setup.world.is_rank0:  # the sum over processes: it may lie on any one of them
+        totals.restore(tensors["epoch.totals"])
+    setup.generator.set_state(tensors["random.views"].cpu())
     torch.set_rng_state(tensors["random.torch"].cpu())
-    cuda = _under(tensors, "random.cuda.")
-    if cuda and torch.cuda.is_available() and len(cuda) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all([cuda[str(i)].cpu() for i in range(len(cuda))])
+    if "random.cuda" in tensors and setup.device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["random.cuda"].cpu(), setup.device)
     version, internal, gauss = plain["random"]["python"]
     random.setstate((version, tuple(internal), gauss))
     kind, key, *rest = plain["random"]["numpy"]

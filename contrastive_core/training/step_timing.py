@@ -5,11 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 
+import numpy as np
+
 from contrastive_core.device import autocast
 from contrastive_core.training import monitor
 from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.optim import set_learning_rate
-from contrastive_core.training.setup import Prepared, prepare
+from contrastive_core.training.setup import TrainSetup, prepare
 
 __all__ = ["seconds_per_epoch"]
 
@@ -21,27 +23,27 @@ def seconds_per_epoch(config: TrainConfig) -> float:
 
     Raises: ValueError for settings that cannot be trained.
     """
-    p = prepare(config)
-    p.method.train()
-    set_learning_rate(p.optimizer, 0.0)
-    plan = p.plan(0)
-    took = [_step(p, index) for index in plan[: STEPS + 1]]
+    setup = prepare(config)
+    setup.method.train()
+    set_learning_rate(setup.optimizer, 0.0)
+    batches = setup.loader.epoch(0)
+    seconds = [_step(setup, index) for index in batches[: STEPS + 1]]
     started = time.perf_counter()
-    h, z = monitor.embed(p.method, p.sample.images)
-    monitor.scores(p.method, p.sample, p.method.recipe, h, z)
+    h, z = monitor.embed(setup.method, setup.sample.images)
+    monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z)
     scoring = time.perf_counter() - started
-    return statistics.median(took[1:] or took) * len(plan) + scoring
+    return statistics.median(seconds[1:] or seconds) * len(batches) + scoring
 
 
-def _step(p: Prepared, index: object) -> float:
+def _step(setup: TrainSetup, index: np.ndarray) -> float:
     """Seconds of one step; the value is read, so that a GPU has finished it."""
     started = time.perf_counter()
-    with autocast(p.device, bool(p.config.amp)):
-        pairs = p.method.pairs(p.batch(index), p.generator)  # type: ignore[arg-type]
-    value = p.loss(pairs).value
-    p.optimizer.zero_grad(set_to_none=True)
+    with autocast(setup.device, bool(setup.config.amp)):
+        pairs = setup.method.pairs(setup.loader.batch(index), setup.generator)
+    value = setup.loss(pairs).value
+    setup.optimizer.zero_grad(set_to_none=True)
     value.backward()
-    p.optimizer.step()
-    p.method.after_step(pairs)
+    setup.optimizer.step()
+    setup.method.after_step(pairs)
     value.item()
     return time.perf_counter() - started

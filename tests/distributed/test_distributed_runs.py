@@ -131,10 +131,10 @@ def test_a_batch_too_small_for_the_processes_is_refused(monkeypatch) -> None:
 def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "99")
     with pytest.raises(ValueError, match=r"99 processes need 99 GPUs.*--device cpu"):
-        collectives.init_process_group(cuda=True)
+        collectives.init_process_group("cuda")
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(Elsewhere):
-        collectives.init_process_group(cuda=True)
+        collectives.init_process_group("cuda")
 
 
 def test_train_offers_the_gpus_there_are(monkeypatch) -> None:

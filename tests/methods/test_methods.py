@@ -133,7 +133,10 @@ def test_defaults_can_be_used_and_have_reasons(
     assert values["batch_size"] <= n_train
     if shape[0] == 1:
         assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].gray == 0
-    assert cls.problem(methods.DatasetInfo(shape, n_train, 10), values["batch_size"], own) is None
+    assert (
+        cls.incompatibility(methods.DatasetInfo(shape, n_train, 10), values["batch_size"], own)
+        is None
+    )
 
 
 @every
@@ -165,7 +168,9 @@ def test_what_cannot_be_trained_names_the_remedy(
     name: str, arguments: tuple, sentence: str
 ) -> None:
     n_train, shape, batch_size, knobs = arguments
-    said = methods.get(name).problem(methods.DatasetInfo(shape, n_train, 2), batch_size, knobs)
+    said = methods.get(name).incompatibility(
+        methods.DatasetInfo(shape, n_train, 2), batch_size, knobs
+    )
     assert said is not None
     assert re.search(sentence, said), said
 

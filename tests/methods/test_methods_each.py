@@ -175,7 +175,9 @@ def test_moco_shuffling_changes_keys_only_with_split_norms() -> None:
 
     def keys(**knobs: Any) -> Tensor:
         method = make("moco_v1", PLAIN, **knobs)
-        return method.keys(batch().images / 255, BatchShare.whole(BATCH), torch.Generator().manual_seed(3))
+        return method.keys(
+            batch().images / 255, BatchShare.whole(BATCH), torch.Generator().manual_seed(3)
+        )
 
     assert torch.equal(keys(shuffle=True), keys(shuffle=False))
     plain, split, shuffled = keys(), keys(bn_splits=2, shuffle=False), keys(bn_splits=2)
@@ -238,7 +240,7 @@ def test_inst_disc_follows_or_keeps_z(how: str) -> None:
         step(method, opt, g, seed)
         seen.append(float(method.bank.log_z))
     assert (len(set(seen)) == 1) == (how == "first_batch")
-    assert method.report() == {"log_z": seen[-1]}
+    assert method.extra_metrics() == {"log_z": seen[-1]}
 
 
 def test_inst_disc_leaves_z_to_a_loss_that_fixes_it() -> None:

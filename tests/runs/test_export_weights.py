@@ -19,7 +19,8 @@ from contrastive_core.evaluation import embed
 from contrastive_core.models import encoders
 from contrastive_core.runs import Run, checkpoints, export_weights
 from contrastive_core.training.config import TrainConfig
-from contrastive_core.training.setup import model, resolve
+from contrastive_core.training.defaults import resolve
+from contrastive_core.training.setup import create_method
 
 
 def test_colors_are_those_of_the_encoders() -> None:
@@ -31,7 +32,7 @@ def made(config: TrainConfig) -> Run:
     images = datasets.load(config.dataset, "train")
     config, _ = resolve(config, images, torch.device("cpu"))
     torch.manual_seed(0)
-    method = model(config, images)
+    method = create_method(config, images)
     with torch.no_grad():
         method.train().features(torch.rand(16, *images.images.shape[1:]))
     shape = list(images.images.shape[1:])

@@ -22,12 +22,12 @@ from contrastive_core.errors import BadSetting, CannotGoOn, Locked
 from contrastive_core.runs import Run, checkpoints
 from contrastive_core.training import loop, monitor
 from contrastive_core.training.config import TrainConfig, with_settings
-from contrastive_core.training.setup import Prepared, prepare
+from contrastive_core.training.setup import TrainSetup, prepare
 
 SHORT = TrainConfig("sup_con", "digits", epochs=2, device="cpu", threads=2, batch_size=256)
 
 
-def start(config: TrainConfig, name: str, **keywords) -> tuple[Prepared, Run, str]:
+def start(config: TrainConfig, name: str, **keywords) -> tuple[TrainSetup, Run, str]:
     p = prepare(config)
     run = runs.create(name, p.config.to_dict())
     return p, run, loop.train(p, run, **keywords)
@@ -62,7 +62,7 @@ def test_a_run_records_what_happened() -> None:
     lines = run.metrics()
     steps = [x for x in lines if "images_per_s" in x]
     epochs = [x for x in lines if "images_per_s" not in x]
-    assert [x["step"] for x in steps] == list(range(1, 2 * len(p.plan(0)) + 1))
+    assert [x["step"] for x in steps] == list(range(1, 2 * len(p.loader.epoch(0)) + 1))
     for name in ("loss", "lr", "grad_norm", "memory_mb", "n_valid", "epoch"):
         assert name in steps[0], name
     for name in ("knn", "alignment", "uniformity", "rankme", "pos", "neg", "loss", "seconds"):
@@ -77,13 +77,13 @@ def test_it_goes_on_bit_equal_after_a_stop() -> None:
     """Stopped in the middle of an epoch and at the end of one, twice; same as in one go."""
     config = dataclasses.replace(SHORT, epochs=3)
     _, whole, _ = start(config, "whole")
-    _, parts, status = start(config, "parts", report=stop_at(3))
+    _, parts, status = start(config, "parts", on_progress=stop_at(3))
     assert status == "stopped"
     assert parts.status()["status"] == "stopped"
     assert "--resume" in parts.status()["reason"]
     for last in (6, 99):
         torch.manual_seed(9)  # what a new process would have is replaced by what was saved
-        status = loop.train(prepare(config), parts, resume=True, report=stop_at(last))
+        status = loop.train(prepare(config), parts, resume=True, on_progress=stop_at(last))
     assert status == "done"
     assert_bit_equal(whole, parts)
 
@@ -130,7 +130,7 @@ def test_a_nan_ends_the_run_and_keeps_the_last_good_state() -> None:
                 next(p.method.parameters()).fill_(torch.nan)
 
     with pytest.raises(CannotGoOn, match="last good state is kept"):
-        loop.train(p, run, report=poison)
+        loop.train(p, run, on_progress=poison)
     assert run.status()["status"] == "failed"
     assert "lower learning rate" in run.status()["reason"]
     assert all(v.isfinite().all() for v in tensors(run).values() if v.is_floating_point())
@@ -268,7 +268,7 @@ def test_a_compiled_encoder_trains(monkeypatch: pytest.MonkeyPatch) -> None:
             prepare(config)
     whole = torch.compile  # a backend that makes no C++: the seconds of the other are not ours
     monkeypatch.setattr(torch, "compile", lambda f, **_: whole(f, backend="eager"))
-    monkeypatch.setattr("contrastive_core.training.setup.shutil.which", lambda name: name)
+    monkeypatch.setattr("contrastive_core.training.validate.shutil.which", lambda name: name)
     p, run, status = start(config, "compiled")
     assert status == "done"
     fresh = prepare(dataclasses.replace(config, compile=False))
@@ -298,7 +298,7 @@ def test_it_starts_from_another_runs_encoder() -> None:
 @pytest.mark.parametrize("name", methods.names())
 def test_every_method_trains_on_digits(name: str) -> None:
     cls = methods.get(name)
-    if cls.problem(methods.DatasetInfo((1, 8, 8), 1437, 10), batch_size=64):
+    if cls.incompatibility(methods.DatasetInfo((1, 8, 8), 1437, 10), batch_size=64):
         pytest.skip("digits are too small for it")
     _, run, status = start(TrainConfig(name, epochs=1, batch_size=64, device="cpu"), name)
     assert status == "done"

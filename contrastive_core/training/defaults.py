@@ -1,0 +1,91 @@
+"""The settings that a run ends up with: given ones, else the method's defaults for the data set."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from contrastive_core import losses, methods
+from contrastive_core.data.augmentations import Recipe
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.device import wants_bf16
+from contrastive_core.errors import BadSetting
+from contrastive_core.methods import DatasetInfo
+from contrastive_core.methods._base import Default
+from contrastive_core.registry import Knob, knobs_of
+from contrastive_core.training.config import TrainConfig
+
+__all__ = ["create_recipe", "dataset_info", "none_as_no_value", "resolve"]
+
+FIELDS = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
+SET = "set for this run"
+
+
+def resolve(
+    config: TrainConfig, dataset: Dataset, device: torch.device
+) -> tuple[TrainConfig, dict[str, str]]:
+    """The config with the method's defaults for this data set filled in, and why each is so."""
+    cls = methods.get(config.method)
+    defaults = cls.defaults(dataset_info(dataset))
+    values = {name: value for name, (value, _) in defaults.items()}
+    filled: dict[str, Any] = {
+        name: values.get(name) for name in FIELDS if getattr(config, name) is None
+    }
+    usual_loss = values.get("loss") or cls.default_loss
+    loss = config.loss or usual_loss
+    loss_knobs = values.get("loss_knobs", cls.loss_knobs) if loss == usual_loss else {}
+    method_knobs = {**values.get("method_knobs", {}), **config.method_knobs}
+    filled |= {
+        "loss": loss,
+        "loss_knobs": none_as_no_value(losses.knobs(loss), {**loss_knobs, **config.loss_knobs}),
+        "method_knobs": none_as_no_value(methods.knobs(config.method), method_knobs),
+        "recipe": dataclasses.asdict(create_recipe(values.get("recipe", Recipe()), config.recipe)),
+        "amp": wants_bf16(device) if config.amp is None else config.amp,
+        "threads": config.threads or torch.get_num_threads(),
+        "warmup": filled.get("warmup", config.warmup) or 0.0,
+    }
+    resolved = dataclasses.replace(config, **filled)
+    reasons = {name: _reason(name, default, config) for name, default in defaults.items()}
+    if loss != usual_loss:
+        reasons["loss_knobs"] = SET if config.loss_knobs else f"the defaults of {loss}"
+    return resolved, reasons
+
+
+def dataset_info(dataset: Dataset, classes: int | None = None) -> DatasetInfo:
+    """What a method's defaults depend on. `classes`: of the training images, if fewer are left."""
+    _, c, h, w = dataset.images.shape
+    count = len(dataset.classes) if classes is None else classes
+    return DatasetInfo((c, h, w), len(dataset), count)
+
+
+def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """The recipe with checked changes. Raises BadSetting for a setting that it does not have."""
+    knobs = knobs_of(Recipe)
+    for name in changes:
+        if name not in knobs:
+            raise BadSetting(f"a recipe has no setting {name!r}; it has: {', '.join(knobs)}")
+    return dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
+
+
+def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The word "none" means no value, unless it is one of the knob's choices."""
+    return {
+        k: None if v == "none" and k in knobs and not knobs[k].choices else v
+        for k, v in values.items()
+    }
+
+
+def _reason(name: str, default: Default, config: TrainConfig) -> str:
+    """Why a setting is as it is: the default's reason only where the default was taken."""
+    value, why = default
+    given = getattr(config, name)
+    if not isinstance(given, Mapping):
+        return why if given is None or given == value else SET
+    usual = dataclasses.asdict(value) if isinstance(value, Recipe) else value
+    changed = [k for k, v in given.items() if k not in usual or usual[k] != v]
+    if not changed:
+        return why
+    return SET if set(usual) <= set(changed) else f"{why}; {SET}: {', '.join(changed)}"

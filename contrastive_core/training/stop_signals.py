@@ -1,0 +1,31 @@
+"""SIGTERM and Ctrl-C as a wish that the loop looks at."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["stop_signals"]
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """SIGTERM and Ctrl-C ask the loop to save and stop; a second Ctrl-C ends at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def on_signal(number: int, frame: object) -> None:
+        if asked.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {n: signal.signal(n, on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
