@@ -102,8 +102,7 @@ def test_a_killed_run_goes_on_bit_equal(homes: Path) -> None:
         argv += ["--set", setting]
     child = subprocess.Popen([*argv, "--run", "killed"], stderr=subprocess.PIPE)
     metrics = homes / "runs" / "killed" / "metrics.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and child.poll() is None:
+    while child.poll() is None:  # however long it takes
         if metrics.exists() and '"epoch": 1' in metrics.read_text() and _state_there(metrics):
             break
         time.sleep(0.02)
