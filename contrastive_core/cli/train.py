@@ -65,7 +65,7 @@ def _setup_and_run(args: Namespace, world: Any) -> tuple[Any, Any]:
         if world.local_rank == 0:
             datasets.load(config.dataset, "train", config.root, args.download)
 
-    collectives.raise_together(fetch)
+    collectives.raise_together(fetch, patient=True)
     setup = collectives.raise_together(lambda: prepare(config, world))
     if len(set(collectives.all_gather_object(setup.dataset.fingerprint))) > 1:
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
