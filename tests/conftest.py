@@ -47,3 +47,15 @@ def main_module():
     before = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = before
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How many hostile files were tried, wherever the workers tried them."""
+    reports = terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
+    counts = [v for r in reports for k, v in r.user_properties if k == "hostile"]
+    if counts:
+        refused, read = (sum(count[i] for count in counts) for i in (1, 2))
+        terminalreporter.write_line(
+            f"hostile cases: {refused + read:,} ({refused:,} refused with a sentence, {read:,} "
+            f"read): {', '.join(f'{name} {a + b:,}' for name, a, b in counts)}"
+        )

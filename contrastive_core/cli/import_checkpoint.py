@@ -15,15 +15,15 @@ def import_checkpoint(args: Namespace) -> None:
 
     if args.run:
         runs.checked_name(args.run)
-    with importers.opened(args.file, args.encoder) as it:
+    with importers.open_checkpoint(args.file, args.encoder) as it:
         record, run = it.report(), None
         if not args.dry_run:
-            run = importers.adopt(it, args.dataset, args.run, args.root)
+            run = importers.create_run(it, args.dataset, args.run, args.root)
     parts = [f"{len(record[k])} {k}" for k in ("missing", "unlike", "unused")]
     lines = [
         f"{record['file']}: {record['kind']}, {record['encoder']}",
         f"{record['matched']} tensors matched, {', '.join(parts)}",
-        *(f"  {k}: {v}" for k in ("missing", "unlike") for v in record[k][:10]),
+        *(f"  {k}: {v}" for k in ("missing", "unlike", "unused") for v in record[k][:10]),
         *record["notes"],
     ]
     if run:

@@ -150,7 +150,10 @@ def _values(path: Path, name: str) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     with open_regular(path) as file:
-        table = pq.ParquetFile(file, read_dictionary=[name, f"{name}.bytes"])
+        schema = pq.ParquetFile(file).schema
+        stored = [schema.column(i) for i in range(len(schema))]
+        encoded = [c.path for c in stored if c.physical_type == "BYTE_ARRAY"]
+        table = pq.ParquetFile(file, read_dictionary=encoded)
         for batch in table.iter_batches(batch_size=256, columns=[name]):
             for value in batch.column(0):
                 plain = value.as_py()

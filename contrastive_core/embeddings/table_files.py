@@ -21,6 +21,7 @@ __all__ = ["Texts", "csv", "parquet"]
 
 MAX_ROWS = 20_000_000
 MAX_COLUMNS = 20_000
+BATCH = 4096  # rows that are decoded at a time
 KNOWN = ("id", "ids", "label", "labels", "y", "class", "split", "embedding", "features")
 Columns = dict[str, Any]  # arrays (n) of numbers, or Texts
 Table = tuple[np.ndarray, Columns, dict[str, Any]]  # vectors (n, d), columns, origin
@@ -47,12 +48,13 @@ def parquet(file: BinaryIO, path: Path, limit: int) -> Table:
         f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
     ]
     table = pq.ParquetFile(file, read_dictionary=texts)
-    _check_metadata(table.metadata, path, limit)
+    flat = sum(_is_column(f.type) for f in schema)
+    _check_metadata(table.metadata, flat, path, limit)
     vectors = next((f.name for f in schema if _is_vector(f.type)), None)
     wanted = [f.name for f in schema if f.name == vectors or _is_column(f.type)]
     features, columns = None, {}
     for name in wanted:
-        values = table.read(columns=[name]).column(name)
+        values = _read_column(table, name, path, limit)
         if name == vectors:
             features = _lists(values, path)
         else:
@@ -80,18 +82,34 @@ def _is_column(kind: Any) -> bool:
     return not left_out and not isinstance(kind, pa.BaseExtensionType)
 
 
-def _check_metadata(about: Any, path: Path, limit: int) -> None:
-    """Refuse what would take too much memory, also where equal values are held once."""
+def _check_metadata(about: Any, flat: int, path: Path, limit: int) -> None:
+    """Refuse what would take too much memory, also where equal values are held once.
+
+    Args: flat: how many columns hold one value a row.
+    """
     if about.num_columns > MAX_COLUMNS or about.num_rows > MAX_ROWS:
         raise UnusableEmbedding(
             f"{path.name} has {about.num_rows:,} rows and {about.num_columns:,} columns; at most "
             f"{MAX_ROWS:,} and {MAX_COLUMNS:,} are read"
         )
-    groups = [about.row_group(i) for i in range(about.num_row_groups)]
-    values = sum(g.column(j).num_values for g in groups for j in range(g.num_columns))
-    total = max(sum(g.total_byte_size for g in groups), 8 * values)
+    stored = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    total = max(stored, 8 * about.num_rows * flat)
     if total > limit:
         raise UnusableEmbedding(f"{path.name} would unpack to {total:,} bytes; at most {limit:,}")
+
+
+def _read_column(table: Any, name: str, path: Path, limit: int) -> Any:
+    """A column, in parts that are summed on the way: how many numbers its lists hold stands only
+    in the metadata of its chunks, on which damage ends the whole process."""
+    import pyarrow as pa
+
+    total, parts = 0, []
+    for batch in table.iter_batches(batch_size=BATCH, columns=[name], use_threads=False):
+        parts.append(batch.column(0))
+        total += parts[-1].nbytes
+        if total > limit:
+            raise UnusableEmbedding(f"{path.name} would unpack to more than {limit:,} bytes")
+    return pa.chunked_array(parts)
 
 
 def _lists(values: Any, path: Path) -> np.ndarray:

@@ -1,15 +1,14 @@
 """Checkpoints from elsewhere: looked at, matched, turned into a run. Nothing in them is trusted.
 
-A child process opens the file (`_child.py`), so that what goes wrong there ends there; names and
-shapes tell what it is (`_names.py`); the weights become the run's safetensors.
+A child process with limited memory converts the file (conversion.py), so that what goes wrong there
+ends there; names and shapes tell what it is (state_dict_names.py, heads.py); the weights become the
+run's safetensors.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import subprocess
-import sys
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,25 +16,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.errors import CannotImport, NotRecognized
-from contrastive_core.importers.sandbox import LIMIT, SECONDS
-from contrastive_core.importers.state_dict_names import Found, recognize
-from contrastive_core.paths import ROOT
+from contrastive_core.errors import CannotImport, NotRecognized, NotRegular, Refused
+from contrastive_core.importers.conversion import LIMIT, convert
+from contrastive_core.importers.heads import fold
+from contrastive_core.importers.state_dict_names import Recognized, recognize
 from contrastive_core.runs import Run
+from contrastive_core.storage.limited import Limits, call_limited
+from contrastive_core.storage.regular import open_regular, printable
 
-__all__ = ["Found", "NotRecognized", "Opened", "adopt", "opened", "recognize"]
+__all__ = ["NotRecognized", "OpenedCheckpoint", "Recognized", "create_run", "open_checkpoint",
+           "recognize"]  # fmt: skip
 
-MADE_UP = ("num_batches_tracked",)  # missing in old files, and used by nothing
+OPTIONAL = ("num_batches_tracked",)  # missing in old files, and used by nothing
+LIMITS = Limits(3 * LIMIT, 300, 2 * LIMIT, ("torch", "safetensors.torch"))
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedCheckpoint:
     """A checkpoint whose tensors lie converted in `weights`. `missing` and `unlike` are keys of the
     encoder that the file lacks or has in another shape; `unused` is what nothing here needs."""
 
     source: Path
     weights: Path
-    found: Found
+    recognized: Recognized
     matched: tuple[str, ...]
     missing: tuple[str, ...]
     unlike: tuple[str, ...]
@@ -44,36 +47,42 @@ class Opened:
 
     def report(self) -> dict[str, Any]:
         """What to show before it is imported, as plain values."""
-        about = {k: v for k, v in dataclasses.asdict(self.found).items() if k != "keys"}
+        about = dataclasses.asdict(self.recognized)
+        about = {k: v for k, v in about.items() if k not in ("keys", "folds")}
         parts = {k: list(getattr(self, k)) for k in ("missing", "unlike", "unused")}
-        return {"file": self.source.name, **about, "matched": len(self.matched), **parts}
+        return {"file": printable(self.source.name), **about, "matched": len(self.matched), **parts}
 
 
 @contextmanager
-def opened(path: str | Path, encoder: str | None = None) -> Iterator[Opened]:
+def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[OpenedCheckpoint]:
     """A checkpoint, opened in a child process, while inside.
 
     Raises: CannotImport, NotRecognized, FileNotFoundError.
     """
-    source = Path(path)
-    size = source.stat().st_size
-    if not source.is_file():
-        raise CannotImport(f"{source} is not a file")
+    source = Path(path).absolute()
+    try:
+        with open_regular(source) as file:
+            size = os.fstat(file.fileno()).st_size
+    except (NotRegular, IsADirectoryError) as error:
+        raise CannotImport(str(error)) from None
+    name = printable(source.name)
     if size > LIMIT:
-        raise CannotImport(f"{source.name} has {size:,} bytes; at most {LIMIT:,} are read")
+        raise CannotImport(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "weights.safetensors"
-        plain = _open(source, weights)
-        shapes = _shapes(weights)
         try:
-            found = recognize(shapes, plain.get("top", ()), encoder)
+            plain = call_limited(convert, source, weights, limits=LIMITS)
+            shapes = _shapes(weights)
+            recognized = recognize(shapes, plain.get("top", ()), encoder)
         except NotRecognized as error:
-            raise NotRecognized(f"{source.name}: {error}") from None
-        yield _matched(source, weights, found, shapes, plain)
+            raise NotRecognized(f"{name}: {error}") from None
+        except Refused as error:
+            raise CannotImport(f"{name} cannot be opened: {_plainer(str(error))}") from None
+        yield _matched(source, weights, recognized, shapes, plain)
 
 
-def adopt(
-    it: Opened, dataset: str = "shapes", name: str | None = None, root: str | None = None
+def create_run(
+    it: OpenedCheckpoint, dataset: str = "shapes", name: str | None = None, root: str | None = None
 ) -> Run:
     """Make a run of an opened checkpoint, to be judged on `dataset`.
 
@@ -91,25 +100,25 @@ def adopt(
 
     _refuse(it)
     images = datasets.load(dataset, "train", root)
-    if images.images.shape[1] != it.found.channels:
+    if images.images.shape[1] != it.recognized.channels:
         raise CannotImport(
-            f"{it.source.name} takes images of {it.found.channels} channels and {dataset} has "
+            f"{it.source.name} takes images of {it.recognized.channels} channels and {dataset} has "
             f"{images.images.shape[1]}; choose another data set with --dataset"
         )
     config = TrainConfig(
-        method=it.found.method,
+        method=it.recognized.method,
         dataset=dataset,
         root=root,
         epochs=1,
-        encoder=it.found.encoder,
-        encoder_knobs=it.found.encoder_knobs,
-        method_knobs=it.found.head,
+        encoder=it.recognized.encoder,
+        encoder_knobs=it.recognized.encoder_knobs,
+        method_knobs=it.recognized.head,
     )
     config, _ = resolve(config, images, torch.device("cpu"))
     state = create_method(config, images).state_dict()
-    file = load_file(it.weights)
-    for own in it.matched:
-        state[own] = file[it.found.keys[own]].to(state[own].dtype)
+    tensors = fold(load_file(it.weights), it.recognized.folds)
+    for key in it.matched:
+        state[key] = tensors[it.recognized.keys[key]].to(state[key].dtype)
     run = runs.create(
         name or _name(it.source),
         config.to_dict(),
@@ -121,32 +130,11 @@ def adopt(
     checkpoints.save_weights(
         run, {k: v for k, v in state.items() if k.startswith(("encoder.", "head."))}
     )
-    run.set_status("done", f"imported from {it.source.name} ({it.found.kind})", pid=0)
+    run.set_status("done", f"imported from {it.source.name} ({it.recognized.kind})", pid=0)
     return run
 
 
 # --- parts -------------------------------------------------------------------------------------
-
-
-def _open(source: Path, weights: Path) -> dict[str, Any]:
-    """Let the child convert the file. Raises CannotImport with what it said."""
-    command = [sys.executable, "-m", "contrastive_core.importers.sandbox"]
-    try:
-        done = subprocess.run(
-            [*command, str(source.resolve()), str(weights)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
-        raise CannotImport(f"{source.name}: opening it took over {SECONDS} s") from None
-    if done.returncode:
-        said = [x for x in done.stderr.splitlines() if x.startswith("refused: ")]
-        why = said[-1].removeprefix("refused: ") if said else "the process that opened it died"
-        raise CannotImport(f"{source.name} cannot be opened: {_plainer(why)}")
-    return dict(json.loads(done.stdout))
 
 
 def _plainer(why: str) -> str:
@@ -169,42 +157,53 @@ def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _matched(
-    source: Path, weights: Path, found: Found, shapes: dict[str, tuple[int, ...]], plain: Any
-) -> Opened:
+    source: Path, weights: Path, recognized: Recognized, shapes: dict[str, tuple[int, ...]],
+    plain: dict[str, Any],
+) -> OpenedCheckpoint:  # fmt: skip
     """Hold the file's tensors to those that our encoder and head have."""
-    own = _own_shapes(found)
-    have = {k: found.keys[k] for k in own if k in found.keys}
-    matched = tuple(k for k, theirs in have.items() if shapes[theirs] == own[k])
-    unlike = tuple(f"{k} {shapes[have[k]]}, not {own[k]}" for k in have if k not in matched)
-    missing = tuple(k for k in own if k not in have and not k.endswith(MADE_UP))
-    used = {found.keys[k] for k in have}
-    unused = tuple(k for k in shapes if k not in used)
-    return Opened(source, weights, found, matched, missing, unlike, unused, plain)
+    ours, keys = _our_shapes(recognized), recognized.keys
+    theirs = dict(shapes)
+    for part in recognized.folds:  # gives a bias where there is none
+        theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
+    common = {k: keys[k] for k in ours if keys.get(k) in theirs}
+    matched = tuple(k for k, name in common.items() if theirs[name] == ours[k])
+    unlike = tuple(f"{k} {theirs[common[k]]}, not {ours[k]}" for k in common if k not in matched)
+    missing = tuple(k for k in ours if k not in common and not k.endswith(OPTIONAL))
+    norms = tuple(part.norm for part in recognized.folds if part.norm)
+    used = set(common.values())
+    unused = tuple(k for k in shapes if k not in used and not (norms and k.startswith(norms)))
+    return OpenedCheckpoint(source, weights, recognized, matched, missing, unlike, unused, plain)
 
 
-def _own_shapes(found: Found) -> dict[str, tuple[int, ...]]:
+def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
     """Keys of our encoder and head with their shapes, without making their numbers."""
     import torch
 
     from contrastive_core.models.encoders import ProjectionHead, create_encoder
 
-    knobs = {"out_dim": found.head.get("dim", 64), "hidden": found.head.get("hidden", 256)}
+    head = recognized.head
+    knobs = {"out_dim": head.get("dim", 64), "hidden": head.get("hidden", 256)}
+    name = recognized.encoder
     try:
         with torch.device("meta"):
-            encoder = create_encoder(found.encoder, found.channels, 32, **found.encoder_knobs)
-            head = ProjectionHead(found.head["head"], int(encoder.out_dim), **knobs)  # type: ignore[arg-type]
+            encoder = create_encoder(name, recognized.channels, 32, **recognized.encoder_knobs)
+            projection = ProjectionHead(head["head"], int(encoder.out_dim), **knobs)  # type: ignore[arg-type]
     except ValueError as error:
         raise CannotImport(str(error)) from None
-    parts = (("encoder", encoder), ("head", head))
+    except Exception as error:  # of a library that was given a damaged file's sizes
+        why = printable(f"{type(error).__name__}: {error}")
+        raise CannotImport(f"{name} with the file's sizes cannot be made: {why}") from None
+    parts = (("encoder", encoder), ("head", projection))
     return {f"{p}.{k}": tuple(v.shape) for p, m in parts for k, v in m.state_dict().items()}
 
 
-def _refuse(it: Opened) -> None:
+def _refuse(it: OpenedCheckpoint) -> None:
     bad = [*it.missing, *it.unlike]
     if bad:
         raise CannotImport(
-            f"{it.source.name} looks like {it.found.kind} with {it.found.encoder}, but "
-            f"{len(bad)} of its tensors are missing or of another shape, such as {bad[0]}"
+            f"{printable(it.source.name)} looks like {it.recognized.kind} with "
+            f"{it.recognized.encoder}, but {len(bad)} of its tensors are missing or of another "
+            f"shape, such as {bad[0]}"
         )
 
 
@@ -215,5 +214,5 @@ def _name(source: Path) -> str:
     from contrastive_core import runs
 
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", source.name.split(".")[0]).strip("-._")[:50] or "import"
-    known = {run.name for run in runs.list_runs()}
-    return next(n for n in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if n not in known)
+    taken = {run.name for run in runs.list_runs()}
+    return next(n for n in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if n not in taken)

@@ -14,18 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.errors import NotRecognized
+from contrastive_core.importers.heads import Fold, match_head
 
-__all__ = ["Found", "recognize"]
+__all__ = ["Recognized", "recognize"]
 
 Shapes = Mapping[str, tuple[int, ...]]
 
-OWN = "encoder.body."
+OURS = "encoder.body."
 PREFIXES = (
     "module.encoder_q.",
     "encoder_q.",
     "encoder.module.",
     "module.encoder.",
-    OWN,
+    OURS,
     "encoder.",
     "module.backbone.",
     "backbone.",
@@ -47,7 +48,7 @@ VITS = {192: "tiny", 384: "small", 768: "base", 1024: "large"}
 
 
 @dataclass(frozen=True)
-class Found:
+class Recognized:
     """A recognized checkpoint. `keys` maps our encoder's and head's keys to the file's."""
 
     kind: str  # in words
@@ -57,10 +58,11 @@ class Found:
     channels: int
     keys: dict[str, str]
     head: dict[str, Any] = field(default_factory=lambda: {"head": "none"})
+    folds: tuple[Fold, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Found:
+def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Recognized:
     """What a checkpoint is.
 
     Args: shapes: of its tensors by name; top: names at the file's top level; encoder: one of
@@ -72,33 +74,35 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
         raise NotRecognized(f"no encoder is recognized in it; its names: {_some(shapes)}")
     prefix = prefix or ""
     names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
-    own = {n: shapes[prefix + k] for n, k in names.items()}
-    name, knobs, channels = _architecture(own, encoder, shapes)
+    body = {n: shapes[prefix + k] for n, k in names.items()}
+    name, knobs, channels = _architecture(body, encoder, shapes)
     kind, method, heads = _kind(shapes, top, prefix)
-    head, head_keys = _head(shapes, heads)
-    if head["head"] == "linear" and method == "moco_v2":
+    head = match_head(shapes, heads)
+    if head.settings["head"] == "linear" and method == "moco_v2":
         method = "moco_v1"
-    keys = {f"encoder.body.{n}": prefix + k for n, k in names.items()} | head_keys
-    return Found(kind, method, name, _colors(kind, knobs), channels, keys, head, _notes(kind))
+    keys = {f"encoder.body.{n}": prefix + k for n, k in names.items()} | head.keys
+    knobs = _input_scale(kind, knobs)
+    notes = (*_notes(kind, knobs), *([head.note] if head.note else []))
+    return Recognized(kind, method, name, knobs, channels, keys, head.settings, head.folds, notes)
 
 
 def _renamed(names: list[str], prefix: str) -> dict[str, str]:
     """Names as torchvision's ResNet has them, to the file's (without prefix)."""
     stages = sorted({int(n.split(".")[0]) for n in names if re.match(r"\d+\.\d+\.conv1\.", n)})
     table = {"0": "conv1", "1": "bn1"} | {str(s): f"layer{i}" for i, s in enumerate(stages, 1)}
-    found = {}
+    renamed = {}
     for name in names:
         first, dot, rest = name.partition(".")
-        first = table.get(first, first) if stages and prefix != OWN else first
-        found[f"{first}{dot}{rest}".replace(".shortcut.", ".downsample.")] = name
-    return found
+        first = table.get(first, first) if stages and prefix != OURS else first
+        renamed[f"{first}{dot}{rest}".replace(".shortcut.", ".downsample.")] = name
+    return renamed
 
 
 def _architecture(
-    own: Shapes, encoder: str | None, shapes: Shapes
+    body: Shapes, encoder: str | None, shapes: Shapes
 ) -> tuple[str, dict[str, Any], int]:
     """Encoder name, its knobs, and the images' channels."""
-    stem = own.get("conv1.weight") or own.get("0.weight") or own.get("patch_embed.proj.weight")
+    stem = body.get("conv1.weight") or body.get("0.weight") or body.get("patch_embed.proj.weight")
     channels = stem[1] if stem and len(stem) == 4 else 3
     if encoder is not None:
         return encoder, {}, channels
@@ -106,38 +110,42 @@ def _architecture(
         raise NotRecognized(
             f"its first layer is no convolution of images; its names: {_some(shapes)}"
         )
-    if "patch_embed.proj.weight" in own:
-        return _vit(own, stem), {"pixels": _pixels(own, stem)}, channels
-    if "conv1.weight" not in own:  # ours
+    if "patch_embed.proj.weight" in body:
+        return _vit(body, stem), {"pixels": _pixels(body, stem)}, channels
+    if "conv1.weight" not in body:  # ours
         return "small", {"width": stem[0] / 16}, channels
     counts = tuple(
-        len({n.split(".")[1] for n in own if n.startswith(f"layer{i}.")}) for i in (1, 2, 3, 4)
+        len({n.split(".")[1] for n in body if n.startswith(f"layer{i}.")}) for i in (1, 2, 3, 4)
     )
-    found = DEPTHS.get((counts, "layer1.0.conv3.weight" in own))
-    if found is None or stem[0] != 64 or stem[2] not in (3, 7):
+    resnet = DEPTHS.get((counts, "layer1.0.conv3.weight" in body))
+    if resnet is None or stem[0] != 64 or stem[2] not in (3, 7):
         raise NotRecognized(
             f"its encoder is no ResNet that is known (blocks {counts}, stem {stem}); its names: "
             f"{_some(shapes)}. Name it with --encoder timm:NAME if it is one of timm's"
         )
-    knobs = {} if found.startswith("timm:") else {"stem": "small" if stem[2] == 3 else "imagenet"}
-    return found, knobs, channels
+    knobs = {} if resnet.startswith("timm:") else {"stem": "small" if stem[2] == 3 else "imagenet"}
+    return resnet, knobs, channels
 
 
-def _vit(own: Shapes, stem: tuple[int, ...]) -> str:
+def _vit(body: Shapes, stem: tuple[int, ...]) -> str:
     size = VITS.get(stem[0])
-    if size is None or "pos_embed" not in own:
+    if size is None or "pos_embed" not in body:
         raise NotRecognized(f"its vision transformer (stem {stem}) is not known: give --encoder")
-    return f"timm:vit_{size}_patch{stem[2]}_{_pixels(own, stem)}"
+    return f"timm:vit_{size}_patch{stem[2]}_{_pixels(body, stem)}"
 
 
-def _pixels(own: Shapes, stem: tuple[int, ...]) -> int:
-    return round((own["pos_embed"][1] - 1) ** 0.5) * stem[2] if "pos_embed" in own else 224
+def _pixels(body: Shapes, stem: tuple[int, ...]) -> int:
+    """Side of the images in pixels, from the number of patches."""
+    positions = body.get("pos_embed", ())
+    if len(positions) != 3:
+        return 224
+    return round(max(positions[1] - 1, 0) ** 0.5) * stem[2]
 
 
 def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tuple[str, ...]]:
     """Whose it is in words, our method that is nearest, and where its head's tensors lie."""
     starts = {k.removeprefix("module.").split(".")[0] for k in shapes}
-    if prefix == OWN:
+    if prefix == OURS:
         return "Contrastive Lab", "simclr", ("head.layers.",)
     if "encoder_q" in starts:
         return "MoCo", "moco_v2", (f"{prefix}fc.",)
@@ -159,36 +167,24 @@ def _momentum(starts: set[str]) -> str:
     return "moco_v2" if starts & {"momentum_backbone", "backbone_momentum"} else "simclr"
 
 
-def _head(shapes: Shapes, heads: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Settings of the head, if it is linear or an MLP of two layers, and its keys."""
-    for prefix in heads:
-        names = {k.removeprefix(prefix) for k in shapes if k.startswith(prefix)}
-        one, two = {"weight", "bias"}, {"0.weight", "0.bias", "2.weight", "2.bias"}
-        if names in (one, {"0.weight", "0.bias"}):
-            first = "" if names == one else "0."
-            dim = shapes[f"{prefix}{first}weight"][0]
-            keys = {f"head.layers.0.{k}": f"{prefix}{first}{k}" for k in ("weight", "bias")}
-            return {"head": "linear", "dim": dim}, keys
-        if names == two:
-            hidden, dim = shapes[f"{prefix}0.weight"][0], shapes[f"{prefix}2.weight"][0]
-            keys = {f"head.layers.{k}": prefix + k for k in sorted(two)}
-            return {"head": "nonlinear", "dim": dim, "hidden": hidden}, keys
-    return {"head": "none"}, {}
-
-
-def _colors(kind: str, knobs: dict[str, Any]) -> dict[str, Any]:
-    """How the images were scaled where the encoder was trained; ours needs no word."""
+def _input_scale(kind: str, knobs: dict[str, Any]) -> dict[str, Any]:
+    """How the images were scaled, and solo-learn's small stem padded, where the encoder was
+    trained; ours needs no word."""
     if kind == "Contrastive Lab":
         return knobs
     if kind == "SimCLR by sthalles":
         return {**knobs, "colors": "none"}
-    small = knobs.get("stem") == "small" and kind in ("SupContrast", "solo-learn")
+    if knobs.get("stem") == "small" and kind == "solo-learn":
+        return {**knobs, "stem": "padded", "colors": "solo_learn"}
+    small = knobs.get("stem") == "small" and kind == "SupContrast"
     return {**knobs, "colors": "cifar10" if small else "imagenet"}
 
 
-def _notes(kind: str) -> tuple[str, ...]:
-    if kind == "solo-learn":
-        return ("solo-learn pads the small stem by 2 pixels; here it is padded by 1",)
+def _notes(kind: str, knobs: dict[str, Any]) -> tuple[str, ...]:
+    if kind == "solo-learn" and knobs.get("colors") == "imagenet":
+        return ("its channels are scaled as ImageNet's; solo-learn scales STL-10 in another way",)
+    if kind == "SupContrast" and knobs.get("colors") == "cifar10":
+        return ("its channels are scaled as CIFAR-10's; SupContrast scales others in other ways",)
     return ()
 
 

@@ -105,7 +105,7 @@ def _main() -> None:
     except Exception as error:
         kind = type(error).__name__
         ours = kind in errors.__all__ or isinstance(error, OSError)
-        text = " ".join(str(error).split())[:2000]
+        text = " ".join(str(error).split())[:10_000]
         result = {"error": kind, "message": text if ours else f"{kind}: {text}"}
     print(f"\n{SAID}{json.dumps(result)}", flush=True)
 

@@ -40,7 +40,11 @@ def read_regular(path: str | Path, limit: int) -> bytes:
     one, and what `open_regular` raises."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        data = b"" if size > limit else file.read(limit + 1)  # it may grow, or tell no size
+        data = b"" if size > limit else file.read(size + 1)
+        while size < len(data) <= limit and (
+            more := file.read(1 << 20)
+        ):  # it grew, or told no size
+            data += more
     if (size := max(size, len(data))) > limit:
         raise NotRegular(f"{printable(path)} has {size:,} bytes; at most {limit:,} are read")
     return data

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import types
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,16 +27,18 @@ from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
 from contrastive_core.errors import CannotImport, NotRecognized, Refused
 from contrastive_core.evaluation import embed
-from contrastive_core.importers import recognize, sandbox
+from contrastive_core.importers import conversion, recognize
+from contrastive_core.importers.heads import match_head
 from contrastive_core.models.encoders import COLORS
 from contrastive_core.paths import runs_home
+from contrastive_core.storage import limited
 
 
-def resnet18(small: bool) -> nn.Module:
+def resnet18(small: bool, padding: int = 1) -> nn.Module:
     torch.manual_seed(0)
     net = models.resnet18()
     if small:
-        net.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+        net.conv1 = nn.Conv2d(3, 64, 3, 1, padding, bias=False)
         net.maxpool = nn.Identity()
     for m in net.modules():
         if isinstance(m, nn.BatchNorm2d):
@@ -96,13 +100,26 @@ def lightly_own() -> dict:
     for key, value in resnet18(True).state_dict().items():
         first, _, rest = key.partition(".")
         state[f"backbone.{table[first]}.{rest.replace('downsample', 'shortcut')}"] = value
-    state |= {"projection_head.layers.0.weight": torch.randn(512, 512)}  # SimCLR's, with BatchNorm
-    state |= {"projection_head.layers.1.weight": torch.ones(512)}
+    state |= under("projection_head.layers.", simclr_head())
     return {"pytorch-lightning_version": "2.4.0", "state_dict": state}
 
 
+def simclr_head() -> nn.Sequential:
+    """lightly's SimCLR head: no biases, batch norm behind both layers."""
+    torch.manual_seed(1)
+    head = nn.Sequential(
+        nn.Linear(512, 96, bias=False), nn.BatchNorm1d(96), nn.ReLU(),
+        nn.Linear(96, 32, bias=False), nn.BatchNorm1d(32),
+    )  # fmt: skip
+    for norm in (head[1], head[4]):
+        for tensor in (norm.weight, norm.bias, norm.running_mean):
+            nn.init.uniform_(tensor, -0.5, 0.5)
+        nn.init.uniform_(norm.running_var, 0.1, 2)
+    return head.eval()
+
+
 def solo_learn() -> dict:
-    state = under("backbone.", resnet18(True)) | mlp("projector.")
+    state = under("backbone.", resnet18(True, padding=2)) | mlp("projector.")
     state |= {"classifier.weight": torch.randn(10, 512), "classifier.bias": torch.zeros(10)}
     hyper = settings_class("omegaconf.dictconfig", "DictConfig")()
     hyper._content = {"name": "simclr"}
@@ -130,7 +147,7 @@ FORMATS = {  # how it is made; kind, method, whether the stem is small, head
     "sup_contrast": (sup_contrast, "SupContrast", "sup_con", True, "nonlinear"),
     "sthalles": (sthalles, "SimCLR by sthalles", "simclr", False, "nonlinear"),
     "lightly": (lightly, "lightly", "moco_v2", False, "nonlinear"),
-    "lightly_own": (lightly_own, "lightly", "simclr", True, "none"),
+    "lightly_own": (lightly_own, "lightly", "simclr", True, "nonlinear"),
     "solo_learn": (solo_learn, "solo-learn", "simclr", True, "nonlinear"),
     "torchvision": (torchvision_supervised, PLAIN, "simclr", False, "none"),
 }
@@ -146,45 +163,57 @@ def photos(tmp_path: Path) -> str:
     return f"folder:{folder}"
 
 
+def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
+    """In place of a child, which imports torch anew: seconds each."""
+    return function(*arguments)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_features_of_its_own_network(
     name: str, tmp_path: Path, photos: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        importers, "_open", sandbox.main
-    )  # a child imports torch anew: seconds each
+    monkeypatch.setattr(importers, "call_limited", here)
     make, kind, method, small, head = FORMATS[name]
     path = tmp_path / f"{name}.pth.tar"
     torch.save(make(), path)
-    with importers.opened(path) as it:
-        assert (it.found.kind, it.found.method, it.found.encoder) == (kind, method, "resnet18")
-        assert it.found.head["head"] == head
+    with importers.open_checkpoint(path) as it:
+        assert (it.recognized.kind, it.recognized.method, it.recognized.encoder) == (
+            kind,
+            method,
+            "resnet18",
+        )
+        assert it.recognized.head["head"] == head
         assert not it.missing
         assert not it.unlike
         json.dumps(it.report())
-        run = importers.adopt(it, photos)
+        run = importers.create_run(it, photos)
     dataset = datasets.load(photos, "train")
     model = embed.load_model(run, dataset, "cpu")
     images = torch.from_numpy(np.array(dataset.images[:4])).float() / 255
-    colors = COLORS[it.found.encoder_knobs["colors"]]
+    colors = COLORS[it.recognized.encoder_knobs["colors"]]
     mean, deviation = (torch.tensor(v).view(-1, 1, 1) for v in colors)
     with torch.no_grad():
-        wanted = resnet18(small)((images - mean) / deviation)
+        network = resnet18(small, padding=2 if name == "solo_learn" else 1)
+        wanted = network((images - mean) / deviation)
         torch.testing.assert_close(model.features(images), wanted, rtol=1e-4, atol=1e-5)
+        if name == "lightly_own":
+            torch.testing.assert_close(
+                model.head(wanted), simclr_head()(wanted), rtol=1e-4, atol=1e-5
+            )
     assert run.status()["status"] == "done"
     assert run.manifest["imported"]["kind"] == kind
 
 
 def test_the_old_format_of_torch_opens_too(tmp_path: Path) -> None:
     torch.save(sup_contrast(), tmp_path / "old.pth", _use_new_zipfile_serialization=False)
-    sandbox.main(tmp_path / "old.pth", tmp_path / "out.safetensors")
+    conversion.convert(tmp_path / "old.pth", tmp_path / "out.safetensors")
     assert (tmp_path / "out.safetensors").stat().st_size > 40_000_000
 
 
 def test_safetensors_and_our_own_come_back(tmp_path: Path) -> None:
     save_file(resnet18(True).state_dict(), tmp_path / "plain.safetensors")
-    with importers.opened(tmp_path / "plain.safetensors") as it:
-        assert it.found.encoder_knobs["stem"] == "small"
+    with importers.open_checkpoint(tmp_path / "plain.safetensors") as it:
+        assert it.recognized.encoder_knobs["stem"] == "small"
     assert main(["train", "--run", "own", "--epochs", "1", "--dataset", "digits"]) == 0
     assert main(["import", str(runs.load("own").weights), "--dataset", "digits"]) == 0
     one, two = (embed.embed_run(runs.load(n), "test", "z") for n in ("own", "weights"))
@@ -210,10 +239,10 @@ def test_a_checkpoint_with_a_part_missing_is_not_made_a_run(tmp_path: Path) -> N
     state = sthalles()
     del state["state_dict"]["backbone.layer3.0.bn1.weight"]
     torch.save(state, tmp_path / "part.pth")
-    with importers.opened(tmp_path / "part.pth") as it:
+    with importers.open_checkpoint(tmp_path / "part.pth") as it:
         assert it.missing == ("encoder.body.layer3.0.bn1.weight",)
         with refused("1 of its tensors are missing"):
-            importers.adopt(it, "digits")
+            importers.create_run(it, "digits")
 
 
 def refused(why: str) -> AbstractContextManager:
@@ -238,7 +267,7 @@ def test_code_in_a_checkpoint_is_never_run(tmp_path: Path, kind: type, new: bool
     target, path = tmp_path / "touched", tmp_path / "bad.pth"
     state = {"state_dict": {"conv1.weight": torch.zeros(64, 3, 3, 3)}, "hyper": kind(target)}
     torch.save(state, path, _use_new_zipfile_serialization=new)
-    with refused("could run code"), importers.opened(path):
+    with refused("could run code"), importers.open_checkpoint(path):
         pass
     assert not target.exists()
 
@@ -254,12 +283,12 @@ def test_files_that_are_no_checkpoints_say_so(tmp_path: Path) -> None:
     for name, content in cases.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(Exception):  # noqa: B017, PT011 - of any kind: it stays in the child
-            sandbox.main(tmp_path / name, tmp_path / "out")
-    with refused("cannot be opened"), importers.opened(tmp_path / "text.pth"):
+            conversion.convert(tmp_path / name, tmp_path / "out")
+    with refused("cannot be opened"), importers.open_checkpoint(tmp_path / "text.pth"):
         pass
     torch.save([1, 2], tmp_path / "list.pth")
     with pytest.raises(Refused, match="no tensors under names"):
-        sandbox.main(tmp_path / "list.pth", tmp_path / "out")
+        conversion.convert(tmp_path / "list.pth", tmp_path / "out")
     with pytest.raises(NotRecognized, match="its names: 'a'"):
         recognize({"a": (2,)})
 
@@ -268,25 +297,99 @@ def test_a_few_bytes_that_claim_terabytes_are_refused(tmp_path: Path) -> None:
     torch.save({"conv1.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "wide.pth")
     assert (tmp_path / "wide.pth").stat().st_size < 10_000
     with pytest.raises(Refused, match="4,000,000,000,000 bytes"):
-        sandbox.main(tmp_path / "wide.pth", tmp_path / "out")
+        conversion.convert(tmp_path / "wide.pth", tmp_path / "out")
 
 
 def test_sizes_and_time_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.pth"
     torch.save({"conv1.weight": torch.zeros(100, 100)}, path)
-    monkeypatch.setattr(sandbox, "LIMIT", 1000)
+    monkeypatch.setattr(conversion, "LIMIT", 1000)
     with pytest.raises(Refused, match="would unpack"):
-        sandbox.main(path, tmp_path / "out")
+        conversion.convert(path, tmp_path / "out")
     monkeypatch.setattr(importers, "LIMIT", 1000)
-    with refused("at most 1,000"), importers.opened(path):
+    with refused("at most 1,000"), importers.open_checkpoint(path):
         pass
     monkeypatch.undo()
 
     def slow(*_: object, **__: object) -> None:
         raise subprocess.TimeoutExpired("python", 300)
 
-    monkeypatch.setattr(importers.subprocess, "run", slow)
-    with refused("took over"), importers.opened(path):
+    monkeypatch.setattr(limited.subprocess, "run", slow)
+    with refused("took over"), importers.open_checkpoint(path):
+        pass
+
+
+def test_solo_learn_is_scaled_and_padded_as_there() -> None:
+    """Its CIFAR pipeline divides by 0.247, 0.243 and 0.261; padding by 1 gives other features."""
+    names = {k: tuple(v.shape) for k, v in solo_learn()["state_dict"].items()}
+    recognized = recognize(names)
+    assert recognized.encoder_knobs == {"stem": "padded", "colors": "solo_learn"}
+    assert COLORS["solo_learn"][1] == (0.247, 0.243, 0.261)
+    images = torch.rand(2, 3, 32, 32)
+    apart = resnet18(True, 2)(images) - resnet18(True, 1)(images)
+    assert apart.abs().max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("layers", "kind"),
+    [
+        ({"0.weight": (9, 5), "0.bias": (9,)}, "linear"),
+        ({"0.weight": (9, 5)}, "linear"),
+        ({"0.weight": (9, 5), "2.weight": (4, 9)}, "nonlinear"),
+        ({"0.weight": (9, 5), "1.running_mean": (9,), "1.running_var": (9,), "3.weight": (4, 9),
+          "3.bias": (4,)}, "nonlinear"),
+        ({"0.weight": (9, 5), "2.weight": (4, 8)}, "none"),
+        ({"0.weight": (9, 5), "1.weight": (4, 9)}, "none"),  # no activation between
+        ({"0.weight": (9, 5), "2.weight": (9, 9), "4.weight": (4, 9)}, "none"),
+        ({"0.weight": (9, 5), "1.running_mean": (9,), "3.weight": (4, 9)}, "none"),
+        ({"0.weight": (9, 5, 1)}, "none"),
+        ({"0.weight": ()}, "none"),
+        ({"weight": ()}, "none"),
+        ({"0.weight": (9, 5), "odd": (3,)}, "none"),
+    ],
+)  # fmt: skip
+def test_heads_are_brought_to_ours_or_named(layers: dict[str, tuple[int, ...]], kind: str) -> None:
+    head = match_head({f"projector.{k}": v for k, v in layers.items()}, ["projector."])
+    assert head.settings["head"] == kind
+    assert ("is left out" in head.note) == (kind == "none")
+    if kind == "none":
+        assert sorted(layers)[0] in head.note
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"pos_embed": (197,)}, {"pos_embed": ()}, {"pos_embed": (1, 0, 384)},
+        {"pos_embed": (1, 197, 384), "patch_embed.proj.weight": (384, 3, 0, 0)},
+        {"pos_embed": (1, 10**9, 384)},
+        {"patch_embed.proj.weight": (384, 3)}, {"patch_embed.proj.weight": ()},
+    ],
+)  # fmt: skip
+def test_a_damaged_vision_transformer_is_one_sentence(
+    sizes: dict[str, tuple[int, ...]],
+) -> None:
+    vit = {
+        "patch_embed.proj.weight": (384, 3, 16, 16),
+        "pos_embed": (1, 197, 384),
+        "blocks.0.norm1.weight": (384,),
+    }
+    said = "a model that timm knows"
+    try:
+        importers._our_shapes(recognize({**vit, **sizes}))
+    except (CannotImport, NotRecognized) as error:
+        said = str(error)
+    assert "\n" not in said
+
+
+def test_pipes_and_links_to_nothing_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pth")
+    (tmp_path / "zero.pth").symlink_to("/dev/zero")
+    (tmp_path / "dead.pth").symlink_to("nowhere")
+    for name in ("pipe", "zero"):
+        path = tmp_path / f"{name}.pth"
+        with refused("a pipe, a device or a socket"), importers.open_checkpoint(path):
+            pass
+    with pytest.raises(FileNotFoundError), importers.open_checkpoint(tmp_path / "dead.pth"):
         pass
 
 

@@ -1,28 +1,22 @@
-"""Opens one checkpoint in a process of its own and writes its tensors as safetensors.
-
-    python -m contrastive_core.foreign._child SOURCE OUT
+"""One checkpoint's tensors as safetensors: runs in the child that `storage/limited.py` starts.
 
 `torch.load(weights_only=True)` and nothing else. A few classes that only hold settings are named to
-it and become an inert shell that runs no code of theirs; any other class ends the import. Memory
-and time are capped by the operating system.
+it and become an inert shell that runs no code of theirs; any other class ends the import.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sys
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from contrastive_core.errors import Refused
+from contrastive_core.storage.regular import open_regular
 
-__all__ = ["LIMIT", "SECONDS"]
+__all__ = ["LIMIT", "convert"]
 
 LIMIT = 4 << 30  # bytes of the file, of what it unpacks to, and of its tensors
-SECONDS = 300
-MOST = 100_000  # tensors
+MAX_TENSORS = 100_000
 STATES = ("state_dict", "model", "model_state_dict", "net", "teacher", "student", "encoder")
 SETTINGS = (  # classes that hold settings in Lightning's, solo-learn's and SupContrast's files
     "argparse.Namespace",
@@ -58,9 +52,15 @@ class _Shell(dict[Any, Any]):
         super().__init__()
 
 
-def main(source: Path, out: Path) -> dict[str, Any]:
-    """Write the tensors of `source` to `out`; returns what else is worth knowing of it."""
-    value = _safetensors(source) if _is_safetensors(source) else _torch(source)
+def convert(source: str | Path, out: str | Path) -> dict[str, Any]:
+    """Write the tensors of `source` to `out`; returns what else is worth knowing of it.
+
+    Raises: Refused, NotRegular, OSError; whatever torch raises for a damaged file.
+    """
+    with open_regular(source) as file:
+        is_safetensors = file.read(9)[8:] == b"{"
+        file.seek(0)
+        value = _safetensors(Path(source)) if is_safetensors else _torch(file)
     state, plain = _state(value)
     from safetensors.torch import save_file
 
@@ -68,22 +68,18 @@ def main(source: Path, out: Path) -> dict[str, Any]:
     return plain
 
 
-def _torch(source: Path) -> Any:
+def _torch(file: BinaryIO) -> Any:
     import torch
 
-    if zipfile.is_zipfile(source):
-        with zipfile.ZipFile(source) as archive:
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
             total = sum(entry.file_size for entry in archive.infolist())
         if total > LIMIT:
             raise Refused(f"it would unpack to {total:,} bytes; at most {LIMIT:,} are read")
+    file.seek(0)
     shells: list[Any] = [(_Shell, name) for name in SETTINGS]
     with torch.serialization.safe_globals(shells):
-        return torch.load(source, map_location="cpu", weights_only=True)
-
-
-def _is_safetensors(source: Path) -> bool:
-    with source.open("rb") as file:
-        return file.read(9)[8:] == b"{"
+        return torch.load(file, map_location="cpu", weights_only=True)
 
 
 def _safetensors(source: Path) -> Any:
@@ -107,8 +103,8 @@ def _state(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     state = _tensors(value) if isinstance(value, dict) else {}
     if not state:
         raise Refused("it holds no tensors under names; a checkpoint or a state dict is needed")
-    if len(state) > MOST:
-        raise Refused(f"it holds {len(state):,} tensors; at most {MOST:,} are read")
+    if len(state) > MAX_TENSORS:
+        raise Refused(f"it holds {len(state):,} tensors; at most {MAX_TENSORS:,} are read")
     total = sum(t.numel() * t.element_size() for t in state.values())
     if total > LIMIT:
         raise Refused(f"its tensors have {total:,} bytes; at most {LIMIT:,} are read")
@@ -124,33 +120,3 @@ def _tensors(value: dict[Any, Any]) -> dict[str, Any]:
         for k, v in value.items()
         if isinstance(k, str) and isinstance(v, torch.Tensor) and not v.is_quantized
     }
-
-
-def _cap() -> None:
-    """No more memory than torch has mapped by now plus three times the limit; no long work."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return
-    with contextlib.suppress(OSError, ValueError):
-        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        cap = mapped + 3 * LIMIT
-        resource.setrlimit(resource.RLIMIT_AS, (cap, cap))
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * LIMIT, 2 * LIMIT))
-
-
-if __name__ == "__main__":
-    import torch  # noqa: F401 - before the cap, which counts from what is mapped now
-
-    _cap()
-    try:
-        print(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]))))
-    except Refused as error:
-        sys.exit(f"refused: {error}")
-    except MemoryError:
-        sys.exit("refused: it needs more memory than an import may take")
-    except Exception as error:
-        text = " ".join(str(error).split())
-        sys.exit(f"refused: {type(error).__name__}: {text}")

@@ -1,0 +1,39 @@
+"""Every page of the app on a healthy run, drawn beside a run whose files are broken in every way.
+
+HOSTILE_ALL=1 draws each page beside every broken file; else each page is drawn beside a few, drawn
+from a fixed seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from lab.test_pages import PAGES, opened
+
+from hostile.run_files import FILES, broken_run, structures
+
+DRAWS = 10_000 if os.environ.get("HOSTILE_ALL") else 8
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_broken_run_takes_no_page_of_another_down(
+    page: str, monkeypatch: pytest.MonkeyPatch, record_property: object
+) -> None:
+    run = broken_run("broken")
+    app = opened(page, monkeypatch, run="simclr-digits")
+    assert not app.exception
+    cases = [
+        (run.path / n, data) for n in FILES for data in structures((run.path / n).read_bytes())
+    ]
+    chosen = random.Random(page).sample(cases, min(DRAWS, len(cases)))
+    first = [(path, b"null") for path in paths]
+    for path, data in first + chosen:
+        whole = path.read_bytes()
+        path.write_bytes(data)
+        app.run()
+        said = [str(e.value)[:300] for e in app.exception]
+        assert not said, f"{page} beside {path.name} = {data[:200]!r}: {said}"
+        path.write_bytes(whole)
+    record_property("hostile", [page, 0, len(first) + len(chosen)])  # type: ignore[operator]
