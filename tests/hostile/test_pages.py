@@ -14,19 +14,20 @@ from lab.test_pages import PAGES, opened
 
 from hostile.run_files import FILES, broken_run, structures
 
-DRAWS = 10_000 if os.environ.get("HOSTILE_ALL") else 8
+ALL = bool(os.environ.get("HOSTILE_ALL"))
+DRAWS = 10_000 if ALL else 8
 
 
-@pytest.mark.parametrize("page", PAGES)
+# The Loss Lab encodes a batch when it opens, and meets other runs in the sidebar only, as all do.
+@pytest.mark.parametrize("page", [p for p in PAGES if ALL or p != "loss_lab"])
 def test_a_broken_run_takes_no_page_of_another_down(
-    page: str, monkeypatch: pytest.MonkeyPatch, record_property: object
+    page: str, monkeypatch: pytest.MonkeyPatch, record_property: Callable[..., None]
 ) -> None:
     run = broken_run("broken")
     app = opened(page, monkeypatch, run="simclr-digits")
     assert not app.exception
-    cases = [
-        (run.path / n, data) for n in FILES for data in structures((run.path / n).read_bytes())
-    ]
+    paths = [run.path / name for name in FILES]
+    cases = [(path, data) for path in paths for data in structures(path.read_bytes())]
     chosen = random.Random(page).sample(cases, min(DRAWS, len(cases)))
     first = [(path, b"null") for path in paths]
     for path, data in first + chosen:
@@ -36,4 +37,4 @@ def test_a_broken_run_takes_no_page_of_another_down(
         said = [str(e.value)[:300] for e in app.exception]
         assert not said, f"{page} beside {path.name} = {data[:200]!r}: {said}"
         path.write_bytes(whole)
-    record_property("hostile", [page, 0, len(first) + len(chosen)])  # type: ignore[operator]
+    record_property("hostile", [page, 0, len(first) + len(chosen)])
