@@ -13,26 +13,28 @@ from contrastive_core.paths import SHIPPED, data_home
 from contrastive_core.runs import Run
 from contrastive_core.storage import records
 
-__all__ = ["cached", "graph_path", "path_of"]
+__all__ = ["cached", "find", "graph_path", "path_of"]
 
 VERSION = 1
 
 
-def cached(run: Run, split: str, which: str) -> EmbeddingSet | None:
+def cached(run: Run, split: str, layer: str) -> EmbeddingSet | None:
     """The embedding if it has been computed for these weights. Needs no torch."""
     try:
-        path = path_of(run, split, which)
-        return EmbeddingSet.from_arrays(records.read_npz(path))
+        return EmbeddingSet.from_arrays(records.read_npz(find(run, split, layer)))
     except (ValueError, FileNotFoundError, KeyError):
         return None
 
 
-def path_of(run: Run, split: str, which: str) -> Path:
-    """Where an embedding is kept; shipped runs are read-only, so theirs lie with the data."""
-    shipped = SHIPPED / run.name / "embeddings" / f"{split}-{which}.npz"
-    if run.shipped and shipped.exists():
-        return shipped
-    key = f"{split}-{which}-{run.weights_hash()[:16]}-v{VERSION}.npz"
+def find(run: Run, split: str, layer: str) -> Path:
+    """Where an embedding is read from: the one that came with a shipped run, if it did."""
+    shipped = SHIPPED / run.name / "embeddings" / f"{split}-{layer}.npz"
+    return shipped if run.shipped and shipped.exists() else path_of(run, split, layer)
+
+
+def path_of(run: Run, split: str, layer: str) -> Path:
+    """Where an embedding is written; nobody writes to a shipped run, so its lie with the data."""
+    key = f"{split}-{layer}-{run.weights_hash()[:16]}-v{VERSION}.npz"
     if run.shipped:
         return data_home() / "embeddings" / run.name / key
     return run.path / "embeddings" / key

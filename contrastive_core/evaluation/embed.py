@@ -15,7 +15,7 @@ import numpy as np
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.distributed import partition
-from contrastive_core.embeddings.cache import cached, path_of
+from contrastive_core.embeddings.cache import cached, find, path_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.runs import Run
 from contrastive_core.storage import records
@@ -78,7 +78,7 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
     if len(dataset) < world.size:
         raise ValueError(f"{len(dataset)} images are too few for {world.size} processes")
     own = _share(dataset)
-    paths = {which: path_of(run, split, which) for which in "hz"}
+    paths = {layer: find(run, split, layer) for layer in "hz"}
     if collectives.any_process(not all(p.exists() for p in paths.values())):
         both = _forward(load_model(run, dataset, device), dataset, None, own)
         about = {"run": run.name, "weights": run.weights_hash()}

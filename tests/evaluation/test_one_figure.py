@@ -13,7 +13,7 @@ from contrastive_core.__main__ import main
 from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
-from contrastive_core.embeddings.cache import path_of
+from contrastive_core.embeddings.cache import cached, path_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation import embed
 from contrastive_core.evaluation import evaluate as evaluation
@@ -145,3 +145,11 @@ def test_scores_of_a_shipped_run_are_written_beside_none_of_its_files() -> None:
     assert again is not None
     assert shown is not None
     assert (again.n_train, shown.n_train) == (published.n_train, 1)
+
+
+def test_embedding_a_shipped_run_writes_to_none_of_its_files() -> None:
+    run = runs.load("simclr-digits")
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
+    embed.embed_run(run, "test", "z", "cpu")
+    assert cached(run, "test", "z") is not None
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before
