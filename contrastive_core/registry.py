@@ -34,6 +34,13 @@ class Knob:
 
     def check(self, name: str, value: Any) -> Any:
         """Return `value` in the knob's type; raise ValueError when it does not fit."""
+        if getattr(value, "requires_grad", False):
+            learn = (
+                ": give a learned one with the pairs, loss(pairs, temperature=tau)"
+                if name == "temperature"
+                else ""
+            )
+            raise ValueError(f"{name} is a setting, and cuts a tensor off its gradient{learn}")
         if self.choices:
             if value not in self.choices:
                 raise ValueError(f"{name} must be one of {', '.join(self.choices)}; got {value!r}")
@@ -57,6 +64,16 @@ class Knob:
                 raise ValueError(f"{name} must be a whole number; got {value!r}")
             return int(number)
         return number
+
+    def describe(self) -> str:
+        """The default, what else it may be, and the sentence on what it does."""
+        if self.choices:
+            scope = " | ".join(self.choices)
+        elif self.low is not None and self.high is not None:
+            scope = f"{self.low:g} to {self.high:g}"
+        else:
+            scope = "on | off" if isinstance(self.default, bool) else ""
+        return f"{self.default!r}  ({scope}) {self.help}".replace("() ", "").rstrip()
 
 
 def _as_bool(name: str, value: Any) -> bool:
@@ -107,7 +124,7 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> type[T]:
         """The class registered under `name`, in either spelling. Raises UnknownName."""
-        name = name.replace("neighbour", "neighbor")  # as papers from outside the US write it
+        name = name.replace("neighbour", "neighbor")  # the papers' own spelling
         if name not in self._cache:
             if name not in self.names():
                 known = ", ".join(self.names())
@@ -136,6 +153,14 @@ class Registry(Generic[T]):
                 known = ", ".join(knobs) or "none"
                 raise ValueError(f"{self.what} {name!r} has no setting {key!r}; it has: {known}")
         return self.get(name)(**{k: knobs[k].check(k, v) for k, v in settings.items()})
+
+    def describe(self) -> str:
+        """Every entry with its settings, for `help`: name, default, range or choices, purpose."""
+        lines = []
+        for name in self.names():
+            lines.append(f"{name}: {getattr(self.get(name), 'title', name)}")
+            lines += [f"    {key} = {one.describe()}" for key, one in self.knobs(name).items()]
+        return "\n".join(lines)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

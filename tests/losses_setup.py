@@ -79,7 +79,7 @@ def make(name: str, settings: dict[str, Any], **further: Any) -> Loss:
 
 def knobs_of(loss: Loss) -> dict[str, Any]:
     """All settings of a loss, and whether it compares unit rows."""
-    return dataclasses.asdict(loss) | {"normalize": getattr(loss, "normalize", False)}
+    return dataclasses.asdict(loss) | {"normalize": loss.normalize}
 
 
 def usable(loss: Loss, made: Pairs) -> bool:

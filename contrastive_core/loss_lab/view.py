@@ -84,7 +84,7 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
         columns,
         [batch.name(r) for r in rows],
         names,
-        _score_name(anatomy.score_kind, getattr(criterion, "normalize", False)),
+        _score_name(anatomy.score_kind, criterion.normalize),
         float(anatomy.output.value),
         anatomy.output.n_valid,
         anatomy.output.per_anchor.numpy(),

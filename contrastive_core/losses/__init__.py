@@ -3,10 +3,26 @@
 >>> losses.create("nt_xent", temperature=0.5)(pairs).value
 """
 
+import inspect
+from typing import Any
+
 from contrastive_core.losses._base import Loss
 from contrastive_core.registry import Registry
 
 __all__ = ["Loss", "create", "get", "knobs", "names"]
 
 _registry: Registry[Loss] = Registry(__name__, Loss, "loss")
-names, get, knobs, create = _registry.names, _registry.get, _registry.knobs, _registry.create
+names, get, knobs = _registry.names, _registry.get, _registry.knobs
+
+
+def create(name: str, **settings: Any) -> Loss:
+    """The loss `name` with its settings checked; call it on `Pairs`, see `contrastive_core.pairs`.
+
+    Raises: UnknownName, and ValueError for a setting that it does not have or cannot take.
+
+    The losses and their settings (default, range or choices, what it does):
+    """
+    return _registry.create(name, **settings)
+
+
+create.__doc__ = f"{inspect.getdoc(create)}\n\n{_registry.describe()}"

@@ -12,18 +12,22 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from contrastive_core.losses._output import Anatomy, LossOutput
 from contrastive_core.ops import similarity
+from contrastive_core.ops.differentiation import recomputed
 from contrastive_core.ops.similarity import deterministic_gather, full_precision
+from contrastive_core.pairs.checks import how_to_build
 from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.registry import knobs_of
 
-__all__ = ["BLOCK", "Loss", "compare", "slice_rows"]
+__all__ = ["BLOCK", "Loss", "compare"]
 
 BLOCK = 1 << 21  # scores held at once: 8 MB in float32, and as much for each step of a formula
 
@@ -41,23 +45,50 @@ class Loss(ABC):
     score: ClassVar[str] = "dot"  # or "distance", "squared_distance"
     needs_negative: ClassVar[bool] = False  # undefined for an anchor without negatives
 
-    def __call__(self, pairs: Pairs) -> LossOutput:
-        """The loss of every anchor. Sources and weights: see the class.
+    @property
+    def normalize(self) -> bool:
+        """Whether unit rows are compared; most losses have it as a knob."""
+        return False
 
-        Raises: ValueError with the reason when the loss cannot use these pairs.
+    @property
+    def logit_scale(self) -> float:
+        """What a score is multiplied by before anything else: ±1/τ where there is a τ."""
+        return 1.0
+
+    def __call__(
+        self,
+        pairs: Any,
+        *others: Any,
+        temperature: Tensor | None = None,
+        on_fraction: OnFraction = ignore_fraction,
+    ) -> LossOutput:
+        """The loss of every anchor of some `Pairs`. Sources and weights: see the class.
+
+        Args:
+            temperature: a learned τ (a tensor of one number) in the place of the knob; the value's
+                gradient reaches it. It is the method's, as a loss has no state.
+            on_fraction: called with the share done, from 0 to 1; what it raises stops the work.
+        Raises: TypeError for what are no pairs, with the builder to use; ValueError with the
+            reason when the loss cannot use these pairs.
         """
-        if problem := self.check(pairs):
+        if others or not isinstance(pairs, Pairs):
+            raise TypeError(how_to_build(pairs, *others))
+        loss = self if temperature is None else self.at_temperature(float(temperature.detach()))
+        if problem := loss.check(pairs):
             raise ValueError(problem)
         with full_precision(pairs.anchors.device):
-            pairs = self.rows(pairs)
+            pairs = loss.rows(pairs)
+            loss.refuse_overflow(pairs)
+            if temperature is not None:
+                pairs = _attach_temperature(pairs, temperature)
             if len(pairs) and pairs.width:
-                value, weight = self.over_blocks(pairs)
+                value, weight = loss.over_blocks(pairs, on_fraction)
             else:
                 value = weight = pairs.anchors.new_zeros(len(pairs))
             value = torch.where(weight > 0, value, 0.0)
             if not value.requires_grad:
                 value = value + 0 * (pairs.anchors.sum() + pairs.candidates.sum())
-            return LossOutput(value, weight, self.extras(value.detach(), weight, pairs))
+            return LossOutput(value, weight, loss.extras(value.detach(), weight, pairs))
 
     @abstractmethod
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
@@ -83,41 +114,73 @@ class Loss(ABC):
         """How the browser computes this loss while a knob is dragged; None: it cannot."""
         return None
 
+    def at_temperature(self, temperature: float) -> Loss:
+        """The same loss with another τ. Raises ValueError where there is none, or none to learn."""
+        knobs = knobs_of(type(self))
+        if "temperature" not in knobs:
+            raise ValueError(f"{self.title} has no temperature to learn")
+        value = knobs["temperature"].check("temperature", temperature)
+        return dataclasses.replace(self, temperature=value)  # type: ignore[call-arg]
+
     def rows(self, pairs: Pairs) -> Pairs:
         """The pairs with rows in float32 or better, unit rows where the loss asks for them."""
-        unit = getattr(self, "normalize", False)
 
         def ready(z: Tensor) -> Tensor:
             z = z if z.dtype == torch.float64 else z.float()
-            return similarity.normalize(z) if unit else z
+            return similarity.normalize(z) if self.normalize else z
 
         anchors = ready(pairs.anchors)
         same = pairs.candidates is pairs.anchors
-        candidates = anchors if same else ready(pairs.candidates)
-        return dataclasses.replace(pairs, anchors=anchors, candidates=candidates)
+        return pairs.with_rows(anchors, anchors if same else ready(pairs.candidates))
 
-    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    def refuse_overflow(self, pairs: Pairs) -> None:
+        """Raise ValueError when finite rows are so long that products, summed, are not."""
+        if self.normalize:
+            return
+        length = similarity.longest(pairs.anchors, pairs.candidates)
+        dtype, terms = pairs.anchors.dtype, max(1, len(pairs)) * max(1, pairs.width)
+        score = 4 * length**2 * max(1.0, abs(self.logit_scale))  # ‖a − c‖² ≤ 4 length²
+        if score * terms > torch.finfo(dtype).max and length < float("inf"):
+            raise ValueError(
+                f"rows up to {length:.2g} long have products beyond {dtype}, so {self.title} of "
+                "raw rows would be infinite: scale them down, or compare unit rows"
+            )
+
+    def over_blocks(
+        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
+    ) -> tuple[Tensor, Tensor]:
         """`per_anchor` over all anchors, in blocks of rows where the whole would be large."""
-        values, weights = zip(*self.in_blocks(self._block, pairs), strict=True)
+        blocks = self.in_blocks(self._block, pairs, on_fraction=on_fraction)
+        values, weights = zip(*blocks, strict=True)
         return torch.cat(values), torch.cat(weights)
 
     @staticmethod
-    def in_blocks(task: Callable[[Tensor, Tensor, Pairs], Any], pairs: Pairs) -> list[Any]:
-        """`task(anchors, candidates, pairs)` for blocks of anchors, computed again backward."""
+    def in_blocks(
+        task: Callable[..., Any],
+        pairs: Pairs,
+        *inputs: Tensor,
+        on_fraction: OnFraction = ignore_fraction,
+    ) -> list[Any]:
+        """`task(pairs, anchors, candidates, *inputs)` for blocks of anchors, computed again
+        backward; gradients reach the tensors only."""
         n, each = len(pairs), pairs.width
         if pairs.columns is not None:
             each *= max(1, pairs.anchors.shape[1] // 8)  # (n, k, d) rows are gathered
         size = max(1, BLOCK // each)
         if n <= size:
-            return [task(pairs.anchors, pairs.candidates, pairs)]
-        c, rows = pairs.candidates, [slice(i, i + size) for i in range(0, n, size)]
-        return [
-            checkpoint(task, pairs.anchors[r], c, slice_rows(pairs, r), use_reentrant=False)
-            for r in rows
-        ]
+            results = [task(pairs, pairs.anchors, pairs.candidates, *inputs)]
+            on_fraction(1.0)
+            return results
+        results = []
+        for start in range(0, n, size):
+            part = pairs.take_anchors(slice(start, start + size))
+            tensors = (part.anchors, part.candidates, *inputs)
+            results.append(recomputed(partial(task, part), *tensors))
+            on_fraction(min(1.0, (start + size) / n))
+        return results
 
-    def _block(self, anchors: Tensor, candidates: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        pairs = dataclasses.replace(pairs, anchors=anchors, candidates=candidates)
+    def _block(self, pairs: Pairs, anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        pairs = pairs.with_rows(anchors, candidates)
         return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
 
     def anatomy(self, pairs: Pairs) -> Anatomy:
@@ -130,7 +193,7 @@ class Loss(ABC):
         anchors = pairs.anchors.detach().clone().requires_grad_()
         same = pairs.candidates is pairs.anchors
         candidates = anchors if same else pairs.candidates.detach().clone().requires_grad_()
-        pairs = dataclasses.replace(pairs, anchors=anchors, candidates=candidates)
+        pairs = pairs.with_rows(anchors, candidates)
         output = self(pairs)
         grads = torch.autograd.grad(output.value, [anchors, candidates], allow_unused=True)
         g_anchors, g_candidates = (
@@ -175,10 +238,13 @@ def compare(pairs: Pairs, score: str) -> Tensor:
     return squared if score == "squared_distance" else similarity.safe_sqrt(squared)
 
 
-def slice_rows(pairs: Pairs, rows: slice) -> Pairs:
-    """The pairs of some anchors with all their candidates."""
-    fields = ("anchors", "anchor_groups", "anchor_rows", "anchor_views")
-    optional = {k: getattr(pairs, k) for k in ("columns", "positive", "negative")}
-    changed = {k: getattr(pairs, k)[rows] for k in fields}
-    changed |= {k: v[rows] for k, v in optional.items() if v is not None}
-    return dataclasses.replace(pairs, **changed)
+def _attach_temperature(pairs: Pairs, temperature: Tensor) -> Pairs:
+    """The same rows, times √(τ/τ) = 1, whose gradient is what a score's division by τ sends to τ.
+
+    Every score is of degree two in its rows, so each row takes a half: this is exact for whole
+    matrices, tiles and shares of a batch, and leaves rows of unit length as they are.
+    """
+    a, c = pairs.anchors, pairs.candidates
+    one = (temperature.detach() / temperature).sqrt().to(a.dtype)
+    anchors = a * one
+    return pairs.with_rows(anchors, anchors if c is a else c * one)

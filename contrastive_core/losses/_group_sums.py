@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from contrastive_core.losses._multiview import mean_of_views
 from contrastive_core.ops import similarity
+from contrastive_core.ops.differentiation import recomputed
 from contrastive_core.ops.similarity import deterministic_gather
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
-__all__ = ["count", "mean_of_positives", "over_groups"]
+__all__ = ["mean_of_positives", "over_groups", "relation_counts"]
 
 ROWS = 1 << 10  # anchors at once where nothing goes back
 WINDOW = 1 << 20  # scores of one group held at once: 4 MB in float32
 
 
-def count(pairs: Pairs) -> tuple[Tensor, Tensor]:
+def relation_counts(pairs: Pairs) -> tuple[Tensor, Tensor]:
     """|P(i)| and |N(i)| of every anchor (n), by counting ids; (n) int64 each."""
     if not pairs.by_id:
         masks = pairs.masks()
@@ -33,8 +33,8 @@ def count(pairs: Pairs) -> tuple[Tensor, Tensor]:
     may = torch.stack([pairs.as_positive & grouped, pairs.as_negative & grouped], 1).long()
     per_group = may.new_zeros(number, 2).index_add_(0, of_candidate, may)
     mine = per_group[of_anchor]  # (n, 2)
-    at, found = _own_candidate(pairs)
-    itself = may[at, 0] * found * (of_candidate[at] == of_anchor) if len(may) else mine[:, 0] * 0
+    at, present = _own_candidate(pairs)
+    itself = may[at, 0] * present * (of_candidate[at] == of_anchor) if len(may) else mine[:, 0] * 0
     positive, negative = mine[:, 0] - itself, may[:, 1].sum() - mine[:, 1]
     in_group = pairs.anchor_groups != NO_GROUP
     return torch.where(in_group, positive, 0), torch.where(in_group, negative, 0)
@@ -52,11 +52,11 @@ def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
     if not bool(allowed.all()):
         c = torch.where(allowed[:, None], c, 0.0)
     sums = c.new_zeros(groups, c.shape[1]).index_add_(0, of_candidate, c)
-    at, found = _own_candidate(pairs)
+    at, present = _own_candidate(pairs)
     own = c
     if not pairs.symmetric:
         own = torch.where(
-            (found & (of_candidate[at] == of_anchor))[:, None], deterministic_gather(c, at), 0.0
+            (present & (of_candidate[at] == of_anchor))[:, None], deterministic_gather(c, at), 0.0
         )
     if sums.requires_grad or pairs.anchors.requires_grad:
         total = (pairs.anchors * (deterministic_gather(sums, of_anchor) - own)).sum(1)
@@ -83,25 +83,16 @@ def over_groups(
     computes each block again.
     """
 
-    def block(a: Tensor, c: Tensor, rest: Tensor, part: Pairs) -> Tensor:
+    def block(part: Pairs, a: Tensor, c: Tensor, negatives: Tensor) -> Tensor:
         logits = scale * getattr(similarity, score)(a, c)
-        return formula(logits, part.masks().positive, rest)
+        return formula(logits, part.masks().positive, negatives)
 
     parts = []
     for rows, cols in _windows(pairs):
-        part = cut(pairs, rows, cols)
-        inside = (pairs.anchors[rows], pairs.candidates[cols], negatives[rows], part)
-        parts.append(checkpoint(block, *inside, use_reentrant=False))
+        part = pairs.take_anchors(rows).take_candidates(cols)
+        task = partial(block, part)
+        parts.append(recomputed(task, part.anchors, part.candidates, negatives[rows]))
     return torch.cat(parts) if parts else 0 * negatives
-
-
-def cut(pairs: Pairs, rows: slice, cols: slice) -> Pairs:
-    """The pairs of some anchors with some candidates, related by ids."""
-    parts = ("s", "_groups", "_rows", "_views")
-    changed = {f"anchor{k}": getattr(pairs, f"anchor{k}")[rows] for k in parts}
-    changed |= {f"candidate{k}": getattr(pairs, f"candidate{k}")[cols] for k in parts}
-    changed |= {k: getattr(pairs, k)[cols] for k in ("as_positive", "as_negative")}
-    return dataclasses.replace(pairs, **changed)
 
 
 def _windows(pairs: Pairs) -> list[tuple[slice, slice]]:
@@ -109,14 +100,14 @@ def _windows(pairs: Pairs) -> list[tuple[slice, slice]]:
     groups = pairs.candidate_groups.contiguous()
     low = torch.searchsorted(groups, pairs.anchor_groups).tolist()
     high = torch.searchsorted(groups, pairs.anchor_groups, right=True).tolist()
-    found, start, n = [], 0, len(pairs)
+    windows, start, n = [], 0, len(pairs)
     while start < n:
         stop = start + 1
         while stop < n and (stop + 1 - start) * (high[stop] - low[start]) <= WINDOW:
             stop += 1
-        found.append((slice(start, stop), slice(low[start], high[stop - 1])))
+        windows.append((slice(start, stop), slice(low[start], high[stop - 1])))
         start = stop
-    return found
+    return windows
 
 
 def _numbered(pairs: Pairs) -> tuple[Tensor, Tensor, int]:

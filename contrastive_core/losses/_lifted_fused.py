@@ -1,32 +1,27 @@
 """Smooth lifted structure of a small batch in closed form: few calls, as for 64 rows calls are
-what takes the time. Second derivatives come from the plain formula.
+what takes the time.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from contrastive_core.ops.similarity import CLOSE, full_precision
+from contrastive_core.ops.similarity import CLOSE, distance, full_precision
 from contrastive_core.pairs.types import Masks, Pairs
 
 __all__ = ["lifted_at_once"]
 
 SMALL = 256  # rows
-Plain = Callable[[Pairs], tuple[Tensor, Tensor]]
 
 
-def lifted_at_once(pairs: Pairs, margin: float, plain: Plain) -> tuple[Tensor, Tensor] | None:
+def lifted_at_once(pairs: Pairs, margin: float) -> tuple[Tensor, Tensor] | None:
     """Loss and weight (n) of a few rows that all meet all; None where they are others, or so close
     that the Gram matrix does not know their distance, or one has no negative.
-
-    Args: plain: the same for any pairs, as a formula of plain operations.
     """
-    n, a, z = len(pairs), pairs.anchors, pairs.anchors.detach()
+    n, z = len(pairs), pairs.anchors.detach()
     if not (pairs.symmetric and 0 < n <= SMALL):
         return None
     squares, masks = z.square().sum(1), pairs.masks()
@@ -36,12 +31,8 @@ def lifted_at_once(pairs: Pairs, margin: float, plain: Plain) -> tuple[Tensor, T
     if bool(close.any() | ~masks.negative.any(1).all()):
         return None
     number = masks.positive.sum(1).to(d.dtype)
-
-    def again(a: Tensor) -> Tensor:
-        return plain(dataclasses.replace(pairs, anchors=a, candidates=a))[0]
-
-    d.fill_diagonal_(0).sqrt_()
-    return _Lifted.apply(a, d, masks, number.clamp_min(1), margin, again), number
+    d = d.fill_diagonal_(0).sqrt()
+    return _Lifted.apply(pairs.anchors, d, masks, number.clamp_min(1), margin)[0], number
 
 
 class _Lifted(torch.autograd.Function):
@@ -50,33 +41,38 @@ class _Lifted(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        a: Tensor,
-        d: Tensor,
-        masks: Masks,
-        number: Tensor,
-        margin: float,
-        again: Callable[[Tensor], Tensor],
-    ) -> Tensor:
-        x = (margin - d).masked_fill_(~masks.negative, -torch.inf)
-        s = x.logsumexp(1)
-        both = torch.logaddexp(s[:, None], s)  # (n, n)
-        j = (d + both).clamp_min_(0).mul_(masks.positive)
-        ctx.again = again
-        ctx.save_for_backward(a, d, x, s, both, j, number)
-        return j.square().sum(1) / (2 * number)
+        a: Tensor, d: Tensor, masks: Masks, number: Tensor, margin: float
+    ) -> tuple[Tensor, ...]:
+        terms = _terms(d, masks, margin)
+        return terms[-1].square().sum(1) / (2 * number), *terms
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        a, d, x, s, both, j, number = ctx.saved_tensors
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, d, ctx.masks, number, ctx.margin = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(a, d, number, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        a, d, number, *terms = ctx.saved_tensors
         with full_precision(a.device):
-            if torch.is_grad_enabled():
-                (grad,) = torch.autograd.grad(ctx.again(a), a, g, create_graph=True)
-                return grad, None, None, None, None, None
+            if torch.is_grad_enabled():  # a second derivative is wanted: these depend on the rows
+                d = distance(a, a)
+                terms = _terms(d, ctx.masks, ctx.margin)
+            x, s, both, j = terms
             of_j = j * (g / number)[:, None]
-            own = (s[:, None] - both).exp_()  # ∂J_ij/∂S_i
-            of_s = (own.mul_(of_j + of_j.mT)).sum(1, keepdim=True)
-            of_d = torch.addcmul(of_j, (x - s[:, None]).exp_(), of_s, value=-1)
-            along = (of_d + of_d.mT).div_(d).fill_diagonal_(0)
+            own = (s[:, None] - both).exp()  # ∂J_ij/∂S_i
+            of_s = (own * (of_j + of_j.mT)).sum(1, keepdim=True)
+            of_d = torch.addcmul(of_j, (x - s[:, None]).exp(), of_s, value=-1)
+            apart = d + torch.eye(len(d), dtype=d.dtype, device=d.device)  # no 0/0 with itself
+            along = ((of_d + of_d.mT) / apart).fill_diagonal_(0)
             grad = torch.addmm(along.sum(1, keepdim=True) * a, along, a, alpha=-1)
-        return grad, None, None, None, None, None
+        return grad, None, None, None, None
+
+
+def _terms(d: Tensor, masks: Masks, margin: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """ε − D of the negatives, log Σ of it by row (n), that of both ends, max(0, J)."""
+    x = (margin - d).masked_fill(~masks.negative, -torch.inf)
+    s = x.logsumexp(1)
+    both = torch.logaddexp(s[:, None], s)
+    return x, s, both, (d + both).clamp_min(0) * masks.positive

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from contrastive_core.ops.differentiation import first_order
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.ops.thread_pool import thread_buffer
 
@@ -26,17 +26,17 @@ def contrast_of_views(a: Tensor, scale: float, v: int) -> Tensor:
     Args: a: (n, d), v views of each image side by side; |ℓ| so small that e^ℓ can be summed.
     Returns: (n). Holds e^ℓ (n, n) for the backward pass.
     """
-    return _Contrast.apply(a, scale, v)
+    return _Contrast.apply(a, scale, v)[0]
 
 
 def mean_of_views(a: Tensor, v: int) -> Tensor:
     """The mean of a_i·a_p over the v − 1 other views p of i's image; (n). No further (n, d)."""
-    return _Mean.apply(a, v)
+    return _Mean.apply(a.contiguous(), v)
 
 
 class _Contrast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, scale: float, v: int) -> Tensor:
+    def forward(a: Tensor, scale: float, v: int) -> tuple[Tensor, Tensor, Tensor]:
         a, n = a.contiguous(), len(a)
         x = a.new_empty(n, n)
         torch.addmm(x, a, a.mT, beta=0, alpha=scale, out=x)
@@ -44,22 +44,30 @@ class _Contrast(torch.autograd.Function):
         positive = _within(x, v).sum(1).mT.reshape(n) / (v - 1)
         x.exp_().fill_diagonal_(0)
         sums = x.sum(1)
-        ctx.scale, ctx.v = scale, v
-        ctx.save_for_backward(a, x, sums)
-        return sums.log().sub_(positive)
+        return sums.log().sub_(positive), x, sums
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
-        a, x, sums = ctx.saved_tensors
-        g = g * ctx.scale
-        share, target = g / sums, (g / (ctx.v - 1)).view(-1, ctx.v).mT  # (n), (v, images)
-        h = torch.add(share[:, None], share, out=thread_buffer(len(a), len(a), a))
-        h.mul_(x)  # ∂/∂ℓ_ij + ∂/∂ℓ_ji
-        _within(h, ctx.v).sub_(target[:, None]).sub_(target)
-        h.fill_diagonal_(0)
-        with full_precision(a.device):
-            return h @ a, None, None
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, ctx.scale, ctx.v = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(a, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor, None, None]:
+        return first_order(_contrast_gradient, g, *ctx.saved_tensors, ctx.scale, ctx.v), None, None
+
+
+def _contrast_gradient(
+    g: Tensor, a: Tensor, x: Tensor, sums: Tensor, scale: float, v: int
+) -> Tensor:
+    g = g * scale
+    share, target = g / sums, (g / (v - 1)).view(-1, v).mT  # (n), (v, images)
+    h = torch.add(share[:, None], share, out=thread_buffer(len(a), len(a), a))
+    h.mul_(x)  # ∂/∂ℓ_ij + ∂/∂ℓ_ji
+    _within(h, v).sub_(target[:, None]).sub_(target)
+    h.fill_diagonal_(0)
+    with full_precision(a.device):
+        return h @ a
 
 
 def _within(x: Tensor, v: int) -> Tensor:
@@ -69,27 +77,32 @@ def _within(x: Tensor, v: int) -> Tensor:
 
 class _Mean(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, v: int) -> Tensor:
-        ctx.v = v
-        ctx.save_for_backward(a)
-        found = a.new_empty(len(a))
+    def forward(a: Tensor, v: int) -> Tensor:
+        means = a.new_empty(len(a))
         for r in _spans(len(a), v):
             x = a[r].view(-1, v, a.shape[1])  # (images, v, d)
             others = x.sum(1, keepdim=True) - x
-            torch.sum(others.mul_(x), -1, out=found[r].view(-1, v))
-        return found.div_(v - 1)
+            torch.sum(others.mul_(x), -1, out=means[r].view(-1, v))
+        return means.div_(v - 1)
 
     @staticmethod
-    @once_differentiable
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, ctx.v = inputs
+        ctx.save_for_backward(a)
+
+    @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
-        (a,), v = ctx.saved_tensors, ctx.v
-        grad = torch.empty_like(a)
-        for r in _spans(len(a), v):
-            x, w = a[r].view(-1, v, a.shape[1]), (g[r] / (v - 1)).view(-1, v, 1)
-            wx = x * w
-            mine = torch.sub(wx.sum(1, keepdim=True), wx, out=grad[r].view_as(x))
-            mine.addcmul_(w, x.sum(1, keepdim=True)).sub_(wx)
-        return grad, None
+        return first_order(_mean_gradient, g, *ctx.saved_tensors, ctx.v), None
+
+
+def _mean_gradient(g: Tensor, a: Tensor, v: int) -> Tensor:
+    grad = torch.empty_like(a)
+    for r in _spans(len(a), v):
+        x, w = a[r].view(-1, v, a.shape[1]), (g[r] / (v - 1)).view(-1, v, 1)
+        wx = x * w
+        own = torch.sub(wx.sum(1, keepdim=True), wx, out=grad[r].view_as(x))
+        own.addcmul_(w, x.sum(1, keepdim=True)).sub_(wx)
+    return grad
 
 
 def _spans(n: int, v: int) -> list[slice]:

@@ -17,12 +17,14 @@ import torch
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._group_sums import count, mean_of_positives, over_groups
+from contrastive_core.losses._group_sums import mean_of_positives, over_groups, relation_counts
 from contrastive_core.losses._multiview import contrast_of_views
 from contrastive_core.ops import tiled_logsumexp
 from contrastive_core.ops.similarity import masked_logsumexp, masked_mean
 from contrastive_core.ops.tiled_logsumexp import Logits
 from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.registry import knobs_of
 
 __all__ = [
     "LogitLoss",
@@ -38,10 +40,19 @@ __all__ = [
 class LogitLoss(Loss):
     """A loss over logits ℓ = ±s/τ, and what explains it."""
 
+    @property
+    def temperature(self) -> float:
+        """τ; most losses have it as a knob."""
+        return 1.0
+
+    @property
+    def logit_scale(self) -> float:
+        """±1/τ: what a score is multiplied by."""
+        return (1 if self.score == "dot" else -1) / self.temperature
+
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         """Scores (n, w) as the softmax sees them."""
-        sign = 1 if self.score == "dot" else -1
-        return sign * scores / getattr(self, "temperature", 1.0)
+        return scores * self.logit_scale
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         return softmax_over(self.logits(scores, pairs), masks.positive | masks.negative)
@@ -55,7 +66,7 @@ class SoftmaxLoss(LogitLoss):
     """A loss by `from_logits`, its value times `scale`."""
 
     scale: ClassVar[float] = 1.0
-    one_denominator: ClassVar[bool] = False  # it is `all_in_one`
+    one_denominator: ClassVar[bool] = False  # it is `shared_denominator`
 
     @abstractmethod
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
@@ -67,31 +78,30 @@ class SoftmaxLoss(LogitLoss):
         value = self.scale * self.from_logits(logits, masks.positive, negatives)
         return value, masks.positive.any(-1).to(scores.dtype)
 
-    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    def over_blocks(
+        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
+    ) -> tuple[Tensor, Tensor]:
         if not tiled_logsumexp.should_tile(pairs):
-            return super().over_blocks(pairs)
-        scale = float(self.logits(torch.ones((), dtype=torch.float64), pairs))
-        logits = Logits(self.score, scale, getattr(self, "normalize", False))
-        number = count(pairs)[0]
+            return super().over_blocks(pairs, on_fraction)
+        logits = Logits(self.score, self.logit_scale, self.normalize)
+        number = relation_counts(pairs)[0]
         if self.one_denominator and tiled_logsumexp.has_closed_form(pairs, logits):
-            value = contrast_of_views(pairs.anchors, scale, pairs.even_views or 0)
+            value = contrast_of_views(pairs.anchors, logits.scale, pairs.even_views or 0)
         elif self.one_denominator and self.score == "dot":
-            lse = tiled_logsumexp.tiled_logsumexp(pairs, logits, "compared")
-            value = torch.where(number > 0, lse, 0.0) - mean_of_positives(
-                pairs, logits.scale, number
-            )
+            lse = tiled_logsumexp.tiled_logsumexp(pairs, logits, "compared", on_fraction)
+            positives = mean_of_positives(pairs, logits.scale, number)
+            value = torch.where(number > 0, lse, 0.0) - positives
         else:
-            pairs, back = tiled_logsumexp.by_group(pairs)
-            negatives = tiled_logsumexp.tiled_logsumexp(pairs, logits, "negative")
-            value = over_groups(pairs, negatives, self.score, logits.scale, self.from_logits)[back]
+            pairs, place = tiled_logsumexp.by_group(pairs)
+            lse = tiled_logsumexp.tiled_logsumexp(pairs, logits, "negative", on_fraction)
+            value = over_groups(pairs, lse, self.score, logits.scale, self.from_logits)[place]
         return self.scale * value, (number > 0).to(value.dtype)
 
     def _kernel(self, **settings: Any) -> dict[str, Any]:
-        temperature = getattr(self, "temperature", None)
         return {
             "family": "softmax",
-            "knob": None if temperature is None else "temperature",
-            "temperature": 1.0 if temperature is None else temperature,
+            "knob": "temperature" if "temperature" in knobs_of(type(self)) else None,
+            "temperature": self.temperature,
             "denominator": "all",
             "aggregate": "out",
             "scale": "none",

@@ -24,7 +24,7 @@ def hinge_sums(d: Tensor, negative: Tensor, where: Tensor, reach: Tensor) -> tup
     Args: d: (n, w); negative: (n, w). where: (n, k) columns of positives. reach: (n, k) D_ip + ε,
     −inf where there is no such positive.
     """
-    return _Hinges.apply(d, negative, where, reach)
+    return _Hinges.apply(d, negative, where, reach)[:2]
 
 
 class _Hinges(torch.autograd.Function):
@@ -32,8 +32,8 @@ class _Hinges(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, d: Tensor, negative: Tensor, where: Tensor, reach: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        d: Tensor, negative: Tensor, where: Tensor, reach: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         number = torch.empty_like(d)  # of active triplets with each pair, negative ones below 0
         total, active = d.new_empty(len(d)), d.new_empty(len(d))
         far = d.masked_fill(~negative, torch.inf)
@@ -51,12 +51,15 @@ class _Hinges(torch.autograd.Function):
             torch.sum(x, 1, out=number[r]).neg_().scatter_add_(1, where[r], of_positives)
 
         run_rounds([[(i, 0) for i in range(0, len(d), size)]], some, d, len(d) <= size)
-        ctx.save_for_backward(number)
-        ctx.mark_non_differentiable(active)
-        return total, active
+        return total, active, number
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(output[2])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
         (number,) = ctx.saved_tensors
         return number * g[:, None], None, None, None
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from contrastive_core.losses._group_sums import count
+from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
 from contrastive_core.pairs.types import Pairs
@@ -50,7 +50,7 @@ class InfoNCE(SoftmaxLoss):
     def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, Any]:
         if not (weight > 0).any():
             return {"mutual_information_bound": 0.0}
-        most = LossOutput((1 + count(pairs)[1]).log().to(value.dtype), weight).value
+        most = LossOutput((1 + relation_counts(pairs)[1]).log().to(value.dtype), weight).value
         bound = most - LossOutput(value, weight).value
         return {"mutual_information_bound": float(bound)}
 

@@ -9,7 +9,6 @@ log-sum-exp, since log1p(−P) is −inf in float32 by τ = 0.05.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from contrastive_core.losses._base import compare
 from contrastive_core.losses._softmax import LogitLoss
 from contrastive_core.ops.similarity import masked_logsumexp, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.registry import knob
 
 __all__ = ["InvarianceSpread"]
@@ -57,12 +57,14 @@ class InvarianceSpread(LogitLoss):
     def rows(self, pairs: Pairs) -> Pairs:
         pairs = super().rows(pairs)
         if self.detach:
-            pairs = dataclasses.replace(pairs, candidates=pairs.candidates.detach())
+            pairs = pairs.with_rows(pairs.anchors, pairs.candidates.detach())
         return pairs
 
-    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    def over_blocks(
+        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
+    ) -> tuple[Tensor, Tensor]:
         if self.form == "source":
-            return super().over_blocks(pairs)
+            return super().over_blocks(pairs, on_fraction)
         return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,6 @@ one. The mean over anchors equals the paper's 1/(2|P|) Σ over unordered positiv
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,6 +19,7 @@ from contrastive_core.losses._lifted_fused import lifted_at_once
 from contrastive_core.ops import similarity
 from contrastive_core.ops.similarity import deterministic_gather, masked_logsumexp
 from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.registry import knob
 
 __all__ = ["LiftedStructure"]
@@ -50,23 +50,21 @@ class LiftedStructure(Loss):
     )
     normalize: bool = knob(False, help="Compare unit rows.")
 
-    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        plain = super().over_blocks
-        if self.form == "smooth" and (found := lifted_at_once(pairs, self.margin, plain)):
-            return found
+    def over_blocks(
+        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
+    ) -> tuple[Tensor, Tensor]:
+        if self.form == "smooth" and (at_once := lifted_at_once(pairs, self.margin)):
+            return at_once
         if not pairs.by_id or len(pairs) * pairs.width <= _base.BLOCK:
-            return plain(pairs)
-        c = pairs.candidates  # every candidate's own row sum first, then the anchors'
-        keys = ("groups", "rows", "views")
-        own = {f"anchor_{k}": getattr(pairs, f"candidate_{k}") for k in keys}
-        ends = torch.cat(self.in_blocks(self._sums, dataclasses.replace(pairs, anchors=c, **own)))
-
-        def block(a: Tensor, c: Tensor, part: Pairs) -> tuple[Tensor, Tensor]:
-            d, masks = similarity.distance(a, c), part.masks()
-            return self._value(d, masks, lambda i, p: _each(ends, p))
-
-        values, weights = zip(*self.in_blocks(block, pairs), strict=True)
+            return super().over_blocks(pairs, on_fraction)
+        # Every candidate's own row sum first, then the anchors'.
+        ends = torch.cat(self.in_blocks(self._sums, pairs.among_candidates()))
+        blocks = self.in_blocks(self._with_ends, pairs, ends, on_fraction=on_fraction)
+        values, weights = zip(*blocks, strict=True)
         return torch.cat(values), torch.cat(weights)
+
+    def _with_ends(self, part: Pairs, a: Tensor, c: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+        return self._value(similarity.distance(a, c), part.masks(), lambda i, p: _each(ends, p))
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         own = self._negatives(scores, masks.negative)
@@ -96,7 +94,7 @@ class LiftedStructure(Loss):
             return masked_logsumexp(self.margin - d, mask)
         return (self.margin - d).masked_fill(~mask, -torch.inf).amax(-1)
 
-    def _sums(self, a: Tensor, c: Tensor, part: Pairs) -> Tensor:
+    def _sums(self, part: Pairs, a: Tensor, c: Tensor) -> Tensor:
         return self._negatives(similarity.distance(a, c), part.masks().negative)
 
     def _partner_sums(self, masks: Masks, pairs: Pairs, i: Tensor, p: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.registry import knob
 
 __all__ = ["NPair"]
@@ -41,8 +42,10 @@ class NPair(SoftmaxLoss):
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         return own_positive(logits, positive, negatives)
 
-    def over_blocks(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        value, weight = super().over_blocks(pairs)
+    def over_blocks(
+        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
+    ) -> tuple[Tensor, Tensor]:
+        value, weight = super().over_blocks(pairs, on_fraction)
         return value + self.l2_penalty * pairs.anchors.square().sum(-1), weight
 
     def kernel(self) -> dict[str, Any] | None:

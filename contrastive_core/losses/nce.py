@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastive_core.losses._base import compare, slice_rows
+from contrastive_core.losses._base import compare
 from contrastive_core.losses._softmax import LogitLoss
 from contrastive_core.ops.similarity import masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
@@ -62,7 +62,7 @@ class NCE(LogitLoss):
     def estimate_log_z(self, pairs: Pairs) -> float:
         """log N + log mean e^{s/τ} over the first 1,024 anchors' scores, detached."""
         with torch.no_grad():
-            logits = compare(slice_rows(pairs, slice(0, 1024)), self.score) / self.temperature
+            logits = compare(pairs.take_anchors(slice(1024)), self.score) / self.temperature
             n = self.population(pairs)
             if logits.numel() == 0:
                 return math.log(n)

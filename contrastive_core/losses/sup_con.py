@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from contrastive_core.losses._base import Loss
 from contrastive_core.losses._softmax import SoftmaxLoss, log_of_mean, shared_denominator
 from contrastive_core.registry import knob
 
@@ -50,6 +51,11 @@ class SupCon(SoftmaxLoss):
     @property
     def scale(self) -> float:  # type: ignore[override]
         return 1.0 if self.base_temperature is None else self.temperature / self.base_temperature
+
+    def at_temperature(self, temperature: float) -> Loss:
+        if self.base_temperature is not None:
+            raise ValueError("base_temperature makes τ a factor too: leave it out to learn τ")
+        return super().at_temperature(temperature)
 
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         if self.form == "out":

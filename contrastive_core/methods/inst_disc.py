@@ -15,7 +15,6 @@ import torch
 
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch, BatchShare
-from contrastive_core.losses._base import slice_rows
 from contrastive_core.losses.nce import NCE
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.memory_bank import MemoryBank
@@ -94,7 +93,7 @@ class InstDisc(Method):
         if not isinstance(self.loss, NCE) or self.loss.log_z is not None:
             return None
         n = max(0, min(share.stop, LOG_Z_ROWS) - share.start)
-        log_z = self.loss.estimate_log_z(self.loss.unit_rows(slice_rows(compared, slice(0, n))))
+        log_z = self.loss.estimate_log_z(self.loss.unit_rows(compared.take_anchors(slice(n))))
         each = self.gather(compared.anchors.new_tensor([[log_z, n]], dtype=torch.float64))
         log_mean = (each[:, 0] + (each[:, 1] / each[:, 1].sum()).log()).logsumexp(0)
         return self.bank.next_log_z(float(log_mean))

@@ -22,6 +22,7 @@ __all__ = [
     "distance",
     "dot",
     "full_precision",
+    "longest",
     "masked_logsumexp",
     "masked_mean",
     "normalize",
@@ -34,38 +35,43 @@ CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digi
 
 def normalize(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     """Rows scaled to unit length; a zero row stays zero and gets zero gradient."""
-    return _Normalize.apply(z)
+    return _Normalize.apply(z)[0]
 
 
 class _Normalize(torch.autograd.Function):
-    """u = z / ‖z‖ and ∂z = (∂u − u (u·∂u)) / ‖z‖; keeps z, u and 1 / ‖z‖."""
+    """u = z / ‖z‖ and ∂z = (∂u − u (u·∂u)) / ‖z‖; keeps z, u and 1 / ‖z‖.
+
+    Tiny and huge rows are divided by their largest number first, kept as `scale`: it keeps their
+    squares in range.
+    """
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor) -> Tensor:
-        inverse = torch.linalg.vector_norm(z.detach(), dim=-1, keepdim=True).reciprocal_()
+    def forward(z: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        inverse = torch.linalg.vector_norm(z, dim=-1, keepdim=True).reciprocal_()
         if z.device.type == "cpu" and _in_range(inverse):
-            u = z * inverse
-            ctx.save_for_backward(z, u, inverse)
-            return u
-        # The largest number of a row keeps tiny and huge ones in range; no copy of z is made.
-        scale = torch.linalg.vector_norm(z.detach(), torch.inf, -1, keepdim=True)
+            return z * inverse, inverse, None
+        scale = torch.linalg.vector_norm(z, torch.inf, -1, keepdim=True)
         scale = torch.where(scale > 0, scale, 1.0)
         u = z / scale
         length = u.norm(dim=-1, keepdim=True)
         inverse = torch.where(length > 0, 1 / length, 0.0)
-        u *= inverse
-        ctx.save_for_backward(z, u, inverse, scale)
-        return u
+        return u.mul_(inverse), inverse, scale
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
-        z, u, inverse, *scale = ctx.saved_tensors
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        u, inverse, scale = output
+        ctx.mark_non_differentiable(*output[1 : 2 + (scale is not None)])
+        ctx.save_for_backward(inputs[0], u, inverse, scale)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> Tensor:
+        z, u, inverse, scale = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives are wanted: the length depends on z
-            y, some = z / scale[0] if scale else z, inverse > 0
+            y, some = z if scale is None else z / scale, inverse > 0
             length = torch.where(some, y, 1.0).norm(dim=-1, keepdim=True)
             inverse = torch.where(some, 1 / length, 0.0)
         grad = torch.addcmul(g, u, (u * g).sum(-1, keepdim=True), value=-1) * inverse
-        return grad / scale[0] if scale else grad
+        return grad if scale is None else grad / scale
 
 
 def _in_range(inverse: Tensor) -> bool:
@@ -88,29 +94,33 @@ def cosine(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n
 
 def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
     """Squared Euclidean distances; pairs close relative to their norms come from differences."""
-    return _SquaredDistance.apply(a, b)
+    return _SquaredDistance.apply(a, b, a is b)[0]
 
 
 class _SquaredDistance(torch.autograd.Function):
     """‖a_i − b_j‖² and its gradient 2 (a_i − b_j), both from differences where rows are close."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    def forward(a: Tensor, b: Tensor, same: bool) -> tuple[Tensor, Tensor, Tensor]:
         norms = a.square().sum(-1)[:, None] + b.square().sum(-1)  # (n, m)
         gram = torch.addmm(norms, a, b.mT, alpha=-2).clamp_min_(0)
-        close, same = gram < CLOSE * norms, a is b
+        close = gram < CLOSE * norms
         if same:
             gram.fill_diagonal_(0)
             close.fill_diagonal_(False)
         i, j = close.nonzero().unbind(1)  # (pairs)
         if len(i):
             gram[i, j] = (a[i] - b[j]).square().sum(-1)
-        ctx.save_for_backward(a, b, i, j)
-        ctx.same = same
-        return gram
+        return gram, i.contiguous(), j.contiguous()
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor | None]:
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, b, ctx.same = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(a, b, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor, Tensor | None, None]:
         a, b, i, j = ctx.saved_tensors
         near, far = g[i, j, None], g.index_put((i, j), g.new_zeros(())) if len(i) else g
         if ctx.same:
@@ -126,7 +136,7 @@ class _SquaredDistance(torch.autograd.Function):
                 to_a = to_a - _sum_at(j, along, len(a))
             elif to_b is not None:
                 to_b = to_b - _sum_at(j, along, len(b))
-        return to_a, to_b
+        return to_a, to_b, None
 
 
 def deterministic_gather(x: Float[Tensor, "n d"], rows: Int[Tensor, ...]) -> Float[Tensor, "... d"]:
@@ -135,7 +145,7 @@ def deterministic_gather(x: Float[Tensor, "n d"], rows: Int[Tensor, ...]) -> Flo
 
 
 def _sum_at(rows: Tensor, x: Tensor, n: int) -> Tensor:
-    """Σ of the x (pairs, d) of each row (n, d), in one order: the gradient of `take`."""
+    """Σ of the x (pairs, d) of each row (n, d), in one order, as `deterministic_gather` needs."""
     return torch.ops.aten.embedding_dense_backward(x, rows, n, -1, False)
 
 
@@ -148,6 +158,12 @@ def safe_sqrt(squared: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
     """Square roots whose gradient at 0 is 0."""
     zero = squared == 0
     return torch.where(zero, 0.0, torch.where(zero, 1.0, squared).sqrt())
+
+
+def longest(*rows: Float[Tensor, "_ d"]) -> float:
+    """A length that no row exceeds, within √d of the longest, from its largest number; NaN, inf."""
+    ends = [torch.stack(z.detach().aminmax()).abs().amax() for z in rows if z.numel()]
+    return float(torch.stack(ends).amax()) * rows[0].shape[1] ** 0.5 if ends else 0.0
 
 
 def masked_logsumexp(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["num_threads", "run_rounds", "thread_buffer", "watched"]
+from contrastive_core.progress import OnFraction, ignore_fraction
+
+__all__ = ["num_threads", "run_rounds", "thread_buffer"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _local = threading.local()
@@ -31,47 +32,36 @@ def num_threads(like: Tensor) -> int:
     return torch.get_num_threads() if like.device.type == "cpu" else 1
 
 
-@contextmanager
-def watched(tell: Callable[[float], None]) -> Iterator[None]:
-    """Inside, this thread's `run_rounds` tells the share done after every round; what `tell`
-    raises stops the work."""
-    before, _local.tell = getattr(_local, "tell", None), tell
-    try:
-        yield
-    finally:
-        _local.tell = before
-
-
 def run_rounds(
-    rounds: Sequence[Round], task: Callable[[int, int], None], like: Tensor, alone: bool = False
+    rounds: Sequence[Round],
+    task: Callable[[int, int], None],
+    like: Tensor,
+    in_turn: bool = False,
+    on_fraction: OnFraction = ignore_fraction,
 ) -> None:
     """Run `task(i, j)` for all pairs; those of one round side by side, the rounds in turn.
 
-    With one lane, or `alone` (one task, its operations threaded inside), in this thread.
+    Args:
+        like: a tensor of the device that the tasks work on.
+        in_turn: one after the other in this thread, their operations threaded inside.
+        on_fraction: called with the share done after every round; what it raises stops the work.
     """
-    number, tell = 1 if alone else num_threads(like), getattr(_local, "tell", None)
+    number = 1 if in_turn else num_threads(like)
+    pool = _pool(number) if number > 1 else None
+    for done, pairs in enumerate(rounds, 1):
+        if pool is None:
+            _run(task, pairs)
+        else:
+            parts = [pairs[k::number] for k in range(min(number, len(pairs)))]
+            for future in [pool.submit(_run, task, part) for part in parts]:
+                future.result()
+        on_fraction(done / len(rounds))
+
+
+def _run(task: Callable[[int, int], None], pairs: Round) -> None:
     with torch.no_grad():
-        if number == 1:
-            for done, one in enumerate(rounds, 1):
-                for i, j in one:
-                    task(i, j)
-                if tell:
-                    tell(done / len(rounds))
-            return
-    pool = _pool(number)
-
-    def share(jobs: Round) -> None:
-        with torch.no_grad():
-            for i, j in jobs:
-                task(i, j)
-
-    for done, one in enumerate(rounds, 1):
-        parts = [one[k::number] for k in range(min(number, len(one)))]
-        waiting = [pool.submit(share, part) for part in parts]
-        for part in waiting:
-            part.result()
-        if tell:
-            tell(done / len(rounds))
+        for i, j in pairs:
+            task(i, j)
 
 
 def thread_buffer(rows: int, cols: int, like: Tensor, which: int = 0) -> Tensor:
@@ -92,18 +82,29 @@ def _pool(number: int) -> ThreadPoolExecutor:
     key = (os.getpid(), number)
     with _lock:
         if key not in _pools:
-            ready = threading.Barrier(number + 1)
-            pool = ThreadPoolExecutor(number, "tiles", initializer=_start)
-            started = [pool.submit(ready.wait) for _ in range(number)]
-            ready.wait()
-            for one in started:
-                one.result()
-            torch.set_num_threads(number)  # a worker's own setting is also the process's default
-            _pools[key] = pool
+            _pools[key] = _started(number)
         return _pools[key]
 
 
-def _start() -> None:
+def _started(number: int) -> ThreadPoolExecutor:
+    """A pool whose threads all run, each with one thread inside, the caller's number unchanged.
+
+    Torch keeps one number for threads that have not asked yet; a worker's own setting changes it
+    too. So all workers set theirs before the number is put back.
+    """
+    before, ready = torch.get_num_threads(), threading.Barrier(number + 1)
+    pool = ThreadPoolExecutor(number, "tiles", initializer=_one_thread)
+    try:
+        waits = [pool.submit(ready.wait) for _ in range(number)]
+        ready.wait()
+        for wait in waits:
+            wait.result()
+    finally:
+        torch.set_num_threads(before)
+    return pool
+
+
+def _one_thread() -> None:
     torch.set_num_threads(1)
     torch.get_num_threads()  # a thread takes the process's number when it first asks: now it is 1
     torch.set_flush_denormal(True)

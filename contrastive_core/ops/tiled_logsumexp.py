@@ -9,7 +9,6 @@ their number. A matrix that fits one small buffer is one tile, kept for the back
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,11 @@ import torch
 from torch import Tensor
 
 from contrastive_core.ops import similarity, tile_plan
+from contrastive_core.ops.differentiation import first_order
 from contrastive_core.ops.thread_pool import run_rounds, thread_buffer
 from contrastive_core.ops.tile_plan import TilePlan
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
 
 __all__ = ["TILED_FROM", "Logits", "by_group", "has_closed_form", "should_tile", "tiled_logsumexp"]
 
@@ -40,7 +41,7 @@ class Logits:
     scale: float = 1.0
     unit: bool = False  # rows have unit length, or none
 
-    def of(self, a: Tensor, c: Tensor, kept: bool = False) -> Tensor:
+    def tile(self, a: Tensor, c: Tensor, kept: bool = False) -> Tensor:
         """The logits (r, c) of a tile, in this thread's buffer, or `kept` in one of their own."""
         buffer = a.new_empty(len(a), len(c)) if kept else thread_buffer(len(a), len(c), a)
         if self.score == "dot":
@@ -57,7 +58,7 @@ class Logits:
         y = x if c is a else float(c.norm(dim=1).amax())
         return abs(self.scale) * (x * y if self.score == "dot" else (x + y) ** 2)
 
-    def back(self, grad: Tensor, g: Tensor, a: Tensor, c: Tensor) -> None:
+    def add_gradient(self, grad: Tensor, g: Tensor, a: Tensor, c: Tensor) -> None:
         """Add to `grad` (r, d) what the gradient `g` (r, c) of the logits sends to rows `a`."""
         if self.score == "dot":
             grad.addmm_(g, c, alpha=self.scale)
@@ -67,18 +68,24 @@ class Logits:
 
 
 def has_closed_form(pairs: Pairs, logits: Logits) -> bool:
-    """Whether the pairs are so regular, few and alike that a closed form does."""
+    """Whether the pairs are so regular and few that a closed form does."""
     few = pairs.even_views and len(pairs) ** 2 <= min(tile_plan.SQUARE, tile_plan.ONE_TILE)
     a = pairs.anchors.detach()
     return bool(few) and logits.score == "dot" and logits.bound(a, a) <= SAFE[a.dtype]
 
 
-def tiled_logsumexp(pairs: Pairs, logits: Logits, which: str) -> Tensor:
+def tiled_logsumexp(
+    pairs: Pairs, logits: Logits, which: str, on_fraction: OnFraction = ignore_fraction
+) -> Tensor:
     """log Σ e^ℓ of every anchor over its negatives, or over all it is compared with; (n).
 
     Args: which: "negative" or "compared". −inf, with zero gradient, where there is none.
     """
-    return _LogSums.apply(pairs.anchors, pairs.candidates, pairs, logits, which)
+    plan = TilePlan(pairs, which)
+    a = pairs.anchors.contiguous()
+    c = a if plan.mirrored else pairs.candidates.contiguous()
+    small = logits.bound(a.detach(), c.detach()) <= SAFE[a.dtype]
+    return _LogSums.apply(a, c, _Task(plan, logits, small, on_fraction))[0]
 
 
 def by_group(pairs: Pairs) -> tuple[Pairs, Tensor]:
@@ -86,37 +93,40 @@ def by_group(pairs: Pairs) -> tuple[Pairs, Tensor]:
     groups = (pairs.anchor_groups, pairs.candidate_groups)
     if pairs.even_views or all(bool((g[1:] >= g[:-1]).all()) for g in groups):
         return pairs, torch.arange(len(pairs), device=groups[0].device)
-    i = pairs.anchor_groups.argsort(stable=True)
-    j = i if pairs.symmetric else pairs.candidate_groups.argsort(stable=True)
-    parts = ("s", "_groups", "_rows", "_views")
-    changed = {f"anchor{k}": getattr(pairs, f"anchor{k}")[i] for k in parts}
-    for k in parts:
-        same = changed[f"anchor{k}"] if pairs.symmetric else None
-        own = getattr(pairs, f"candidate{k}")
-        changed[f"candidate{k}"] = own[j] if same is None else same
-    changed |= {k: getattr(pairs, k)[j] for k in ("as_positive", "as_negative")}
-    return dataclasses.replace(pairs, **changed), i.argsort()
+    order = pairs.anchor_groups.argsort(stable=True)
+    if pairs.symmetric:
+        return pairs.take_rows(order), order.argsort()
+    taken = pairs.take_candidates(pairs.candidate_groups.argsort(stable=True))
+    return taken.take_anchors(order), order.argsort()
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Which tiles of which logits; `small`: no logit is large, and exponentials can be summed."""
+
+    plan: TilePlan
+    logits: Logits
+    small: bool
+    on_fraction: OnFraction = ignore_fraction
 
 
 class _LogSums(torch.autograd.Function):
-    """Row log-sum-exps; saves the rows and the row sums, or the one tile.
+    """Row log-sum-exps; keeps the rows and the row sums, or the one tile.
 
     Where no logit is large the exponentials themselves are summed, one per pair of rows; else
     every row's sum runs along with its largest logit.
     """
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, c: Tensor, pairs: Pairs, logits: Logits, which: str) -> Tensor:
-        plan = TilePlan(pairs, which)
-        a = a.detach().contiguous()
-        c = a if plan.mirrored else c.detach().contiguous()
-        small = logits.bound(a, c) <= SAFE[a.dtype]
+    def forward(a: Tensor, c: Tensor, task: _Task) -> tuple[Tensor, Tensor, Tensor | None]:
+        plan, small = task.plan, task.small
         sums, top = a.new_zeros(len(a)), a.new_full((len(a),), 0.0 if small else -torch.inf)
         kept: list[Tensor] = []
+        c = a if plan.mirrored else c
 
         def tile(i: int, j: int) -> None:
             rows, cols = plan.rows[i], plan.cols[j]
-            x = _terms(plan, logits, a, c, i, j, small)
+            x = _terms(task, a, c, i, j)
             add = _add_small if small else _add_large
             add(x, sums[rows], top[rows])
             if plan.mirrored and i != j:
@@ -124,46 +134,68 @@ class _LogSums(torch.autograd.Function):
             if plan.single:
                 kept.append(x)
 
-        run_rounds(plan.rounds, tile, a, plan.single)
-        ctx.plan, ctx.logits, ctx.small = plan, logits, small
-        lse = sums.log() + top
-        ctx.save_for_backward(a, c, sums if small else lse, *kept)
-        return lse
+        run_rounds(plan.rounds, tile, a, plan.single, task.on_fraction)
+        return sums.log() + top, sums, kept[0] if kept else None
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        a, c, total, *kept = ctx.saved_tensors
-        plan, logits, small = ctx.plan, ctx.logits, ctx.small
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, c, ctx.task = inputs
+        lse, sums, kept = output
+        ctx.mark_non_differentiable(*output[1 : 2 + (kept is not None)])
+        ctx.save_for_backward(a, c, sums if ctx.task.small else lse, kept)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
         to_a, to_c = ctx.needs_input_grad[:2]
-        grad_a = torch.zeros_like(a) if to_a or plan.mirrored else None
-        grad_c = torch.zeros_like(c) if to_c and not plan.mirrored else None
-        none = (total == 0) if small else total.isinf()
-        share = torch.where(none, 0.0, g / torch.where(none, 1.0, total) if small else g)
-        level = torch.where(none, 0.0, total)
-
-        def tile(i: int, j: int) -> None:
-            rows, cols = plan.rows[i], plan.cols[j]
-            x = kept[0] if kept else _terms(plan, logits, a, c, i, j, small)
-            h = _weights(x, share, level, rows, cols, small, plan.mirrored)
-            if grad_a is not None:
-                logits.back(grad_a[rows], h, a[rows], c[cols])
-                if plan.mirrored and i != j:
-                    logits.back(grad_a[cols], h.mT, a[cols], a[rows])
-            if grad_c is not None:
-                logits.back(grad_c[cols], h.mT, c[cols], a[rows])
-
-        with similarity.full_precision(a.device):
-            run_rounds(plan.rounds, tile, a, plan.single)
-        return grad_a, grad_c, None, None, None
+        needs = (to_a or ctx.task.plan.mirrored, to_c and not ctx.task.plan.mirrored)
+        return *first_order(_gradient, g, *ctx.saved_tensors, ctx.task, needs), None
 
 
-def _terms(
-    plan: TilePlan, logits: Logits, a: Tensor, c: Tensor, i: int, j: int, small: bool
-) -> Tensor:
+def _gradient(
+    g: Tensor,
+    a: Tensor,
+    c: Tensor,
+    total: Tensor,
+    kept: Tensor | None,
+    task: _Task,
+    needs: tuple[bool, bool],
+) -> tuple[Tensor | None, Tensor | None]:
+    """What g (n), the gradient of the row sums, sends to the rows; tiles are computed again.
+
+    Args: total: the sums themselves (small), or their logarithms; (n).
+    """
+    plan, logits, small = task.plan, task.logits, task.small
+    c = a if plan.mirrored else c
+    grad_a, grad_c = (
+        torch.zeros_like(x) if n else None for x, n in zip((a, c), needs, strict=True)
+    )
+    none = (total == 0) if small else total.isinf()
+    share = torch.where(none, 0.0, g / torch.where(none, 1.0, total) if small else g)
+    level = torch.where(none, 0.0, total)
+
+    def tile(i: int, j: int) -> None:
+        rows, cols = plan.rows[i], plan.cols[j]
+        x = _terms(task, a, c, i, j) if kept is None else kept
+        h = _weights(x, share, level, rows, cols, small, plan.mirrored)
+        if grad_a is not None:
+            logits.add_gradient(grad_a[rows], h, a[rows], c[cols])
+            if plan.mirrored and i != j:
+                logits.add_gradient(grad_a[cols], h.mT, a[cols], a[rows])
+        if grad_c is not None:
+            logits.add_gradient(grad_c[cols], h.mT, c[cols], a[rows])
+
+    with similarity.full_precision(a.device):
+        run_rounds(plan.rounds, tile, a, plan.single)
+    return grad_a, grad_c
+
+
+def _terms(task: _Task, a: Tensor, c: Tensor, i: int, j: int) -> Tensor:
     """A tile's e^ℓ, 0 where not wanted (small); or its ℓ, −inf where not wanted; (r, c)."""
-    x = logits.of(a[plan.rows[i]], c[plan.cols[j]], plan.single)
-    return plan.blank(x.exp_(), i, j, 0.0) if small else plan.blank(x, i, j, -torch.inf)
+    plan = task.plan
+    x = task.logits.tile(a[plan.rows[i]], c[plan.cols[j]], plan.single)
+    if task.small:
+        return plan.blank(x.exp_(), i, j, 0.0)
+    return plan.blank(x, i, j, -torch.inf)
 
 
 def _add_small(x: Tensor, sums: Tensor, top: Tensor) -> None:

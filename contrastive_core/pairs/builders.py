@@ -6,11 +6,14 @@ queue rows have no row id. Views are stored image-major: row = image · views + 
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Even, Pairs
+from contrastive_core.pairs.checks import check_labels, check_rows
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
 
@@ -24,40 +27,56 @@ def from_views(
         z: embeddings (images, views, d).
         labels: class per image, -1 for none; default: every image is its own group.
         anchors: "all", or "first_view" (all views stay candidates).
-    Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`.
+    Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`;
+        TypeError for what is no tensor.
     """
-    if z.ndim != 3:
-        raise ValueError(f"z must be (images, views, d); got shape {tuple(z.shape)}")
+    check_rows("z", z, "(images, views, d)")
     every = _of_views(z, labels)
     if anchors == "all":
         return every
     if anchors != "first_view":
         raise ValueError(f'anchors must be "all" or "first_view"; got {anchors!r}')
-    v = z.shape[1]
-    rows, groups = (x[::v].contiguous() for x in (every.anchor_rows, every.anchor_groups))
-    return Pairs(
-        anchors=z[:, 0],
-        candidates=every.candidates,
-        anchor_groups=groups,
-        candidate_groups=every.candidate_groups,
-        anchor_rows=rows,
-        candidate_rows=every.candidate_rows,
-        anchor_views=torch.zeros_like(rows),
-        candidate_views=every.candidate_views,
-        as_positive=every.as_positive,
-        as_negative=every.as_negative,
+    first = every.take_anchors(slice(None, None, z.shape[1]))
+    # Views of z, whose rows may lie apart; ids lie together, to be searched quickly.
+    return dataclasses.replace(
+        first,
+        anchor_groups=first.anchor_groups.contiguous(),
+        anchor_rows=first.anchor_rows.contiguous(),
     )
 
 
-def from_labels(z: Float[Tensor, "n d"], labels: Int[Tensor, " n"]) -> Pairs:
+def from_labels(
+    z: Float[Tensor, "n d"],
+    labels: Int[Tensor, " n"],
+    ref: Float[Tensor, "m d"] | None = None,
+    ref_labels: Int[Tensor, " m"] | None = None,
+) -> Pairs:
     """Pairs of a labeled batch with one view per image; label -1 belongs to no group.
 
-    Raises: ValueError when `z` is not (n, d) or the number of labels differs.
+    Args:
+        z: (n, d), the anchors; labels: (n) whole numbers.
+        ref: (m, d) rows that alone are the candidates, such as a gallery or an older batch;
+            default: the batch itself. None of them is an anchor's own row.
+        ref_labels: (m) the labels of these.
+    Raises: ValueError when a shape differs, or one of the last two is given alone; TypeError for
+        what is no tensor.
     """
-    if z.ndim != 2:
-        raise ValueError(f"z must be (n, d); got shape {tuple(z.shape)}")
-    groups = _labels(labels, z.shape[0], z.device)
-    return _square(z, groups, torch.zeros_like(groups))
+    check_rows("z", z, "(n, d)")
+    groups = _labels("labels", labels, z.shape[0], z.device)
+    rows, own = _arange(z.shape[0], z), torch.zeros_like(groups)
+    if ref is None and ref_labels is None:
+        allowed = _true(z.shape[0], z)
+        return Pairs(z, z, groups, groups, rows, rows, own, own, allowed, allowed)
+    if ref is None or ref_labels is None:
+        raise ValueError("ref and ref_labels must be given together")
+    check_rows("ref", ref, "(m, d)")
+    m = ref.shape[0]
+    other, allowed = (
+        _labels("ref_labels", ref_labels, m, z.device),
+        _true(m, z),
+    )
+    none = torch.full_like(other, NO_ROW)
+    return Pairs(z, ref, groups, other, rows, none, own, torch.zeros_like(other), allowed, allowed)
 
 
 def from_queue(
@@ -74,6 +93,9 @@ def from_queue(
         queue_groups: by default every queue row is a group of its own.
     Raises: ValueError when the shapes do not match.
     """
+    check_rows("queries", queries, "(n, d)")
+    check_rows("keys", keys, "(n, d)")
+    check_rows("queue", queue, "(k, d)")
     if queries.shape != keys.shape or queue.ndim != 2 or queue.shape[1] != queries.shape[1]:
         raise ValueError(
             "queries and keys must be (n, d) and queue (k, d); got "
@@ -112,6 +134,9 @@ def from_bank(
         log_z: the bank's estimate of the log normalizer, for `nce`.
     Raises: ValueError when shapes do not match or an index lies outside the bank.
     """
+    check_rows("features", features, "(n, d)")
+    check_rows("bank", bank, "(m, d)")
+    check_labels("index", index, features.shape[0], "row")
     n, m = features.shape[0], bank.shape[0]
     if index.shape != (n,) or bank.ndim != 2 or bank.shape[1] != features.shape[1]:
         raise ValueError(
@@ -148,7 +173,9 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
     Args: a, b: (n, d); same: (n), true (or 1) where the two belong together.
     Raises: ValueError when the shapes do not match.
     """
-    if a.ndim != 2 or a.shape != b.shape or same.shape != a.shape[:1]:
+    check_rows("a", a, "(n, d)")
+    check_rows("b", b, "(n, d)")
+    if a.shape != b.shape or same.shape != a.shape[:1]:
         raise ValueError(
             "a and b must be (n, d) and same (n); got "
             f"{tuple(a.shape)}, {tuple(b.shape)}, {tuple(same.shape)}"
@@ -180,6 +207,8 @@ def from_mask(
     When `anchors is candidates`, the diagonal is a self pair.
     Raises: ValueError when shapes do not match or a pair is in both masks.
     """
+    check_rows("anchors", anchors, "(n, d)")
+    check_rows("candidates", candidates, "(m, d)")
     n, m = anchors.shape[0], candidates.shape[0]
     for name, mask in (("positive", positive), ("negative", negative)):
         if mask.shape != (n, m):
@@ -206,22 +235,15 @@ def from_mask(
 def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
     """All rows of z (b, v, d) with all; without labels every image is its own group."""
     b, v, d = z.shape
-    rows = torch.arange(b * v, device=z.device)
-    each, allowed = max(v, 1), _true(b * v, z)
-    groups = rows // each if labels is None else _labels(labels, b, z.device).repeat_interleave(v)
-    even = Even(v, groups, rows, allowed) if labels is None else None
-    z, views = z.reshape(b * v, d), rows % each
-    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, even=even)
+    made = Pairs.of_even_views(z.reshape(b * v, d), v)
+    if labels is None:
+        return made
+    groups = _labels("labels", labels, b, z.device).repeat_interleave(v)
+    return dataclasses.replace(made, anchor_groups=groups, candidate_groups=groups)
 
 
-def _square(z: Tensor, groups: Tensor, views: Tensor) -> Pairs:
-    rows, allowed = _arange(z.shape[0], z), _true(z.shape[0], z)
-    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed)
-
-
-def _labels(labels: Tensor, n: int, device: torch.device) -> Tensor:
-    if labels.shape != (n,):
-        raise ValueError(f"labels must be ({n},), one per image; got shape {tuple(labels.shape)}")
+def _labels(name: str, labels: Tensor, n: int, device: torch.device) -> Tensor:
+    check_labels(name, labels, n, "row" if name.startswith("ref") else "image")
     return labels.to(device=device, dtype=torch.long)
 
 

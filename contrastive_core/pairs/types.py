@@ -1,23 +1,25 @@
-"""The types that everything else speaks: who is compared with whom, and what it cost.
-
-`Pairs` carries relations as ids, not as an n×m mask, so that masks can be derived tile by tile
-and a loss over 100,000 rows runs in a few megabytes. (`EmbeddingSet`, which pages read without
-torch, lives in `embedding_set.py`.)
+"""Who is compared with whom, as ids and not as an n×m mask: masks are derived tile by tile, so
+that a loss over 100,000 rows runs in a few megabytes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-__all__ = ["NO_GROUP", "NO_ROW", "Even", "Masks", "Pairs"]
+from contrastive_core.pairs.checks import check_pairs
+
+__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs"]
 
 NO_GROUP = -1  # a label that belongs to no group: neither positive nor negative of anything
 NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
+
+Rows = slice | Tensor  # some rows: a slice, or their numbers
 
 
 class Masks(NamedTuple):
@@ -28,15 +30,6 @@ class Masks(NamedTuple):
     self_pair: Bool[Tensor, "n m"]
 
 
-class Even(NamedTuple):
-    """Ids known to be even: row i belongs to group i // views, is row i, and may be anything."""
-
-    views: int
-    groups: Int[Tensor, " n"]
-    rows: Int[Tensor, " n"]
-    allowed: Bool[Tensor, " n"]
-
-
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Anchors, candidates, and who relates to whom.
@@ -45,8 +38,11 @@ class Pairs:
     a negative if both are in some group, not the same one, and it is `as_negative`. Equal row ids
     make a self pair, which is neither. With `columns`, anchor i meets only the candidates
     `columns[i]` (repeats count each time). With explicit `positive`/`negative` masks these decide
-    instead of the groups. `log_z` and `population` serve noise-contrastive estimation; `even`
-    spares a look at ids that are known.
+    instead of the groups. `log_z` and `population` serve noise-contrastive estimation.
+
+    `even_views` = v ≥ 2 says that all n rows meet, v of each group side by side, so that no id
+    need be looked up. `of_even_views` alone sets it; `dataclasses.replace` drops it, and whatever
+    goes through that.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -64,7 +60,23 @@ class Pairs:
     negative: Bool[Tensor, "n m"] | None = None
     population: int | None = None
     log_z: float | None = None
-    even: Even | None = None
+    even_views: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
+        candidate_ids = [self.candidate_groups, self.candidate_rows, self.candidate_views]
+        roles = [self.as_positive, self.as_negative]
+        check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
+
+    @classmethod
+    def of_even_views(cls, z: Float[Tensor, "n d"], views: int) -> Pairs:
+        """All rows with all; row i is of group i // views."""
+        rows = torch.arange(len(z), device=z.device)
+        groups, at = rows // max(views, 1), rows % max(views, 1)
+        allowed = torch.ones_like(rows, dtype=torch.bool)
+        made = cls(z, z, groups, groups, rows, rows, at, at, allowed, allowed)
+        object.__setattr__(made, "even_views", views if views > 1 else None)
+        return made
 
     def __len__(self) -> int:
         return self.anchors.shape[0]
@@ -89,18 +101,64 @@ class Pairs:
             and self.anchor_rows is self.candidate_rows
         )
 
-    @property
-    def even_views(self) -> int | None:
-        """v ≥ 2 where all n rows meet, v of each group side by side: no id need be looked up.
+    def with_rows(self, anchors: Float[Tensor, "n d"], candidates: Float[Tensor, "m d"]) -> Pairs:
+        """The same relations between other vectors, row for row."""
+        made = dataclasses.replace(self, anchors=anchors, candidates=candidates)
+        if anchors is candidates and len(anchors) == len(self):
+            object.__setattr__(made, "even_views", self.even_views)
+        return made
 
-        None where that is not known. It is known only of the very ids it was said of.
-        """
-        known = self.even
-        if known is None or not self.symmetric or self.as_positive is not self.as_negative:
-            return None
-        ours = (self.anchor_groups, self.anchor_rows, self.as_positive)
-        same = all(a is b for a, b in zip(ours, known[1:], strict=True))
-        return known.views if same and known.views > 1 else None
+    def take_anchors(self, rows: Rows) -> Pairs:
+        """Some anchors, with all their candidates."""
+        return dataclasses.replace(
+            self,
+            anchors=self.anchors[rows],
+            anchor_groups=self.anchor_groups[rows],
+            anchor_rows=self.anchor_rows[rows],
+            anchor_views=self.anchor_views[rows],
+            columns=None if self.columns is None else self.columns[rows],
+            positive=None if self.positive is None else self.positive[rows],
+            negative=None if self.negative is None else self.negative[rows],
+        )
+
+    def take_candidates(self, rows: Rows) -> Pairs:
+        """All anchors, with some candidates. Raises ValueError where `columns` number them."""
+        if self.columns is not None:
+            raise ValueError("candidates that columns number cannot be taken away")
+        return dataclasses.replace(
+            self,
+            candidates=self.candidates[rows],
+            candidate_groups=self.candidate_groups[rows],
+            candidate_rows=self.candidate_rows[rows],
+            candidate_views=self.candidate_views[rows],
+            as_positive=self.as_positive[rows],
+            as_negative=self.as_negative[rows],
+            positive=None if self.positive is None else self.positive[:, rows],
+            negative=None if self.negative is None else self.negative[:, rows],
+        )
+
+    def take_rows(self, rows: Rows) -> Pairs:
+        """Some rows of symmetric pairs, as anchors and as candidates."""
+        taken = self.take_anchors(rows)
+        return dataclasses.replace(
+            taken,
+            candidates=taken.anchors,
+            candidate_groups=taken.anchor_groups,
+            candidate_rows=taken.anchor_rows,
+            candidate_views=self.candidate_views[rows],
+            as_positive=self.as_positive[rows],
+            as_negative=self.as_negative[rows],
+        )
+
+    def among_candidates(self) -> Pairs:
+        """Every candidate as an anchor, of pairs related by id."""
+        return dataclasses.replace(
+            self,
+            anchors=self.candidates,
+            anchor_groups=self.candidate_groups,
+            anchor_rows=self.candidate_rows,
+            anchor_views=self.candidate_views,
+        )
 
     def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
         """Relations of anchors `rows` to candidates (or columns) `cols`: bool (r, c) each."""

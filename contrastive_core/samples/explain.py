@@ -53,12 +53,11 @@ def why(
     Raises: ValueError as `per_sample` does; IndexError for a row that is not there.
     """
     from contrastive_core import losses
-    from contrastive_core.losses._base import slice_rows
 
     if not 0 <= sample < len(rows):
         raise IndexError(f"there is no row {sample} among {len(rows)}")
     v = 1 if views is None else views.shape[1]
-    anchor = slice_rows(pairs_of(rows, views), slice(sample * v, sample * v + 1))
+    anchor = pairs_of(rows, views).take_anchors(slice(sample * v, sample * v + 1))
     criterion = losses.create(loss, **(knobs or {}))
     anatomy = criterion.anatomy(anchor)
     score, grad = (x[0].double().numpy() for x in (anatomy.scores, anatomy.grad_scores))

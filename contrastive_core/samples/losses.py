@@ -21,15 +21,13 @@ __all__ = [
     "over_knob", "pairs_of", "per_sample", "ranks", "split_variance", "training_estimate",
 ]  # fmt: skip
 
-CHUNK = 8192  # anchors between two reports of progress
-
 
 def per_sample(
     rows: EmbeddingSet,
     loss: str,
     knobs: dict[str, Any] | None = None,
     views: np.ndarray | None = None,
-    on_fraction: OnFraction | None = None,
+    on_fraction: OnFraction = ignore_fraction,
     device: str = "auto",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Loss and weight (n) of each sample against all others. Of many processes (torchrun) each
@@ -44,15 +42,14 @@ def per_sample(
     from contrastive_core import losses
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import SPREAD
-    from contrastive_core.losses._base import slice_rows
 
     criterion, pairs = losses.create(loss, **(knobs or {})), pairs_of(rows, views, device)
     world = collectives.world()
     if world.size > 1:
-        pairs = slice_rows(pairs, partition.part_of(len(pairs), (world.rank, world.size)))
+        share = partition.part_of(len(pairs), (world.rank, world.size))
+        pairs = pairs.take_anchors(share)
     value, weight = (SPREAD.whole(x) for x in _of_anchors(criterion, pairs, on_fraction))
-    if on_fraction:
-        on_fraction(1.0)
+    on_fraction(1.0)
     return _of_samples(value, weight, len(rows))
 
 
@@ -64,22 +61,14 @@ def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarr
 
 
 def _of_anchors(
-    criterion: Any, pairs: Any, on_fraction: OnFraction | None
+    criterion: Any, pairs: Any, on_fraction: OnFraction = ignore_fraction
 ) -> tuple[np.ndarray, np.ndarray]:
     """Loss and weight of every anchor."""
     import torch
 
-    from contrastive_core.ops.thread_pool import watched
-
-    at_once = criterion.family == "softmax" and pairs.by_id  # the engine sees all anchors
     with torch.no_grad():
-        if on_fraction and not at_once and len(pairs) > CHUNK:
-            value, weight = _in_chunks(criterion, pairs, on_fraction)
-        else:
-            with watched(on_fraction or ignore_fraction):
-                out = criterion(pairs)
-            value, weight = out.per_anchor, out.weight
-    return value.cpu().numpy(), weight.cpu().numpy()
+        out = criterion(pairs, on_fraction=on_fraction)
+    return out.per_anchor.cpu().numpy(), out.weight.cpu().numpy()
 
 
 def pairs_of(rows: EmbeddingSet, views: np.ndarray | None = None, device: str = "cpu") -> Any:
@@ -98,20 +87,6 @@ def pairs_of(rows: EmbeddingSet, views: np.ndarray | None = None, device: str = 
     return pairs.from_labels(features, labels)
 
 
-def _in_chunks(criterion: Any, pairs: Any, on_fraction: OnFraction) -> tuple[Any, Any]:
-    import torch
-
-    from contrastive_core.losses._base import slice_rows
-
-    values, weights = [], []
-    for start in range(0, len(pairs), CHUNK):
-        out = criterion(slice_rows(pairs, slice(start, start + CHUNK)))
-        values.append(out.per_anchor)
-        weights.append(out.weight)
-        on_fraction(min(1.0, (start + CHUNK) / len(pairs)))
-    return torch.cat(values), torch.cat(weights)
-
-
 def over_knob(
     rows: EmbeddingSet,
     loss: str,
@@ -119,7 +94,7 @@ def over_knob(
     values: Sequence[float],
     knobs: dict[str, Any] | None = None,
     views: np.ndarray | None = None,
-    on_fraction: OnFraction | None = None,
+    on_fraction: OnFraction = ignore_fraction,
     device: str = "auto",
 ) -> np.ndarray:
     """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined."""
@@ -128,8 +103,7 @@ def over_knob(
         moved = {**(knobs or {}), knob: float(value)}
         per_row, weight = per_sample(rows, loss, moved, views, device=device)
         columns.append(np.where(weight > 0, per_row, np.nan).astype(np.float32))
-        if on_fraction:
-            on_fraction(done / len(values))
+        on_fraction(done / len(values))
     return np.stack(columns, 1)
 
 
@@ -160,7 +134,7 @@ def training_estimate(
             views_of = None if views is None else views[part]
             labels = None if rows.labels is None else rows.labels[part]
             pairs = pairs_of(EmbeddingSet(rows.features[part], labels), views_of, device)
-            value, weight = _of_samples(*_of_anchors(criterion, pairs, None), len(part))
+            value, weight = _of_samples(*_of_anchors(criterion, pairs), len(part))
             by_batch[r, part] = np.where(weight > 0, value, np.nan)
     by_batch = SPREAD.total(torch.from_numpy(by_batch)).numpy()
     defined = np.isfinite(by_batch)

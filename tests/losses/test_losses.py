@@ -152,7 +152,7 @@ def test_finite_on_degenerate_rows(name: str, chosen: dict[str, Any], temperatur
 @EVERY
 def test_zero_rows_get_no_gradient_when_normalized(name: str, chosen: dict[str, Any]) -> None:
     loss, z = make(name, chosen), rows(dtype=torch.float32)
-    if not getattr(loss, "normalize", False):
+    if not loss.normalize:
         return
     z[4] = 0
     z.requires_grad_()

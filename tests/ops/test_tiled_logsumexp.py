@@ -14,7 +14,7 @@ from losses_setup import SETTINGS, ids, make
 
 from contrastive_core import losses, pairs
 from contrastive_core.losses import _base
-from contrastive_core.losses._group_sums import count
+from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._softmax import SoftmaxLoss
 from contrastive_core.ops import thread_pool, tile_plan, tiled_logsumexp
 from contrastive_core.ops.thread_pool import run_rounds
@@ -50,9 +50,7 @@ def build(kind: str, z: torch.Tensor) -> Pairs:
     if kind == "bank":
         return pairs.from_bank(z[:60], torch.arange(60).flip(0), z[60:])
     every = pairs.from_views(z.view(-1, 2, d), labels(n // 2))  # one process's share of the anchors
-    mine = slice(20, 71)
-    names = ("anchors", "anchor_groups", "anchor_rows", "anchor_views")
-    return dataclasses.replace(every, **{k: getattr(every, k)[mine] for k in names})
+    return every.take_anchors(slice(20, 71))
 
 
 KINDS = ("views", "labeled_views", "first_view", "labels", "queue", "bank", "share")
@@ -101,7 +99,7 @@ def test_equals_dense(name, chosen, kind, one, small_tiles, monkeypatch) -> None
 @pytest.mark.parametrize(("name", "chosen"), SOFTMAX, ids=ids)
 def test_float32(name, chosen, temperature, small_tiles, monkeypatch) -> None:
     loss, z = make(name, chosen, temperature=temperature), rows(dtype=torch.float32)
-    z = z if getattr(loss, "normalize", False) else z / 3
+    z = z if loss.normalize else z / 3
     (a, grad_a, total), _ = both(loss, "labeled_views", z, monkeypatch)
     _, (b, grad_b, _) = both(loss, "labeled_views", z.double(), monkeypatch)
     t = temperature if "temperature" in losses.knobs(name) else 1.0
@@ -114,13 +112,15 @@ def test_float32(name, chosen, temperature, small_tiles, monkeypatch) -> None:
 def test_same_result_with_any_number_of_threads(small_tiles) -> None:
     z, found, before = rows(960, dtype=torch.float32), [], torch.get_num_threads()
     loss = losses.create("nt_xent")
-    for threads in (1, 2, 3):
-        torch.set_num_threads(threads)
-        leaf = z.clone().requires_grad_()
-        out = loss(build("views", leaf))
-        found.append((out.per_anchor, *torch.autograd.grad(out.value, leaf)))
-        assert torch.get_num_threads() == threads
-    torch.set_num_threads(before)
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            leaf = z.clone().requires_grad_()
+            out = loss(build("views", leaf))
+            found.append((out.per_anchor, *torch.autograd.grad(out.value, leaf)))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
     for other in found[1:]:
         assert torch.equal(found[0][0], other[0])
         assert torch.equal(found[0][1], other[1])
@@ -130,7 +130,7 @@ def test_same_result_with_any_number_of_threads(small_tiles) -> None:
 def test_counts_by_id(kind: str) -> None:
     made = build(kind, rows())
     masks = made.masks()
-    positive, negative = count(made)
+    positive, negative = relation_counts(made)
     assert torch.equal(positive, masks.positive.sum(1))
     assert torch.equal(negative, masks.negative.sum(1))
 
@@ -172,7 +172,7 @@ def test_even_views_equal_the_same_ids_unknown(views, one, small_tiles, monkeypa
         for known in (True, False):
             leaf = rows().requires_grad_()
             made = pairs.from_views(leaf.view(-1, views, 6))
-            made = made if known else dataclasses.replace(made, even=None)
+            made = made if known else dataclasses.replace(made)
             assert made.even_views == (views if known else None)
             out = loss(made)
             weight = torch.linspace(0.5, 1.5, N, dtype=torch.float64)
@@ -182,17 +182,44 @@ def test_even_views_equal_the_same_ids_unknown(views, one, small_tiles, monkeypa
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
 
 
-def test_even_is_known_of_its_own_ids_only() -> None:
+def test_no_replacement_keeps_the_claim_of_even_views() -> None:
+    """It is known of what `from_views` built, and of other vectors in the same places."""
     made = build("views", rows())
-    for name in ("groups", "rows"):
-        other = getattr(made, f"anchor_{name}").clone()
-        changed = {f"anchor_{name}": other, f"candidate_{name}": other}
-        assert dataclasses.replace(made, **changed).even_views is None
-    none = torch.zeros_like(made.as_positive)
-    assert dataclasses.replace(made, as_positive=none).even_views is None
-    assert dataclasses.replace(made, as_negative=none).even_views is None
-    assert dataclasses.replace(made, candidates=made.candidates.clone()).even_views is None
+    assert made.even_views == 2
+    other = rows() + 1
+    assert made.with_rows(other, other).even_views == 2
+    assert made.with_rows(other, other.clone()).even_views is None
+    for one in dataclasses.fields(made):
+        if one.init:  # even a field put in its own place
+            assert (
+                dataclasses.replace(made, **{one.name: getattr(made, one.name)}).even_views is None
+            )
+    with pytest.raises(ValueError, match="init=False"):
+        dataclasses.replace(made, even_views=2)
+    with pytest.raises(TypeError, match="even_views"):
+        Pairs(
+            *(getattr(made, one.name) for one in dataclasses.fields(made) if one.init), even_views=2
+        )
+    part = slice(0, 3)
+    for less in (made.take_anchors(part), made.take_candidates(part), made.take_rows(part)):
+        assert less.even_views is None
     assert pairs.from_views(rows().view(-1, 1, 6)).even_views is None
+    assert build("labeled_views", rows()).even_views is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("taken", [slice(3, 17), torch.tensor([5, 0, 11])], ids=["slice", "index"])
+def test_taken_rows_keep_their_relations(kind: str, taken) -> None:
+    made = build(kind, rows())
+    for got, want in zip(made.take_anchors(taken).masks(), made.masks(), strict=True):
+        assert torch.equal(got, want[taken])
+    for got, want in zip(made.take_candidates(taken).masks(), made.masks(), strict=True):
+        assert torch.equal(got, want[:, taken])
+    if made.symmetric:
+        both = made.take_rows(taken)
+        assert both.symmetric
+        for got, want in zip(both.masks(), made.masks(), strict=True):
+            assert torch.equal(got, want[taken][:, taken])
 
 
 def test_scratch_is_reused() -> None:

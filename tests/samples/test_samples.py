@@ -13,6 +13,7 @@ from sample_sets import blobs
 
 from contrastive_core import losses, pairs
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.losses import _base
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.samples import class_losses
 from contrastive_core.samples import explain as sample_explain
@@ -264,7 +265,7 @@ def test_progress_comes_by_stages_and_can_stop() -> None:
 def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = blobs(500)
     exact, _ = sample_losses.per_sample(rows, "triplet")
-    monkeypatch.setattr(sample_losses, "CHUNK", 128)
+    monkeypatch.setattr(_base, "BLOCK", 128 * 500)
     told: list[float] = []
     chunked, _ = sample_losses.per_sample(rows, "triplet", on_fraction=told.append)
     np.testing.assert_allclose(chunked, exact, rtol=1e-5)
