@@ -59,8 +59,6 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
         except Exception as error:
             why = printable(f"{type(error).__name__}: {error}")
             raise Damaged(f"{name} cannot be read: {why}") from None
-    if not len(rows):
-        raise UnusableEmbedding(f"{name} has fewer rows than there are processes")
     return rows
 
 
@@ -72,7 +70,17 @@ def _read(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     reader = table_files.parquet if path.suffix == ".parquet" else table_files.csv
     features, columns, provenance = reader(file, path, LIMIT)
     rows = checked_set(features, columns, path, provenance)
-    return rows if part[1] == 1 else rows.take(np.arange(len(rows))[part_of(len(rows), part)])
+    if part[1] == 1:
+        return rows
+    return rows.take(np.arange(len(rows))[_rows_of(len(rows), part, path)])
+
+
+def _rows_of(n: int, part: Part, path: Path) -> slice:
+    """The part's rows of n. Raises UnusableEmbedding where it has none."""
+    rows = part_of(n, part)
+    if part[1] > 1 and rows.start == rows.stop:
+        raise UnusableEmbedding(f"{path.name} has fewer rows than there are processes")
+    return rows
 
 
 # --- arrays --------------------------------------------------------------------------------------
@@ -124,7 +132,7 @@ def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray,
     shape, by_column, dtype = head
     _check_numbers(shape, dtype, path)
     n, d = shape
-    rows = part_of(n, part)
+    rows = _rows_of(n, part, path)
     if by_column and part[1] > 1:
         raise UnusableEmbedding(f"{path.name} holds its vectors by columns; save them anew")
     file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
