@@ -142,7 +142,7 @@ def test_a_comparison_of_loaded_vectors_comes_back_whole() -> None:
     assert found.graphs.shape == (2, 39, 20)  # a fifth of each class is judged
     assert found.cka[0, 0] == pytest.approx(1)
     assert {t["score"] for t in found.tests} >= {"knn", "linear_probe", "purity", "uniformity"}
-    assert [s["knn"]["value"] for s in found.scores] == found.accuracy
+    assert [s["knn"].value for s in found.scores] == found.accuracy["knn"]
     with pytest.raises(ValueError, match="an analysis is one of"):
         analyses.make("weather", {})
 
@@ -152,7 +152,7 @@ def test_snapshots_of_one_run_are_compared() -> None:
     x = RNG(0).normal(size=(50, 6)).astype(np.float32)
     for epoch in range(3):
         y = x + epoch * RNG(epoch).normal(size=x.shape)
-        run.save_snapshot(epoch, index=np.arange(50), h=y, z=y, labels=np.zeros(50))
+        run.save_snapshot(epoch, index=np.arange(50), h=y, z=y, labels=np.zeros(50, np.int64))
     found = analyses.make("snapshots", {"run": "r", "which": "z"})
     assert found.meta["epochs"] == [0, 1, 2]
     assert found.arrays["cka"][0, 1] > found.arrays["cka"][0, 2]

@@ -64,7 +64,7 @@ def test_width_and_stem_are_settings() -> None:
         ("vgg", 32, {}, "unknown encoder 'vgg'; known: small, resnet18"),
         ("small", 32, {"depth": 3}, "no setting 'depth'; it has: width"),
         ("small", 2, {}, "at least 4"),
-        ("resnet18", 32, {"stem": "large"}, "stem must be small or imagenet; got 'large'"),
+        ("resnet18", 32, {"stem": "large"}, "one of small, padded, imagenet; got 'large'"),
         ("timm:no_such_net", 32, {}, "timm"),
     ],
 )
