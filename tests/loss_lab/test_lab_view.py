@@ -15,6 +15,7 @@ from contrastive_core.evaluation.embed import data_of, load_model
 from contrastive_core.loss_lab import view as lab_view
 from contrastive_core.loss_lab.batch import BatchRequest, LabBatch, load_batch, snapshots_of
 from contrastive_core.runs import Run, checkpoints
+from contrastive_core.storage import records
 
 
 def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> LabBatch:
@@ -82,6 +83,7 @@ def a_run(folder: Path, name: str, **changed: torch.Tensor) -> Run:
     shipped = runs.load(name)
     method = load_model(shipped, data_of(shipped, "train"), "cpu")
     made = Run(folder, shipped.manifest)
+    records.write_json(folder / "run.json", shipped.manifest)
     checkpoints.save_weights(made, {**method.state_dict(), **changed})
     return made
 
