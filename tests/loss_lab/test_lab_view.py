@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,7 @@ def a_run(folder: Path, name: str, **changed: torch.Tensor) -> Run:
     """A run with a shipped run's settings and weights of its whole method, memory included."""
     shipped = runs.load(name)
     method = load_model(shipped, data_of(shipped, "train"), "cpu")
+    shutil.copy(shipped.path / "run.json", folder)
     made = Run(folder, shipped.manifest)
     records.write_json(folder / "run.json", shipped.manifest)
     checkpoints.save_weights(made, {**method.state_dict(), **changed})
