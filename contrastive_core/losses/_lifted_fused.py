@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contrastive_core.ops.functions import Function
 from contrastive_core.ops.similarity import CLOSE, distance, full_precision
 from contrastive_core.pairs.types import Masks, Pairs
 
@@ -35,7 +36,7 @@ def lifted_at_once(pairs: Pairs, margin: float) -> tuple[Tensor, Tensor] | None:
     return _Lifted.apply(pairs.anchors, d, masks, number.clamp_min(1), margin)[0], number
 
 
-class _Lifted(torch.autograd.Function):
+class _Lifted(Function):
     """With A = ∂L/∂J, S the negatives' log-sum-exp and p their softmax, each distance gets
     A_ij − p_ij Σ_p (A_ip + A_pi) ∂J_ip/∂S_i, and its rows that along their difference."""
 
@@ -49,23 +50,26 @@ class _Lifted(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         a, d, ctx.masks, number, ctx.margin = inputs
+        ctx.set_materialize_grads(False)  # else zeros are made for what is only kept
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(a, d, number, *output[1:])
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, g: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        if g is None:
+            return (None,) * 5
         a, d, number, *terms = ctx.saved_tensors
         with full_precision(a.device):
             if torch.is_grad_enabled():  # a second derivative is wanted: these depend on the rows
                 d = distance(a, a)
                 terms = _terms(d, ctx.masks, ctx.margin)
+                d = d + torch.eye(len(d), dtype=d.dtype, device=d.device)  # no 0/0 with itself
             x, s, both, j = terms
             of_j = j * (g / number)[:, None]
             own = (s[:, None] - both).exp()  # ∂J_ij/∂S_i
             of_s = (own * (of_j + of_j.mT)).sum(1, keepdim=True)
             of_d = torch.addcmul(of_j, (x - s[:, None]).exp(), of_s, value=-1)
-            apart = d + torch.eye(len(d), dtype=d.dtype, device=d.device)  # no 0/0 with itself
-            along = ((of_d + of_d.mT) / apart).fill_diagonal_(0)
+            along = ((of_d + of_d.mT) / d).fill_diagonal_(0)
             grad = torch.addmm(along.sum(1, keepdim=True) * a, along, a, alpha=-1)
         return grad, None, None, None, None
 

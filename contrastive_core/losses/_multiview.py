@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.ops.differentiation import first_order
+from contrastive_core.ops.functions import Function
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.ops.thread_pool import thread_buffer
 
@@ -34,7 +35,7 @@ def mean_of_views(a: Tensor, v: int) -> Tensor:
     return _Mean.apply(a.contiguous(), v)
 
 
-class _Contrast(torch.autograd.Function):
+class _Contrast(Function):
     @staticmethod
     def forward(a: Tensor, scale: float, v: int) -> tuple[Tensor, Tensor, Tensor]:
         a, n = a.contiguous(), len(a)
@@ -49,11 +50,14 @@ class _Contrast(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         a, ctx.scale, ctx.v = inputs
+        ctx.set_materialize_grads(False)  # else zeros are made for what is only kept
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(a, *output[1:])
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, g: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        if g is None:
+            return (None,) * 3
         return first_order(_contrast_gradient, g, *ctx.saved_tensors, ctx.scale, ctx.v), None, None
 
 
@@ -75,7 +79,7 @@ def _within(x: Tensor, v: int) -> Tensor:
     return x.view(-1, v, len(x) // v, v).diagonal(dim1=0, dim2=2)
 
 
-class _Mean(torch.autograd.Function):
+class _Mean(Function):
     @staticmethod
     def forward(a: Tensor, v: int) -> Tensor:
         means = a.new_empty(len(a))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contrastive_core.ops.functions import Function
 from contrastive_core.ops.thread_pool import run_rounds, thread_buffer
 
 __all__ = ["MOST", "hinge_sums", "padded_indices"]
@@ -27,7 +28,7 @@ def hinge_sums(d: Tensor, negative: Tensor, where: Tensor, reach: Tensor) -> tup
     return _Hinges.apply(d, negative, where, reach)[:2]
 
 
-class _Hinges(torch.autograd.Function):
+class _Hinges(Function):
     """The gradient of a sum of hinges is a number of them: how many of its triplets are active."""
 
     @staticmethod
@@ -55,11 +56,14 @@ class _Hinges(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.set_materialize_grads(False)  # else zeros are made for what is only kept
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(output[2])
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, g: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        if g is None:
+            return (None,) * 4
         (number,) = ctx.saved_tensors
         return number * g[:, None], None, None, None
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contrastive_core.ops.functions import Function
 from contrastive_core.ops.similarity import full_precision
 
 __all__ = ["first_order", "recomputed"]
@@ -23,7 +24,7 @@ def first_order(gradient: Callable[..., Any], *inputs: Any) -> Any:
     return _FirstOrder.apply(gradient, *inputs)
 
 
-class _FirstOrder(torch.autograd.Function):
+class _FirstOrder(Function):
     @staticmethod
     def forward(gradient: Callable[..., Any], *inputs: Any) -> Any:
         return gradient(*inputs)
@@ -51,7 +52,7 @@ def recomputed(task: Callable[..., Any], *inputs: Tensor) -> Any:
     return _Recomputed.apply(task, *inputs)
 
 
-class _Recomputed(torch.autograd.Function):
+class _Recomputed(Function):
     @staticmethod
     def forward(task: Callable[..., Any], *inputs: Tensor) -> Any:
         return task(*inputs)

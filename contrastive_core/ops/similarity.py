@@ -16,6 +16,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from contrastive_core.ops.functions import Function
+
 __all__ = [
     "cosine",
     "deterministic_gather",
@@ -38,7 +40,7 @@ def normalize(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     return _Normalize.apply(z)[0]
 
 
-class _Normalize(torch.autograd.Function):
+class _Normalize(Function):
     """u = z / ‖z‖ and ∂z = (∂u − u (u·∂u)) / ‖z‖; keeps z, u and 1 / ‖z‖.
 
     Tiny and huge rows are divided by their largest number first, kept as `scale`: it keeps their
@@ -97,7 +99,7 @@ def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[
     return _SquaredDistance.apply(a, b, a is b)[0]
 
 
-class _SquaredDistance(torch.autograd.Function):
+class _SquaredDistance(Function):
     """‖a_i − b_j‖² and its gradient 2 (a_i − b_j), both from differences where rows are close."""
 
     @staticmethod

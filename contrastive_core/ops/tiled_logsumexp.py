@@ -17,6 +17,7 @@ from torch import Tensor
 
 from contrastive_core.ops import similarity, tile_plan
 from contrastive_core.ops.differentiation import first_order
+from contrastive_core.ops.functions import Function
 from contrastive_core.ops.thread_pool import run_rounds, thread_buffer
 from contrastive_core.ops.tile_plan import TilePlan
 from contrastive_core.pairs.types import Pairs
@@ -110,7 +111,7 @@ class _Task:
     on_fraction: OnFraction = ignore_fraction
 
 
-class _LogSums(torch.autograd.Function):
+class _LogSums(Function):
     """Row log-sum-exps; keeps the rows and the row sums, or the one tile.
 
     Where no logit is large the exponentials themselves are summed, one per pair of rows; else
@@ -141,11 +142,14 @@ class _LogSums(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         a, c, ctx.task = inputs
         lse, sums, kept = output
+        ctx.set_materialize_grads(False)  # else zeros are made for what is only kept
         ctx.mark_non_differentiable(*output[1 : 2 + (kept is not None)])
         ctx.save_for_backward(a, c, sums if ctx.task.small else lse, kept)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, g: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        if g is None:
+            return (None,) * 3
         to_a, to_c = ctx.needs_input_grad[:2]
         needs = (to_a or ctx.task.plan.mirrored, to_c and not ctx.task.plan.mirrored)
         return *first_order(_gradient, g, *ctx.saved_tensors, ctx.task, needs), None

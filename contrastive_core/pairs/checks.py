@@ -65,6 +65,8 @@ def check_labels(name: str, labels: Any, n: int, each: str) -> None:
 
 def check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> None:
     """Raise when anchors and candidates cannot be compared, or an id is missing."""
+    if _fit(a, c, anchor_ids, candidate_ids):  # nearly always, and at every step of training
+        return
     check_rows("anchors", a, "(n, d)")
     check_rows("candidates", c, "(m, d)")
     if a.shape[1] != c.shape[1]:
@@ -82,3 +84,17 @@ def check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Te
         for x in ids:
             if x.shape != (n,):
                 raise ValueError(f"{name} ids must be ({n},); got shape {tuple(x.shape)}")
+
+
+def _fit(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> bool:
+    if not (isinstance(a, Tensor) and isinstance(c, Tensor) and a.ndim == 2 and c.ndim == 2):
+        return False
+    (n, d), (m, width) = a.shape, c.shape
+    return (
+        d == width
+        and a.dtype == c.dtype
+        and a.device == c.device
+        and a.is_floating_point()
+        and all(x.shape == (n,) for x in anchor_ids)
+        and all(x.shape == (m,) for x in candidate_ids)
+    )
