@@ -58,4 +58,5 @@ def queue(args: Namespace) -> None:
 
 
 def _score(row: dict[str, Any]) -> str:
-    return f"  kNN within train {100 * row['knn']:.1f} %" if "knn" in row else ""
+    knn = row.get("knn_train_sample")
+    return "" if knn is None else f"  kNN on the training sample {100 * knn:.1f} %"

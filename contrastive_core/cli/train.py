@@ -153,8 +153,8 @@ class _Report:
         if self.is_quiet:
             return
         parts = [f"epoch {line['epoch']}/{self.epochs}", f"loss {line['loss']:.4f}"]
-        if "knn" in line:
-            parts.append(f"kNN within train {100 * line['knn']:.1f} %")
+        if "knn_train_sample" in line:
+            parts.append(f"kNN on the training sample {100 * line['knn_train_sample']:.1f} %")
         text = ", ".join([*parts, f"{time.monotonic() - self.started:.0f} s"])
         if isinstance(self.on_progress, Terminal):
             self.on_progress.line(text)
@@ -164,5 +164,5 @@ class _Report:
 
 def _last_scores(run: Any) -> dict[str, Any]:
     """The last epoch's scores."""
-    lines = [line for line in run.metrics() if "knn" in line or "alignment" in line]
+    lines = [line for line in run.metrics() if "knn_train_sample" in line or "alignment" in line]
     return lines[-1] if lines else {}

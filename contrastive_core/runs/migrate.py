@@ -37,6 +37,7 @@ WORDS = {  # the words of format 1, also as parts of names
     "normalis": "normaliz",
     "optimis": "optimiz",
 }
+METRIC_KEYS = {"knn": "knn_train_sample"}  # of training, beside the evaluation's own
 VERBATIM = ("root", "exclude", "relabel", "start", "dataset", "name", "run", "classes", "class")
 
 
@@ -108,9 +109,12 @@ def _changes(path: Path) -> dict[str, bytes]:
             if name == "run.json":
                 value = {"format": FORMAT, **value}
             changes[name] = records.json_bytes(value)
-    for name in ("metrics.jsonl", "marks.jsonl"):
+    for name, new_keys in (("metrics.jsonl", METRIC_KEYS), ("marks.jsonl", {})):
         if (path / name).exists():
-            lines = [_without_seal(line) for line in records.read_lines(path / name)]
+            lines = [
+                {new_keys.get(k, k): v for k, v in _without_seal(line).items()}
+                for line in records.read_lines(path / name)
+            ]
             changes[name] = records.lines_bytes(lines)
     for manifest in (path / "state").glob("*.json"):
         changes |= _state(manifest)

@@ -16,7 +16,7 @@ from contrastive_core.sweeps.spec import Axis, Sweep
 __all__ = ["ACCURACIES", "LABELS", "cells_of", "draw", "table"]
 
 ACCURACIES = {  # which figure of a row "accuracy" is
-    "knn": "kNN within train, %",
+    "knn_train_sample": "kNN on the training sample, %",
     "linear_probe test": "linear probe on test, %",
     "knn test": "kNN on test, %",
 }
@@ -53,7 +53,7 @@ def cells_of(
     return made
 
 
-def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn") -> list[Row]:
+def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Row]:
     """The sweep as rows of text: where each cell stands, each measure with its deviation."""
     names, measures = [a.name for a in sweep.axes], sweep.draw.measures
     made = []
@@ -73,7 +73,7 @@ def _stands(axis: Axis, value: str) -> str:
     return value
 
 
-def draw(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn") -> list[Any]:
+def draw(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Any]:
     """Plotly figures in the sweep's form; none for a table, or before a cell is done."""
     if not any(_value(r, m, accuracy) is not None for r in rows for m in sweep.draw.measures):
         return []

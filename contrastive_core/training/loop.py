@@ -184,7 +184,7 @@ def _sum_over_processes(*values: Tensor) -> list[float]:
 def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
     """Score and snapshot the fixed sample, and write the epoch's line."""
     setup, config = t.setup, t.setup.config
-    mean_loss = t.totals.mean_loss(position.batch)
+    mean_loss = t.totals.mean_loss()
     similarity = monitor.pair_similarity(pairs)
     if sums := t.totals.not_finite():
         raise CannotGoOn(diverged(position.step, *sums, config.lr or 0))

@@ -1,7 +1,7 @@
 """What is watched while training: scores of a fixed sample of training images, once per epoch.
 
-The test set is never looked at. kNN is of the moment: each image of the sample is voted on by the
-others. Alignment is taken between two augmented views, drawn alike in every epoch.
+The test set is never looked at. `knn_train_sample` is no accuracy of the evaluation: each image of
+the sample is voted on by the others. Alignment is taken between two augmented views, drawn alike in every epoch.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def scores(
     rows_h = _rows(h, sample)
     rows_z = _rows(z, sample, twice.reshape(m, 2, -1))
     values = {
-        "knn": _knn(rows_h, device),
+        "knn_train_sample": _knn(rows_h, device),
         "alignment": _score("alignment", rows_z, device),
         "uniformity": _score("uniformity", rows_z, device),
         "rankme": _score("rankme", rows_h, device),

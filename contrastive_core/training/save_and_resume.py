@@ -51,6 +51,7 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
     for name in OF_EACH_PROCESS:
         if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
             tensors[name] = state
+    tensors.setdefault("epoch.totals", torch.zeros(3))  # states of before: the mean starts here
     position = restore(tensors, plain, setup, totals)
     reasons, damaged = [], ", ".join(plain["damaged"])
     if plain["world"] != setup.world.size:

@@ -81,8 +81,7 @@ def restore(
         state.setdefault(int(i), {}).update(entries)
     groups = plain["optimizer"]["groups"]
     setup.optimizer.load_state_dict({"state": state, "param_groups": groups})
-    if setup.world.is_rank0:  # the sum over processes: it may lie on any one of them
-        totals.restore(tensors["epoch.totals"])
+    totals.restore(tensors["epoch.totals"], is_rank0=setup.world.is_rank0)
     setup.generator.set_state(tensors["random.views"].cpu())
     torch.set_rng_state(tensors["random.torch"].cpu())
     if "random.cuda" in tensors and setup.device.type == "cuda":

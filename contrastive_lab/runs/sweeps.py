@@ -132,7 +132,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         st.caption("The figure appears with the first cell that is done.")
         return
     known = sweep_plots.ACCURACIES
-    there = [k for k in known if any(k in r for r in rows)] or ["knn"]
+    there = [k for k in known if any(k in r for r in rows)] or ["knn_train_sample"]
     accuracy = query_params.one_of(
         st.segmented_control, "Accuracy", there, name="accuracy", format_func=lambda k: known[k],
         key=f"accuracy-{cache.digest(sweep.name)}",

@@ -131,20 +131,24 @@ def curves(run: Run, metrics: MetricsReader) -> None:
     epochs = metrics.epochs
     a, b, c = st.columns(3)
     a.metric("Loss", f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
-    knn = epochs[-1].get("knn") if epochs else None
-    b.metric("kNN within train", f"{100 * knn:.1f} %" if knn is not None else "–",
+    knn = epochs[-1].get("knn_train_sample") if epochs else None
+    b.metric("kNN on the training sample", f"{100 * knn:.1f} %" if knn is not None else "–",
              help="A fixed sample of training images, each voted on by the others.")  # fmt: skip
     speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
     c.metric("Images/s", f"{speed:,.0f}")
     thin = metrics.steps[:: -(-len(metrics.steps) // FEW_STEPS)]
-    scored = [x for x in epochs if "knn" in x]
+    scored = [x for x in epochs if "knn_train_sample" in x]
     left, right = st.columns(2)
     with left:
         loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
         st.plotly_chart(plots.curves(loss, "step", "loss"), key=f"loss-{run.name}")
     with right:
-        shown = {"kNN": ([x["epoch"] for x in scored], [100 * x["knn"] for x in scored])}
-        st.plotly_chart(plots.curves(shown, "epoch", "kNN, %"), key=f"knn-{run.name}")
+        shown = {
+            "kNN": ([x["epoch"] for x in scored], [100 * x["knn_train_sample"] for x in scored])
+        }
+        st.plotly_chart(
+            plots.curves(shown, "epoch", "kNN on the training sample, %"), key=f"knn-{run.name}"
+        )
 
 
 def forming(run: Run) -> None:

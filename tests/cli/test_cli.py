@@ -89,7 +89,7 @@ def test_train_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     made = says(capsys, "train", "--method", "sup_con", "--run", "mine", *QUICK)
     assert made["run"] == "mine"
     assert made["status"] == "done"
-    assert 0 < made["knn"] <= 1
+    assert 0 < made["knn_train_sample"] <= 1
     found = says(capsys, "list")
     assert "mine" in [row["run"] for row in found["runs"]]
     assert "nt_xent" in found["losses"]

@@ -97,7 +97,8 @@ def make(name: str, rows: dict[str, Any]) -> Run:
     run.set_meta(title="t", note="n", tags=["a", "b"])
     step = {"loss": 0.5, "lr": 0.1, "images_per_s": 9.0, "memory_mb": 30}
     epochs = [
-        {"epoch": e, "step": 3 * e, "loss": 0.4, "seconds": 2.0, "knn": 0.5} for e in (1, 2, 3)
+        {"epoch": e, "step": 3 * e, "loss": 0.4, "seconds": 2.0, "knn_train_sample": 0.5}
+        for e in (1, 2, 3)
     ]
     run.append_metrics([{"step": 1, "epoch": 0, **step}, *epochs])
     score = {

@@ -20,7 +20,13 @@ def step(number: int) -> dict[str, Any]:
 
 
 def epoch(number: int) -> dict[str, Any]:
-    return {"epoch": number, "step": 100 * number, "loss": 0.5, "seconds": 1.0, "knn": 0.9}
+    return {
+        "epoch": number,
+        "step": 100 * number,
+        "loss": 0.5,
+        "seconds": 1.0,
+        "knn_train_sample": 0.9,
+    }
 
 
 def test_what_it_gives_is_what_the_run_has() -> None:

@@ -96,7 +96,9 @@ def test_it_goes_on_where_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) ->
         if len(calls) == 4:
             run.set_status("stopped")
             return 0
-        run.append_metrics([{"epoch": 1, "step": 5, "loss": 1.0, "seconds": 3.0, "knn": 0.5}])
+        run.append_metrics(
+            [{"epoch": 1, "step": 5, "loss": 1.0, "seconds": 3.0, "knn_train_sample": 0.5}]
+        )
         run.set_status("done")
         return 0
 
@@ -105,7 +107,7 @@ def test_it_goes_on_where_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert sweep_runner.estimate(found) is None
     rows = sweep_runner.run_sweep(found, told.append)
     assert [r["status"] for r in rows] == ["done", "failed", "done", "stopped"] + ["waiting"] * 4
-    assert rows[0]["knn"] == 0.5
+    assert rows[0]["knn_train_sample"] == 0.5
     assert sweep_runner.estimate(found) == pytest.approx((3.0 + sweep_runner.STARTING) * 6)
     assert "stopped" in told[-1]
     rows = sweep_runner.run_sweep(found, told.append)

@@ -23,7 +23,13 @@ def train(found: Sweep, count: int, value: float = 0.5) -> None:
     """The first cells get a run that is done; each a little better than the one before."""
     for i, cell in enumerate(found.trained()[:count]):
         run = runs.create(cell.run, {"method": "simclr", "epochs": 1})
-        line = {"epoch": 1, "step": 9, "loss": 1.0, "seconds": 10.0 + i, "knn": value + i / 1000}
+        line = {
+            "epoch": 1,
+            "step": 9,
+            "loss": 1.0,
+            "seconds": 10.0 + i,
+            "knn_train_sample": value + i / 1000,
+        }
         run.append_metrics([{**line, "uniformity": -2.0 - i, "memory_mb": 100 + i}])
         run.set_status("done")
 
@@ -94,7 +100,7 @@ def test_seeds_become_a_mean_and_a_deviation() -> None:
 
 
 def test_accuracy_is_what_was_chosen() -> None:
-    rows = [{"x": "1", "status": "done", "knn": 0.5, "linear_probe test": 0.75}]
+    rows = [{"x": "1", "status": "done", "knn_train_sample": 0.5, "linear_probe test": 0.75}]
     (cell,) = sweep_plots.cells_of(rows, ["x"], "linear_probe test", ["accuracy"])
     assert cell["accuracy"] == 75.0
     (cell,) = sweep_plots.cells_of(rows, ["x"], "knn test", ["accuracy"])

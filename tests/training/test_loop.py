@@ -65,11 +65,20 @@ def test_a_run_records_what_happened() -> None:
     assert [x["step"] for x in steps] == list(range(1, 2 * len(p.loader.epoch(0)) + 1))
     for name in ("loss", "lr", "grad_norm", "memory_mb", "n_valid", "epoch"):
         assert name in steps[0], name
-    for name in ("knn", "alignment", "uniformity", "rankme", "pos", "neg", "loss", "seconds"):
+    for name in (
+        "knn_train_sample",
+        "alignment",
+        "uniformity",
+        "rankme",
+        "pos",
+        "neg",
+        "loss",
+        "seconds",
+    ):
         assert name in epochs[-1], name
     assert [x["epoch"] for x in epochs] == [1, 2]
     assert epochs[-1]["loss"] < steps[0]["loss"]
-    assert epochs[-1]["knn"] > 0.8
+    assert epochs[-1]["knn_train_sample"] > 0.8
     assert len(run.snapshots()) == 2
 
 

@@ -1,0 +1,220 @@
+"""What differs on a GPU, tried without one: looks at some steps only, random states, which GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from datetime import timedelta
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core import methods, runs
+from contrastive_core.device import for_process
+from contrastive_core.distributed import collectives
+from contrastive_core.errors import CannotGoOn, Elsewhere, NoDevice
+from contrastive_core.training import loop, monitor, save_and_resume, state
+from contrastive_core.training.config import TrainConfig
+from contrastive_core.training.defaults import SET, resolve
+from contrastive_core.training.epoch_totals import EpochTotals
+from contrastive_core.training.setup import prepare
+
+QUICK = {"encoder_knobs": {"width": 0.25}, "sample": 50, "threads": 1, "amp": False}
+SHORT = TrainConfig(
+    "sup_con", epochs=1, device="cpu", batch_size=256, save_seconds=0.0, **QUICK
+)  # six steps
+
+
+@pytest.fixture
+def as_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    should_log = loop.should_log
+    monkeypatch.setattr(
+        loop, "should_log", lambda device, step: should_log(torch.device("cuda"), step)
+    )
+
+
+def trained(name: str, **keywords) -> runs.Run:
+    setup = prepare(SHORT)
+    run = runs.create(name, setup.config.to_dict())
+    loop.train(setup, run, **keywords)
+    return run
+
+
+def epoch_line(run: runs.Run) -> dict:
+    (line,) = (x for x in run.metrics() if "images_per_s" not in x)
+    return line
+
+
+def test_an_epochs_loss_is_the_mean_of_all_its_steps_however_few_are_logged(request) -> None:
+    every_step = trained("every")
+    mean = np.mean([x["loss"] for x in every_step.metrics() if "images_per_s" in x])
+    assert epoch_line(every_step)["loss"] == pytest.approx(mean, rel=1e-12)
+    request.getfixturevalue("as_on_cuda")
+    few = trained("few")
+    assert len([x for x in few.metrics() if "images_per_s" in x]) == 1
+    assert epoch_line(few)["loss"] == epoch_line(every_step)["loss"]
+
+
+@pytest.mark.parametrize("at", ["the end of an epoch", "a stop"])
+def test_no_state_is_saved_after_a_step_that_was_not_finite(
+    at: str, as_on_cuda: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup = prepare(SHORT)
+    run, steps = runs.create("nan", setup.config.to_dict()), []
+    after_step = setup.method.after_step
+
+    def poison(pairs) -> None:
+        after_step(pairs)
+        steps.append(pairs)
+        if len(steps) == 2:  # the next step is not finite, and is not looked at
+            with torch.no_grad():
+                next(setup.method.parameters()).fill_(torch.nan)
+
+    monkeypatch.setattr(setup.method, "after_step", poison)
+    if at == "a stop":
+        monkeypatch.setattr(collectives, "any_process", lambda flag: len(steps) == 4)
+    with pytest.raises(
+        CannotGoOn, match=r"the loss is nan at step \d; the last good state is kept"
+    ):
+        loop.train(setup, run)
+    assert run.status()["status"] == "failed"
+    assert not run.weights.exists()
+    assert not any((run.path / "state").glob("*"))
+
+
+def test_a_stop_in_an_epoch_keeps_its_sum(as_on_cuda: None, monkeypatch) -> None:
+    whole = trained("whole")
+    looks = []
+
+    def stop_once(flag: bool) -> bool:
+        looks.append(flag)
+        return len(looks) == 3
+
+    with monkeypatch.context() as patch:
+        patch.setattr(collectives, "any_process", stop_once)
+        parts = trained("parts")
+    assert parts.status()["status"] == "stopped"
+    assert loop.train(prepare(SHORT), parts, resume=True) == "done"
+    assert epoch_line(parts)["loss"] == epoch_line(whole)["loss"]
+
+
+def test_the_random_state_of_every_processs_gpu_is_kept(monkeypatch) -> None:
+    """Each process saves that of its own GPU, and gets it back."""
+    setup = dataclasses.replace(prepare(SHORT), device=torch.device("cuda:1"))
+    mine, other = torch.tensor([1, 2], dtype=torch.uint8), torch.tensor([3, 4], dtype=torch.uint8)
+    put_back: list[tuple[list[int], str]] = []
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: mine)
+    monkeypatch.setattr(
+        torch.cuda, "set_rng_state", lambda s, device: put_back.append((s.tolist(), str(device)))
+    )
+    gathered = collectives.all_gather_object
+    monkeypatch.setattr(
+        collectives,
+        "all_gather_object",
+        lambda value, group=None: (
+            [value, {**value, "random.cuda": other}] if isinstance(value, dict) else gathered(value)
+        ),
+    )
+    run = runs.create("gpus", setup.config.to_dict())
+    totals = EpochTotals(torch.device("cpu"))
+    log = loop.MetricsLog(run, True, lambda line: None)
+    save_and_resume.save(setup, run, log, state.TrainPosition(), totals)
+    for rank, want in ((0, mine), (1, other)):
+        world = collectives.World(rank, 2, rank, 2)
+        monkeypatch.setattr(collectives, "broadcast_object", lambda _: loaded(run))
+        save_and_resume.resume(dataclasses.replace(setup, world=world), run, totals)
+        assert put_back[-1] == (want.tolist(), "cuda:1")
+
+
+def loaded(run: runs.Run):
+    from contrastive_core.runs import checkpoints
+
+    return checkpoints.load_state(run)
+
+
+def test_every_process_has_a_gpu_of_its_own(monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name in ("auto", "cuda"):
+        devices = [for_process(name, rank, 2) for rank in (0, 1)]
+        assert [str(d) for d in devices] == ["cuda:0", "cuda:1"]
+    assert str(for_process("cuda:1", 0, 1)) == "cuda:1"
+    assert str(for_process("cpu", 1, 2)) == "cpu"
+    with pytest.raises(NoDevice, match="cuda:0 is one GPU.*2 processes; use --device cuda"):
+        for_process("cuda:0", 1, 2)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    for rank, error in (("0", NoDevice), ("1", Elsewhere)):  # said once
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with pytest.raises(error):
+            collectives.init_process_group("cuda:0")
+
+
+def test_the_monitor_works_on_the_trainings_device(monkeypatch) -> None:
+    setup, devices = prepare(SHORT), []
+    nearest, graphs = monitor.nearest, monitor.Graphs
+    monkeypatch.setattr(
+        monitor, "nearest", lambda *a, device: devices.append(device) or nearest(*a, device=device)
+    )
+    monkeypatch.setattr(monitor, "Graphs", lambda device: devices.append(device) or graphs(device))
+    h, z = monitor.embed(setup.method, setup.sample.images)
+    scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z)
+    assert {"knn_train_sample", "alignment", "uniformity", "rankme"} <= set(scores)
+    assert devices == ["cpu"] * 4
+
+
+def test_processes_wait_patiently_for_work_that_takes_long(monkeypatch) -> None:
+    """Where one decodes a folder, the others meet it in a group without the usual time limit."""
+    groups: list[tuple[str, timedelta]] = []
+    monkeypatch.setattr(collectives, "is_single_process", lambda: False)
+    monkeypatch.setattr(
+        collectives.dist,
+        "new_group",
+        lambda backend, timeout: groups.append((backend, timeout)) or "patient",
+    )
+    met: list[object] = []
+    monkeypatch.setattr(
+        collectives, "all_gather_object", lambda value, group: met.append(group) or [value]
+    )
+    monkeypatch.setattr(collectives.dist, "destroy_process_group", met.append)
+    assert collectives.raise_together(lambda: 5, patient=True) == 5
+    ((backend, timeout),) = groups
+    assert backend == "gloo"
+    assert timeout >= timedelta(days=1)
+    assert met == ["patient", "patient"]  # waited in it, and parted from it
+
+
+def test_a_run_whose_folder_is_moved_ends_and_says_so(tmp_path) -> None:
+    setup = prepare(SHORT)
+    run = runs.create("moved", setup.config.to_dict())
+
+    def move(line: dict) -> None:
+        if line["step"] == 2 and run.path.exists():
+            shutil.move(run.path, tmp_path / "elsewhere")
+
+    with pytest.raises(CannotGoOn, match="renamed, moved or deleted") as caught:
+        loop.train(setup, run, on_progress=move)
+    assert caught.value.exit_status == 1
+    assert not run.path.exists()
+
+
+@pytest.mark.parametrize("name", methods.names())
+@pytest.mark.parametrize("n_train", [50, 360, 5000])
+def test_the_reason_of_a_batch_size_names_that_size(name: str, n_train: int) -> None:
+    defaults = methods.get(name).defaults(methods.DatasetInfo((3, 32, 32), n_train, 5))
+    size, reason = defaults["batch_size"]
+    assert reason.startswith(str(size))
+
+
+def test_a_setting_that_was_given_has_no_defaults_reason() -> None:
+    dataset = prepare(SHORT).dataset
+    given = TrainConfig(
+        "moco_v2", batch_size=90, loss_knobs={"temperature": 0.3}, recipe={"flip": 0.5}
+    )
+    config, reasons = resolve(given, dataset, torch.device("cpu"))
+    assert (config.batch_size, config.loss_knobs["temperature"]) == (90, 0.3)
+    assert reasons["batch_size"] == reasons["loss_knobs"] == SET
+    assert reasons["recipe"].endswith(f"; {SET}: flip")
+    assert SET not in reasons["lr"]
+    _, reasons = resolve(TrainConfig("simclr", loss="n_pair"), dataset, torch.device("cpu"))
+    assert reasons["loss_knobs"] == "the defaults of n_pair"
