@@ -78,10 +78,10 @@ def one_seed(seed: int, args: argparse.Namespace, sets: tuple[Any, Any]) -> dict
 
 
 def tell(name: str, seed: int, line: dict[str, Any]) -> None:
-    if "knn" in line and line["epoch"] % 4 == 0:
+    if "knn_train_sample" in line and line["epoch"] % 4 == 0:
         print(
             f"  seed {seed}, {name}, epoch {line['epoch']}: loss {line['loss']:.3f}, "
-            f"kNN within train {100 * line['knn']:.1f} %, {line['seconds']:.0f} s",
+            f"kNN on the sample {100 * line['knn_train_sample']:.1f} %, {line['seconds']:.0f} s",
             flush=True,
         )
 

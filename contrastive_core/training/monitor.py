@@ -1,7 +1,8 @@
 """What is watched while training: scores of a fixed sample of training images, once per epoch.
 
 The test set is never looked at. `knn_train_sample` is no accuracy of the evaluation: each image of
-the sample is voted on by the others. Alignment is taken between two augmented views, drawn alike in every epoch.
+the sample is voted on by the others. Alignment is taken between two augmented views, drawn alike in
+every epoch.
 """
 
 from __future__ import annotations

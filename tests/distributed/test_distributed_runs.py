@@ -19,7 +19,7 @@ from benchmarks.browser import free_port
 from contrastive_core import runs
 from contrastive_core.distributed import collectives
 from contrastive_core.errors import BadSetting, CannotGoOn, Elsewhere
-from contrastive_core.jobs import process, queue
+from contrastive_core.jobs import queue, training
 from contrastive_core.paths import ROOT, runs_home
 from contrastive_core.runs import checkpoints
 from contrastive_core.training.config import TrainConfig
@@ -27,6 +27,7 @@ from contrastive_core.training.loop import train
 from contrastive_core.training.setup import prepare
 
 README = ROOT / "README.md"
+SMALL = ["--set", "encoder.width=0.25", "--set", "sample=100", "--set", "batch_size=256"]
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
 
@@ -44,7 +45,7 @@ def two_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command, children = readme_command(), []
     at = command.index("--node-rank") + 1
     for rank in (0, 1):
-        own = [*command[:at], str(rank), *command[at + 1 :], "--device", "cpu"]
+        own = [*command[:at], str(rank), *command[at + 1 :], "--device", "cpu", *SMALL]
         place = {"CONTRASTIVE_LAB_RUNS": f"{home}/runs{rank}"}
         place["CONTRASTIVE_LAB_HOME"] = f"{home}/data{rank}"
         children.append(torchrun(*own, log=home / f"{rank}.log", **place))
@@ -77,7 +78,7 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
     argv = command[command.index("train") + 1 :]
     name, epochs = argv[argv.index("--name") + 1], int(argv[argv.index("--epochs") + 1])
     common = ["-m", "contrastive_core", "train"]
-    settings = ["--device", "cpu", "--set", "save_seconds=0"]
+    settings = ["--device", "cpu", "--set", "save_seconds=0", *SMALL]
     log = tmp_path / "log"
     child = started(*common, "--processes", "2", *argv, *settings, log=log)
     wait_for(runs_home() / name / "state" / "000002.sha256", child, log)
@@ -110,7 +111,11 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
 
 
 def test_processes_that_drift_apart_end_the_run_before_it_is_saved(monkeypatch) -> None:
-    made = prepare(TrainConfig(method="moco_v2", epochs=1, encoder_knobs={"width": 0.25}))
+    made = prepare(
+        TrainConfig(
+            method="moco_v2", epochs=1, batch_size=720, sample=50, encoder_knobs={"width": 0.25}
+        )
+    )
     run = runs.create("apart", made.config.to_dict(), made.dataset.fingerprint)
     monkeypatch.setattr(
         collectives, "mismatched_tensors", lambda state: ["queue.rows", "queue.pointer"]
@@ -138,8 +143,7 @@ def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
 
 def test_train_offers_the_gpus_there_are(monkeypatch) -> None:
     asked: list[list[str]] = []
-    monkeypatch.setattr(process, "gpus", lambda: 4)
-    monkeypatch.setattr(process, "spawn", lambda *a, **k: None)
+    monkeypatch.setattr(training, "gpus", lambda: 4)
     monkeypatch.setattr(queue, "enqueue", lambda name, arguments: asked.append(arguments))
     app = AppTest.from_file(str(README.parent / "app.py"), default_timeout=90)
     app = app.switch_page("pages/train.py").run()

@@ -48,7 +48,7 @@ def test_the_ready_made_are_drawn_from_some_of_their_cells(path: Path) -> None:
     assert all(figure.to_json() for figure in drawn)
     shown = sweep_plots.table(found, rows)
     done = [row for row in rows if row["status"] == "done"]  # at least 3: some share a run
-    assert sum(bool(row["kNN within train, %"]) for row in shown) == len(done) >= 3
+    assert sum(bool(row["kNN on the training sample, %"]) for row in shown) == len(done) >= 3
     assert sweep_runner.estimate(found) == pytest.approx((11 + 4) * (len(found.trained()) - 3))
 
 
@@ -94,9 +94,9 @@ def test_seeds_become_a_mean_and_a_deviation() -> None:
     found = small("table", seeds="[0, 1]")
     train(found, 7)
     first, second = sweep_plots.table(found, sweep_runner.status(found))[:2]
-    assert first["kNN within train, %"] == "50.3 ± 0.4"
+    assert first["kNN on the training sample, %"] == "50.3 ± 0.4"
     assert first["seeds done"] == 2
-    assert second["kNN within train, %"] == "50.1"
+    assert second["kNN on the training sample, %"] == "50.1"
 
 
 def test_accuracy_is_what_was_chosen() -> None:

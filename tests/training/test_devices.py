@@ -141,7 +141,7 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch) -> None:
         assert [str(d) for d in devices] == ["cuda:0", "cuda:1"]
     assert str(for_process("cuda:1", 0, 1)) == "cuda:1"
     assert str(for_process("cpu", 1, 2)) == "cpu"
-    with pytest.raises(NoDevice, match="cuda:0 is one GPU.*2 processes; use --device cuda"):
+    with pytest.raises(NoDevice, match=r"cuda:0 is one GPU.*2 processes; use --device cuda"):
         for_process("cuda:0", 1, 2)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     for rank, error in (("0", NoDevice), ("1", Elsewhere)):  # said once
