@@ -1,24 +1,59 @@
-"""Where things lie: users' runs, shipped runs, and what can be made again. Torch-free."""
+"""Where things lie: users' runs, shipped runs, and what can be made again. Torch-free.
+
+In a checkout everything lies in it. Installed from a wheel, what stands beside the packages in a
+checkout (app.py, pages, sweeps, shipped runs) lies in `BUNDLE`, and what users make in the folder
+that their system keeps for an application's data.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["ROOT", "SHIPPED", "data_home", "follow_links", "runs_home"]
+__all__ = [
+    "BUNDLE",
+    "ROOT",
+    "SHIPPED",
+    "data_home",
+    "follow_links",
+    "is_checkout",
+    "runs_home",
+]
 
-ROOT = Path(__file__).resolve().parents[1]
-SHIPPED = ROOT / "checkpoints" / "shipped"
+NAME = "contrastive-lab"
+ROOT = Path(__file__).resolve().parents[1]  # the folder that the packages lie in
+
+
+def is_checkout() -> bool:
+    """Whether this is the project's own folder, and not a place where it was installed."""
+    return (ROOT / "app.py").is_file() and (ROOT / "pyproject.toml").is_file()
+
+
+BUNDLE = ROOT if is_checkout() else ROOT / "contrastive_lab" / "bundle"
+SHIPPED = BUNDLE / "checkpoints" / "shipped"
 
 
 def runs_home() -> Path:
-    """Where users' runs live: $CONTRASTIVE_LAB_RUNS, or `checkpoints/runs`."""
-    return Path(os.environ.get("CONTRASTIVE_LAB_RUNS") or ROOT / "checkpoints" / "runs")
+    """Where users' runs live: $CONTRASTIVE_LAB_RUNS; else `checkpoints/runs` of a checkout, or
+    `runs` in the user's data folder."""
+    if given := os.environ.get("CONTRASTIVE_LAB_RUNS"):
+        return Path(given)
+    return ROOT / "checkpoints" / "runs" if is_checkout() else _user_data() / "runs"
 
 
 def data_home() -> Path:
-    """Where what can be made again is kept: $CONTRASTIVE_LAB_HOME, or `.cache`."""
-    return Path(os.environ.get("CONTRASTIVE_LAB_HOME") or ROOT / ".cache")
+    """Where what can be made again is kept: $CONTRASTIVE_LAB_HOME; else `.cache` of a checkout, or
+    `cache` in the user's data folder."""
+    if given := os.environ.get("CONTRASTIVE_LAB_HOME"):
+        return Path(given)
+    return ROOT / ".cache" if is_checkout() else _user_data() / "cache"
+
+
+def _user_data() -> Path:
+    """The folder that the system keeps for this application's data of this user."""
+    import platformdirs
+
+    return platformdirs.user_data_path(NAME, appauthor=False)
 
 
 def follow_links() -> bool:

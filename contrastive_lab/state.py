@@ -6,12 +6,12 @@ import ctypes
 import runpy
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import runs
+from contrastive_core.paths import BUNDLE
 from contrastive_core.runs import Run
 from contrastive_lab import guard, query_params
 
@@ -29,7 +29,7 @@ __all__ = [
 
 DEFAULT_RUN = "simclr-shapes"
 RUN = "run-picker"
-APP = Path(__file__).resolve().parents[1] / "app.py"
+APP = BUNDLE / "app.py"
 
 
 def run(page: Callable[[], None]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import query_params, state
+from contrastive_core.paths import data_home, runs_home
+from contrastive_lab import format, query_params, state
 from contrastive_lab.runs import table
 from contrastive_lab.runs.detail import details, difference
 from contrastive_lab.runs.import_checkpoint import elsewhere
@@ -23,6 +24,9 @@ def page() -> None:
     table.undo()
     line()
     {"runs": all_runs, "sweeps": sweeps, "import": elsewhere}[view]()
+    st.caption(format.plain(
+        f"Runs lie in {runs_home()}, what can be made again in {data_home()}."
+    ))  # fmt: skip
 
 
 def all_runs() -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.errors import BadSetting
-from contrastive_core.paths import ROOT
+from contrastive_core.paths import BUNDLE
 from contrastive_core.storage import atomic
 from contrastive_core.sweeps.spec import FORMS, read
 from contrastive_core.training.config import literal
@@ -57,7 +57,7 @@ def by_form(folder: Path) -> str:
 
 
 def as_toml(folder: Path) -> str:
-    ready = {p.stem: p for p in sorted((ROOT / "sweeps").glob("*.toml"))}
+    ready = {p.stem: p for p in sorted((BUNDLE / "sweeps").glob("*.toml"))}
     start = st.selectbox("Starting from", list(ready))
     with st.form(f"toml-from-{start}"):
         name = st.text_input("Name", f"my-{start}")
@@ -96,7 +96,7 @@ def save(folder: Path, name: str, text: str) -> str:
     """Keep a sweep that can be read; returns its name, or nothing where it is refused."""
     try:
         runs.checked_name(name)
-        if (folder / f"{name}.toml").exists() or (ROOT / "sweeps" / f"{name}.toml").exists():
+        if (folder / f"{name}.toml").exists() or (BUNDLE / "sweeps" / f"{name}.toml").exists():
             raise BadSetting(f"there is a sweep {name!r} already; choose another name")
         read(text, f"{name}.toml")
         atomic.write_bytes(folder / f"{name}.toml", text.encode())

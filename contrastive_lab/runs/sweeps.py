@@ -12,7 +12,7 @@ from contrastive_core.errors import BadSetting, Locked
 from contrastive_core.evaluation.record import evaluation_path
 from contrastive_core.jobs import queue, training
 from contrastive_core.jobs.task import Task
-from contrastive_core.paths import ROOT, runs_home
+from contrastive_core.paths import BUNDLE, runs_home
 from contrastive_core.storage import atomic
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import runner as sweep_runner
@@ -23,7 +23,7 @@ from contrastive_lab.runs.sweep_form import new_sweep
 
 __all__ = ["sweeps"]
 
-READY = ROOT / "sweeps"
+READY = BUNDLE / "sweeps"
 NEW = "a new one…"
 PICKER = "runs-sweep"
 
