@@ -85,7 +85,8 @@ class Score:
         if self.value is None:
             return {**about, "missing": self.missing}
         return {
-            **about, "value": self.value, "interval": self.interval, "unit": self.unit,
+            **about, "value": self.value, "unit": self.unit,
+            "interval": None if self.interval is None else list(self.interval),
             "higher_is_better": self.higher_is_better, "settings": self.settings,
             "extras": self.extras,
         }  # fmt: skip

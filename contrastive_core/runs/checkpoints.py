@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 KEPT = 2
+PARTS = (".safetensors", ".json")  # of a state, in the order of its manifest
 HASH = "sha256"  # key of the weights' own hash in their header
 
 
@@ -63,21 +65,34 @@ def state_manifests(run: Run) -> list[Path]:
 
 def read_state(manifest: Path) -> tuple[bytes, dict[str, Any]]:
     """A state's tensors, packed, and its plain values. Raises Damaged, naming the file."""
-    name = manifest
+    path = manifest
     try:
-        content = {}
-        for line in manifest.read_text().splitlines():
-            digest, file = line.split("  ")
-            name = manifest.with_name(f"{manifest.stem}.{file.rpartition('.')[2]}")
-            content[name.suffix] = name.read_bytes()
-            if hashlib.sha256(content[name.suffix]).hexdigest() != digest:
-                raise Damaged(f"{name} is damaged: its hash is not what was written")
-        name = manifest
-        return content[".safetensors"], dict(json.loads(content[".json"]))
+        content = []
+        hashes = _hashes(manifest)
+        for path in (manifest.with_suffix(suffix) for suffix in PARTS):
+            content.append(path.read_bytes())
+            if hashlib.sha256(content[-1]).hexdigest() != hashes[path.name]:
+                raise Damaged(f"{path} is damaged: its hash is not what was written")
+        return content[0], dict(json.loads(content[1]))
     except Damaged:
         raise
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Damaged(f"{name} is damaged: {error}") from None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise Damaged(f"{path} is damaged: {error}") from None
+
+
+def _hashes(manifest: Path) -> dict[str, str]:
+    """The hash of each of a state's files, which are exactly the two beside the manifest. Raises
+    Damaged where it is not, byte for byte, what `save_state` writes."""
+    text = manifest.read_bytes().decode()
+    names = [manifest.with_suffix(suffix).name for suffix in PARTS]
+    line = "([0-9a-f]{64})  %s\n"
+    match = re.fullmatch("".join(line % re.escape(name) for name in names), text)
+    if match is None:
+        raise Damaged(
+            f"{manifest} is damaged: it is not a line of SHA-256 and name for each of "
+            f"{' and '.join(names)}"
+        )
+    return dict(zip(names, match.groups(), strict=True))
 
 
 def has_begun(run: Run) -> bool:

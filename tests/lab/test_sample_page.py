@@ -17,6 +17,7 @@ from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import build as sample_build
 from contrastive_core.samples.request import request_of
+from contrastive_lab import cache
 
 
 @pytest.fixture(autouse=True)
@@ -122,10 +123,11 @@ def test_what_was_learned_late_opens_from_its_curve() -> None:
     assert not app.exception
     assert "1,437 of 1,437 samples are followed, at epochs 1, 2" in text_of(app)
     first = next(b for b in app.button if b.label == "Open")
-    sample = first.key.removeprefix("time-")
+    ids = {f"time-{cache.digest(str(i))}": str(i) for i in table.columns["id"]}
+    sample = ids[first.key]
     first.click().run()
     assert not app.exception
-    assert sample in text_of(app)
+    assert f"{sample} ·" in text_of(app)
     place = int(np.flatnonzero(table.ranked("mislabeled") == table.row(sample))[0]) + 1
     assert heading(app).startswith(f"{place} of 1437")
 

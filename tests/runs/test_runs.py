@@ -108,58 +108,6 @@ def test_rename_delete_undo() -> None:
         manage.rename("second", "../up")
 
 
-def state(run: Run, step: int) -> None:
-    checkpoints.save_state(run, {"x": torch.full((4, 3), float(step))}, {"step": step})
-
-
-def test_a_damaged_state_gives_way_to_the_one_before() -> None:
-    run = runs.create("state", CONFIG)
-    with pytest.raises(ValueError, match="no saved state"):
-        checkpoints.load_state(run)
-    for step in (1, 2, 3):
-        state(run, step)
-    files = sorted((run.path / "state").glob("*.safetensors"))
-    assert len(files) == 2
-    assert checkpoints.load_state(run)[1] == {"step": 3, "damaged": []}
-    data = bytearray(files[-1].read_bytes())
-    data[-1] ^= 1
-    files[-1].write_bytes(data)
-    tensors, plain = checkpoints.load_state(run)
-    assert plain == {"step": 2, "damaged": ["state/000003.safetensors"]}
-    assert torch.equal(tensors["x"], torch.full((4, 3), 2.0))
-    data[-1] ^= 1
-    files[-1].write_bytes(data)
-    values = files[1].with_suffix(".json")
-    values.write_text(values.read_text().replace('"step": 3', '"step": 2'))  # valid, but not ours
-    assert checkpoints.load_state(run)[1]["damaged"] == ["state/000003.json"]
-    manifest = files[1].with_suffix(".sha256")
-    manifest.write_text(manifest.read_text()[:40])
-    assert checkpoints.load_state(run)[1]["damaged"] == ["state/000003.sha256"]
-    files[0].write_bytes(b"")
-    with pytest.raises(ValueError, match="damaged"):
-        checkpoints.load_state(run)
-
-
-def test_weights_keep_their_values() -> None:
-    run = runs.create("weights", CONFIG)
-    with pytest.raises(ValueError, match="no weights yet"):
-        checkpoints.load_weights(run)
-    w = {"a": torch.randn(3, 4).t(), "n": torch.tensor(7)}
-    checkpoints.save_weights(run, w)
-    found = checkpoints.load_weights(run)
-    assert torch.equal(found["a"], w["a"])
-    checkpoints.save_weights(run, w, half=True)
-    assert checkpoints.load_weights(run)["a"].dtype == torch.float32
-    data = bytearray(run.weights.read_bytes())
-    data[-3] ^= 4  # a flipped bit that the format does not notice
-    run.weights.write_bytes(data)
-    with pytest.raises(Damaged, match="not what was written"):
-        checkpoints.load_weights(run)
-    run.weights.write_bytes(b"no")
-    with pytest.raises(Damaged, match=r"weights\.safetensors"):
-        checkpoints.load_weights(run)
-
-
 def wait(what, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not what():
