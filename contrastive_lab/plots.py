@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = ["curves", "matrix"]
 
 
 def curves(
-    series: dict[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280
 ) -> Any:
     """A Plotly line for each name: (xs, ys)."""
     import plotly.graph_objects as go

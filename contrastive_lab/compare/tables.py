@@ -11,6 +11,7 @@ from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.evaluation.representation_similarity import procrustes_align
 from contrastive_core.evaluation.score import Scores
+from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_core.runs.cost import cost_of
 from contrastive_lab import cache, format, plots, query_params, state
 from contrastive_lab import embedding_map as one_map
@@ -51,8 +52,8 @@ def table(sources: list[Source], made: Comparison) -> None:
     rows += _references(sources)
     first = ["run", "kNN accuracy, %", "kNN accuracy, % (95 %)", "Linear probe accuracy, %",
              "Linear probe accuracy, % (95 %)"]  # fmt: skip
-    heads = dict.fromkeys([*first, *(k for row in rows for k in row)])
-    heads = [h for h in heads if any(h in row for row in rows)]
+    columns = dict.fromkeys([*first, *(k for row in rows for k in row)])
+    heads = [h for h in columns if any(h in row for row in rows)]
     short = {h: "95 %" for h in heads if h.endswith(" (95 %)")}
     st.dataframe(rows, hide_index=True, column_order=heads, column_config=short,
                  alt="Scores and cost of each run")  # fmt: skip
@@ -145,7 +146,7 @@ def maps(sources: list[Source], split: str, which: str, place: str) -> None:
     order = [i for i in known[0].ids if i in shared]
     found = [
         one_map.map_of(s, split if s.splits else "", which, kind,
-                       one_map.DEFAULTS if kind == "umap" else {}, rows)["xy"]
+                       MAP_DEFAULTS if kind == "umap" else {}, rows)["xy"]
         for s, rows in zip(sources, known, strict=True)
     ]  # fmt: skip
     at = [{name: row for row, name in enumerate(rows.ids)} for rows in known]

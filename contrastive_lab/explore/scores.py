@@ -214,7 +214,7 @@ def _hubs(source: Source, own: Scores, answer: Result, rows: EmbeddingSet, split
         return
     numbers = np.bincount(counts.astype(np.int64))
     figure = plots.curves(
-        {"samples": (np.arange(len(numbers)), numbers)},
+        {"samples": (range(len(numbers)), numbers.tolist())},
         f"how often a sample is among the {hubness.number('k') or 0:g} nearest of others",
         "samples",
     )  # fmt: skip

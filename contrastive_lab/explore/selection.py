@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,13 +109,13 @@ def out(source: Source, rows: EmbeddingSet, found: dict[str, Any], picked: list[
         for ending in ("parquet", "csv"):
             st.download_button(
                 f"Map, neighbors and columns (.{ending})",
-                lambda ending=ending: export.table(rows, found["xy"], None, ending),
+                partial(export.table, rows, found["xy"], None, ending),
                 f"{name}-map.{ending}", key=f"map-{ending}",
             )  # fmt: skip
         for ending in ("parquet", "csv"):
             st.download_button(
                 f"The selection, {len(picked):,} rows (.{ending})",
-                lambda ending=ending: export.table(rows, found["xy"], picked, ending),
+                partial(export.table, rows, found["xy"], picked, ending),
                 f"{name}-selection.{ending}", disabled=not picked, key=f"selection-{ending}",
             )  # fmt: skip
         st.download_button(

@@ -51,7 +51,7 @@ def linked(
     ids = [
         i for i in map(str, tables[0].columns["id"]) if all(t.row(i) is not None for t in tables)
     ]
-    rows = [[t.row(i) for i in ids] for t in tables]
+    rows = [[r for i in ids if (r := t.row(i)) is not None] for t in tables]
     losses = np.stack(
         [t.columns["loss"][r] for t, r in zip(tables, rows, strict=True)]
     )  # (runs, n)

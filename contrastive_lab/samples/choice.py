@@ -86,7 +86,8 @@ class Pictures:
     """Images by sample id: of a run's data set, or those that came along with vectors."""
 
     def __init__(self, request: SampleRequest) -> None:
-        self.request, self.found = request, {}
+        self.request = request
+        self.by_split: dict[str, tuple[Any, dict[str, int]]] = {}
         self.classes: tuple[str, ...] = ()
         if (run := request.run) is not None:
             self.classes = tuple(cache.dataset_of(run, request.split).classes)
@@ -105,9 +106,9 @@ class Pictures:
         return np.stack([np.asarray(images[at[s]]) for s in samples])
 
     def _of(self, split: str) -> tuple[Any, dict[str, int]]:
-        if split not in self.found:
-            self.found[split] = cache.sample_images(self.request.name, split)
-        return self.found[split]
+        if split not in self.by_split:
+            self.by_split[split] = cache.sample_images(self.request.name, split)
+        return self.by_split[split]
 
     def show(self, place: Any, sample: str, caption: str = "", split: str | None = None) -> None:
         """The picture with a caption; the id alone where there is no picture."""

@@ -175,14 +175,15 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         st.dataframe(rows, hide_index=True)
         return
     about = cache.catalog()["losses"][request.loss]
-    losses = table.extra.get("loss_over_knob")
-    known = losses is not None and table.grid is not None and len(table.grid) > 1
+    losses, over_knob = table.extra.get("loss_over_knob"), None
+    if losses is not None and table.grid is not None and len(table.grid) > 1:
+        over_knob = LossesOverKnob(table.grid, losses, row)
     view = SampleView(
         cache.digest(request, sample, str(request.path())), why.scores, why.mask, why.kernel,
         [ShownPair(n, p.column, positive)
          for n, (p, positive) in zip(names, shown, strict=True)],
         pictures.stack([p.id for p, _ in shown]), knob_of(about, why.kernel),
-        LossesOverKnob(table.grid, losses, row) if known else None,
+        over_knob,
     )  # fmt: skip
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     st.caption(

@@ -158,6 +158,11 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
     pytest.fail("the map did not move")
 
 
+def test_umap_maps_stand_side_by_side(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/compare?runs=worse,good&map=umap")
+    page.get_by_label(re.compile("^UMAP maps side by side")).wait_for(timeout=SLOW)
+
+
 def test_a_box_over_50000_points_reaches_the_gallery(planted: Planted, page: Any) -> None:
     page.goto(f"{planted.address}/?vectors={planted.big}")
     page.get_by_text(f"{POINTS:,} points").first.wait_for(timeout=SLOW)
