@@ -3,9 +3,10 @@
 Splits have marks of their own: only those of training samples are for training, and in a folder of
 images a sample of each split may have the same id.
 
-Every decision is a line of `marks.jsonl`; the last one of a sample counts; undo takes the last line
-back. `export` writes the two files that `train --exclude` and `--relabel` read; they are named by
-their content, so that a run's own files never change. Torch-free.
+Every decision is a line of `marks.jsonl`, the one file of a split; the last one of a sample counts;
+undo takes the last line back. `export` writes the two files that `train --exclude` and `--relabel`
+read, when a training is asked for; they are named by their content, so that a run's own files never
+change. Torch-free.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ __all__ = [
     "CHOICES",
     "Changes",
     "add",
+    "changes",
     "cleaned",
     "drop_many",
     "export",
@@ -88,22 +90,24 @@ def undo(run: Run | Path) -> str | None:
 
 @dataclass(frozen=True)
 class Changes:
-    """Files for a training without what was marked; None: there is nothing to tell."""
+    """The content of the files for a training without what was marked; None: there is nothing to
+    say."""
 
-    exclude: Path | None
-    relabel: Path | None
+    exclude: bytes | None
+    relabel: bytes | None
     dropped: int  # by the marks, beside what the run left out itself
     relabeled: int
 
-    def arguments(self) -> list[str]:
-        """Of the command `train`."""
-        files = {"--exclude": self.exclude, "--relabel": self.relabel}
-        return [part for name, file in files.items() if file for part in (name, str(file))]
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The files that are not empty, by the option of `train` that reads them."""
+        both = {"exclude": self.exclude, "relabel": self.relabel}
+        return {option: content for option, content in both.items() if content is not None}
 
 
-def export(run: Run | Path) -> Changes:
-    """Write what the run left out and relabeled itself together with the marks."""
-    found, folder = marks(run), _path(run).parent
+def changes(run: Run | Path) -> Changes:
+    """What the run left out and relabeled itself together with the marks. Nothing is written."""
+    found = marks(run)
     drop = [i for i, m in found.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in found.items() if m["what"] == "relabel"}
     before = run.config if isinstance(run, Run) else {}
@@ -112,13 +116,21 @@ def export(run: Run | Path) -> Changes:
     gone = list(dict.fromkeys([*gone, *drop]))
     named = {i: label for i, label in {**known, **labels}.items() if i not in gone}
     return Changes(
-        _write(folder, "exclude", ["id"], [[i] for i in gone]),
-        _write(
-            folder, "relabel", ["id", "label"], [list(one) for one in named.items()], bool(known)
-        ),
+        _csv(["id"], [[i] for i in gone]) if gone else None,
+        _csv(["id", "label"], [list(one) for one in named.items()]) if named or known else None,
         len(drop),
         len(labels),
     )
+
+
+def export(run: Run | Path) -> list[str]:
+    """Write the files of `changes`; the arguments of `train` that name them."""
+    folder, arguments = _path(run).parent, []
+    for option, content in changes(run).files.items():
+        path = folder / f"{option}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
+        atomic.write_bytes(path, content)
+        arguments += [f"--{option}", str(path)]
+    return arguments
 
 
 def cleaned(run: Run, known: Sequence[Run]) -> list[Run]:
@@ -129,18 +141,6 @@ def cleaned(run: Run, known: Sequence[Run]) -> list[Run]:
         one for one, paths in files
         if one.name != run.name and any(p and str(Path(p).parent) == folder for p in paths)
     ]  # fmt: skip
-
-
-def _write(
-    folder: Path, what: str, head: list[str], rows: list[list[Any]], also_empty: bool = False
-) -> Path | None:
-    if not rows and not also_empty:
-        return None
-    content = _csv(head, rows)
-    path = folder / f"{what}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
-    folder.mkdir(parents=True, exist_ok=True)
-    atomic.write_bytes(path, content)
-    return path
 
 
 def _csv(head: list[str], rows: list[list[Any]]) -> bytes:

@@ -46,7 +46,7 @@ def drop_first(request: SampleRequest, ids: list[str], found: dict[str, Any]) ->
 
 
 def retrain(request: SampleRequest, found: dict[str, Any]) -> None:
-    """Files of what was decided, a button that trains without it, and what came of it."""
+    """What was decided, as files to download; a button that trains without it; what came of it."""
     changed = sum(m["what"] in ("drop", "relabel") for m in found.values())
     run = request.run
     with st.expander(f"Train again with {changed} changes", expanded=bool(changed)):
@@ -66,14 +66,11 @@ def retrain(request: SampleRequest, found: dict[str, Any]) -> None:
 
 
 def files(request: SampleRequest) -> None:
-    changes = sample_annotations.export(request.marked)
-    for path, what in ((changes.exclude, "--exclude"), (changes.relabel, "--relabel")):
-        if path:
-            use = f" for train {what}" if request.split == "train" else ""
-            st.download_button(
-                f"{path.name}{use}", path.read_bytes(), path.name, "text/csv",
-                icon=":material/download:",
-            )  # fmt: skip
+    """Both lists to download; nothing is written here, on any draw of the page."""
+    for option, content in sample_annotations.changes(request.marked).files.items():
+        name = f"{option}.csv"
+        use = f" for train --{option}" if request.split == "train" else ""
+        st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:")
 
 
 def start(run: Run, changed: int) -> None:
@@ -90,7 +87,7 @@ def start(run: Run, changed: int) -> None:
         return
     arguments = [
         *training.arguments_of(run),
-        *sample_annotations.export(run).arguments(),
+        *sample_annotations.export(run),
         "--epochs",
         str(epochs),
     ]

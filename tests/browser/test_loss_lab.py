@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,15 @@ def test_an_address_of_nonsense_opens_the_page_as_at_first(page: Any, address: s
     assert "NaN" not in page.locator(".lab").inner_text()
     assert "loss=nt_xent" in page.url
     assert "size=64" in page.url
+
+
+def test_the_uploader_says_the_limit_that_holds(page: Any, address: str) -> None:
+    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
+    limit = settings["server"]["maxUploadSize"] * 2**20  # bytes
+    page.goto(f"{address}{LAB}&loss=sup_con&pairing=classes&rows=file")
+    shown = page.get_by_text(re.compile("per file")).first.inner_text()
+    number, unit = re.findall(r"([\d.]+) ?([MG]B) per file", shown)[0]
+    assert float(number) * {"MB": 1e6, "GB": 1e9}[unit] == pytest.approx(limit, rel=0.01)
 
 
 def test_vectors_of_a_file_can_be_bookmarked(page: Any, address: str, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_lists_filters_and_decisions() -> None:
     button(app, "Drop 10").click().run()
     ranked = [r for r in table.ranked("mislabeled") if table.columns["label"][r] == "3"]
     assert set(sample_annotations.marks(own)) == set(table.columns["id"][ranked[:10]].tolist())
+    assert [p.name for p in own.iterdir()] == ["marks.jsonl"]  # the lists are files when asked for
     button(app, "Undo").click().run()
     assert not sample_annotations.marks(own)
     assert not app.exception

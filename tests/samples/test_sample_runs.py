@@ -37,14 +37,36 @@ def test_marks_are_kept_and_undone() -> None:
     assert sample_annotations.marks(run)["a/1"]["what"] == "keep"
     assert sample_annotations.undo(run) == "a/1"
     assert sample_annotations.marks(run)["a/1"]["what"] == "drop"
-    found = sample_annotations.export(run)
-    assert (found.dropped, found.relabeled) == (1, 1)
-    assert pd.read_csv(found.exclude)["id"].tolist() == ["a/1"]
-    assert pd.read_csv(found.relabel)["label"].tolist() == ["cat"]
+    changes, files = sample_annotations.changes(run), exported(run)
+    assert (changes.dropped, changes.relabeled) == (1, 1)
+    assert pd.read_csv(files["exclude"])["id"].tolist() == ["a/1"]
+    assert pd.read_csv(files["relabel"])["label"].tolist() == ["cat"]
     with pytest.raises(ValueError, match="needs the class"):
         sample_annotations.add(run, "a/3", "relabel")
     with pytest.raises(ValueError, match="a mark is one of"):
         sample_annotations.add(run, "a/3", "burn")
+
+
+def exported(run: runs.Run | Path) -> dict[str, str]:
+    """The files of a training without what was marked, by their option."""
+    arguments = sample_annotations.export(run)
+    return {k.removeprefix("--"): v for k, v in zip(arguments[::2], arguments[1::2], strict=True)}
+
+
+def test_thirteen_marks_leave_one_file_and_a_training_adds_its_two() -> None:
+    run = runs.create("thirteen", {"method": "simclr"})
+    before = {p.name for p in run.path.rglob("*")}
+    for number in range(12):
+        sample_annotations.add(run, f"a/{number}", "drop")
+        assert sample_annotations.changes(run).dropped == number + 1  # as a page draws it
+    sample_annotations.add(run, "a/12", "relabel", "cat")
+    sample_annotations.changes(run)
+    assert {p.name for p in run.path.rglob("*")} - before == {"marks.jsonl"}
+    exported(run)
+    files = exported(run)  # asked for twice, the same files
+    names = {Path(path).name for path in files.values()}
+    assert {p.name for p in run.path.rglob("*")} - before == {"marks.jsonl", *names}
+    assert len(names) == 2
 
 
 def test_many_are_dropped_and_taken_back_at_once() -> None:
@@ -59,22 +81,18 @@ def test_many_are_dropped_and_taken_back_at_once() -> None:
 
 def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
     """A second cleaning leaves out the first's samples too, and changes no file of before."""
-    first = sample_annotations.export(
-        marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"})
-    )
-    config = {"exclude": str(first.exclude), "relabel": str(first.relabel)}
-    second = sample_annotations.export(
-        marked("second", config, drop=["a/3"], relabel={"a/2": "cow"})
-    )
-    assert overrides.read_ids(str(second.exclude)) == ["a/1", "a/3"]
-    assert overrides.read_labels(str(second.relabel)) == {"a/2": "cow"}
-    assert (second.dropped, second.relabeled) == (1, 1)
-    third = sample_annotations.export(marked("third", config, drop=["a/2", "a/3"], relabel={}))
-    assert overrides.read_labels(str(third.relabel)) == {}  # an excluded sample has no class
+    first = exported(marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"}))
+    run = marked("second", first, drop=["a/3"], relabel={"a/2": "cow"})
+    second, changes = exported(run), sample_annotations.changes(run)
+    assert overrides.read_ids(second["exclude"]) == ["a/1", "a/3"]
+    assert overrides.read_labels(second["relabel"]) == {"a/2": "cow"}
+    assert (changes.dropped, changes.relabeled) == (1, 1)
+    third = exported(marked("third", first, drop=["a/2", "a/3"], relabel={}))
+    assert overrides.read_labels(third["relabel"]) == {}  # an excluded sample has no class
     again = runs.load("first")
     sample_annotations.add(again, "a/9", "drop")
-    assert sample_annotations.export(again).exclude != first.exclude
-    assert overrides.read_ids(str(first.exclude)) == ["a/1"]
+    assert exported(again)["exclude"] != first["exclude"]
+    assert overrides.read_ids(first["exclude"]) == ["a/1"]
 
 
 def marked(name: str, config: dict, drop: list[str], relabel: dict[str, str]) -> runs.Run:
@@ -117,8 +135,8 @@ def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
     sample_annotations.add(test, "a/1", "keep")
     sample_annotations.add(test, "a/2", "drop")
     assert request_of("split", "train", "nt_xent").marked == run
-    assert overrides.read_ids(str(sample_annotations.export(run).exclude)) == ["a/1"]
-    assert overrides.read_ids(str(sample_annotations.export(test).exclude)) == ["a/2"]
+    assert overrides.read_ids(exported(run)["exclude"]) == ["a/1"]
+    assert overrides.read_ids(exported(test)["exclude"]) == ["a/2"]
     assert sample_annotations.undo(test) == "a/2"
     assert set(sample_annotations.marks(run)) == {"a/1"}
 
@@ -156,7 +174,7 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     made = sample_build.why_of(request, "4")
     assert made.loss == pytest.approx(exact[4], rel=1e-5)
     sample_annotations.add(request.marked, "4", "drop")
-    assert sample_annotations.export(request.marked).arguments()[0] == "--exclude"
+    assert sample_annotations.export(request.marked)[0] == "--exclude"
     with pytest.raises(ValueError, match="no sample 'x'"):
         sample_build.why_of(request, "x")
 
