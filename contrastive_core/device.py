@@ -28,6 +28,8 @@ __all__ = [
     "wants_bf16",
 ]
 
+KNOWN = "auto, cpu, cuda, cuda:N, mps"
+
 
 def choose(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
@@ -35,11 +37,14 @@ def choose(name: str = "auto") -> torch.device:
         name = next(k for k in ("cuda", "mps", "cpu") if _present(k))
     kind = name.split(":")[0]
     if kind not in ("cuda", "mps", "cpu"):
-        raise NoDevice(f"unknown device {name!r}; known: auto, cpu, cuda, cuda:N, mps")
+        raise NoDevice(f"unknown device {name!r}; known: {KNOWN}")
     if not _present(kind):
         here = ", ".join(k for k in ("cpu", "cuda", "mps") if _present(k))
         raise NoDevice(f"this machine has no {kind} device (it has: {here}); use --device auto")
-    device = torch.device(name)
+    try:
+        device = torch.device(name)
+    except RuntimeError:  # cuda:x
+        raise NoDevice(f"unknown device {name!r}; known: {KNOWN}") from None
     if kind == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise NoDevice(f"there is no {name}; this machine has {torch.cuda.device_count()} GPUs")
     return device

@@ -76,6 +76,8 @@ def of_run(run: Run) -> None:
         f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')}"
         f" · {config.get('epochs')} epochs · seed {config.get('seed')}"
     ))  # fmt: skip
+    if left_out := run.manifest.get("left_out"):
+        st.caption(format.plain(left_out))
     status = run.status()
     if not run.weights.exists():
         waiting(run, status)

@@ -34,13 +34,15 @@ SNAPSHOTS = 12  # of a run that are compared at most
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 
 
-def make(kind: str, values: Values, on_progress: OnProgress = ignore_progress) -> Result:
-    """The result, made if it is not there yet. Raises ValueError with the reason."""
+def make(
+    kind: str, values: Values, on_progress: OnProgress = ignore_progress, device: str = "auto"
+) -> Result:
+    """The result, made on the device if it is not there yet. Raises ValueError with the reason."""
     if kind not in KINDS:
         raise ValueError(f"an analysis is one of {', '.join(KINDS)}; got {kind!r}")
     result = results.read(kind, values)
     if result is None:
-        result = KINDS[kind](values, on_progress)
+        result = KINDS[kind](values, on_progress, device)
         results.write(kind, values, result)
     return result
 
@@ -53,15 +55,15 @@ def with_defaults(values: Values) -> Values:
 # --- one space ---------------------------------------------------------------------------------
 
 
-def _scores(values: Values, on_progress: OnProgress) -> Result:
+def _scores(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Every score with all its details, and what it says of each sample."""
     space = EmbeddingRef(**values["space"])
-    rows = _rows(space, on_progress)
-    train, test, at, how = _test_rows(space, rows, on_progress)
-    graphs = _graphs(on_progress)
+    rows = _rows(space, on_progress, device)
+    train, test, at, how = _test_rows(space, rows, on_progress, device)
+    graphs = _graphs(on_progress, device)
     scores, arrays = _score_all(space, rows, (train, test, at), graphs, on_progress)
     sources = {"own": scores_to_json(scores)}
-    sources |= {} if space.is_loaded else _references(space, on_progress)
+    sources |= {} if space.is_loaded else _references(space, on_progress, device)
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)
 
@@ -108,7 +110,7 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-def _references(space: EmbeddingRef, on_progress: OnProgress) -> dict[str, Any]:
+def _references(space: EmbeddingRef, on_progress: OnProgress, device: str) -> dict[str, Any]:
     """The same for raw pixels and the untrained encoder, where details are shown."""
     from contrastive_core import metrics
     from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
@@ -118,48 +120,48 @@ def _references(space: EmbeddingRef, on_progress: OnProgress) -> dict[str, Any]:
     for split in ("train", "test"):
         dataset = data_of(run, split)
         sets["raw"].append(raw_pixels(dataset))
-        sets["random"].append(random_encoder(run, dataset)[0])
+        sets["random"].append(random_encoder(run, dataset, device)[0])
     found = {}
     evaluation = read_evaluation(run)
     recorded = {} if evaluation is None else evaluation.scores
     for source, (train, test) in sets.items():
         on_progress("raw pixels" if source == "raw" else "the untrained encoder", None)
         names = [name for name in metrics.names() if name != SLOW]
-        scores = evaluate_sets(names, train, test, recorded=recorded.get(source))
+        scores = evaluate_sets(names, train, test, Graphs(device), recorded.get(source))
         found[source] = scores_to_json(scores)
     return found
 
 
-def _loss(values: Values, on_progress: OnProgress) -> Result:
+def _loss(values: Values, on_progress: OnProgress, device: str) -> Result:
     """The loss of every sample, with the run's own loss."""
     from contrastive_core.samples.build import samples_of_run
 
     space = EmbeddingRef(**values["space"])
     on_progress("the loss of every sample", None)
-    table = samples_of_run(runs.load(space.name), None, space.split)
+    table = samples_of_run(runs.load(space.name), None, space.split, device=device)
     at = {name: row for row, name in enumerate(table.columns["id"])}
-    ids = _rows(space, on_progress).ids
+    ids = _rows(space, on_progress, device).ids
     loss = [table.columns["loss"][at[i]] if i in at else np.nan for i in ids]
     return Result({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
 
 
-def _map(values: Values, on_progress: OnProgress) -> Result:
+def _map(values: Values, on_progress: OnProgress, device: str) -> Result:
     """A map with its settings and how far it can be believed."""
     from contrastive_core.evaluation.projection import map_of
 
-    rows = _rows(EmbeddingRef(**values["space"]), on_progress)
+    rows = _rows(EmbeddingRef(**values["space"]), on_progress, device)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
     made = map_of(
         rows,
         values["kind"],
-        _graphs(on_progress),
+        _graphs(on_progress, device),
         fraction_of(on_progress, "UMAP's layout"),
         **settings,
     )
     return Result({"settings": made.settings, "quality": made.quality}, {"xy": made.xy})
 
 
-def _agreement(values: Values, on_progress: OnProgress) -> Result:
+def _agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
     """How many of the nearest points on a map are the same with two other seeds."""
     from contrastive_core.evaluation.projection import agreement
 
@@ -167,31 +169,32 @@ def _agreement(values: Values, on_progress: OnProgress) -> Result:
     maps = []
     for number, seed in enumerate(seeds, 1):
         part = prefixed(on_progress, f"seed {number} of {SEEDS}")
-        maps.append(make("map", {**values, "seed": seed}, part).arrays["xy"])
+        maps.append(make("map", {**values, "seed": seed}, part, device).arrays["xy"])
     k = min(15, len(maps[0]) - 1)
-    return Result({"agreement": agreement(maps, k), "k": k, "seeds": seeds})
+    return Result({"agreement": agreement(maps, k, device), "k": k, "seeds": seeds})
 
 
-def _placed(values: Values, on_progress: OnProgress) -> Result:
+def _placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Where the samples of another space, of the same width, fall on a map that exists."""
     from contrastive_core.evaluation.projection import project_new
 
     own = values["map"]
     rows, new = (
-        _rows(EmbeddingRef(**own["space"]), on_progress),
-        _rows(EmbeddingRef(**values["new"]), on_progress),
+        _rows(EmbeddingRef(**own["space"]), on_progress, device),
+        _rows(EmbeddingRef(**values["new"]), on_progress, device),
     )
     if rows.width != new.width:
         raise UnusableEmbedding(f"the map's rows are {rows.width} wide, the new ones {new.width}")
-    xy = make("map", own, on_progress).arrays["xy"]
+    xy = make("map", own, on_progress, device).arrays["xy"]
     on_progress("placing the new samples", None)
-    return Result({"n": len(new)}, {"xy": project_new(new.features, rows.features, xy)})
+    placed = project_new(new.features, rows.features, xy, device=device)
+    return Result({"n": len(new)}, {"xy": placed})
 
 
 # --- several spaces ----------------------------------------------------------------------------
 
 
-def _comparison(values: Values, on_progress: OnProgress) -> Result:
+def _comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Which of some spaces is better, how alike they are, and on which samples they differ."""
     from contrastive_core.evaluation.compare import Entry, compare
 
@@ -202,15 +205,15 @@ def _comparison(values: Values, on_progress: OnProgress) -> Result:
         zip(spaces, values["names"], groups, strict=True), 1
     ):
         part = prefixed(on_progress, f"{number} of {len(spaces)}")
-        rows = _rows(space, part)
-        train, test, _, _ = _test_rows(space, rows, part)
+        rows = _rows(space, part, device)
+        train, test, _, _ = _test_rows(space, rows, part, device)
         entries.append(Entry(name, train, test, group, _recorded(space)))
     on_progress("the differences and their tests", None)
-    made = compare(entries, every_score=True)
+    made = compare(entries, every_score=True, device=device)
     return Result(made.plain(), made.arrays())
 
 
-def _snapshots(values: Values, on_progress: OnProgress) -> Result:
+def _snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
     """How alike the snapshots of one run are, by CKA, shared neighbors and Procrustes."""
     from contrastive_core.evaluation.representation_similarity import (
         ckas,
@@ -229,7 +232,7 @@ def _snapshots(values: Values, on_progress: OnProgress) -> Result:
     features = [run.snapshot(epoch)[which] for epoch in epochs]
     on_progress("how alike the snapshots are", None)
     k = min(20, len(features[0]) - 1)
-    graphs = graphs_of([EmbeddingSet(x) for x in features], k)
+    graphs = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))
     found = {
         "cka": ckas(features),
         "overlap": overlaps(graphs),
@@ -241,7 +244,7 @@ def _snapshots(values: Values, on_progress: OnProgress) -> Result:
 # --- before a training -------------------------------------------------------------------------
 
 
-def _views(values: Values, on_progress: OnProgress) -> Result:
+def _views(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
     these settings would make of them; uint8."""
     import torch
@@ -260,10 +263,11 @@ def _views(values: Values, on_progress: OnProgress) -> Result:
     generator = torch.Generator().manual_seed(config.seed)
     views = make_views(images, Recipe(**config.recipe), VIEWS, generator)
     made = (255 * views).round().to(torch.uint8).numpy()
-    return Result({"recipe": config.recipe}, {"images": images.numpy(), "views": made})
+    meta = {"recipe": config.recipe, "left_out": dataset.left_out}
+    return Result(meta, {"images": images.numpy(), "views": made})
 
 
-KINDS: dict[str, Callable[[Values, OnProgress], Result]] = {
+KINDS: dict[str, Callable[[Values, OnProgress, str], Result]] = {
     "scores": _scores,
     "loss": _loss,
     "map": _map,
@@ -278,7 +282,7 @@ KINDS: dict[str, Callable[[Values, OnProgress], Result]] = {
 # --- parts -------------------------------------------------------------------------------------
 
 
-def _rows(space: EmbeddingRef, on_progress: OnProgress) -> EmbeddingSet:
+def _rows(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
     """The rows of a space; a run's are embedded if they have not been."""
     from contrastive_core.evaluation.embed import embed_run
 
@@ -290,12 +294,13 @@ def _rows(space: EmbeddingRef, on_progress: OnProgress) -> EmbeddingSet:
         runs.load(space.name),
         space.split,
         space.layer,
+        device,
         progress=fraction_of(on_progress, "embedding"),
     )
 
 
 def _test_rows(
-    space: EmbeddingRef, rows: EmbeddingSet, on_progress: OnProgress
+    space: EmbeddingRef, rows: EmbeddingSet, on_progress: OnProgress, device: str
 ) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
     """Training rows, judged rows, where these stand among `rows`, and a sentence."""
     if space.is_loaded and not space.split:
@@ -304,8 +309,8 @@ def _test_rows(
     if space.split == "train":
         return None, rows, everywhere, "Training rows are not judged by themselves."
     train = dataclasses.replace(space, split="train")
-    return _rows(train, on_progress), rows, everywhere, "Judged on the test split."
+    return _rows(train, on_progress, device), rows, everywhere, "Judged on the test split."
 
 
-def _graphs(on_progress: OnProgress) -> Graphs:
-    return Graphs(place=graph_path, progress=fraction_of(on_progress, "nearest neighbors"))
+def _graphs(on_progress: OnProgress, device: str) -> Graphs:
+    return Graphs(device, place=graph_path, progress=fraction_of(on_progress, "nearest neighbors"))

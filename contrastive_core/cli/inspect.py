@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.cli.output import (
+    note_left_out,
     out_path,
     print_result,
     progress_of,
@@ -35,6 +36,7 @@ def embed(args: Namespace) -> None:
         for which in args.which if out else "hz":
             rows = embed_run(run, args.split, which, args.device, on_fraction)
         if world.is_rank0:
+            note_left_out(run, args.split)
             if out:
                 rows.save(out)
             record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": out}
@@ -73,6 +75,8 @@ def evaluate(args: Namespace) -> None:
             evaluation = evaluation.only(metric_names(chosen))
             record = evaluation.to_json()
             scored = {SOURCES[k]: v for k, v in evaluation.scores.items()}
+            if world.is_rank0:
+                note_left_out(run, args.split)
     name = path.name if "file" in record else f"{args.run}, {args.split}"
     lines = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
     for source, scores in scored.items():
@@ -102,18 +106,19 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
     from contrastive_core import runs
     from contrastive_core.cli import analyses
     from contrastive_core.embeddings import file_formats, ref
+    from contrastive_core.embeddings.graphs import Graphs
     from contrastive_core.evaluation.embed import embed_run
     from contrastive_core.evaluation.projection import map_of
 
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
-        made = map_of(rows, args.method, **settings)
+        made = map_of(rows, args.method, Graphs(args.device), **settings)
         return rows, (made.xy, {"settings": made.settings, "quality": made.quality})
     run = runs.load(args.source)
     on_fraction = fraction_of(on_progress, "embedding")
     rows = embed_run(run, args.split, "h", args.device, on_fraction)
     values = {"space": ref.of_run(run, args.split).values, "kind": args.method, **settings}
-    result = analyses.make("map", values, on_progress)
+    result = analyses.make("map", values, on_progress, args.device)
     return rows, (result.arrays["xy"], result.meta)
 
 

@@ -193,7 +193,7 @@ COMMANDS = {
     "analyze": Command(
         "prepare.analyze",
         "make what a page waits for: scores, a map, a comparison",
-        (_option("kind"), _option("values", help="a JSON object")),
+        (_option("kind"), _option("values", help="a JSON object"), DEVICE),
         aliases=("answer",),
     ),
     "decode": Command(

@@ -18,10 +18,12 @@ from typing import Any
 
 from contrastive_core.evaluation.score import Score
 from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
+from contrastive_core.runs import Run
 
 __all__ = [
     "Terminal",
     "error_line",
+    "note_left_out",
     "out_path",
     "print_note",
     "print_result",
@@ -59,6 +61,16 @@ def print_result(args: Namespace, record: dict[str, Any], text: str) -> None:
 def print_note(text: str) -> None:
     """A line on standard error."""
     print(_harmless(text), file=sys.stderr, flush=True)
+
+
+def note_left_out(run: Run, split: str) -> None:
+    """Say which files a run's data set is without; nothing where its data are gone."""
+    from contrastive_core.data import datasets
+
+    name, root = str(run.config.get("dataset")), run.config.get("root")
+    with contextlib.suppress(ValueError, OSError):
+        if left_out := datasets.load(name, split, root).left_out:
+            print_note(left_out)
 
 
 def error_line(message: str) -> str:

@@ -19,7 +19,7 @@ def analyze(args: Namespace) -> None:
     if not isinstance(values, dict):
         raise ValueError("the values of an analysis are a JSON object")
     with progress_of(args) as on_progress:
-        analyses.make(args.kind, values, on_progress)
+        analyses.make(args.kind, values, on_progress, args.device)
     path = results.path(args.kind, values)
     print_result(args, {"kind": args.kind, "out": str(path)}, str(path))
 
@@ -28,9 +28,11 @@ def decode(args: Namespace) -> None:
     """Decode the images of a data set, unless they have been."""
     from contrastive_core.data import datasets
 
-    images = datasets.load(args.dataset, args.split, args.root).images
-    record = {"dataset": args.dataset, "split": args.split, "images": len(images)}
-    print_result(args, record, f"{args.dataset}, {args.split}: {len(images):,} images")
+    dataset = datasets.load(args.dataset, args.split, args.root)
+    count, left_out = len(dataset), dataset.left_out
+    record = {"dataset": args.dataset, "split": args.split, "images": count, "left_out": left_out}
+    text = f"{args.dataset}, {args.split}: {count:,} images"
+    print_result(args, record, f"{text}. {left_out}" if left_out else text)
 
 
 def present(args: Namespace) -> None:
@@ -50,5 +52,5 @@ def present(args: Namespace) -> None:
             embed_run(run, args.split, which, args.device)
             for kind in ("pca", "umap"):
                 values = {"space": ref.of_run(run, args.split, which).values, "kind": kind}
-                analyses.make("map", analyses.with_defaults(values), on_progress)
+                analyses.make("map", analyses.with_defaults(values), on_progress, args.device)
     print_result(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")

@@ -33,6 +33,8 @@ def train(args: Namespace) -> None:
         progress_of(args, speaks=world.is_rank0) as on_progress,
     ):
         setup, run = _setup_and_run(args, world)
+        if world.is_rank0 and setup.dataset.left_out:
+            print_note(setup.dataset.left_out)
         is_quiet = args.json or not world.is_rank0
         report = _Report(setup.config.epochs, on_progress, is_quiet)
         status = loop.train(setup, run, args.resume, report)
@@ -115,6 +117,7 @@ def _about(setup: Any) -> dict[str, Any]:
         "reasons": setup.reasons,
         "n_train": len(setup.dataset.labels),
         "classes": list(setup.dataset.classes),
+        "left_out": setup.dataset.left_out,
         "image_shape": list(setup.dataset.images.shape[1:]),
         "command": _command(sys.argv[1:]),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from contrastive_core.errors import Damaged, NotDownloaded, UnknownName
 from contrastive_core.paths import data_home
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock
+from contrastive_core.storage.regular import printable
 
 __all__ = ["Dataset", "check_name", "dataset_names", "is_made", "load", "made_path"]
 
@@ -26,6 +28,7 @@ SPLITS = ("train", "test")
 CHUNK = 1000  # images written at a time
 PATIENCE = 3600.0  # seconds to wait for another process that makes the same images
 NOT_WHOLE = (FileNotFoundError, Damaged, ValueError, KeyError)
+REASONS = 3  # for files left out that are named
 SEED = 0  # of the splits that are ours to make
 
 
@@ -46,6 +49,19 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def left_out(self) -> str:
+        """How many files were left out and why, in one sentence; "" where none was."""
+        if not self.skipped:
+            return ""
+        reasons = Counter(reason for _, reason in self.skipped).most_common(REASONS)
+        parts = [f"{count:,} for this: {reason}" for reason, count in reasons]
+        if rest := len(self.skipped) - sum(count for _, count in reasons):
+            parts.append(f"{rest:,} for other reasons")
+        files = f"{n:,} files were" if (n := len(self.skipped)) > 1 else "1 file was"
+        first = f"the first is {self.skipped[0][0]}"
+        return f"{files} left out of {printable(self.name)} ({first}); {'; '.join(parts)}"
 
 
 Arrays = dict[str, Any]  # images, labels, classes, and perhaps ids, factors, skipped

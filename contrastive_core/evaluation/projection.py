@@ -92,6 +92,7 @@ def umap(
     metric: str = "cosine",
     graph: Neighbors | None = None,
     progress: Callable[[float], None] | None = None,
+    device: str = "auto",
 ) -> np.ndarray:
     """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
 
@@ -99,6 +100,7 @@ def umap(
         neighbors: size of the neighborhood, the row itself counted, as in umap-learn.
         graph: nearest rows in the same set, at least neighbors − 1 of them; computed if missing.
         progress: called with the share of the layout that is done.
+        device: on which a missing graph is computed; the layout itself is always the CPU's.
     Raises: UnusableEmbedding for fewer than four rows, or rows that are all alike.
     """
     n = len(features)
@@ -106,7 +108,7 @@ def umap(
         raise UnusableEmbedding(f"UMAP needs at least four rows, and there are {n}")
     neighbors = max(2, min(neighbors, n - 1))
     if graph is None or graph.k < neighbors - 1 or graph.metric != metric:
-        graph = nearest(features, None, neighbors - 1, metric)
+        graph = nearest(features, None, neighbors - 1, metric, device)
     graph = graph.first(neighbors - 1)
     own = np.arange(n)[:, None]
     away = 1 - graph.score if metric == "cosine" else graph.score
@@ -151,17 +153,21 @@ class _Told(io.TextIOBase):
 
 def warm_umap() -> None:
     """Compile umap-learn's functions on a few rows, so that the first real map is not held up."""
-    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5)
+    umap(
+        np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5, device="cpu"
+    )
 
 
-def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15) -> np.ndarray:
+def project_new(
+    new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto"
+) -> np.ndarray:
     """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
 
     That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which
     stays with most of them where a mean would fall into the gap between two groups. Weights fall
     with distance, the k-th neighbor's being the scale; a row of the base keeps its place.
     """
-    found = nearest(new, base, min(k, len(base)))
+    found = nearest(new, base, min(k, len(base)), device=device)
     away = 1 - found.score.astype(np.float64)  # (m, k)
     weight = np.exp(-away / np.maximum(away[:, -1:], 1e-12))
     weight[away[:, 0] <= 1e-6, 1:] = 0
@@ -174,29 +180,35 @@ def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15) 
     return at.astype(np.float32)
 
 
-def trustworthiness(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> float:
+def trustworthiness(
+    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
+) -> float:
     """1 when no row is a neighbor on the map without being one in the embedding (cosine)."""
-    return _kept(_sphere(features), torch.from_numpy(xy).double(), k)
+    return _kept(_sphere(features), torch.from_numpy(xy).double(), k, device)
 
 
-def continuity(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> float:
+def continuity(
+    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
+) -> float:
     """1 when no neighbor in the embedding (cosine) is torn away on the map."""
-    return _kept(torch.from_numpy(xy).double(), _sphere(features), k)
+    return _kept(torch.from_numpy(xy).double(), _sphere(features), k, device)
 
 
-def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
+def agreement(maps: list[np.ndarray], k: int = JUDGED_K, device: str = "auto") -> float:
     """Mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
-    found = [nearest(xy, None, k, "euclidean").index for xy in maps]
+    found = [nearest(xy, None, k, "euclidean", device).index for xy in maps]
     shares = [_overlap(a, b) for i, a in enumerate(found) for b in found[:i]]
     return float(np.mean(shares))
 
 
-def judge(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K) -> dict[str, float]:
+def judge(
+    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
+) -> dict[str, float]:
     """Trustworthiness and continuity at k, and the k and number of rows they were judged with."""
     k = max(1, min(k, (len(xy) - 2) // 2))
     return {
-        "trustworthiness": trustworthiness(features, xy, k),
-        "continuity": continuity(features, xy, k),
+        "trustworthiness": trustworthiness(features, xy, k, device),
+        "continuity": continuity(features, xy, k, device),
         "k": k,
         "judged": min(len(xy), JUDGED),
     }
@@ -209,7 +221,9 @@ def map_of(
     progress: Callable[[float], None] | None = None,
     **settings: Any,
 ) -> Map:
-    """The map `kind` ("pca", "umap") of an embedding, judged. Raises: UnusableEmbedding."""
+    """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs.
+    Raises: UnusableEmbedding."""
+    graphs = graphs or Graphs()
     if len(rows) < 4 and kind == "umap":
         raise UnusableEmbedding(f"UMAP needs at least four rows, and there are {len(rows)}")
     if count := len(rows.problems["not_finite"]):
@@ -221,11 +235,11 @@ def map_of(
         used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
         used |= settings
         wanted = max(2, min(int(used["neighbors"]), len(rows) - 1)) - 1
-        graph = (graphs or Graphs()).get(rows, None, wanted, used["metric"])
-        xy = umap(rows.features, graph=graph, progress=progress, **used)
+        graph = graphs.get(rows, None, wanted, used["metric"])
+        xy = umap(rows.features, graph=graph, progress=progress, device=graphs.device, **used)
     else:
         raise ValueError(f"a map is pca or umap; got {kind!r}")
-    quality = judge(rows.features, xy) if len(rows) >= 4 else {}
+    quality = judge(rows.features, xy, device=graphs.device) if len(rows) >= 4 else {}
     return Map(xy, {"kind": kind, **used}, quality)
 
 
@@ -263,15 +277,16 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.mean(hits)) / a.shape[1]
 
 
-def _kept(truth: torch.Tensor, seen: torch.Tensor, k: int) -> float:
+def _kept(truth: torch.Tensor, seen: torch.Tensor, k: int, name: str) -> float:
     """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbor in `seen` only.
 
-    Exact up to JUDGED rows; above, the mean over that many evenly spaced anchors.
+    Computed on the device called `name`. Exact up to JUDGED rows; above, the mean over that many
+    evenly spaced anchors.
     """
     n = len(truth)
     if not 1 <= k < n / 2:
         raise UnusableEmbedding(f"k must lie in 1..{(n - 1) // 2} for {n} rows; got {k}")
-    device = pick_device()
+    device = pick_device(name)
     truth, seen = truth.to(device), seen.to(device)
     anchors = torch.linspace(0, n - 1, min(n, JUDGED), device=device).long()
     excess = 0.0

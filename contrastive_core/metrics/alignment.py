@@ -16,7 +16,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_interval
-from contrastive_core.ops.neighbors import unit_rows
+from contrastive_core.ops.neighbors import pick_device, unit_rows
 
 __all__ = ["Alignment", "same_class"]
 
@@ -33,7 +33,7 @@ class Alignment(Metric):
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         if test.views is not None:
-            per_image = _of_views(test.views)
+            per_image = _of_views(test.views, pick_device(graphs.device))
             return MetricResult(
                 float(per_image.mean()),
                 interval=mean_interval(per_image),
@@ -42,7 +42,7 @@ class Alignment(Metric):
             )
         if not any(graphs.rows.each(test.labels is not None)):
             raise CannotScore("Alignment needs augmented views or labels, and there are neither")
-        per_sample, partners = same_class(test, graphs.rows)
+        per_sample, partners = same_class(test, graphs.rows, pick_device(graphs.device))
         total = partners.sum()
         if not total:
             raise CannotScore("Alignment needs a class with two rows, and there is none")
@@ -52,25 +52,27 @@ class Alignment(Metric):
         return MetricResult(value, per_sample, interval, "squared distance", about)
 
 
-def _of_views(views: np.ndarray) -> np.ndarray:
+def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
     """Mean ‖x−y‖² over the pairs of views of each image: (m, v, d) → (m)."""
     m, v, d = views.shape
     if v < 2:
         raise CannotScore("Alignment needs two views of an image, and there is one")
-    x = unit_rows(views.reshape(m * v, d)).double().numpy().reshape(m, v, d)
+    x = unit_rows(views.reshape(m * v, d), device).double().reshape(m, v, d)
     a, b = np.triu_indices(v, 1)
-    return np.square(x[:, a] - x[:, b]).sum(2).mean(1)
+    return (x[:, a] - x[:, b]).square().sum(2).mean(1).cpu().numpy()  # type: ignore[no-any-return]
 
 
-def same_class(rows: EmbeddingSet, lie: Rows = HERE) -> tuple[np.ndarray, np.ndarray]:
+def same_class(
+    rows: EmbeddingSet, lie: Rows = HERE, device: torch.device | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n)
     each, over all parts."""
-    x = unit_rows(rows.features).double()  # (n, d)
+    x = unit_rows(rows.features, device).double()  # (n, d)
     labels = np.full(len(x), -1) if rows.labels is None else rows.labels
     classes, count = np.unique(lie.whole(labels), return_counts=True)
-    own = torch.from_numpy(np.searchsorted(classes, labels))  # (n)
+    own = torch.from_numpy(np.searchsorted(classes, labels)).to(x.device)  # (n)
     sums = lie.total(x.new_zeros(len(classes), x.shape[1]).index_add_(0, own, x))
-    dots = ((sums[own] * x).sum(1) - x.square().sum(1)).numpy()  # Σ over the others
-    others = np.where(labels >= 0, count[own] - 1, 0)
+    dots = ((sums[own] * x).sum(1) - x.square().sum(1)).cpu().numpy()  # Σ over the others
+    others = np.where(labels >= 0, count[own.cpu().numpy()] - 1, 0)
     mean = np.where(others > 0, np.maximum(2 - 2 * dots / np.maximum(others, 1), 0), np.nan)
     return lie.whole(mean), lie.whole(others)

@@ -15,6 +15,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult, pairs_interval
 from contrastive_core.metrics.alignment import same_class
+from contrastive_core.ops.neighbors import pick_device
 
 __all__ = ["Tolerance"]
 
@@ -30,7 +31,9 @@ class Tolerance(Metric):
     needs_labels = True
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        away, partners = same_class(test, graphs.rows)  # squared distances: 2 − 2·cosine
+        away, partners = same_class(
+            test, graphs.rows, pick_device(graphs.device)
+        )  # squared distances: 2 − 2·cosine
         pairs = partners.sum()
         if not pairs:
             raise CannotScore("Tolerance needs a class with two rows, and there is none")

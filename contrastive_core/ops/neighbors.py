@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.device import choose
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.partition import part_of
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
@@ -48,10 +49,10 @@ class Neighbors:
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device to compute on: CUDA if there is one, else the CPU (MPS lacks exact sorting)."""
-    if name != "auto":
-        return torch.device(name)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    """The device to compute on: the one of that name, else CUDA if there is one. In the place of
+    MPS, which lacks exact sorting and float64, the CPU. Raises NoDevice."""
+    device = choose(name)
+    return torch.device("cpu") if device.type == "mps" else device
 
 
 def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:

@@ -62,6 +62,7 @@ MANIFEST = fields(
         **dict.fromkeys(("id", "name", "created", "method", "loss", "dataset"), _WORD),
         **dict.fromkeys(("data_fingerprint", "git_commit", "device", "command"), _WORD),
         **dict.fromkeys(("seed", "threads", "processes", "n_train"), _COUNT),
+        "left_out": text,
         "versions": optional(mapping_of(_WORD)),
         "reasons": optional(mapping_of(_WORD)),
         "classes": optional(list_of(text)),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from contrastive_lab import format
 from contrastive_lab.progress import answer_or_wait
 
 __all__ = ["preview"]
@@ -27,6 +28,8 @@ def preview(values: dict[str, Any]) -> None:
         f"Left: images of {values['dataset']}. Beside each: views of it, drawn anew in every "
         f"epoch. {steps(found.meta['recipe'])}"
     )
+    if left_out := found.meta.get("left_out"):
+        st.caption(format.plain(left_out))
 
 
 def steps(recipe: dict[str, Any]) -> str:

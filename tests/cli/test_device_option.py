@@ -1,0 +1,140 @@
+"""`--device`: a command or analysis computes on the device that it is given, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from contrastive_core import device, runs
+from contrastive_core.cli import analyses
+from contrastive_core.cli.main import main
+from contrastive_core.embeddings import ref
+from contrastive_core.evaluation import projection
+from contrastive_core.ops import neighbors
+from contrastive_core.runs import checkpoints
+from contrastive_core.training.config import TrainConfig
+from contrastive_core.training.setup import prepare
+
+ASKED = "cuda:1"
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> list[str]:
+    """Two untrained runs on 36 pictures in three classes."""
+    rng = np.random.default_rng(0)
+    for number in range(36):
+        folder = (
+            tmp_path / "images" / ("test" if number % 3 == 0 else "train") / "abc"[number % 4 % 3]
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    config = TrainConfig(
+        "simclr", f"folder:{tmp_path / 'images'}", encoder_knobs={"width": 0.25}, batch_size=8,
+        device="cpu", sample=20, threads=1,
+    )  # fmt: skip
+    for seed, name in enumerate(("one", "two")):
+        setup = prepare(config)
+        torch.manual_seed(seed)
+        run = runs.create(name, setup.config.to_dict())
+        checkpoints.save_weights(run, setup.method.state_dict())
+        for epoch in (1, 2):
+            z = rng.normal(size=(20, 6)).astype(np.float32)
+            run.save_snapshot(epoch, index=np.arange(20), h=z, z=z, labels=setup.sample.labels)
+    return ["one", "two"]
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the devices that were asked for; the CPU stands for all of them."""
+    asked: list[str] = []
+
+    def choose(name: str = "auto") -> torch.device:
+        asked.append(name)
+        return torch.device("cpu")
+
+    def layout(features: np.ndarray, device: str, **settings: object) -> np.ndarray:
+        asked.append(device)  # the layout itself is the CPU's, and slow to compile
+        return projection.pca(features)
+
+    monkeypatch.setattr(projection, "umap", layout)
+    monkeypatch.setattr(device, "choose", choose)
+    monkeypatch.setattr(neighbors, "choose", choose)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "embed one", "evaluate one", "compare one two", "samples one --split test",
+        "samples one --split train", "project one --method pca --out map.csv",
+        "project one --method umap --neighbors 4 --out map.csv", "present one", "verify one",
+    ],
+)  # fmt: skip
+def test_a_command_computes_on_its_device(
+    command: str, names: list[str], chosen: list[str], monkeypatch, tmp_path: Path, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command.split(), "--device", ASKED]) == 0, capsys.readouterr().err
+    if command != "verify one":  # which has no figures to compute anew
+        assert set(chosen) == {ASKED}
+    assert set(chosen) <= {ASKED}
+
+
+@pytest.mark.parametrize("command", ["evaluate", "samples", "project"])
+def test_so_does_a_command_on_a_file_of_vectors(
+    command: str, chosen: list[str], tmp_path: Path, capsys
+) -> None:
+    rng = np.random.default_rng(0)
+    file = tmp_path / "rows.npz"
+    np.savez(file, features=rng.normal(size=(40, 6)).astype(np.float32), labels=np.arange(40) % 2)
+    out = ["--method", "umap", "--out", str(tmp_path / "map.csv")] if command == "project" else []
+    assert main([command, str(file), *out, "--device", ASKED]) == 0, capsys.readouterr().err
+    assert set(chosen) == {ASKED}
+
+
+@pytest.mark.parametrize("kind", analyses.KINDS)
+def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], capsys) -> None:
+    one, two = (ref.of_run(runs.load(name), "test").values for name in names)
+    a_map = {"space": one, "kind": "pca"}
+    values = {
+        "scores": {"space": one}, "loss": {"space": one}, "map": a_map,
+        "agreement": {**a_map, "seed": 0}, "placed": {"map": a_map, "new": two},
+        "comparison": {"spaces": [one, two], "names": names},
+        "snapshots": {"run": "one", "which": "z"},
+        "views": {"method": "simclr", "dataset": "digits", "set": []},
+    }[kind]  # fmt: skip
+    status = main(["analyze", kind, json.dumps(values), "--device", ASKED])
+    assert status == 0, capsys.readouterr().err
+    assert set(chosen) == (set() if kind == "views" else {ASKED})  # which are the CPU's
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cuda:99", "there is no cuda:99; this machine has 2 GPUs"),
+        ("cuda:x", "unknown device 'cuda:x'"),
+        ("tpu", "unknown device 'tpu'; known: auto, cpu, cuda, cuda:N, mps"),
+        ("mps", "this machine has no mps device"),
+    ],
+)
+@pytest.mark.parametrize("command", ["compare simclr-digits sup_con-digits", "evaluate rows.npz"])
+def test_a_device_that_is_not_there_gets_a_sentence(
+    command: str, name: str, said: str, monkeypatch, tmp_path: Path, capsys
+) -> None:
+    """Where all embeddings are there already, too."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("rows.npz", features=np.eye(8, dtype=np.float32), labels=np.arange(8) % 2)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert main([*command.split(), "--device", name]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in error
