@@ -16,8 +16,8 @@ import streamlit as st
 from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
-from contrastive_core.embeddings.cache import cached
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.record import Evaluation, read_evaluation
 from contrastive_core.jobs import results
 from contrastive_core.jobs.results import Result
@@ -32,20 +32,26 @@ AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows 
 # --- what was computed -------------------------------------------------------------------------
 
 
-def embedding(run: Run, split: str, which: str) -> EmbeddingSet | None:
-    """h or z of a split, if it has been made."""
+def embedding(space: EmbeddingRef) -> EmbeddingSet | None:
+    """The rows of an embedding; None while a run's have not been made.
+
+    Raises: ValueError for what does not exist (any more).
+    """
     try:
-        return _embedding(run.name, run.weights_hash(), split, which)
-    except ValueError:
+        return _embedding(space)
+    except LookupError:
         return None
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _embedding(name: str, weights: str, split: str, which: str) -> EmbeddingSet:
-    found = cached(runs.load(name), split, which)
-    if found is None:
-        raise ValueError("not yet")
-    return found
+def _embedding(space: EmbeddingRef) -> EmbeddingSet:
+    try:
+        made = space.rows()
+    except FileNotFoundError:
+        raise ValueError("these vectors are gone; open their file again") from None
+    if made is None:
+        raise LookupError(space.name)
+    return made
 
 
 def scores(run: Run) -> Evaluation | None:
@@ -68,17 +74,6 @@ def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Res
     if found is None:
         raise ValueError(f"{path} cannot be read")
     return found
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def vectors(name: str, split: str) -> EmbeddingSet:
-    """Loaded vectors by their name. Raises ValueError when they are gone."""
-    try:
-        rows = ref.EmbeddingRef(name, split, "loaded").rows()
-    except FileNotFoundError:
-        raise ValueError("these vectors are gone; open their file again") from None
-    assert rows is not None
-    return rows
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
@@ -104,15 +99,21 @@ def _thumbnails_of(name: str, split: str, fingerprint: str, root: str | None) ->
     return thumbnail_sheet(dataset(name, split, root).images)
 
 
+def images(space: EmbeddingRef) -> np.ndarray | None:
+    """Images (n, c, h, w) of the rows, in their order; None where vectors came without."""
+    if run := space.run:
+        return dataset_of(run, space.split).images
+    return _vector_images(space)
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
-def vector_pictures(name: str, split: str) -> np.ndarray | None:
-    """The images of loaded vectors, if they came with some."""
-    return ref.pictures(ref.EmbeddingRef(name, split, "loaded"))
+def _vector_images(space: EmbeddingRef) -> np.ndarray | None:
+    return ref.pictures(space)
 
 
 @st.cache_data(max_entries=6, show_spinner=False)
-def vector_thumbnails(name: str, split: str) -> ThumbnailSheet:
-    return thumbnail_sheet(vector_pictures(name, split))
+def _vector_thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
+    return thumbnail_sheet(_vector_images(space))
 
 
 @st.cache_data(max_entries=3, show_spinner=False)
@@ -121,10 +122,12 @@ def thumbnails_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) 
     return thumbnail_sheet(_images[np.frombuffer(rows, np.int64)])
 
 
-def thumbnails(run: Run, split: str) -> ThumbnailSheet:
-    """Thumbnails of a split."""
-    found = dataset_of(run, split)
-    return _thumbnails_of(found.name, split, found.fingerprint, run.config.get("root"))
+def thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
+    """Thumbnails of the images of all rows; those of a data set are the same for all its runs."""
+    if (run := space.run) is None:
+        return _vector_thumbnails(space)
+    known = dataset_of(run, space.split)
+    return _thumbnails_of(known.name, space.split, known.fingerprint, run.config.get("root"))
 
 
 def picture(images: np.ndarray, i: int) -> np.ndarray:
@@ -228,18 +231,9 @@ def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
     if not name.startswith(ref.PREFIX):
         found = dataset_of(runs.load(name), split)
         return found.images, {sample: i for i, sample in enumerate(found.ids)}
-    space = ref.of_vectors(name.removeprefix(ref.PREFIX), split)
-    rows = space.rows()
-    ids = () if rows is None else rows.ids
-    return ref.pictures(space), {sample: i for i, sample in enumerate(ids)}
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def sample_rows(request: SampleRequest, path: str) -> EmbeddingSet | None:
-    """What neighbors are looked for in: h of a run, or the loaded vectors."""
-    if (run := request.run) is not None:
-        return cached(run, request.split, "h")
-    return ref.of_vectors(request.name.removeprefix(ref.PREFIX), request.split).rows()
+    space = ref.of_name(name, split)
+    known = embedding(space)
+    return images(space), {sample: i for i, sample in enumerate(known.ids if known else ())}
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

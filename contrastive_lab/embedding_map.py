@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.results import MAP_DEFAULTS
-from contrastive_lab import cache, state
+from contrastive_lab import cache, pictures, state
 from contrastive_lab.colors import color_of, drawn, hints_of, kept
 from contrastive_lab.components.scatter import (
     MAX_POINTS,
@@ -21,10 +21,9 @@ from contrastive_lab.components.scatter import (
 )
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS
-from contrastive_lab.embedding_source import Source
 from contrastive_lab.progress import answer_or_wait
 
-__all__ = ["agreement", "draw", "map_of", "settings", "told"]
+__all__ = ["agreement", "caption", "draw", "map_of", "settings"]
 
 DARK = "#24292F"  # of samples that are placed on a map of others
 AGREE = "Draws this map with two more seeds and counts the neighbors on it that all three share."
@@ -56,10 +55,10 @@ def settings(kind: str) -> dict[str, Any]:
 
 
 def map_of(
-    source: Source, split: str, which: str, kind: str, wanted: dict[str, Any], rows: EmbeddingSet
+    space: EmbeddingRef, kind: str, wanted: dict[str, Any], rows: EmbeddingSet
 ) -> dict[str, Any]:
     """`xy`, `settings`, `quality`; PCA without a judgment while the map is being made."""
-    values = question(source.space(split, which), kind, wanted)
+    values = question(space, kind, wanted)
     made = answer_or_wait("map", values, f"{kind.upper()} map")
     if made is not None:
         return {"xy": made.arrays["xy"], **made.meta}
@@ -71,9 +70,9 @@ def question(space: EmbeddingRef, kind: str, wanted: dict[str, Any]) -> dict[str
     return {"space": space.values, "kind": kind, **wanted}
 
 
-def told(found: dict[str, Any]) -> None:
+def caption(shown: dict[str, Any]) -> None:
     """The map's settings and quality."""
-    q, s = found["quality"], found["settings"]
+    q, s = shown["quality"], shown["settings"]
     parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in s.items()]
     text = f"{s['kind'].upper()}{': ' + ', '.join(parts[1:]) if parts[1:] else ''}. "
     if q:
@@ -103,9 +102,7 @@ def agreement(space: EmbeddingRef, wanted: dict[str, Any]) -> None:
 
 
 def draw(
-    source: Source,
-    split: str,
-    which: str,
+    space: EmbeddingRef,
     rows: EmbeddingSet,
     found: dict[str, Any],
     color: tuple[str, dict[str, np.ndarray]],
@@ -125,16 +122,16 @@ def draw(
     if extra is not None:
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
         palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
-    pictures = extra is None and source.has_pictures(split)
-    space = rows.content_hash
-    key, place = f"map-{cache.digest(source.data, split)}", source.place(split)
+    with_pictures = extra is None and pictures.are_decoded(space)
+    place, used = state.place_of(space), found["settings"]
+    key = f"map-{cache.digest(place)}"
     data = ScatterData(
         xy, ids, color=values, names=names, palette=palette,
-        content=cache.digest(space, str(found["settings"]), pictures, extra and extra[1]),
-        title=f"{found['settings']['kind'].upper()} map of {source.name}, {which} {split}",
+        content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
+        title=f"{used['kind'].upper()} map of {space.title}, {space.layer} {space.split}",
         note="" if shown is None else f"{len(shown):,} of {len(rows):,} points, by class",
         hints=hints_of(rows) if shown is None else (),
-        thumbnails=source.thumbnails(split, shown) if pictures else NO_THUMBNAILS,
+        thumbnails=pictures.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
     )  # fmt: skip
     selection = LinkedSelection(
         kept(state.selection(place), shown), f"{place} {state.stamp(key)}",

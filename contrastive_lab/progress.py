@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.embeddings import ref
 from contrastive_core.errors import Locked
 from contrastive_core.jobs import queue, results
 from contrastive_core.jobs.results import Result
@@ -35,7 +36,7 @@ def scored_or_wait(run: Run, split: str = "test", layer: str = "h") -> bool:
     try:
         if cache.scores(run) is None:
             follow(results.evaluation(run), f"Preparing {run.name} (once)")
-        elif cache.embedding(run, split, layer) is None:
+        elif cache.embedding(ref.of_run(run, split, layer)) is None:
             follow(results.embedding(run, split), f"Embedding {run.name}, {split} (once)")
         else:
             return True

@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import runs
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.paths import BUNDLE
 from contrastive_core.runs import Run
 from contrastive_lab import guard, query_params
@@ -19,8 +20,10 @@ __all__ = [
     "all_runs",
     "chosen_run",
     "data_key",
+    "data_of",
     "give_back",
     "pick_run",
+    "place_of",
     "run",
     "select",
     "selection",
@@ -119,3 +122,15 @@ def _own_data() -> str:
 def data_key(run: Run) -> str:
     """What runs on the same samples have in common."""
     return f"{run.config.get('dataset')} {run.config.get('root') or ''}"
+
+
+def data_of(space: EmbeddingRef) -> str:
+    """What embeddings of the same samples have in common; loaded vectors have it for themselves."""
+    run = space.run
+    return data_key(run) if run else f"vectors {space.key}"
+
+
+def place_of(space: EmbeddingRef) -> str:
+    """The name under which a selection of these rows is kept."""
+    data = data_of(space)
+    return data if space.split in ("test", "") else f"{data} {space.split}"

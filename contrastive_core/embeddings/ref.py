@@ -27,9 +27,11 @@ from contrastive_core.storage import atomic, records
 __all__ = [
     "PREFIX",
     "EmbeddingRef",
+    "about",
     "dataset_pictures",
     "forget",
     "loaded",
+    "of_name",
     "of_run",
     "of_vectors",
     "pictures",
@@ -40,6 +42,7 @@ __all__ = [
 
 PREFIX = "vectors:"
 KEY = re.compile(r"[0-9a-f]{16}")
+GONE = "there are no such vectors; open the file again"
 SIDE = 64  # pixels along the side of a kept picture, at most
 HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marked as a test
 
@@ -70,6 +73,18 @@ class EmbeddingRef:
     def run(self) -> Run | None:
         """The run; None for loaded vectors. Raises ValueError when it does not exist."""
         return None if self.is_loaded else load(self.name)
+
+    @property
+    def title(self) -> str:
+        """The run's name, or that of the file the vectors came from."""
+        return str(about(self.key)["name"]) if self.is_loaded else self.name
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits it has; none where loaded vectors are not marked as train and test."""
+        if self.is_loaded and about(self.key).get("splits") != ["test", "train"]:
+            return ()
+        return ("test", "train")
 
     @property
     def values(self) -> dict[str, Any]:
@@ -103,6 +118,17 @@ def of_run(run: Run, split: str = "test", layer: str = "h") -> EmbeddingRef:
 def of_vectors(key: str, split: str = "") -> EmbeddingRef:
     """Loaded vectors: all rows, or those of one split."""
     return EmbeddingRef(PREFIX + key, split, "loaded", key)
+
+
+def of_name(name: str, split: str = "test", layer: str = "h") -> EmbeddingRef:
+    """By the name of a run, or of loaded vectors, whose rows may be of no split and have no layers.
+
+    Raises: ValueError for what does not exist, or a run that has no weights.
+    """
+    if not name.startswith(PREFIX):
+        return of_run(load(name), split, layer)
+    every = of_vectors(name.removeprefix(PREFIX))
+    return every.with_split(split) if every.splits else every
 
 
 # --- vectors that were loaded --------------------------------------------------------------------
@@ -170,6 +196,14 @@ def loaded() -> dict[str, dict[str, Any]]:
         if KEY.fullmatch(path.parent.name):
             by_key[path.parent.name] = dict(records.read_json(path))
     return by_key
+
+
+def about(key: str) -> dict[str, Any]:
+    """What is known of loaded vectors. Raises: UnusableEmbedding when they are gone."""
+    try:
+        return dict(records.read_json(_folder(key) / "about.json"))
+    except FileNotFoundError:
+        raise UnusableEmbedding(GONE) from None
 
 
 def forget(key: str) -> None:
@@ -249,5 +283,5 @@ def _of_split(rows: EmbeddingSet, split: str) -> EmbeddingSet:
 
 def _folder(key: str) -> Path:
     if not KEY.fullmatch(key):
-        raise UnusableEmbedding("there are no such vectors; open the file again")
+        raise UnusableEmbedding(GONE)
     return data_home() / "spaces" / key

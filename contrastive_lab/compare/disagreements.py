@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.evaluation.representation_similarity import overlap
-from contrastive_lab import cache, format, query_params, state
+from contrastive_lab import cache, format, pictures, query_params, state
 from contrastive_lab.components.gallery import draw_gallery
-from contrastive_lab.embedding_source import Source
 
 __all__ = ["disagree"]
 
 SHOWN = 60
 
 
-def disagree(sources: list[Source], made: Comparison, split: str, place: str) -> None:
+def disagree(spaces: list[EmbeddingRef], made: Comparison) -> None:
     """Choose A, B and what they disagree on."""
     a, b = st.columns(2)
     names = made.names
@@ -27,15 +27,15 @@ def disagree(sources: list[Source], made: Comparison, split: str, place: str) ->
     way = query_params.one_of(st.segmented_control, "They disagree on", [*ways, "Neighbors"],
                               name="disagree")  # fmt: skip
     if way == "Neighbors":
-        _neighbors(sources, made, i, j, split, place)
+        _neighbors(spaces, made, i, j)
         return
     assert made.right is not None
     one, two = made.right[i], made.right[j]
     chosen = {ways[0]: one & ~two, ways[1]: two & ~one, ways[2]: ~one & ~two}[way]
     rows = np.flatnonzero(chosen)
-    told = way.replace("A", first, 1) if way.startswith("A") else way
-    st.markdown(f"**{len(rows):,} samples**: {format.plain(_named(told, first, second))}.")
-    _gallery(sources[0], made, rows, split, place, f"{first} {second} {way}")
+    asked = way.replace("A", first, 1) if way.startswith("A") else way
+    st.markdown(f"**{len(rows):,} samples**: {format.plain(_named(asked, first, second))}.")
+    _gallery(spaces[0], made, rows, f"{first} {second} {way}")
 
 
 def _named(way: str, first: str, second: str) -> str:
@@ -45,17 +45,16 @@ def _named(way: str, first: str, second: str) -> str:
     return f"{right} right, {wrong} wrong"
 
 
-def _gallery(
-    source: Source, made: Comparison, rows: np.ndarray, split: str, place: str, key: str
-) -> None:
+def _gallery(space: EmbeddingRef, made: Comparison, rows: np.ndarray, key: str) -> None:
     """Pictures of samples; the chosen ones are selected on all pages."""
     if not len(rows):
         return
-    at = _places(source, made, split)
+    classes = _classes(space, made)
+    at, place = _places(space, made), state.place_of(space)
     shown = rows[:SHOWN]
-    if source.has_pictures(split):
-        images = source.pictures(split)
-        captions = [f"{_label(source, made, r, split)}\n{made.ids[r]}" for r in shown]
+    if pictures.are_decoded(space):
+        images = pictures.of(space)
+        captions = [f"{classes[r]}\n{made.ids[r]}" for r in shown]
         picked = draw_gallery(np.stack([images[at[made.ids[r]]] for r in shown]), captions,
                               title=key, key=f"gallery-{cache.digest(key)}")  # fmt: skip
         if picked:
@@ -66,7 +65,7 @@ def _gallery(
     if len(rows) > SHOWN:
         st.caption(f"{SHOWN} of {len(rows):,} are shown.")
     row = st.container(horizontal=True)
-    listed = [{"id": made.ids[r], "class": _label(source, made, r, split)} for r in rows]
+    listed = [{"id": made.ids[r], "class": classes[r]} for r in rows]
     row.download_button(
         "These samples as CSV", format.table_csv(listed), "disagree.csv", "text/csv"
     )
@@ -79,9 +78,7 @@ def _select(rows: list[int], place: str) -> None:
     st.toast(f"{len(rows):,} selected, on all pages")
 
 
-def _neighbors(
-    sources: list[Source], made: Comparison, i: int, j: int, split: str, place: str
-) -> None:
+def _neighbors(spaces: list[EmbeddingRef], made: Comparison, i: int, j: int) -> None:
     """Samples whose neighborhoods differ most, and what A keeps and B loses for one of them."""
     first, second = made.names[i], made.names[j]
     share = overlap(made.graphs[i], made.graphs[j])
@@ -104,27 +101,29 @@ def _neighbors(
     for title, rows in groups.items():
         if rows:
             st.markdown(f"**{format.plain(title)}** ({len(rows)})")
-            _strip(sources[0], made, [row, *rows], split, title)
+            _strip(spaces[0], made, [row, *rows], title)
 
 
-def _strip(source: Source, made: Comparison, rows: list[int], split: str, title: str) -> None:
-    if not source.has_pictures(split):
+def _strip(space: EmbeddingRef, made: Comparison, rows: list[int], title: str) -> None:
+    if not pictures.are_decoded(space):
         st.text(", ".join(made.ids[r] for r in rows[1:]))
         return
-    at, images = _places(source, made, split), source.pictures(split)
-    captions = ["the sample", *(_label(source, made, r, split) for r in rows[1:])]
+    classes = _classes(space, made)
+    at, images = _places(space, made), pictures.of(space)
+    captions = ["the sample", *(classes[r] for r in rows[1:])]
     draw_gallery(np.stack([images[at[made.ids[r]]] for r in rows]), captions, title=title, size=56,
                  key=f"strip-{cache.digest(title, rows[0])}")  # fmt: skip
 
 
-def _places(source: Source, made: Comparison, split: str) -> dict[str, int]:
-    """The row of each sample among the source's pictures."""
-    rows = source.rows(split if source.splits else "", "h")
+def _places(space: EmbeddingRef, made: Comparison) -> dict[str, int]:
+    """The row of each sample among the space's pictures."""
+    rows = cache.embedding(space)
     return {name: q for q, name in enumerate(rows.ids if rows is not None else made.ids)}
 
 
-def _label(source: Source, made: Comparison, row: int, split: str) -> str:
-    rows = source.rows(split if source.splits else "", "h")
+def _classes(space: EmbeddingRef, made: Comparison) -> list[str]:
+    """The class of each sample; "" where it has none."""
+    rows = cache.embedding(space)
     if made.labels is None or rows is None:
-        return ""
-    return rows.class_name(int(made.labels[row]))
+        return [""] * len(made.ids)
+    return [rows.class_name(int(label)) for label in made.labels]

@@ -1,33 +1,19 @@
-"""Compare's views: the tables, the maps side by side, how alike the spaces are."""
+"""Compare's tables: scores and cost of each space, and every paired test between them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.compare import Comparison
 from contrastive_core.evaluation.record import SOURCES
-from contrastive_core.evaluation.representation_similarity import procrustes_align
 from contrastive_core.evaluation.score import Scores
-from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_core.runs.cost import cost_of
-from contrastive_lab import cache, format, plots, query_params, state
-from contrastive_lab import embedding_map as one_map
-from contrastive_lab.colors import color_of, drawn, kept
-from contrastive_lab.components.scatter import (
-    MAX_POINTS,
-    LinkedSelection,
-    ScatterData,
-    draw_scatter,
-)
-from contrastive_lab.components.scatter.side_by_side import side_by_side
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS
-from contrastive_lab.embedding_source import Source
-from contrastive_lab.progress import answer_or_wait
+from contrastive_lab import cache, format
 
-__all__ = ["alike", "maps", "table", "tests"]
+__all__ = ["table", "tests"]
 
 TITLES = {
     "knn": "kNN accuracy", "linear_probe": "Linear probe accuracy", "purity": "Purity",
@@ -39,17 +25,16 @@ COST = {
     "parameters": "parameters",
 }  # fmt: skip
 P_VALUES = {k: st.column_config.NumberColumn(format="%.2g") for k in ("p", "p, corrected")}
-MATRIX = 280  # pixels of a matrix; below each other where there is no room beside each other
 SHARES = ("knn", "linear_probe", "purity")
 
 
-def table(sources: list[Source], made: Comparison) -> None:
+def table(spaces: list[EmbeddingRef], made: Comparison) -> None:
     """A row per run: every score with its interval, and what it cost; then the references."""
-    rows = [{"run": s.name, **_cells(made.scores[i])} for i, s in enumerate(sources)]
-    for row, source in zip(rows, sources, strict=True):
-        cost = cost_of(source.run) if source.run else {}
+    rows = [{"run": s.title, **_cells(made.scores[i])} for i, s in enumerate(spaces)]
+    for row, space in zip(rows, spaces, strict=True):
+        cost = cost_of(run) if (run := space.run) else {}
         row |= {text: cost.get(k) for k, text in COST.items()}
-    rows += _references(sources)
+    rows += _references(spaces)
     first = ["run", "kNN accuracy, %", "kNN accuracy, % (95 %)", "Linear probe accuracy, %",
              "Linear probe accuracy, % (95 %)"]  # fmt: skip
     columns = dict.fromkeys([*first, *(k for row in rows for k in row)])
@@ -79,12 +64,12 @@ def _cells(scores: Scores) -> dict[str, Any]:
     return row
 
 
-def _references(sources: list[Source]) -> list[dict[str, Any]]:
+def _references(spaces: list[EmbeddingRef]) -> list[dict[str, Any]]:
     """What raw pixels and the first run's encoder before training have on the same images."""
-    run = next((s.run for s in sources if s.run), None)
+    run = next((s.run for s in spaces if not s.is_loaded), None)
     record = cache.scores(run) if run else None
-    found = record.scores if record else {}
-    return [{"run": SOURCES[k], **_cells(found[k])} for k in ("raw", "random") if k in found]
+    scores = record.scores if record else {}
+    return [{"run": SOURCES[k], **_cells(scores[k])} for k in ("raw", "random") if k in scores]
 
 
 def tests(made: Comparison) -> None:
@@ -131,89 +116,3 @@ def tests(made: Comparison) -> None:
             f"the accuracies' among them, are corrected together by Holm for {len(made.tests)} "
             "tests. One seed each: for a claim about methods choose three seeds of both."
         )
-
-
-def maps(sources: list[Source], split: str, which: str, place: str) -> None:
-    """All maps side by side, turned onto the first; one selection is lit in all of them."""
-    kind = query_params.one_of(st.segmented_control, "Map", ["pca", "umap"], name="map",
-                               format_func=str.upper)  # fmt: skip
-    sets = [s.rows(split if s.splits else "", which) for s in sources]
-    if any(rows is None for rows in sets):
-        st.info("An embedding is still being made.")
-        return
-    known = [rows for rows in sets if rows is not None]
-    shared = set.intersection(*(set(rows.ids) for rows in known))
-    order = [i for i in known[0].ids if i in shared]
-    found = [
-        one_map.map_of(s, split if s.splits else "", which, kind,
-                       MAP_DEFAULTS if kind == "umap" else {}, rows)["xy"]
-        for s, rows in zip(sources, known, strict=True)
-    ]  # fmt: skip
-    at = [{name: row for row, name in enumerate(rows.ids)} for rows in known]
-    xy = [m[[a[i] for i in order]] for m, a in zip(found, at, strict=True)]
-    xy = [xy[0], *(procrustes_align(m, xy[0]) for m in xy[1:])]
-    first = known[0] if len(order) == len(known[0]) else known[0].take([at[0][i] for i in order])
-    shown = drawn(first.labels, len(first), MAX_POINTS // len(xy))
-    part = slice(None) if shown is None else shown
-    values, names = color_of(first, "class" if first.labels is not None else "sample", {})
-    pictures = shown is None and len(first) == len(known[0]) and sources[0].has_pictures(split)
-    key = f"compare-{kind}-{which}"
-    data = ScatterData(
-        xy[0][part], first.ids if shown is None else [first.ids[i] for i in shown],
-        cache.digest(*(r.content_hash for r in known), kind, pictures),
-        None if values is None else values[part], names,
-        thumbnails=sources[0].thumbnails(split) if pictures else NO_THUMBNAILS,
-        title=f"{kind.upper()} maps side by side",
-        note="" if shown is None else f"{len(shown):,} of {len(first):,} points, by class",
-    )  # fmt: skip
-    selection = LinkedSelection(
-        kept(state.selection(place), shown), f"{place} {state.stamp(key)}",
-        lambda rows: state.select(
-            rows if shown is None else [int(shown[i]) for i in rows], place, key),
-    )  # fmt: skip
-    draw_scatter(
-        side_by_side(data, [m[part] for m in xy], [s.name for s in sources]), selection,
-        height={2: 430, 3: 360}.get(len(xy), 600), key=key,
-    )  # fmt: skip
-    st.caption(
-        f"Each map is turned and mirrored onto that of {format.plain(sources[0].name)} "
-        "(Procrustes), at one size. The slider moves every sample to where the first map has it."
-    )
-
-
-def alike(sources: list[Source], made: Comparison, which: str) -> None:
-    """Matrices between the runs, and between the snapshots of one of them."""
-    numbers = [str(q) for q in range(1, len(made.names) + 1)]
-    named = (f"**{q}** {format.plain(n)}" for q, n in zip(numbers, made.names, strict=True))
-    st.markdown(" · ".join(named))
-    matrices(numbers, {"cka": made.cka, "overlap": made.overlap,
-                          "procrustes": made.procrustes}, made.k)  # fmt: skip
-    runs = [s.run for s in sources if s.run and len(s.run.snapshots()) > 1]
-    if not runs:
-        return
-    st.subheader("Between the snapshots of one run")
-    name = query_params.one_of(st.selectbox, "Run", [r.name for r in runs], name="snapshots")
-    run = next(r for r in runs if r.name == name)
-    values = {"run": name, "which": which, "epochs": run.snapshots(), "weights": run.weights_hash()}
-    found = answer_or_wait("snapshots", values, "Comparing the snapshots")
-    if found is not None:
-        st.caption("Rows and columns are epochs.")
-        epochs = [str(e) for e in found.meta["epochs"]]
-        matrices(epochs, found.arrays, found.meta["k"], name)
-
-
-READINGS = {
-    "cka": ("Linear CKA (debiased)", "1: the same up to turning and scaling, 0: unrelated."),
-    "overlap": ("Shared neighbors", "Share of the {k} nearest that two spaces have in common."),
-    "procrustes": ("Procrustes distance", "0: one can be turned into the other, 1: not at all."),
-}
-
-
-def matrices(names: list[str], found: dict[str, np.ndarray], k: int, of: str = "") -> None:
-    row = st.container(horizontal=True)
-    for key, (title, reading) in READINGS.items():
-        with row.container(width=MATRIX, gap="xsmall"):
-            st.markdown(f"**{title}**")
-            figure = plots.matrix(found[key], names, names, reverse=key == "procrustes")
-            st.plotly_chart(figure, key=f"{key}-{cache.digest(of)}")
-            st.caption(reading.format(k=k))

@@ -8,11 +8,11 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.record import Evaluation
 from contrastive_core.evaluation.score import Scores, scores_from_json
 from contrastive_core.jobs.results import Result
 from contrastive_lab import cache, format, plots, state
-from contrastive_lab.embedding_source import Source
 
 __all__ = ["VIEWS", "headline", "more"]
 
@@ -64,19 +64,19 @@ def _beside(name: str, scores: dict[str, Scores], other: str) -> str:
     return "  \n".join(line.replace(" %", NARROW) for line in lines if line)
 
 
-def more(source: Source, view: str, answer: Result, rows: EmbeddingSet, split: str) -> None:
+def more(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> None:
     """One of the views under "More"."""
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
     if view == "All scores":
-        _table(scores, cache.scores(source.run) if source.run else None)
+        _table(scores, cache.scores(run) if (run := space.run) else None)
     elif view == "kNN over k":
         _over_k(scores)
     elif view == "Classes":
-        _classes(source, scores["own"], answer, rows, split)
+        _classes(space, scores["own"], answer, rows)
     elif view == "Spectrum":
         _spectrum(scores)
     elif view == "Hubs":
-        _hubs(source, scores["own"], answer, rows, split)
+        _hubs(space, scores["own"], answer)
     elif view == "Factors":
         _factors(scores)
 
@@ -121,7 +121,7 @@ def _over_k(scores: dict[str, Scores]) -> None:
     )
 
 
-def _classes(source: Source, own: Scores, answer: Result, rows: EmbeddingSet, split: str) -> None:
+def _classes(space: EmbeddingRef, own: Scores, answer: Result, rows: EmbeddingSet) -> None:
     """Per class: share right, its interval, what it is taken for. A click selects the samples."""
     import pandas as pd
 
@@ -142,14 +142,15 @@ def _classes(source: Source, own: Scores, answer: Result, rows: EmbeddingSet, sp
             for c in per_class
         ]
     )  # fmt: skip
-    key = f"confusion-{cache.digest(source.data, split)}"
+    place = state.place_of(space)
+    key = f"confusion-{cache.digest(place)}"
 
     def clicked() -> None:
         cells = st.session_state[key].selection.cells
         if cells:
             at, column = cells[0]
             chosen = _of_cell(rows, answer, labels, int(at), str(column), names)
-            state.select(chosen, source.place(split))
+            state.select(chosen, place)
 
     st.dataframe(
         table.style.apply(_shade, subset=[f"→ {n}" for n in names], axis=None).format(
@@ -206,7 +207,7 @@ def _spectrum(scores: dict[str, Scores]) -> None:
     )
 
 
-def _hubs(source: Source, own: Scores, answer: Result, rows: EmbeddingSet, split: str) -> None:
+def _hubs(space: EmbeddingRef, own: Scores, answer: Result) -> None:
     counts = answer.arrays.get("hubness:per_sample")
     hubness = own.get("hubness")
     if counts is None or hubness is None or hubness.value is None:
@@ -223,7 +224,7 @@ def _hubs(source: Source, own: Scores, answer: Result, rows: EmbeddingSet, split
         f"{format.plain(hubness.reading)} Here the skewness is {hubness.value:.2f}; "
         f"{100 * (hubness.number('never') or 0):.1f} % are nobody's neighbor."
     )
-    place, row = source.place(split), st.container(horizontal=True)
+    place, row = state.place_of(space), st.container(horizontal=True)
     row.button("Select the 50 largest hubs", on_click=state.select,
                args=(np.argsort(-counts)[:50].tolist(), place))  # fmt: skip
     row.button("Select those that are nobody's neighbor", on_click=state.select,

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_lab import cache, export, format, guard, query_params, state
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.gallery import draw_gallery
-from contrastive_lab.embedding_source import Source
 
 __all__ = ["neighbors", "out", "selected"]
 
@@ -22,7 +23,7 @@ LISTED = 200  # selected samples in the table
 OTHERS = 7  # other runs in which ranks are looked up
 
 
-def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked: list[int]) -> None:
+def selected(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
     """A sentence about the selection, and the neighbors of one of its samples."""
     one = picked[0]
     if len(picked) == 1:
@@ -32,22 +33,23 @@ def selected(source: Source, rows: EmbeddingSet, split: str, which: str, picked:
         if rows.labels is not None:
             counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
             order = np.argsort(-counts)[:12]
-            told = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
-            st.caption(format.plain(" · ".join(told)))
+            counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
+            st.caption(format.plain(" · ".join(counted)))
         one = query_params.one_of(
             st.selectbox, "Neighbors of", picked[:LISTED], format_func=lambda i: rows.ids[i],
-            name="one", text=lambda i: rows.ids[i], key=f"one-{cache.digest(source.data, split)}",
+            name="one", text=lambda i: rows.ids[i],
+            key=f"one-{cache.digest(state.place_of(space))}",
         )  # fmt: skip
-    neighbors(source, rows, split, which, int(one))
+    neighbors(space, rows, int(one))
     if rows.columns or rows.labels is not None:
         with st.expander("What is known of it" if len(picked) == 1 else "The selection as a table"):
             st.dataframe(plain_table(rows, picked[:LISTED]), hide_index=True)
 
 
-def neighbors(source: Source, rows: EmbeddingSet, split: str, which: str, i: int) -> None:
+def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
     """The nearest samples, with similarity, label and their rank in each other run."""
     near, similarity = cache.neighbors(rows, i, min(SHOWN, len(rows) - 1))
-    others = _ranks(source, rows, split, which, i, near)
+    others = _ranks(space, rows, i, near)
     table = []
     for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True), 1):
         row: dict[str, Any] = {"rank": q, "id": rows.ids[j], "cosine similarity": round(s, 3)}
@@ -56,20 +58,19 @@ def neighbors(source: Source, rows: EmbeddingSet, split: str, which: str, i: int
         table.append(row | {f"rank in {name}": int(r[q - 1]) for name, r in others.items()})
     name = format.plain(rows.ids[i])
     st.caption(f"Nearest to {name} in the embedding. Click a picture to go to its point.")
-    place = source.place(split)
-    if source.has_pictures(split):
-        images = source.pictures(split)
+    place = state.place_of(space)
+    with_pictures = pictures.are_decoded(space)
+    if with_pictures:
+        images = pictures.of(space)
         shown = [i, *near.tolist()]
         captions = ["itself", *(_caption(row) for row in table)]
-        key = f"near-{cache.digest(source.data, split, which, i)}"
+        key = f"near-{cache.digest(place, space.layer, i)}"
         picked = draw_gallery(np.stack([images[j] for j in shown]), captions, size=88,
                               title="nearest samples", key=key)  # fmt: skip
         if picked and shown[picked[0]] != i:
             state.select([shown[picked[0]]], place)
             st.rerun()
-    with st.expander(
-        "As a table, with ranks in other runs", expanded=not source.has_pictures(split)
-    ):
+    with st.expander("As a table, with ranks in other runs", expanded=not with_pictures):
         st.dataframe(table, hide_index=True)
 
 
@@ -78,44 +79,45 @@ def _caption(row: dict[str, Any]) -> str:
 
 
 def _ranks(
-    source: Source, rows: EmbeddingSet, split: str, which: str, i: int, near: np.ndarray
+    space: EmbeddingRef, rows: EmbeddingSet, i: int, near: np.ndarray
 ) -> dict[str, np.ndarray]:
     """For each other run on the same samples: how near it has the same neighbors (1: nearest)."""
-    if source.run is None:
+    if space.is_loaded:
         return {}
-    found = {}
+    data, by_run = state.data_of(space), {}
     for run in state.all_runs():
-        if run.name == source.run.name or state.data_key(run) != source.data:
+        if run.name == space.name or state.data_key(run) != data:
             continue
         other = None
         with contextlib.suppress(*guard.DAMAGE):  # its own page says what is wrong with it
-            other = cache.embedding(run, split, which) if run.weights.exists() else None
+            if run.weights.exists():
+                other = cache.embedding(ref.of_run(run, space.split, space.layer))
         if other is None or other.ids != rows.ids:
             continue
         order, _ = cache.neighbors(other, i, len(rows) - 1)
         rank = np.empty(len(rows), np.int64)
         rank[order] = np.arange(1, len(rows))
-        found[run.name] = rank[near]
-        if len(found) == OTHERS:
+        by_run[run.name] = rank[near]
+        if len(by_run) == OTHERS:
             break
-    return found
+    return by_run
 
 
-def out(source: Source, rows: EmbeddingSet, found: dict[str, Any], picked: list[int]) -> None:
+def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
     """Selection, coordinates and neighbors, vectors, as files for other tools."""
-    name = source.name.rsplit(".", 1)[0]
+    name = space.title.rsplit(".", 1)[0]
     with st.popover("Export", icon=":material/download:", width="content"):
         st.caption("x, y and neighbors are named as Embedding Atlas reads them.")
         for ending in ("parquet", "csv"):
             st.download_button(
                 f"Map, neighbors and columns (.{ending})",
-                partial(export.table, rows, found["xy"], None, ending),
+                partial(export.table, rows, xy, None, ending),
                 f"{name}-map.{ending}", key=f"map-{ending}",
             )  # fmt: skip
         for ending in ("parquet", "csv"):
             st.download_button(
                 f"The selection, {len(picked):,} rows (.{ending})",
-                partial(export.table, rows, found["xy"], picked, ending),
+                partial(export.table, rows, xy, picked, ending),
                 f"{name}-selection.{ending}", disabled=not picked, key=f"selection-{ending}",
             )  # fmt: skip
         st.download_button(

@@ -8,13 +8,15 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.samples.request import SampleRequest, request_of
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.at_hand import open_one
 
-__all__ = ["Pictures", "choose", "table_or_wait"]
+__all__ = ["Pictures", "choose", "embedding_of", "table_or_wait"]
 
 SPLITS = ["train", "test"]
 SPLIT = "samples-split"
@@ -68,6 +70,16 @@ def open_asked(name: str) -> None:
             if asked in cache.sample_images(name, split)[1]:
                 query_params.choose(SPLIT, split)
                 return
+
+
+def embedding_of(request: SampleRequest) -> tuple[EmbeddingRef, EmbeddingSet] | None:
+    """The embedding in which neighbors are looked for, and its rows; None where they are gone."""
+    try:
+        space = ref.of_name(request.name, request.split)
+        rows = cache.embedding(space)
+    except ValueError:
+        return None
+    return None if rows is None else (space, rows)
 
 
 def table_or_wait(request: SampleRequest) -> SampleTable | None:

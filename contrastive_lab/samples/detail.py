@@ -20,7 +20,7 @@ from contrastive_lab.components.sample_view import (
 from contrastive_lab.components.shared.knob import Knob
 from contrastive_lab.samples import over_epochs
 from contrastive_lab.samples.at_hand import go_to
-from contrastive_lab.samples.choice import Pictures
+from contrastive_lab.samples.choice import Pictures, embedding_of
 
 __all__ = ["show"]
 
@@ -121,9 +121,10 @@ def around(
 ) -> None:
     """Its nearest samples, with their labels; before them what it is confused with."""
     sample = str(table.columns["id"][row])
-    rows = cache.sample_rows(request, str(request.path()))
-    if rows is None or sample not in rows.ids:
+    embedding = embedding_of(request)
+    if embedding is None or sample not in embedding[1].ids:
         return
+    rows = embedding[1]
     columns = st.columns(NEAR + 1)
     if name == "duplicate":
         other = {"train": "test", "test": "train"}[request.split]

@@ -5,22 +5,21 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings import ref
 from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import query_params, state
-from contrastive_lab.embedding_source import Source, of_run, of_vectors
+from contrastive_lab.samples.choice import embedding_of
 
 __all__ = ["bar"]
 
 
 def bar(request: SampleRequest, table: SampleTable, rows: np.ndarray) -> np.ndarray:
     """Rows of the list, only those selected on the maps if that is asked for."""
-    source, split = _source(request)
-    known = source.rows(split, "h" if source.run else "loaded") if source else None
-    if source is None or known is None:
+    embedding = embedding_of(request)
+    if embedding is None:
         return rows
-    place = source.place(split)
+    space, known = embedding
+    place = state.place_of(space)
     lit = {known.ids[i] for i in state.selection(place) if i < len(known)}
     a, b = st.columns([3, 1], vertical_alignment="center")
     ids = table.columns["id"][rows].astype(str)
@@ -33,15 +32,3 @@ def bar(request: SampleRequest, table: SampleTable, rows: np.ndarray) -> np.ndar
         state.select(sorted(at[i] for i in ids.tolist() if i in at), place)
         st.rerun()
     return rows
-
-
-def _source(request: SampleRequest) -> tuple[Source | None, str]:
-    """What Explore calls the same samples, and their split there."""
-    if request.run is not None:
-        return of_run(request.run), request.split
-    key = request.name.removeprefix(ref.PREFIX)
-    about = ref.loaded().get(key)
-    if about is None:
-        return None, ""
-    source = of_vectors(key, about)
-    return source, request.split if source.splits else ""

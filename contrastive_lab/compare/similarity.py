@@ -1,0 +1,54 @@
+"""How alike spaces are: matrices between them, and between the snapshots of one run."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.evaluation.compare import Comparison
+from contrastive_lab import cache, format, plots, query_params
+from contrastive_lab.progress import answer_or_wait
+
+__all__ = ["alike"]
+
+MATRIX = 280  # pixels of a matrix; below each other where there is no room beside each other
+
+
+def alike(spaces: list[EmbeddingRef], made: Comparison) -> None:
+    """Matrices between the runs, and between the snapshots of one of them."""
+    numbers = [str(q) for q in range(1, len(made.names) + 1)]
+    named = (f"**{q}** {format.plain(n)}" for q, n in zip(numbers, made.names, strict=True))
+    st.markdown(" · ".join(named))
+    between = {"cka": made.cka, "overlap": made.overlap, "procrustes": made.procrustes}
+    matrices(numbers, between, made.k)
+    runs = [run for s in spaces if (run := s.run) and len(run.snapshots()) > 1]
+    if not runs:
+        return
+    st.subheader("Between the snapshots of one run")
+    name = query_params.one_of(st.selectbox, "Run", [r.name for r in runs], name="snapshots")
+    run = next(r for r in runs if r.name == name)
+    layer = next(s.layer for s in spaces if s.name == name)
+    values = {"run": name, "which": layer, "epochs": run.snapshots(), "weights": run.weights_hash()}
+    result = answer_or_wait("snapshots", values, "Comparing the snapshots")
+    if result is not None:
+        st.caption("Rows and columns are epochs.")
+        epochs = [str(e) for e in result.meta["epochs"]]
+        matrices(epochs, result.arrays, result.meta["k"], name)
+
+
+READINGS = {
+    "cka": ("Linear CKA (debiased)", "1: the same up to turning and scaling, 0: unrelated."),
+    "overlap": ("Shared neighbors", "Share of the {k} nearest that two spaces have in common."),
+    "procrustes": ("Procrustes distance", "0: one can be turned into the other, 1: not at all."),
+}
+
+
+def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "") -> None:
+    row = st.container(horizontal=True)
+    for key, (title, reading) in READINGS.items():
+        with row.container(width=MATRIX, gap="xsmall"):
+            st.markdown(f"**{title}**")
+            figure = plots.matrix(values[key], names, names, reverse=key == "procrustes")
+            st.plotly_chart(figure, key=f"{key}-{cache.digest(of)}")
+            st.caption(reading.format(k=k))

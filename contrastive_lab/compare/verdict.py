@@ -1,0 +1,68 @@
+"""The first thing on Compare: which space is better, by how much, and what that rests on."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.runs import Run
+from contrastive_lab import cache, format, state
+from contrastive_lab.compare import tables
+from contrastive_lab.progress import answer_or_wait, scored_or_wait
+
+__all__ = ["verdict"]
+
+
+def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
+    """Who is better, by how much, and a table of scores; None while it is not known."""
+    data = {state.data_of(s) for s in spaces if not s.is_loaded}
+    if len(data) > 1:
+        named = ", ".join(sorted(d.strip() for d in data))
+        st.warning(
+            f"These runs have no samples in common: they are of {format.plain(named)}. "
+            "Choose runs of one data set."
+        )
+        return None
+    scored = [scored_or_wait(run) for s in spaces if (run := s.run)]  # a line for each that is not
+    if not all(scored):
+        return None
+    values = {
+        "names": [s.title for s in spaces],
+        "spaces": [s.values for s in spaces],
+        "groups": [[_method_of(s.run), _seed_of(s.run)] if s.run else [s.title, 0] for s in spaces],
+    }
+    result = answer_or_wait("comparison", values, "Comparing")
+    if result is None:
+        return None
+    made = Comparison.of(result.meta, result.arrays)
+    st.subheader(format.plain(made.verdict))
+    if probe := made.verdicts.get("linear_probe"):
+        st.markdown(f"By the linear probe: {format.plain(probe)}")
+    for text in filter(None, made.seeds.values()):
+        st.markdown(f"**{format.plain(text)}**")
+    st.caption(_rests_on(made, spaces))
+    tables.table(spaces, made)
+    return made
+
+
+def _rests_on(made: Comparison, spaces: list[EmbeddingRef]) -> str:
+    """How many samples and which features the verdict is of, and when a difference is claimed."""
+    n, whole = len(made.ids), max(len(rows) for s in spaces if (rows := cache.embedding(s)))
+    text = f"{n:,} samples that all have in common" + (f" of {whole:,}. " if n < whole else ". ")
+    layer = next((s.layer for s in spaces if not s.is_loaded), None)
+    text += f"Features {layer}. " if layer else ""
+    return text + (
+        "A difference is claimed if its 95 % interval excludes zero and its p, corrected for the "
+        "number of pairs and of accuracies, is below 0.05."
+    )
+
+
+def _method_of(run: Run) -> str:
+    """What runs that differ in their seed alone have in common."""
+    config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
+    return f"{config.get('method')} {cache.digest(sorted(config.items(), key=str))[:4]}"
+
+
+def _seed_of(run: Run) -> int:
+    return int(run.config.get("seed") or 0)

@@ -1,0 +1,91 @@
+"""The head of Explore: what is looked at, its first scores, or why there is nothing to see."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.evaluation.score import scores_from_json
+from contrastive_core.runs import Run
+from contrastive_lab import cache, format
+from contrastive_lab.explore import load_vectors, scores
+from contrastive_lab.progress import answer_or_wait
+
+__all__ = [
+    "not_embedded",
+    "of_run",
+    "of_vectors",
+    "scores_of_run",
+    "scores_of_vectors",
+    "without_run",
+    "without_weights",
+]
+
+
+def title(text: str) -> None:
+    """The title, and beside it the way to other vectors."""
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
+    ):
+        st.title(format.plain(text), width="content")
+        load_vectors.opener()
+
+
+def of_vectors(space: EmbeddingRef) -> None:
+    title(space.title)
+    about = ref.about(space.key)
+    labels = "with labels" if about["labels"] else "no labels"
+    st.caption(f"Loaded vectors · {about['rows']:,} rows × {about['width']:,} · {labels}")
+    if left_out := load_vectors.about_left_out(space.key):
+        st.warning(format.plain(left_out))
+
+
+def of_run(run: Run) -> None:
+    title(run.meta().get("title") or run.name)
+    config = run.config
+    st.caption(format.plain(
+        f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')}"
+        f" · {config.get('epochs')} epochs · seed {config.get('seed')}"
+    ))  # fmt: skip
+    if left_out := run.manifest.get("left_out"):
+        st.caption(format.plain(left_out))
+
+
+def scores_of_vectors(space: EmbeddingRef) -> None:
+    result = answer_or_wait("scores", {"space": space.values}, "Scores")
+    if result is not None:
+        by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
+        scores.headline(by_source, result.meta["how"])
+
+
+def scores_of_run(run: Run, layer: str) -> None:
+    """The test split's scores, beside raw pixels, a random encoder and the other features."""
+    record = cache.scores(run)
+    if record is None:
+        return
+    recorded = record.scores
+    other = "z" if layer == "h" else "h"
+    by_source = {"own": recorded.get(layer, {}), "other": recorded.get(other, {})}
+    by_source |= {k: recorded[k] for k in ("raw", "random") if k in recorded}
+    scores.headline(by_source, "", other)
+
+
+def without_run() -> None:
+    title("Explore")
+    st.info("There is no run to look at yet. Train one: a minute is enough for digits.")
+    st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
+
+
+def without_weights(run: Run) -> None:
+    status = run.status()
+    if status["status"] == "running":
+        st.info("This run is still training; its map forms on the Train page.")
+        st.page_link("pages/train.py", label="Watch it train", icon=":material/play_circle:")
+    else:
+        st.warning(format.plain(f"It is {status['status']} and has no weights. {status['reason']}"))
+
+
+def not_embedded(space: EmbeddingRef) -> None:
+    name = format.plain(space.title)
+    st.info(f"{name} has no {space.layer} of its {space.split} images yet.")

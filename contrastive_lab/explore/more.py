@@ -1,0 +1,28 @@
+"""What is asked for below the map: all scores, each with its own view, and the way out."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_lab import query_params
+from contrastive_lab.explore import scores, selection
+from contrastive_lab.progress import answer_or_wait
+
+__all__ = ["show"]
+
+
+def show(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
+    ):
+        view = query_params.one_of(st.segmented_control, "More", scores.VIEWS, name="more",
+                                   optional=True, width="content")  # fmt: skip
+        selection.out(space, rows, xy, picked)
+    if view:
+        asked = {"space": space.values}
+        answer = answer_or_wait("scores", asked, "All scores and what they say of each sample")
+        if answer is not None:
+            scores.more(space, view, answer, rows)

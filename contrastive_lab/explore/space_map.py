@@ -1,0 +1,87 @@
+"""The map of the space that Explore looks at: its kind, its colors, what else is placed on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_lab import cache, embedding_map, query_params, state
+from contrastive_lab.colors import DETAILS, LOSS, names_of
+from contrastive_lab.components.scatter import MAX_POINTS
+from contrastive_lab.explore.choice import split_and_layer
+from contrastive_lab.progress import answer_or_wait
+
+__all__ = ["show"]
+
+WIDTH = 150  # pixels of a list of choices
+NOTHING = "nothing else"
+
+
+def show(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[np.ndarray, list[int]]:
+    """Its points (n, 2), and the rows that are selected."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        kind, settings, color, other = _controls(space, rows)
+    shown = embedding_map.map_of(space, kind, settings, rows)
+    extra = _placed(space, settings, other) if other else None
+    colors = (color, _details(space, color))
+    picked = embedding_map.draw(space, rows, shown, colors, extra)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        embedding_map.caption(shown)
+        if shown["settings"]["kind"] == "umap":
+            embedding_map.agreement(space, settings)
+    return shown["xy"], [i for i in picked if i < len(rows)]
+
+
+def _controls(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[str, dict[str, Any], str, str]:
+    """Choices above the map: its kind and settings, what colors it, what else is placed on it."""
+    split_and_layer(space)
+    large = len(rows) > MAX_POINTS  # then UMAP takes minutes, and is made when it is asked for
+    kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
+                               default="pca" if large else "umap", format_func=str.upper,
+                               width="content", key=f"map-kind-{large}")  # fmt: skip
+    settings = embedding_map.settings(kind)
+    names = names_of(rows, space.split != "train", not space.is_loaded)
+    data = state.data_of(space)
+    color = query_params.one_of(st.selectbox, "Color by", names, name="color",
+                                key=f"color-{cache.digest(data)}", width=WIDTH)  # fmt: skip
+    other = NOTHING
+    if kind == "umap" and (others := _others_of(space)):
+        other = query_params.one_of(
+            st.selectbox, "Place on this map", [NOTHING, *others], name="placed", width=WIDTH,
+            key=f"place-{cache.digest(data, space.split)}",
+        )  # fmt: skip
+    return kind, settings, color, "" if other == NOTHING else other
+
+
+def _details(space: EmbeddingRef, color: str) -> dict[str, np.ndarray]:
+    """What is known of each sample for this color; computed when it is first asked for."""
+    result = None
+    if color in DETAILS:
+        result = answer_or_wait("scores", {"space": space.values}, "What is known of each sample")
+    elif color == LOSS:
+        result = answer_or_wait("loss", {"space": space.values}, "The loss of every sample")
+    return {} if result is None else result.arrays
+
+
+def _others_of(space: EmbeddingRef) -> dict[str, EmbeddingRef]:
+    """What can be placed on a map, by its name: the other split, or loaded vectors."""
+    others = {s: space.with_split(s) for s in space.splits if s != space.split}
+    loaded = {str(about["name"]): ref.of_vectors(key) for key, about in ref.loaded().items()}
+    return others | {k: v for k, v in loaded.items() if v.name != space.name}
+
+
+def _placed(
+    space: EmbeddingRef, settings: dict[str, Any], name: str
+) -> tuple[np.ndarray, str] | None:
+    """Where other samples fall on this map: the other split, or loaded vectors of its width."""
+    values = {
+        "map": embedding_map.question(space, "umap", settings),
+        "new": _others_of(space)[name].values,
+    }
+    result = answer_or_wait("placed", values, f"Placing {name} on the map")
+    return None if result is None else (result.arrays["xy"], name)

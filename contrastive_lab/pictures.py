@@ -1,0 +1,41 @@
+"""The images behind the rows of an embedding, as the maps and galleries show them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core.data import datasets
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.jobs import results
+from contrastive_lab import cache
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
+from contrastive_lab.progress import follow
+
+__all__ = ["are_decoded", "of", "thumbnails"]
+
+
+def are_decoded(space: EmbeddingRef) -> bool:
+    """Whether there are images to be shown; while they are being made the page says so."""
+    run = space.run
+    if run is None:
+        return cache.images(space) is not None
+    name, root = str(run.config.get("dataset")), run.config.get("root")
+    if not datasets.is_made(name, space.split):
+        follow(results.decoding(name, space.split, root), "The images behind the points (once)")
+        return False
+    return True
+
+
+def of(space: EmbeddingRef) -> np.ndarray:
+    """Images (n, c, h, w) in the order of the rows."""
+    images = cache.images(space)
+    assert images is not None
+    return images
+
+
+def thumbnails(space: EmbeddingRef, rows: np.ndarray | None = None) -> ThumbnailSheet:
+    """Thumbnails of the images, or of these rows (int64) of them."""
+    if rows is None:
+        return cache.thumbnails(space)
+    part = np.ascontiguousarray(rows, np.int64).tobytes()
+    return cache.thumbnails_of_rows(space.name, space.split, part, of(space))
