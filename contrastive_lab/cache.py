@@ -17,6 +17,7 @@ from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.pca import pca
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.record import Evaluation, read_evaluation
 from contrastive_core.jobs import results
@@ -78,8 +79,8 @@ def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Res
 
 @st.cache_resource(max_entries=6, show_spinner=False)
 def map_pca(content: str, _features: np.ndarray) -> np.ndarray:
-    """`quick_pca` of an embedding, kept by its content: a map while the one asked for is made."""
-    return quick_pca(_features)
+    """PCA of an embedding, kept by its content: a map while the one asked for is made."""
+    return pca(_features, at_most=AXES_FROM)
 
 
 # --- images ------------------------------------------------------------------------------------
@@ -134,39 +135,6 @@ def picture(images: np.ndarray, i: int) -> np.ndarray:
     """One image (h, w, 3) for st.image."""
     image = np.asarray(images[i]).transpose(1, 2, 0)
     return image if image.shape[2] == 3 else np.repeat(image[:, :, :1], 3, axis=2)
-
-
-# --- neighbors without torch ------------------------------------------------------------------
-
-
-def neighbors(rows: EmbeddingSet, i: int, k: int = 12) -> tuple[np.ndarray, np.ndarray]:
-    """The k most similar other rows of row i: numbers and cosine similarities."""
-    lengths = _lengths(rows.content_hash, rows.features)
-    s = rows.features @ (rows.features[i] / lengths[i]) / lengths
-    s[i] = -np.inf
-    order = np.argsort(-s, kind="stable")[:k]
-    return order, s[order]
-
-
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _lengths(content: str, _features: np.ndarray) -> np.ndarray:
-    return np.maximum(np.linalg.norm(_features, axis=1), 1e-12)
-
-
-def quick_pca(features: np.ndarray) -> np.ndarray:
-    """The first two principal components (n, 2) of rows (n, d), by numpy; of rows wider than
-    AXES_FROM, along axes that so many of them give."""
-    x = features - features.mean(0, dtype=np.float64).astype(np.float32)
-    n, d = x.shape
-    if d <= AXES_FROM:
-        axes = np.linalg.eigh((x.T @ x).astype(np.float64))[1][:, ::-1][:, :2]  # (d, 2)
-    else:
-        some = x[np.random.default_rng(0).permutation(n)[:AXES_FROM]]
-        axes = some.T @ np.linalg.eigh((some @ some.T).astype(np.float64))[1][:, ::-1][:, :2]
-    xy = np.zeros((n, 2), np.float32)
-    xy[:, : axes.shape[1]] = x @ axes.astype(np.float32)
-    top = np.abs(xy).argmax(0)
-    return np.where(xy[top, [0, 1]] < 0, -xy, xy)
 
 
 # --- names and knobs ---------------------------------------------------------------------------

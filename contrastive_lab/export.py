@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.storage import records
+from contrastive_core.embeddings.nearest import nearest_of_all
 from contrastive_core.storage.tables import safe_cell
 
-__all__ = ["nearest_of", "table"]
+__all__ = ["table"]
 
 K = 15  # neighbors that are written
-BLOCK = 1024
 OWN = ("x", "y", "neighbors")  # columns that the map gives
 
 
@@ -40,32 +38,12 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
         columns[f"{name} (given)" if taken else name] = values.tolist()
     columns |= {"x": xy[at, 0].tolist(), "y": xy[at, 1].tolist()}
     if len(part) > 1:
-        index, away = nearest_of(part)
+        index, similarity = nearest_of_all(part, min(K, len(part) - 1))
+        away = np.maximum(0, 1 - similarity)
         columns["neighbors"] = [
             {"ids": i.tolist(), "distances": d.tolist()} for i, d in zip(index, away, strict=True)
         ]
     return _parquet(columns) if ending == "parquet" else _csv(columns)
-
-
-def nearest_of(rows: EmbeddingSet, k: int = K) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest other rows (n, k) and 1 − cosine: from the kept graph if there is one."""
-    k = min(k, len(rows) - 1)
-    try:
-        kept = records.read_npz(graph_path(rows.content_hash, "cosine"))
-        if kept["index"].shape[1] >= k:
-            return kept["index"][:, :k], np.maximum(0, 1 - kept["score"][:, :k])
-    except (OSError, ValueError, KeyError):
-        pass
-    x = rows.features.astype(np.float32)
-    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-30)
-    index, away = np.empty((len(x), k), np.int64), np.empty((len(x), k), np.float32)
-    for start in range(0, len(x), BLOCK):
-        s = x[start : start + BLOCK] @ x.T  # (r, n)
-        s[np.arange(len(s)), start + np.arange(len(s))] = -np.inf
-        top = np.argsort(-s, axis=1, kind="stable")[:, :k]
-        index[start : start + BLOCK] = top
-        away[start : start + BLOCK] = 1 - np.take_along_axis(s, top, 1)
-    return index, np.maximum(0, away)
 
 
 def _parquet(columns: dict[str, Any]) -> bytes:

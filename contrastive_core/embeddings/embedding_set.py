@@ -79,6 +79,11 @@ class EmbeddingSet:
         return digest.hexdigest()
 
     @cached_property
+    def lengths(self) -> np.ndarray:
+        """Length of each row (n), at least 1e-12."""
+        return np.maximum(np.linalg.norm(self.features, axis=1), 1e-12)
+
+    @cached_property
     def problems(self) -> dict[str, np.ndarray]:
         """Row numbers that no cosine can be taken of: `not_finite` and `zero`."""
         bad = ~np.isfinite(self.features).all(1)  # (n)

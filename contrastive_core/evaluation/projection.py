@@ -1,4 +1,4 @@
-"""Maps in the plane: PCA at once, UMAP from a given exact graph; seeded, judged, cached.
+"""Maps in the plane: PCA at once, UMAP from a given exact graph; seeded and judged.
 
 UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral
 layout and given our exact neighbors instead of its approximate ones. Scores are never computed
@@ -8,14 +8,11 @@ on a map; trustworthiness and continuity (Venna & Kaski 2001) say how far a map 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
-import json
 import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,18 +21,16 @@ from jaxtyping import Float32
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.embeddings.pca import pca
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.ops.neighbors import Neighbors, nearest, pick_device, unit_rows
-from contrastive_core.storage import records
 
 __all__ = [
     "Map",
     "agreement",
-    "cached_map",
     "continuity",
     "judge",
     "map_of",
-    "pca",
     "project_new",
     "trustworthiness",
     "umap",
@@ -48,7 +43,6 @@ JUDGED_K = 15
 STEPS = 20  # of Weiszfeld
 EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
 # gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
-VERSION = 2  # of the recipe: a change makes cached maps stale
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,30 +52,6 @@ class Map:
     xy: Float32[np.ndarray, "n 2"]
     settings: dict[str, Any]
     quality: dict[str, float] = field(default_factory=dict)
-
-
-def pca(features: np.ndarray, components: int = 2) -> np.ndarray:
-    """Scores (n, components) on the leading principal axes, float32; signs are fixed.
-
-    Missing components (fewer columns or rows) are zero. Raises: UnusableEmbedding on NaN.
-    """
-    x = torch.from_numpy(np.ascontiguousarray(features, np.float32))
-    if not bool(torch.isfinite(x).all()):
-        raise UnusableEmbedding("some rows hold values that are not finite")
-    x = x - x.double().mean(0).float()
-    n, d = x.shape
-    if d <= n:
-        axes = torch.linalg.eigh((x.mT @ x).double())[1].flip(1)[:, :components].float()  # (d, c)
-        scores = x @ axes
-    else:
-        values, left = torch.linalg.eigh((x @ x.mT).double())
-        values, left = values.flip(0)[:components], left.flip(1)[:, :components]
-        scores = (left * values.clamp_min(0).sqrt()).float()
-    at = scores.abs().argmax(0, keepdim=True)
-    scores = scores * torch.where(scores.gather(0, at) < 0, -1.0, 1.0)
-    out = np.zeros((n, components), np.float32)
-    out[:, : scores.shape[1]] = scores.numpy()
-    return out
 
 
 def umap(
@@ -130,7 +100,7 @@ def umap(
             init=start * (10 / spread),
             precomputed_knn=(index, distance),
             verbose=progress is not None,
-            tqdm_kwds={"file": _Told(progress), "mininterval": 0.2},
+            tqdm_kwds={"file": _ProgressOf(progress), "mininterval": 0.2},
         )
         with contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
             xy = np.asarray(model.fit_transform(start), np.float32)
@@ -139,15 +109,15 @@ def umap(
     return xy
 
 
-class _Told(io.TextIOBase):
-    """A file to which a progress bar is written, and which tells the share that it shows."""
+class _ProgressOf(io.TextIOBase):
+    """A file to which a progress bar is written, and which passes on the share that it shows."""
 
-    def __init__(self, hear: Callable[[float], None] | None) -> None:
-        self.hear = hear
+    def __init__(self, on_share: Callable[[float], None] | None) -> None:
+        self.on_share = on_share
 
     def write(self, text: str) -> int:
-        if self.hear and (found := re.search(r"(\d+)/(\d+)", text)):
-            self.hear(int(found[1]) / max(1, int(found[2])))
+        if self.on_share and (shown := re.search(r"(\d+)/(\d+)", text)):
+            self.on_share(int(shown[1]) / max(1, int(shown[2])))
         return len(text)
 
 
@@ -241,30 +211,6 @@ def map_of(
         raise ValueError(f"a map is pca or umap; got {kind!r}")
     quality = judge(rows.features, xy, device=graphs.device) if len(rows) >= 4 else {}
     return Map(xy, {"kind": kind, **used}, quality)
-
-
-def cached_map(
-    rows: EmbeddingSet,
-    folder: str | Path,
-    kind: str = "pca",
-    graphs: Graphs | None = None,
-    **settings: Any,
-) -> Map:
-    """`map_of`, kept in `folder` under the hash of the embedding's content and the settings."""
-    key = json.dumps([VERSION, rows.content_hash, kind, sorted(settings.items())])
-    path = Path(folder) / f"map-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npz"
-    if path.exists():
-        return _read(path)
-    made = map_of(rows, kind, graphs, **settings)
-    meta = json.dumps({"settings": made.settings, "quality": made.quality})
-    records.write_npz(path, xy=made.xy, meta=np.frombuffer(meta.encode(), np.uint8))
-    return made
-
-
-def _read(path: Path) -> Map:
-    with np.load(path, allow_pickle=False) as file:
-        meta = json.loads(file["meta"].tobytes())
-        return Map(file["xy"], meta["settings"], meta["quality"])
 
 
 def _sphere(features: np.ndarray) -> torch.Tensor:

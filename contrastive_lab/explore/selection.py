@@ -11,6 +11,7 @@ import streamlit as st
 
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.nearest import nearest_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
@@ -48,7 +49,7 @@ def selected(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None
 
 def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
     """The nearest samples, with similarity, label and their rank in each other run."""
-    near, similarity = cache.neighbors(rows, i, min(SHOWN, len(rows) - 1))
+    near, similarity = nearest_of(rows, i, min(SHOWN, len(rows) - 1))
     others = _ranks(space, rows, i, near)
     table = []
     for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True), 1):
@@ -94,7 +95,7 @@ def _ranks(
                 other = cache.embedding(ref.of_run(run, space.split, space.layer))
         if other is None or other.ids != rows.ids:
             continue
-        order, _ = cache.neighbors(other, i, len(rows) - 1)
+        order, _ = nearest_of(other, i, len(rows) - 1)
         rank = np.empty(len(rows), np.int64)
         rank[order] = np.arange(1, len(rows))
         by_run[run.name] = rank[near]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from contrastive_core.embeddings.nearest import nearest_of
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import LISTS, SampleTable, reason
@@ -135,7 +136,7 @@ def around(
         pictures.show(columns[0], other, f"pushed away: {label_of(table, other)}")
     else:
         pictures.show(columns[0], sample, "itself")
-    near, similarity = cache.neighbors(rows, rows.ids.index(sample), NEAR)
+    near, similarity = nearest_of(rows, rows.ids.index(sample), NEAR)
     for column, j, s in zip(columns[1:], near, similarity, strict=False):
         pictures.show(column, rows.ids[j], f"{label_of(table, rows.ids[j])} {s:.2f}")
     st.caption("Nearest in the embedding h, by cosine similarity, with their labels.")

@@ -8,7 +8,8 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.errors import Damaged, Locked
+from contrastive_core.embeddings.pca import pca
+from contrastive_core.errors import Damaged, Locked, UnusableEmbedding
 from contrastive_core.jobs import process, queue, training
 from contrastive_core.runs import Run
 from contrastive_core.runs.metrics_reader import MetricsReader
@@ -161,10 +162,10 @@ def forming(run: Run) -> None:
         epoch = st.select_slider("Map after epoch", epochs, value=epoch, key=f"epoch-{run.name}")
     try:
         snapshot: dict[str, Any] = run.snapshot(epoch)
-    except (Damaged, OSError) as error:
+        xy = pca(snapshot["z"])
+    except (Damaged, UnusableEmbedding, OSError) as error:
         st.warning(format.plain(error))
         return
-    xy = cache.quick_pca(snapshot["z"])
     data = ScatterData(
         xy, [str(i) for i in snapshot["index"]], cache.digest(run.name, epoch), snapshot["labels"],
         run.manifest.get("classes") or [], title=f"PCA of z after epoch {epoch}",

@@ -14,7 +14,7 @@ from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.cli import analyses
-from contrastive_core.embeddings import attached_images, file_formats, ref
+from contrastive_core.embeddings import attached_images, file_formats, nearest, ref
 from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import UnusableEmbedding
@@ -117,9 +117,10 @@ def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.Mon
         patch.setattr(
             "contrastive_core.embeddings.graphs.nearest", lambda *a, **k: pytest.fail("again")
         )
-        index, away = export.nearest_of(base)
+        patch.setattr(nearest, "nearest_of", lambda *a: pytest.fail("again"))
+        index, similarity = nearest.nearest_of_all(base, 15)
         analyses.make("map", {**values, "neighbors": 8})
-    assert index.shape == away.shape == (60, 15)
+    assert index.shape == similarity.shape == (60, 15)
     placed = analyses.make("placed", {"map": values, "new": other.values})
     np.testing.assert_allclose(placed.arrays["xy"][0], made.arrays["xy"][0], atol=1e-3)
     narrow = ref.of_vectors(ref.save_vectors(rows(12, d=4), "narrow.npy"))

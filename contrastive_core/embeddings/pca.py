@@ -1,0 +1,51 @@
+"""Principal components of an embedding, by numpy: pages draw them at once. Torch-free."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core.errors import UnusableEmbedding
+
+__all__ = ["pca"]
+
+LEAST = 1e-6  # of the first axis's variance; in float32 a sampled axis of less is noise
+
+
+def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -> np.ndarray:
+    """Scores (n, components) on the leading principal axes, float32; signs are fixed.
+
+    Missing components (fewer columns or rows) are zero.
+    Args: features: (n, d); at_most: where both n and d are larger, the axes are those of so many
+        rows, chosen by a fixed seed.
+    Raises: UnusableEmbedding for values that are not finite.
+    """
+    x = np.ascontiguousarray(features, np.float32)
+    if not np.isfinite(x).all():
+        raise UnusableEmbedding("some rows hold values that are not finite")
+    x = x - x.mean(0, dtype=np.float64).astype(np.float32)
+    n, d = x.shape
+    if at_most is not None and at_most < min(n, d):
+        scores = x @ _axes_of_some(x, components, at_most)
+    elif d <= n:
+        scores = x @ _leading(x.T @ x, components)[1].astype(np.float32)
+    else:
+        values, left = _leading(x @ x.T, components)
+        scores = (left * np.sqrt(values)).astype(np.float32)
+    out = np.zeros((n, components), np.float32)
+    out[:, : scores.shape[1]] = scores
+    columns = np.arange(components)
+    return np.where(out[np.abs(out).argmax(0), columns] < 0, -out, out)
+
+
+def _axes_of_some(x: np.ndarray, components: int, count: int) -> np.ndarray:
+    """The leading axes (d, components) of `count` rows, of length 1."""
+    some = x[np.random.default_rng(0).permutation(len(x))[:count]]
+    values, left = _leading(some @ some.T, components)
+    lengths = np.where(values > LEAST * values[0], np.sqrt(values), np.inf)
+    return ((some.T @ left) / lengths).astype(np.float32)
+
+
+def _leading(symmetric: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest eigenvalues (c), at least 0, and their vectors (m, c), in float64."""
+    values, vectors = np.linalg.eigh(symmetric.astype(np.float64))
+    return values[::-1][:count].clip(0), vectors[:, ::-1][:, :count]
