@@ -1,8 +1,8 @@
 """What the app shows of every method, loss, metric and augmentation, without importing torch.
 
-The metadata live in the registered classes themselves. A process of its own reads them once
-(`python -m contrastive_core.catalog`) and writes them down as JSON, under a name that is the hash
-of the source files: a new or edited file makes a new catalog by itself.
+The metadata live in the registered classes themselves. A process of its own reads them once, as an
+analysis of which the hash of the source files is the value: a new or edited file makes a new
+catalog by itself.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
-from contrastive_core.paths import ROOT, data_home
+from contrastive_core.jobs import results
+from contrastive_core.jobs.task import run_json
+from contrastive_core.paths import ROOT
 from contrastive_core.registry import Knob
-from contrastive_core.storage import records
 
 __all__ = ["describe", "is_ready", "knobs", "read"]
 
+KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
 SOURCES = (
     "methods/*.py",
@@ -47,23 +46,22 @@ def read() -> dict[str, Any]:
 
     Raises: RuntimeError with what the process said when a file cannot be read as a method or loss.
     """
-    if not is_ready():
-        done = subprocess.run(
-            [sys.executable, "-m", "contrastive_core.catalog"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise RuntimeError(f"the catalog cannot be made: {last}")
-        records.write_json(_path(), json.loads(done.stdout))
-    return dict(records.read_json(_path()))
+    values = _values()
+    result = results.read(KIND, values)
+    if result is None:
+        try:
+            run_json("analyze", KIND, json.dumps(values))
+        except ValueError as error:
+            raise RuntimeError(f"the catalog cannot be made: {error}") from None
+        result = results.read(KIND, values)
+    if result is None:
+        raise RuntimeError("the catalog has been made and cannot be read")
+    return result.meta
 
 
 def is_ready() -> bool:
     """Whether the catalog of the present files is on disk."""
-    return _path().exists()
+    return results.path(KIND, _values()).exists()
 
 
 def knobs(described: dict[str, Any]) -> dict[str, Knob]:
@@ -93,38 +91,38 @@ def describe() -> dict[str, Any]:
 
 def _method(methods: Any, name: str) -> dict[str, Any]:
     cls = methods.get(name)
-    found = {key: getattr(cls, key) for key in METHOD}
-    found["knobs"] = methods.knobs(name)
+    card = {key: getattr(cls, key) for key in METHOD}
+    card["knobs"] = methods.knobs(name)
     sets = {dataset: methods.DatasetInfo(*facts) for dataset, facts in SETS.items()}
-    found["defaults"] = {
+    card["defaults"] = {
         dataset: {
             key: {"value": value, "why": why} for key, (value, why) in cls.defaults(facts).items()
         }
         for dataset, facts in sets.items()
     }
-    found["problems"] = {
-        dataset: cls.incompatibility(facts, found["defaults"][dataset]["batch_size"]["value"])
+    card["problems"] = {
+        dataset: cls.incompatibility(facts, card["defaults"][dataset]["batch_size"]["value"])
         for dataset, facts in sets.items()
     }
-    return _plain(found)  # type: ignore[no-any-return]
+    return _plain(card)  # type: ignore[no-any-return]
 
 
 def _loss(losses: Any, name: str) -> dict[str, Any]:
     loss = losses.create(name)
-    found = {key: getattr(loss, key) for key in LOSS}
-    found |= {"knobs": losses.knobs(name), "kernel": loss.kernel()}
-    return _plain(found)  # type: ignore[no-any-return]
+    card = {key: getattr(loss, key) for key in LOSS}
+    card |= {"knobs": losses.knobs(name), "kernel": loss.kernel()}
+    return _plain(card)  # type: ignore[no-any-return]
 
 
 def _metric(metrics: Any, name: str) -> dict[str, Any]:
     cls = metrics.get(name)
     keys = ("title", "reading", "needs_labels", "needs_train", "higher_is_better")
-    found = {key: getattr(cls, key) for key in keys if hasattr(cls, key)}
-    return _plain({**found, "knobs": metrics.knobs(name)})  # type: ignore[no-any-return]
+    card = {key: getattr(cls, key) for key in keys if hasattr(cls, key)}
+    return _plain({**card, "knobs": metrics.knobs(name)})  # type: ignore[no-any-return]
 
 
-def _by_year(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return dict(sorted(found.items(), key=lambda item: (item[1]["year"], item[0])))
+def _by_year(cards: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return dict(sorted(cards.items(), key=lambda item: (item[1]["year"], item[0])))
 
 
 def _plain(value: Any) -> Any:
@@ -138,13 +136,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _path() -> Path:
+def _values() -> dict[str, Any]:
     digest = hashlib.sha256()
     for pattern in SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return data_home() / f"catalog-{digest.hexdigest()[:16]}.json"
-
-
-if __name__ == "__main__":
-    print(json.dumps(describe()))
+    return {"sources": digest.hexdigest()}

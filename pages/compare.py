@@ -6,10 +6,9 @@ import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.compare import Comparison
-from contrastive_lab import guard, query_params
+from contrastive_lab import guard, query_params, state
 from contrastive_lab.compare import choice, disagreements, knob_curves, maps, similarity, tables
 from contrastive_lab.compare.verdict import verdict
-from contrastive_lab.state import run
 
 VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A knob as an axis")
 
@@ -44,4 +43,4 @@ def show(view: str, spaces: list[EmbeddingRef], made: Comparison) -> None:
         disagreements.disagree(spaces, made)
 
 
-run(page)
+state.run(page)

@@ -2,115 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-import html
-from typing import Any
-
 import streamlit as st
 
-from contrastive_core.evaluation.record import Evaluation
-from contrastive_lab import cache, format, guard, query_params, state
+from contrastive_lab import cache, query_params, state
+from contrastive_lab.methods import card
 
 
 def page() -> None:
     st.title("Methods")
-    catalog = cache.catalog()
-    methods, losses = catalog["methods"], catalog["losses"]
-    names = list(methods)
+    methods = cache.catalog()["methods"]
     name = query_params.one_of(
-        st.segmented_control, "Method", names, name="method",
+        st.segmented_control, "Method", list(methods), name="method",
         format_func=lambda n: f"{methods[n]['year']} {methods[n]['title']}",
         label_visibility="collapsed",
     )  # fmt: skip
-    card(name, methods[name], losses)
-
-
-def card(name: str, about: dict[str, Any], losses: dict[str, Any]) -> None:
-    st.header(f"{about['title']} ({about['year']})")
-    st.markdown(f"{about['idea']} [Paper]({about['paper']})")
-    drawing(cache.flow(name), about["title"])
-    st.caption(f"Compared: {about['compared']}.")
-    buttons = st.container(horizontal=True)
-    if buttons.button("Train it", icon=":material/play_circle:", type="primary"):
-        st.switch_page("pages/train.py", query_params={"method": name})
-    if buttons.button("Open its loss in the Loss Lab", icon=":material/tune:"):
-        st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
-    loss = losses[about["default_loss"]]
-    st.subheader(f"Loss: {loss['title']}")
-    st.caption(f"{loss['year']} · [paper]({loss['paper']})")
-    st.latex(loss["formula"])
-    st.markdown(loss["summary"])
-    st.subheader("Defaults, and why")
-    data = query_params.one_of(
-        st.segmented_control, "Data set", about["defaults"], name="data", default="shapes"
-    )
-    rows = [
-        {"setting": k, "value": shown(v["value"]), "why": v["why"]}
-        for k, v in about["defaults"][data].items()
-    ]
-    if problem := about["problems"].get(data):
-        st.warning(problem)
-    st.markdown(table(rows))
-    st.caption(f"The paper's own recipe: {about['paper_recipe']}")
+    about = methods[name]
+    card.head(name, about)
+    card.loss(cache.catalog()["losses"][about["default_loss"]])
+    card.defaults(about)
     left, right = st.columns(2)
     with left:
-        st.subheader("What the paper measured")
-        st.markdown(about["measured_by_paper"])
-        st.subheader("What this project measured")
-        measured(name)
+        card.measurements(name, about)
     with right:
-        st.subheader("Where paper, code and notes differ")
-        st.markdown(about["differences"])
-
-
-def measured(name: str) -> None:
-    rows = []
-    for run in state.all_runs():
-        with guard.on_its_own(run.name):
-            record = cache.scores(run) if run.config.get("method") == name else None
-            if record is None:
-                continue
-            rows.append(
-                {
-                    "run": format.plain(run.name),
-                    "kNN %": share(record, "h", "knn"),
-                    "linear %": share(record, "h", "linear_probe"),
-                    "random encoder, kNN %": share(record, "random", "knn"),
-                    "epochs": format.plain(run.config.get("epochs")),
-                }
-            )
-    if rows:
-        st.markdown(table(rows))
-        st.caption("Test images; h, the default k. The random encoder is the same one, untrained.")
-    else:
-        st.caption("No scored run of this method here yet: train one, and its figures appear.")
-
-
-def drawing(svg: str, title: str) -> None:
-    """The data flow; where the page is narrow it scrolls instead of becoming too small to read."""
-    coded = base64.b64encode(svg.encode()).decode()
-    st.html(
-        f'<div style="overflow-x:auto" tabindex="0"><img alt="Data flow of {html.escape(title)}" '
-        f'style="width:100%;min-width:720px" src="data:image/svg+xml;base64,{coded}"></div>'
-    )
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """Rows as a Markdown table, whose cells wrap."""
-    lines = [list(rows[0]), ["---"] * len(rows[0])]
-    lines += [["–" if v is None else str(v).replace("|", r"\|") for v in r.values()] for r in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def share(record: Evaluation, source: str, name: str) -> float | None:
-    value = record.value(source, name)
-    return None if value is None else round(100 * value, 1)
-
-
-def shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {v}" for k, v in value.items() if v not in (0, 0.0, None))
-    return str(value)
+        card.differences(about)
 
 
 state.run(page)

@@ -1,7 +1,7 @@
 """What a page waits for: analyses in child processes, kept under the hash of what was asked.
 
 An analysis is a kind and plain values that name its content, so its result never grows stale.
-`python -m contrastive_core analyze KIND VALUES` makes it (cli/analyses.py). The maps of a shipped
+`python -m contrastive_core analyze KIND VALUES` makes it (cli/analyses/). The maps of a shipped
 run come along with it. Torch-free.
 """
 

@@ -1,0 +1,77 @@
+"""What every analysis is made of: its spaces' rows, their graphs, and the place it is kept in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import runs
+from contrastive_core.embeddings.cache import graph_path
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.embeddings.ref import EmbeddingRef, train_test_split
+from contrastive_core.evaluation.entries import recorded_scores
+from contrastive_core.evaluation.score import Scores
+from contrastive_core.jobs import results
+from contrastive_core.jobs.results import Result
+from contrastive_core.progress import OnProgress, fraction_of
+
+__all__ = ["Analysis", "Values", "kept", "kept_graphs", "recorded_of", "rows_of", "test_rows"]
+
+Values = dict[str, Any]
+Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
+
+
+def kept(
+    kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str
+) -> Result:
+    """The result that is kept of these values; made on the device where there is none."""
+    result = results.read(kind, values)
+    if result is None:
+        result = analysis(values, on_progress, device)
+        results.write(kind, values, result)
+    return result
+
+
+def rows_of(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
+    """The rows of a space; a run's are embedded if they have not been."""
+    from contrastive_core.evaluation.embed import embed_run
+
+    if space.is_loaded:
+        rows = space.rows()
+        assert rows is not None
+        return rows
+    return embed_run(
+        runs.load(space.name),
+        space.split,
+        space.layer,
+        device,
+        progress=fraction_of(on_progress, "embedding"),
+    )
+
+
+def test_rows(
+    space: EmbeddingRef, rows: EmbeddingSet, on_progress: OnProgress, device: str
+) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
+    """Training rows, judged rows, where these stand among `rows`, and a sentence."""
+    if space.is_loaded and not space.split:
+        return train_test_split(rows)
+    everywhere = np.arange(len(rows))
+    if space.split == "train":
+        return None, rows, everywhere, "Training rows are not judged by themselves."
+    train = dataclasses.replace(space, split="train")
+    return rows_of(train, on_progress, device), rows, everywhere, "Judged on the test split."
+
+
+def recorded_of(space: EmbeddingRef) -> Scores:
+    """The scores that a run keeps of this very embedding."""
+    if space.is_loaded:
+        return {}
+    return recorded_scores(runs.load(space.name), space.split, space.layer)
+
+
+def kept_graphs(on_progress: OnProgress, device: str) -> Graphs:
+    return Graphs(device, place=graph_path, progress=fraction_of(on_progress, "nearest neighbors"))

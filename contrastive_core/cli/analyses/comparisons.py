@@ -1,0 +1,64 @@
+"""Several spaces: which is better and how alike they are; the snapshots of one run likewise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core import runs
+from contrastive_core.cli.analyses._base import Values, recorded_of, rows_of, test_rows
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.jobs.results import Result
+from contrastive_core.progress import OnProgress, prefixed
+
+__all__ = ["comparison", "snapshots"]
+
+SNAPSHOTS = 12  # of a run that are compared at most
+
+
+def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Which of some spaces is better, how alike they are, and on which samples they differ."""
+    from contrastive_core.evaluation.compare import Entry, compare
+
+    spaces = [EmbeddingRef(**v) for v in values["spaces"]]
+    groups = [(g, int(s)) for g, s in values.get("groups", [])] or [("", 0)] * len(spaces)
+    entries = []
+    for number, (space, name, group) in enumerate(
+        zip(spaces, values["names"], groups, strict=True), 1
+    ):
+        part = prefixed(on_progress, f"{number} of {len(spaces)}")
+        rows = rows_of(space, part, device)
+        train, test, _, _ = test_rows(space, rows, part, device)
+        entries.append(Entry(name, train, test, group, recorded_of(space)))
+    on_progress("the differences and their tests", None)
+    made = compare(entries, every_score=True, device=device)
+    return Result(made.plain(), made.arrays())
+
+
+def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """How alike the snapshots of one run are, by CKA, shared neighbors and Procrustes."""
+    from contrastive_core.evaluation.representation_similarity import (
+        ckas,
+        graphs_of,
+        matrix,
+        overlaps,
+        procrustes,
+    )
+
+    run, which = runs.load(values["run"]), values["which"]
+    epochs = run.snapshots()
+    if len(epochs) < 2:
+        raise ValueError(f"{run.name} has {len(epochs)} snapshots; two are needed")
+    chosen = np.unique(np.linspace(0, len(epochs) - 1, SNAPSHOTS).round().astype(int))
+    epochs = [epochs[q] for q in chosen]
+    features = [run.snapshot(epoch)[which] for epoch in epochs]
+    on_progress("how alike the snapshots are", None)
+    k = min(20, len(features[0]) - 1)
+    graphs = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))
+    arrays = {
+        "cka": ckas(features),
+        "overlap": overlaps(graphs),
+        "procrustes": matrix(features, procrustes),
+    }
+    return Result({"epochs": epochs, "k": k, "n": len(features[0])}, arrays)

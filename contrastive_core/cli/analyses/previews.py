@@ -1,0 +1,44 @@
+"""What pages show before anything is trained: the views of some images, and the catalog."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core.cli.analyses._base import Values
+from contrastive_core.jobs.results import Result
+from contrastive_core.progress import OnProgress
+
+__all__ = ["described", "views"]
+
+SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
+
+
+def views(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
+    these settings would make of them; uint8."""
+    import torch
+
+    from contrastive_core.data import datasets
+    from contrastive_core.data.augmentations import Recipe, make_views
+    from contrastive_core.training.config import TrainConfig, with_settings
+    from contrastive_core.training.defaults import resolve
+
+    config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
+    on_progress("the images", None)
+    dataset = datasets.load(config.dataset, "train", config.root)
+    config, _ = resolve(config, dataset, torch.device("cpu"))
+    rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
+    images = torch.from_numpy(np.asarray(dataset.images[rows]))
+    generator = torch.Generator().manual_seed(config.seed)
+    made = make_views(images, Recipe(**config.recipe), VIEWS, generator)
+    pixels = (255 * made).round().to(torch.uint8).numpy()
+    meta = {"recipe": config.recipe, "left_out": dataset.left_out}
+    return Result(meta, {"images": images.numpy(), "views": pixels})
+
+
+def described(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """What is registered, as the present source files say."""
+    from contrastive_core.catalog import describe
+
+    on_progress("methods, losses and metrics", None)
+    return Result(describe())
