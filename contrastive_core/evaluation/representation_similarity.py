@@ -83,7 +83,10 @@ def _cross(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def procrustes(x: np.ndarray, y: np.ndarray) -> float:
-    """Procrustes distance, 0 (alike up to turn, mirror and scale) to 1."""
+    """Procrustes distance, 0 (alike up to turn, mirror and scale) to 1.
+
+    The widths may differ, which scipy's refuses.
+    """
     x, y = (_scaled(v) for v in (x, y))
     shared = np.linalg.svd(x.T @ y, compute_uv=False).sum()
     return float(max(0.0, 1 - shared**2))
@@ -92,8 +95,8 @@ def procrustes(x: np.ndarray, y: np.ndarray) -> float:
 def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     """A map (n, 2) turned and mirrored onto another (Procrustes), shifted to it and of its size.
 
-    Of its size, not of the size that fits best: that would shrink a map to a dot where the two
-    have little in common.
+    Of its size, not of the size that fits best (scipy's): that would shrink a map to a dot where
+    the two have little in common.
     """
     x, y = moving - moving.mean(0), fixed - fixed.mean(0)
     u, _, v = np.linalg.svd(x.T @ y)
@@ -132,11 +135,11 @@ def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.n
     return found
 
 
-def _centerd(x: np.ndarray) -> np.ndarray:
+def _centered(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float64)
     return x - x.mean(0)
 
 
 def _scaled(x: np.ndarray) -> np.ndarray:
-    x = _centerd(x)
+    x = _centered(x)
     return x / max(1e-300, float(np.sqrt((x * x).sum())))

@@ -108,10 +108,10 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
 
 def wilson(right: int, n: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
-    share, z2 = right / n, Z95**2
-    center = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, center - half), min(1.0, center + half)
+    from scipy.stats import binomtest
+
+    interval = binomtest(right, n).proportion_ci(0.95, "wilson")
+    return float(interval.low), float(interval.high)
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float] | None:
