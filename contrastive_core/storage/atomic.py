@@ -52,9 +52,11 @@ def writing(path: str | Path, shared: bool = False, parents: bool = True) -> Ite
         if shared:
             os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            error.filename = str(path)  # a full disk does not say which file
         raise
     sync_folder(path.parent)
 

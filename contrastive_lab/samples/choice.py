@@ -90,7 +90,7 @@ def table_or_wait(request: SampleRequest) -> SampleTable | None:
         follow(request.task, f"Every sample of {request.name}", may_stop=True)
         return None
     except ValueError as error:
-        st.warning(str(error))
+        st.warning(format.plain(error))
         return None
 
 

@@ -163,6 +163,15 @@ def test_rows_and_colors_in_python() -> None:
     groups, names, palette = categories(np.array([0, 1, -1]), ["a", "b"], 3, PALETTE)
     assert groups.tolist() == [0, 1, 2]
     assert names == ["a", "b", "no label"]
+    for count, none in ((255, 0), (254, 1), (300, 0), (1000, 7)):
+        color = np.concatenate([np.arange(count), np.full(none, -1)])
+        groups, names, palette = categories(color, [f"c{i}" for i in range(count)], count, PALETTE)
+        assert len(names) == len(palette) == 255
+        seen = [names[g] for g in groups[:count]]
+        alone = 255 - bool(none) - (count + bool(none) > 255)
+        assert seen[:alone] == [f"c{i}" for i in range(alone)]
+        assert set(seen[alone:]) <= {f"{count - alone:,} more classes"}
+        assert {names[g] for g in groups[count:]} <= {"no label"}
     groups, names, palette = categories(np.array([0.0, np.nan, 1.0, np.inf]), (), 4, PALETTE)
     assert len(names) == len(palette) == 8
     assert groups.max() < 8

@@ -14,6 +14,7 @@ import pytest
 from contrastive_core import runs
 from contrastive_core.cli import output
 from contrastive_core.cli.main import main, parser
+from contrastive_core.paths import SHIPPED
 from contrastive_core.progress import read_progress
 
 COMMANDS = (
@@ -204,6 +205,7 @@ WRITERS = {
     "compare": ["compare", "simclr-shapes", "simclr-digits"],
     "sweep": ["sweep", "{sweep}"],
     "queue": ["queue"],
+    "import": ["import", "{weights}", "--dataset", "digits"],
     "present": ["present", "simclr-shapes"],
     "analyze": ["analyze", "views", '{"method": "simclr", "dataset": "digits", "set": []}'],
     "decode": ["decode", "digits"],
@@ -232,7 +234,8 @@ def test_a_disk_that_takes_nothing_is_said_in_one_sentence(
     monkeypatch.setattr(Path, "mkdir", refuse)
     if command == "queue":  # it looks before it writes
         monkeypatch.setattr("contrastive_core.jobs.queue.queue", refuse)
-    status = main([part.replace("{sweep}", str(sweep)) for part in WRITERS[command]])
+    files = {"{sweep}": str(sweep), "{weights}": str(SHIPPED / "simclr-digits/weights.safetensors")}
+    status = main([files.get(part, part) for part in WRITERS[command]])
     lines = capsys.readouterr().err.strip().splitlines()
     assert status in (1, 2)
     errors = [line for line in lines if line.startswith("error: ")]

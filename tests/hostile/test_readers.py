@@ -16,8 +16,12 @@ import pytest
 from contrastive_core.paths import ROOT
 
 TIMES = 10 if os.environ.get("HOSTILE_ALL") else 1
-# of each group: mutations of each file, and how many files there are at least
-GROUPS = {"data_files": (40, 900), "checkpoint_files": (40, 180), "run_files": (20, 500)}
+# of each group: mutations of each file, its files, and their structures, at least
+GROUPS = {
+    "data_files": (120, 21, 110),
+    "checkpoint_files": (120, 5, 20),
+    "run_files": (60, 5, 600),
+}
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -26,7 +30,7 @@ def test_every_file_makes_sense_or_is_refused_with_a_sentence(
 ) -> None:
     """Nothing else is raised, no code of a pickle runs, nothing is written outside, and memory
     stays below the limit."""
-    count, least = GROUPS[group]
+    count, files, structures = GROUPS[group]
     folder = tmp_path / "attack"
     folder.mkdir()
     homes = {"CONTRASTIVE_LAB_HOME": f"{folder}/home", "CONTRASTIVE_LAB_RUNS": f"{folder}/runs"}
@@ -41,5 +45,5 @@ def test_every_file_makes_sense_or_is_refused_with_a_sentence(
     outcome = json.loads(done.stdout.splitlines()[-1])
     record_property("hostile", [group, outcome["refused"], outcome["read"]])  # type: ignore[operator]
     assert outcome["faults"] == []
-    assert outcome["refused"] + outcome["read"] >= least * TIMES
+    assert outcome["refused"] + outcome["read"] >= count * TIMES * files + structures
     assert not (tmp_path / "touched").exists()

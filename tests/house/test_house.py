@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,16 @@ def test_readers_stay_torch_free() -> None:
 def test_the_app_does_no_tensor_maths(folder: str) -> None:
     for path in modules(ROOT / folder):
         assert not starts(imports(path), "torch", "torchvision", "sklearn", "umap"), path.name
+
+
+def test_what_an_error_says_is_no_markup() -> None:
+    """An error names files and classes: pages quote it, as `format.plain` does."""
+    shown = re.compile(
+        r"\.(error|warning|info|caption|markdown|success|toast)\(\s*(str\(|f?\"\{)?error\b"
+    )
+    for folder in ("pages", "contrastive_lab"):
+        for path in modules(ROOT / folder):
+            assert not shown.search(path.read_text()), path.name
 
 
 def test_browser_parts_see_no_library() -> None:

@@ -9,7 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
+from contrastive_core.embeddings.cache import cached, path_of
 from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_core.storage import records
 from contrastive_lab import guard
 
 PICTURE = "![x](http://example.org/x.png)"
@@ -75,6 +77,33 @@ def test_a_title_is_no_markup() -> None:
     shown = [*app.title, *app.caption, *app.warning, *app.markdown]
     assert any("example" in e.value for e in shown)
     assert not any(PICTURE in e.value for e in shown)
+
+
+@pytest.mark.parametrize("page", ["explore", "methods", "runs"])
+def test_what_a_file_of_scores_says_is_no_markup(page: str) -> None:
+    """Titles, readings, reasons and names of classes, on the pages that show scores."""
+    run = runs.create("scored", runs.load("simclr-digits").config)
+    run.set_status("done")
+    shutil.copy(SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
+    record = json.loads((SHIPPED / "simclr-digits" / "evaluation.json").read_text())
+    for scores in record["scores"].values():
+        for number, (name, score) in enumerate(scores.items()):
+            scores[name] = {**score, "title": PICTURE, "reading": PICTURE, "unit": PICTURE}
+            if number % 2:
+                scores[name] = {"title": PICTURE, "reading": PICTURE, "missing": PICTURE}
+    rows = cached(runs.load("simclr-digits"), "test", "h")
+    assert rows is not None
+    path_of(run, "test", "h").parent.mkdir(parents=True, exist_ok=True)
+    records.write_npz(path_of(run, "test", "h"), **rows.arrays())  # so that no page waits
+    (run.path / "evaluation.json").write_text(json.dumps(record))
+    app = opened(page, "scored")
+    assert not app.exception
+    shown = [app.title, app.caption, app.warning, app.markdown, app.info, app.metric, app.subheader]
+    texts = [str(t) for es in shown for e in es for t in (e.value, e.proto)]
+    if page == "explore":
+        assert app.metric
+        assert any("example" in text for text in texts)
+    assert not any(PICTURE in text for text in texts)
 
 
 def test_what_is_drawn_on_its_own_says_why_it_is_not() -> None:

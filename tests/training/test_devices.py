@@ -184,16 +184,19 @@ def test_processes_wait_patiently_for_work_that_takes_long(monkeypatch) -> None:
     assert met == ["patient", "patient"]  # waited in it, and parted from it
 
 
-def test_a_run_whose_folder_is_moved_ends_and_says_so(tmp_path) -> None:
+@pytest.mark.parametrize("how", ["moved", "removed"])
+def test_a_run_whose_folder_is_gone_ends_and_says_so(how: str, tmp_path) -> None:
     setup = prepare(SHORT)
-    run = runs.create("moved", setup.config.to_dict())
+    run = runs.create("gone", setup.config.to_dict())
 
-    def move(line: dict) -> None:
+    def lose(line: dict) -> None:
         if line["step"] == 2 and run.path.exists():
             shutil.move(run.path, tmp_path / "elsewhere")
+            if how == "removed":
+                shutil.rmtree(tmp_path / "elsewhere")
 
     with pytest.raises(CannotGoOn, match="renamed, moved or deleted") as caught:
-        loop.train(setup, run, on_progress=move)
+        loop.train(setup, run, on_progress=lose)
     assert caught.value.exit_status == 1
     assert not run.path.exists()
 

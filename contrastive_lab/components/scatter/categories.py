@@ -25,15 +25,24 @@ def categories(
         return np.zeros(n, np.uint8), ["sample"], [palette[0]]
     color = np.asarray(color)
     if color.dtype.kind in "iub" and len(names):
-        labels = [str(v) for v in names]
-        group = np.where(color < 0, len(labels), color)
-        if (color < 0).any():
-            labels.append("no label")
-        colors = [palette[i % len(palette)] for i in range(len(labels))]
-        return group.astype(np.uint8), labels[:MAX_CATEGORIES], colors[:MAX_CATEGORIES]
+        group, labels = _of_classes(color, [str(v) for v in names])
+        return group, labels, [palette[i % len(palette)] for i in range(len(labels))]
     values = color.astype(np.float64)
     finite = values[np.isfinite(values)]
     edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
     group = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")
     labels = [f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges)]
     return group.astype(np.uint8), labels, list(SEQUENCE)
+
+
+def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Category (n) uint8 by class number, and the names; classes beyond a byte share the last one.
+    Numbers below 0 have no label."""
+    none = (color < 0) | (color >= len(names))
+    room = MAX_CATEGORIES - bool(none.any())
+    if len(names) > room:
+        rest = len(names) - room + 1
+        names = [*names[: room - 1], f"{rest:,} more classes"]
+    group = np.minimum(color.astype(np.int64), len(names) - 1)
+    group[none] = len(names)
+    return group.astype(np.uint8), [*names, "no label"] if none.any() else names
