@@ -4,7 +4,8 @@
 
 Time runs from the server's start to the first page's scores in a real browser; memory is the
 server's resident set then. The peer is a script that imports what the app could need (torch,
-torchvision, scikit-learn, umap-learn, plotly) before it shows a title, in the same browser.
+torchvision, scikit-learn, umap-learn, plotly) before it shows a title, in the same browser. Then
+how soon the command `contrastive-lab THING` shows points, and images (_opening.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks import _opening
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import ROOT, chromium, free_port, wait_for
 
@@ -72,6 +74,7 @@ def main() -> None:
         for _ in range(repeats + 1):
             for name, script in scripts.items():
                 seen[name].append(once(browser, script, home))
+        opening = _opening.lines(browser, repeats)
     found = {
         name: [statistics.median(v[k] for v in rows[1:]) for k in (0, 1)]
         for name, rows in seen.items()
@@ -86,7 +89,8 @@ def main() -> None:
     ]
     name = "first page beside eager imports"
     rounds = [Seconds([s for s, _ in seen[side][1:]]) for side in ("app", "eager")]
-    summary("start", [*lines, figure(name, rounds[0], "eager imports", rounds[1], 1.0, "s")])
+    eager_line = figure(name, rounds[0], "eager imports", rounds[1], 1.0, "s")
+    summary("start", [*lines, eager_line, *opening])
 
 
 if __name__ == "__main__":

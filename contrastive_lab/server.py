@@ -9,7 +9,9 @@ elsewhere.
 
 On a machine with several users, a token: with CONTRASTIVE_LAB_TOKEN set (to a word of your own, or
 to `new` for one that is made and printed), the app opens only at the address that ends in
-`?token=…`; a cookie, which other sites cannot send, then stands in for it.
+`?token=…`; a cookie, which other sites cannot send, then stands in for it. The command
+`contrastive-lab` always sets one, and opens its window by a ticket (desktop/tickets.py), for which
+the browser gets the cookie and the address without the ticket.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+
+from contrastive_lab.desktop import tickets
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -43,6 +47,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+USED = "This address has opened the app once: call contrastive-lab again for a new one."
 INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -91,15 +96,17 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+        with_ticket = scope.get("method") == "GET" and _query(scope, "ticket")
+        if self.token and with_ticket and not self._foreign(headers):
+            await self._admit(scope, headers, send)
+            return
         reason = self._refusal(scope, headers)
         if reason:
             await self._refuse(scope, send, reason)
             return
         added = [*self.headers]
-        if self.token and self._is_token(_query_token(scope)):
-            value = f"{_cookie_name(scope)}={quote(self.token, safe='')}"
-            value += "; Path=/; HttpOnly; SameSite=Strict"
-            added.append((b"set-cookie", value.encode()))
+        if self.token and self._is_token(_query(scope, "token")):
+            added.append(self._cookie(scope))
         names = {name for name, _ in self.headers}
 
         async def with_headers(message: Message) -> None:
@@ -110,20 +117,45 @@ class Guard:
 
         await self.app(scope, receive, with_headers)
 
-    def _refusal(self, scope: Scope, headers: MutableMapping[str, str]) -> str:
-        """Why a request is refused, in a sentence; "" where it is not."""
-        host = headers.get("host", "")
+    def _foreign(self, headers: MutableMapping[str, str]) -> str:
+        """Why a request by its host or origin is refused, in a sentence; "" where it is not."""
+        host, origin = headers.get("host", ""), headers.get("origin")
         if _name_of(f"//{host}") not in self.hosts:
             return "This server answers under the names of its own computer only."
-        origin = headers.get("origin")
-        if scope["type"] == "websocket" and origin is None:
-            return "A websocket must say which page opens it."
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return "Another page may not speak to this server."
-        given = (_query_token(scope), _cookie_token(scope, headers))
+        return ""
+
+    def _refusal(self, scope: Scope, headers: MutableMapping[str, str]) -> str:
+        """Why a request is refused, in a sentence; "" where it is not."""
+        if reason := self._foreign(headers):
+            return reason
+        if scope["type"] == "websocket" and "origin" not in headers:
+            return "A websocket must say which page opens it."
+        given = (_query(scope, "token"), _cookie_token(scope, headers))
         if self.token and scope["path"] not in PUBLIC and not any(map(self._is_token, given)):
             return "Open the address that was printed at the start, with its token."
         return ""
+
+    async def _admit(self, scope: Scope, headers: MutableMapping[str, str], send: Send) -> None:
+        """Whoever comes with a ticket gets the cookie, and the address without the ticket."""
+        ports = int((scope.get("client") or ("", 0))[1]), int((scope.get("server") or ("", 0))[1])
+        known = self._is_token(_cookie_token(scope, headers))
+        if not known and not (
+            tickets.is_own_connection(*ports) and tickets.redeem(_query(scope, "ticket"))
+        ):
+            await self._refuse(scope, send, USED)
+            return
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        rest = urlencode({k: v for k, v in query.items() if k != "ticket"}, doseq=True)
+        place = quote("/" + scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
+        added = [*self.headers, self._cookie(scope), (b"location", place.encode())]
+        await send({"type": "http.response.start", "status": 303, "headers": added})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _cookie(self, scope: Scope) -> tuple[bytes, bytes]:
+        value = f"{_cookie_name(scope)}={quote(str(self.token), safe='')}"
+        return b"set-cookie", f"{value}; Path=/; HttpOnly; SameSite=Strict".encode()
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), str(self.token).encode())
@@ -148,8 +180,9 @@ def _name_of(address: str) -> str:
     return (parts.hostname or "").rstrip(".") if plain else ""
 
 
-def _query_token(scope: Scope) -> str:
-    return parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+def _query(scope: Scope, name: str) -> str:
+    """A value of the address; "" where it has none."""
+    return parse_qs(scope.get("query_string", b"").decode("latin-1")).get(name, [""])[0]
 
 
 def _cookie_name(scope: Scope) -> str:

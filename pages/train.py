@@ -6,6 +6,7 @@ import streamlit as st
 
 from contrastive_lab import state
 from contrastive_lab.train.augmentations import preview
+from contrastive_lab.train.folder import contents
 from contrastive_lab.train.form import form
 from contrastive_lab.train.watch import watch
 
@@ -14,10 +15,12 @@ def page() -> None:
     st.title("Train")
     left, right = st.columns([2, 3], gap="large")
     with left:
-        form()
+        data = form()
     with right:
         if values := st.session_state.get("preview"):
             preview(values)
+        elif data.name.startswith("folder:"):
+            contents(data.name.removeprefix("folder:"))
         watch()
 
 

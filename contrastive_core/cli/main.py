@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from contrastive_core.cli.options import parser
+from contrastive_core.cli.options import PROGRAM, parser
 from contrastive_core.cli.output import error_line, sentence_of
 from contrastive_core.errors import Elsewhere
 
@@ -22,9 +22,9 @@ __all__ = ["main", "parser", "stopped"]
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
-    args = parser().parse_args(argv)
+def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+    """Run one command; returns the exit status. program: what it was called by."""
+    args = parser(program).parse_args(argv)
     try:
         return _run(args)
     except KeyboardInterrupt:

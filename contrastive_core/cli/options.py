@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 from contrastive_core.cli.output import error_line
 from contrastive_core.training.config import OPTIONS
 
-__all__ = ["COMMANDS", "Command", "parser"]
+__all__ = ["COMMANDS", "PROGRAM", "Command", "Parser", "parser"]
+
+PROGRAM = "python -m contrastive_core"
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,9 @@ COMMANDS = {
             DEVICE,
         ),
     ),
+    "doctor": Command(
+        "doctor.doctor", "say what there is: device, threads, versions, folders, free disk, window"
+    ),
     "present": Command(
         "prepare.present",
         "make what the pages show of a run: embeddings, scores, maps",
@@ -204,15 +209,17 @@ COMMANDS = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command in one line."""
+
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(error_line(f"{message} (see {self.prog} --help)"))
         raise SystemExit(2)
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
-    top = _Parser(prog="python -m contrastive_core", description="Contrastive Lab.")
+def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
+    """All commands and their options; program: what they are called by."""
+    top = Parser(prog=program, description="Contrastive Lab.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         own = commands.add_parser(

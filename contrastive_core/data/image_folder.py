@@ -26,7 +26,7 @@ from contrastive_core.data.pictures import ENDINGS, opened_picture
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.regular import printable
 
-__all__ = ["plan"]
+__all__ = ["ImageFile", "Listing", "listing", "pixels", "plan", "why_empty"]
 
 LARGEST = 96  # pixels of a side that are kept
 SEED, TEST = 0, 0.2
@@ -58,22 +58,32 @@ def plan(path: str, split: str, scratch: Path) -> tuple[str, Callable[[], dict[s
 
     Raises: ValueError for a path that is no folder, or has no images.
     """
+    files = listing(path, split)
+    if not files.files:
+        raise ValueError(why_empty(path, files, split))
+    digest = hashlib.sha256(os.fsencode(Path(path).expanduser().resolve()))
+    for file in files.files:
+        digest.update(f"{file.id}\0{file.stamp}\0{file.label}\n".encode())
+    digest.update(repr(files.skipped).encode())
+    return f"folder-{digest.hexdigest()[:24]}-{split}-v2", lambda: _decode(files, scratch)
+
+
+def listing(path: str, split: str) -> Listing:
+    """What a folder holds of a split. Raises ValueError for a path that is no folder."""
     root = Path(path).expanduser()
     if not root.is_dir():
         raise ValueError(f"there is no folder {printable(path)}")
-    listing = _listing(root, split)
-    if not listing.files:
-        links = sum(reason == LINK for _, reason in listing.skipped)
-        raise ValueError(
-            f"{printable(root)} has no images for {split}: it needs one folder per class, images, "
-            "or train/ and test/ with either"
-            + (f"; {links:,} links were left out ({LINK})" if links else "")
-        )
-    digest = hashlib.sha256(os.fsencode(root.resolve()))
-    for file in listing.files:
-        digest.update(f"{file.id}\0{file.stamp}\0{file.label}\n".encode())
-    digest.update(repr(listing.skipped).encode())
-    return f"folder-{digest.hexdigest()[:24]}-{split}-v2", lambda: _decode(listing, scratch)
+    return _listing(root, split)
+
+
+def why_empty(path: str, listing: Listing, split: str) -> str:
+    """The sentence for a folder without images of a split."""
+    links = sum(reason == LINK for _, reason in listing.skipped)
+    return (
+        f"{printable(Path(path).expanduser())} has no images for {split}: it needs one folder per "
+        "class, images, or train/ and test/ with either"
+        + (f"; {links:,} links were left out ({LINK})" if links else "")
+    )
 
 
 # --- listing: one look at every entry ------------------------------------------------------------
@@ -180,7 +190,7 @@ def _decode(listing: Listing, scratch: Path) -> dict[str, Any]:
     ids: list[str] = []
     for file in files:
         try:
-            images[len(ids)] = _pixels(file.path, side, gray)
+            images[len(ids)] = pixels(file.path, side, gray)
         except Exception as error:
             skipped.append((file.id, _reason(error)))
             continue
@@ -214,7 +224,7 @@ def _scratch_array(shape: tuple[int, ...], scratch: Path) -> np.ndarray:
         return np.memmap(file, np.uint8, "w+", shape=shape)
 
 
-def _pixels(path: Path, side: int, gray: bool) -> np.ndarray:
+def pixels(path: Path, side: int, gray: bool) -> np.ndarray:
     """One image (c, side, side) uint8, turned as its EXIF says, cropped in the middle."""
     from PIL import Image, ImageOps
 

@@ -36,7 +36,12 @@ def of_vectors(space: EmbeddingRef) -> None:
     title(space.title)
     about = ref.about(space.key)
     labels = "with labels" if about["labels"] else "no labels"
-    st.caption(f"Loaded vectors · {about['rows']:,} rows × {about['width']:,} · {labels}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"Loaded vectors · {about['rows']:,} rows × {about['width']:,} · {labels}")
+        st.page_link(
+            "pages/samples.py", label="Its lists: mislabeled, duplicate, outlying",
+            icon=":material/image_search:", query_params={"on": ref.PREFIX + space.key},
+        )  # fmt: skip
     if left_out := load_vectors.about_left_out(space.key):
         st.warning(format.plain(left_out))
 

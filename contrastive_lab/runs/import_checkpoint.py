@@ -12,6 +12,7 @@ import streamlit as st
 
 from contrastive_core.jobs.task import run_json
 from contrastive_lab import cache, format
+from contrastive_lab.path_input import path_input
 
 __all__ = ["elsewhere"]
 
@@ -26,21 +27,23 @@ def elsewhere() -> None:
         ENDINGS,
         help="Opened without running anything in it, in a process of its own.",
     )
-    typed = st.text_input("or its path on this computer", placeholder="/path/to/checkpoint.pth.tar")
+    typed = path_input(
+        "or its path on this computer", "file", placeholder="/path/to/checkpoint.pth.tar"
+    )
     a, b, c = st.columns(3)
     dataset = a.selectbox(
         "To be judged on", DATA, accept_new_options=True, help="Or type folder:PATH"
     )
     name = b.text_input("Name of the run", placeholder="made from the file's name").strip()
     encoder = c.text_input("Encoder, if it cannot be told", placeholder="timm:NAME").strip()
-    if given is None and not typed.strip():
+    if given is None and not typed:
         return
     arguments = ["--dataset", dataset]
     arguments += ["--run", name] if name else []
     arguments += ["--encoder", encoder] if encoder else []
     key = cache.digest(given.file_id if given else typed, encoder)
     try:
-        with _file(given, typed.strip()) as path:
+        with _file(given, typed) as path:
             seen = st.session_state.setdefault("previews", {})
             if key not in seen:
                 with st.spinner("Opening it in a process of its own…"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -12,6 +11,8 @@ from contrastive_core.data import datasets, torchvision_sets
 from contrastive_core.errors import Locked
 from contrastive_core.jobs import queue, training
 from contrastive_lab import cache, format, query_params
+from contrastive_lab.path_input import path_input
+from contrastive_lab.train.folder import changed
 from contrastive_lab.train.watch import watch_next
 
 __all__ = ["form"]
@@ -28,8 +29,8 @@ class Data:
     download: bool = False
 
 
-def form() -> None:
-    """Five fields, the rest under Advanced."""
+def form() -> Data:
+    """Five fields, the rest under Advanced; returns the data that are chosen."""
     catalog = cache.catalog()
     methods = catalog["methods"]
     method = query_params.one_of(
@@ -65,15 +66,19 @@ def form() -> None:
             arguments += ["--set", setting]
         kind = "folder" if data.name.startswith("folder:") else data.name
         start(name.strip() or queue.free_name(f"{method}-{kind}-s{seed}"), arguments, beside)
+    return data
 
 
 def choose_data() -> Data:
     """A data set by name, with what it takes to fetch it, or a folder of images."""
     names = ["digits", "shapes", *torchvision_sets.SIZES, FOLDER]
-    name = query_params.one_of(st.selectbox, "Data", names, name="data")
+    name = query_params.one_of(
+        st.selectbox, "Data", names, name="data", text=lambda n: "folder" if n == FOLDER else n
+    )
     if name == FOLDER:
-        label = "Folder (one folder per class, or images only)"
-        folder = st.text_input(label, placeholder="/path").strip()
+        folder = path_input(
+            "Folder (one folder per class, or images only)", "folder", placeholder="/path"
+        )
         return Data(f"folder:{folder}" if folder else "")
     if name not in torchvision_sets.SIZES or is_here(name):
         return Data(name)
@@ -108,9 +113,8 @@ def gpus() -> int:
 def views_of(method: str, data: str, settings: list[str]) -> dict[str, Any]:
     """The values of the analysis of views; a folder that changed is another one."""
     values: dict[str, Any] = {"method": method, "dataset": data, "set": settings}
-    folder = Path(data.removeprefix("folder:"))
-    if data.startswith("folder:") and folder.is_dir():
-        values["changed"] = folder.stat().st_mtime_ns
+    if data.startswith("folder:"):
+        values["changed"] = changed(data.removeprefix("folder:"))
     return values
 
 

@@ -89,7 +89,7 @@ def pictures(folder: Path) -> Iterator[Target]:
                     TypeError, IndexError, KeyError, AttributeError)  # fmt: skip
 
         def read(path: Path = path) -> None:
-            assert image_folder._pixels(path, 8, False).shape == (3, 8, 8)
+            assert image_folder.pixels(path, 8, False).shape == (3, 8, 8)
 
         # `_decode` and `_thumbnail` leave out a picture for whatever Pillow raises
         yield Target(path, read, (*refusals, Exception), (script, b"", script * 100))

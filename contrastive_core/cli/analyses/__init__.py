@@ -22,6 +22,7 @@ KINDS: dict[str, Analysis] = {
     "comparison": comparisons.comparison,
     "snapshots": comparisons.snapshots,
     "views": previews.views,
+    "folder": previews.folder,
     "catalog": previews.described,
 }
 

@@ -1,4 +1,4 @@
-"""What pages show before anything is trained: the views of some images, and the catalog."""
+"""What pages show before anything is trained: views of images, a folder of them, the catalog."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contrastive_core.cli.analyses._base import Values
 from contrastive_core.jobs.results import Result
 from contrastive_core.progress import OnProgress
 
-__all__ = ["described", "views"]
+__all__ = ["described", "folder", "views"]
 
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 
@@ -34,6 +34,17 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     pixels = (255 * made).round().to(torch.uint8).numpy()
     meta = {"recipe": config.recipe, "left_out": dataset.left_out}
     return Result(meta, {"images": images.numpy(), "views": pixels})
+
+
+def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """What a folder of images holds: its classes with their sizes, and some images."""
+    from contrastive_core.data.folder_preview import folder_preview
+
+    on_progress("the images", None)
+    preview = folder_preview(values["path"])
+    meta = {name: getattr(preview, name) for name in ("ids", "labels", "classes", "counts")}
+    left_out = {"left_out": preview.left_out[:100], "n_left_out": len(preview.left_out)}
+    return Result({**meta, **left_out}, {"images": preview.images})
 
 
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:

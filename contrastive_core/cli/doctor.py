@@ -1,0 +1,109 @@
+"""`doctor`: what there is on this computer, for a report of a fault."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.cli.output import print_result
+from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
+
+__all__ = ["doctor"]
+
+PACKAGES = (
+    "contrastive-lab", "torch", "torchvision", "numpy", "scipy", "scikit-learn", "umap-learn",
+    "pyarrow", "pillow", "streamlit", "faiss-cpu", "pywebview",
+)  # fmt: skip
+APP_CHECK = "contrastive_lab.desktop.check"  # run, not imported: the library knows no app
+SECONDS = 120
+
+
+def doctor(args: Namespace) -> int:
+    """Print it all; the exit status is 1 where a folder or the app does not work."""
+    shipped = "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"
+    record: dict[str, Any] = {
+        "system": f"{platform.platform()}, Python {platform.python_version()}",
+        "versions": _versions(),
+        "device": _device(),
+        "folders": {
+            "runs": _folder(runs_home()),
+            "caches": _folder(data_home()),
+            "shipped": {"path": str(SHIPPED), "problem": shipped},
+        },
+        "app": _app(),
+    }
+    print_result(args, record, _text(record))
+    bad = [f["problem"] for f in record["folders"].values()] + [record["app"]["problem"]]
+    return int(any(bad))
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _device() -> dict[str, Any]:
+    import torch
+
+    from contrastive_core import device
+
+    chosen = device.choose()
+    return {
+        "chosen": device.describe(chosen),
+        "bf16": device.wants_bf16(chosen),
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "gpus": torch.cuda.device_count(),
+    }
+
+
+def _folder(path: Path) -> dict[str, Any]:
+    """Where it lies, whether it can be written, and how much room its disk has."""
+    there = next(p for p in (path, *path.parents) if p.exists())
+    problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
+    return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1),
+            "problem": problem}  # fmt: skip
+
+
+def _app() -> dict[str, Any]:
+    """What the app says of itself, from a process of its own."""
+    if importlib.util.find_spec("contrastive_lab") is None:
+        return {"window": "", "problem": "the app is not installed"}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", APP_CHECK], cwd=ROOT, capture_output=True, text=True,
+            timeout=SECONDS,
+        )  # fmt: skip
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+    except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
+        return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}
+
+
+def _text(record: dict[str, Any]) -> str:
+    device, app = record["device"], record["app"]
+    parts = [f"{name} {version or '–'}" for name, version in record["versions"].items()]
+    rows = {
+        "system": record["system"],
+        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs"
+        + (", bf16" if device["bf16"] else ""),
+        "versions": ", ".join(parts),
+    }
+    for name, about in record["folders"].items():
+        room = f", {about['free_gb']} GB free" if "free_gb" in about else ""
+        rows[name] = about["problem"] or f"{about['path']}{room}"
+    rows |= {"window": app["window"], "app": app["problem"] or "its server and its parts work"}
+    return "\n".join(f"{name:<10}{text}" for name, text in rows.items())

@@ -1,0 +1,1 @@
+"""The command `contrastive-lab`: one server of this user, a window of it, and what it opens."""

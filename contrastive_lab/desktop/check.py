@@ -1,0 +1,48 @@
+"""Whether the app works here: its server answers with the page, and the browser parts are there.
+
+python -m contrastive_lab.desktop.check      (one line of JSON; `doctor` asks for it)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import urllib.request
+from pathlib import Path
+
+from contrastive_lab.components.shared.mount import COMPONENTS, PARTS
+from contrastive_lab.desktop import serving, window
+
+__all__ = ["problem"]
+
+
+def problem() -> str:
+    """What does not work, in a sentence; "" where all does. Nothing of the user's is touched."""
+    missing = [part for part in PARTS if not (COMPONENTS / part / "main.js").is_file()]
+    if missing:
+        return f"browser parts are missing: {', '.join(missing)}"
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("HOME", "RUNS"):
+            os.environ[f"CONTRASTIVE_LAB_{name}"] = str(Path(folder) / name.lower())
+        try:
+            return _served()
+        except (OSError, ValueError) as error:
+            return f"its server does not work: {error}"
+
+
+def _served() -> str:
+    server, _ = serving.begin()
+    try:
+        serving.wait_until_ready(server)
+        with urllib.request.urlopen(
+            f"{server.address}/?token={server.token}", timeout=20
+        ) as answer:
+            page = answer.read().decode()
+        return "" if "<script" in page else "its server answers without a page"
+    finally:
+        serving.stop(server)
+
+
+if __name__ == "__main__":
+    print(json.dumps({"window": window.describe(), "problem": problem()}))

@@ -1,0 +1,191 @@
+"""What the command is asked to open, and the page that shows it.
+
+`recognize` looks at names alone and is quick; `prepare` does what has to be done before the page
+can be drawn, while the server starts. What cannot be opened is one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+from contrastive_core import runs
+from contrastive_core.data.pictures import ENDINGS as PICTURES
+from contrastive_core.embeddings import file_formats
+from contrastive_core.embeddings.open_vectors import open_vectors
+from contrastive_core.errors import NoSuchRun
+from contrastive_core.paths import BUNDLE, SHIPPED, runs_home
+from contrastive_core.runs import Run
+from contrastive_core.storage import atomic
+from contrastive_core.storage.regular import is_regular, printable
+from contrastive_core.sweeps import spec
+from contrastive_lab import opened
+
+__all__ = ["CHECKPOINTS", "Thing", "prepare", "recognize"]
+
+CHECKPOINTS = (".pt", ".pth", ".tar", ".ckpt", ".safetensors")
+EXPECTED = (
+    f"expected a run, a folder of images, vectors ({', '.join(file_formats.ENDINGS)}), "
+    f"a checkpoint ({', '.join(CHECKPOINTS)}) or a sweep (.toml)"
+)
+OF_RUNS = ("run.json", "status.json", "metrics.jsonl", "weights.safetensors")
+PAUSE = 0.2  # seconds between two looks at a file that may be growing
+DEPTH, ENTRIES = 3, 20_000  # of a folder, in which an image is looked for
+
+
+@dataclass(frozen=True)
+class Thing:
+    """`kind` is run, folder, vectors, checkpoint or sweep; `path` of a run is its folder."""
+
+    kind: str
+    path: Path
+
+    @property
+    def home(self) -> Path | None:
+        """The folder of runs that a run lies in, where that is not the usual one."""
+        usual = (runs_home().resolve(), SHIPPED.resolve())
+        return None if self.kind != "run" or self.path.parent in usual else self.path.parent
+
+
+def recognize(name: str) -> Thing:
+    """What a name on the command line is. Raises ValueError with what was expected."""
+    path = Path(os.path.expanduser(name))
+    if not os.path.lexists(path):
+        return _run_of_that_name(name)
+    if path.is_dir():
+        return _folder(path)
+    if not is_regular(path):
+        raise ValueError(f"{printable(path)} is no ordinary file: {EXPECTED}")
+    return _file(path)
+
+
+def prepare(thing: Thing) -> str:
+    """The page that shows a thing, as what follows the server's address.
+
+    Raises: ValueError with a sentence; OSError.
+    """
+    page, query = PREPARE[thing.kind](thing.path)
+    return f"/{page}?{urlencode(query)}"
+
+
+# --- what it is ----------------------------------------------------------------------------------
+
+
+def _run_of_that_name(name: str) -> Thing:
+    if os.sep in name or Path(name).suffix.lower() in _endings():
+        raise ValueError(f"there is no {printable(name)}: {EXPECTED}")
+    try:
+        return Thing("run", runs.load(name).path.resolve())
+    except NoSuchRun:
+        raise ValueError(
+            f"there is neither a run nor a file {printable(name)}: {EXPECTED}"
+        ) from None
+
+
+def _endings() -> tuple[str, ...]:
+    return (*file_formats.ENDINGS, *CHECKPOINTS, ".toml")
+
+
+def _folder(path: Path) -> Thing:
+    path = path.resolve()
+    if os.path.lexists(path / "run.json"):
+        return Thing("run", path)
+    if _has_images(path):
+        return Thing("folder", path)
+    raise ValueError(f"{printable(path)} holds neither a run (run.json) nor images: {EXPECTED}")
+
+
+def _has_images(folder: Path) -> bool:
+    seen = 0
+    for place, folders, files in os.walk(folder):
+        seen += len(folders) + len(files)
+        if any(Path(name).suffix.lower() in PICTURES for name in files):
+            return True
+        if len(Path(place).relative_to(folder).parts) >= DEPTH or seen > ENTRIES:
+            folders.clear()
+    return False
+
+
+def _file(path: Path) -> Thing:
+    path = path.resolve()
+    ending = path.suffix.lower()
+    if path.name in OF_RUNS and os.path.lexists(path.parent / "run.json"):
+        return Thing("run", path.parent)
+    kinds = {
+        **dict.fromkeys(file_formats.ENDINGS, "vectors"),
+        **dict.fromkeys(CHECKPOINTS, "checkpoint"),
+        ".toml": "sweep",
+    }
+    if ending not in kinds:
+        raise ValueError(f"{printable(path.name)} cannot be opened: {EXPECTED}")
+    return Thing(kinds[ending], path)
+
+
+# --- what has to be done before it is shown ------------------------------------------------------
+
+Page = tuple[str, dict[str, str]]  # its name, and what its address asks for
+
+
+def _run(path: Path) -> Page:
+    run = Run(path, runs.load(path.name).manifest)
+    if run.weights.exists() and not run.is_alive():
+        return "explore", {"run": run.name}
+    return "train", {"run": run.name, "watch": run.name}
+
+
+def _images(path: Path) -> Page:
+    return "train", {"data": "folder", "folder": opened.remember(path)}
+
+
+def _vectors(path: Path) -> Page:
+    before = _stamp(path)
+    try:
+        key = open_vectors(path, path.name)
+    except ValueError:
+        _check_whole(path, before)
+        raise
+    _check_whole(path, before)
+    return "explore", {"vectors": key}
+
+
+def _checkpoint(path: Path) -> Page:
+    _check_whole(path, _stamp(path))
+    return "runs", {"view": "import", "file": opened.remember(path)}
+
+
+def _sweep(path: Path) -> Page:
+    """Beside the user's own sweeps under its name; under another where that one is taken."""
+    spec.load(path)
+    text, own = path.read_bytes(), runs_home() / ".sweeps"
+    taken = {p.stem: p for folder in (BUNDLE / "sweeps", own) for p in folder.glob("*.toml")}
+    numbered = (path.stem if n == 1 else f"{path.stem}-{n}" for n in range(1, 10_000))
+    name = next(n for n in numbered if n not in taken or taken[n].read_bytes() == text)
+    if name not in taken:
+        atomic.write_bytes(own / f"{name}.toml", text)
+    return "runs", {"view": "sweeps", "sweep": name}
+
+
+PREPARE: dict[str, Callable[[Path], Page]] = {
+    "run": _run,
+    "folder": _images,
+    "vectors": _vectors,
+    "checkpoint": _checkpoint,
+    "sweep": _sweep,
+}
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_size, about.st_mtime_ns
+
+
+def _check_whole(path: Path, before: tuple[int, int]) -> None:
+    """Raises ValueError where a file has changed, or changes while one looks."""
+    if _stamp(path) == before:
+        time.sleep(PAUSE)
+    if _stamp(path) != before:
+        raise ValueError(f"{printable(path.name)} is still being written: open it when it is whole")

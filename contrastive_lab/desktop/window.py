@@ -1,0 +1,148 @@
+"""A window of the app: one of its own, else a browser's without its bars, else the browser."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from contrastive_core.storage import atomic
+from contrastive_lab.desktop import tickets
+
+__all__ = ["Window", "describe", "has_display", "open_window"]
+
+TITLE = "Contrastive Lab"
+SIZE = (1440, 960)
+NAMES = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge",
+    "microsoft-edge-stable",
+)  # fmt: skip
+APPLICATIONS = ("Google Chrome", "Chromium", "Microsoft Edge")  # of macOS
+PROGRAMS = (r"Google\Chrome\Application\chrome.exe", r"Microsoft\Edge\Application\msedge.exe",
+            r"Chromium\Application\chrome.exe")  # fmt: skip
+SOON = 3.0  # seconds in which a browser that cannot start has ended
+Window = Callable[[], None]  # waits until it is closed
+
+
+def open_window(address: str, browser: bool = False) -> Window | None:
+    """Open the address in the first kind of window that can be had.
+
+    Args: browser: in the browser, and nowhere else.
+    Returns: what waits until the window is closed; None for the browser, which does not say so.
+    Raises: ValueError where nothing can be opened, with the reason.
+    """
+    if not has_display():
+        raise ValueError("there is no display here")
+    if not browser:
+        if _has_webview():
+            return lambda: _webview(address)
+        for program in chromiums():
+            if process := _app_mode(program, address):
+                return lambda process=process: _wait(process)  # type: ignore[misc]
+    try:
+        if webbrowser.open(address):
+            return None
+    except (webbrowser.Error, OSError):
+        pass
+    raise ValueError("no browser was found")
+
+
+def describe() -> str:
+    """The window that would be opened, in words."""
+    if not has_display():
+        return "none: there is no display"
+    if _has_webview():
+        return "its own (pywebview)"
+    if found := next(chromiums(), None):
+        return f"{found} in app mode"
+    try:
+        return f"the browser ({webbrowser.get().name})"  # type: ignore[attr-defined]
+    except (webbrowser.Error, AttributeError):
+        return "none: no browser was found"
+
+
+def has_display() -> bool:
+    """Whether a window can be shown at all; asked where the system says so."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def chromiums() -> Iterator[str]:
+    """Browsers that can show a page as an application."""
+    if sys.platform == "darwin":
+        folders = (Path("/Applications"), Path.home() / "Applications")
+        places = (f / f"{a}.app/Contents/MacOS/{a}" for a in APPLICATIONS for f in folders)
+    elif sys.platform == "win32":
+        names = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+        roots = [Path(os.environ[name]) for name in names if os.environ.get(name)]
+        places = (root / program for root in roots for program in PROGRAMS)
+    else:
+        places = (Path(found) for n in NAMES if (found := shutil.which(n)))
+    return (str(place) for place in places if place.exists())
+
+
+# --- kinds ---------------------------------------------------------------------------------------
+
+
+def _has_webview() -> bool:
+    return importlib.util.find_spec("webview") is not None
+
+
+def _webview(address: str) -> None:
+    """A window of its own, on the main thread; where its toolkit is missing, another kind."""
+    import webview
+
+    try:
+        webview.settings["ALLOW_DOWNLOADS"] = True
+        webview.create_window(TITLE, address, width=SIZE[0], height=SIZE[1])
+        webview.start()
+    except webview.WebViewException:
+        process = next(filter(None, (_app_mode(p, address) for p in chromiums())), None)
+        if process is None:
+            raise ValueError("pywebview has no toolkit to draw with") from None
+        _wait(process)
+
+
+def _app_mode(program: str, address: str) -> subprocess.Popen[bytes] | None:
+    """A browser's window without its bars; a profile of its own keeps its process until the window
+    is closed. None where it ends at once, as Chromium does for root."""
+    profile = atomic.make_folder(tickets.folder() / "window")
+    command = [program, f"--app={address}", f"--user-data-dir={profile}"]
+    command += [
+        f"--window-size={SIZE[0]},{SIZE[1]}",
+        "--no-first-run",
+        "--no-default-browser-check",
+    ]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+    end = time.monotonic() + SOON
+    while time.monotonic() < end and process.poll() is None:
+        time.sleep(0.05)
+    return None if process.poll() else process  # 0: it has handed over to one that runs already
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Until the window is closed; Ctrl-C closes it."""
+    try:
+        process.wait()
+    except BaseException:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        raise

@@ -1,0 +1,23 @@
+"""A field for a path on this computer; an address fills it only by the id of a path that a person
+named on the command line (opened.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from contrastive_lab import opened, query_params
+
+__all__ = ["path_input"]
+
+
+def path_input(label: str, name: str, placeholder: str) -> str:
+    """What is typed into it, or what the address's parameter `name` stands for."""
+    key = f"path-{name}"
+    asked = opened.path_of(query_params.kept(name))
+    if key not in st.session_state and asked is not None:
+        st.session_state[key] = str(asked)
+    typed = st.text_input(label, placeholder=placeholder, key=key).strip()
+    query_params.keep(**{name: opened.id_of(typed) if Path(typed).is_absolute() else None})
+    return typed

@@ -1,0 +1,72 @@
+"""What a folder of images holds, as Train shows it before a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from contrastive_core.cli import analyses
+from contrastive_core.data import datasets
+from contrastive_core.data.folder_preview import SIDE, folder_preview
+from contrastive_lab.train.folder import changed, summary
+
+
+def pictures(folder: Path, n: int, color: str = "red") -> None:
+    folder.mkdir(parents=True)
+    for i in range(n):
+        Image.new("RGB", (20, 12), color).save(folder / f"{i:02}.png")
+
+
+def test_classes_are_counted_as_training_splits_them(tmp_path: Path) -> None:
+    pictures(tmp_path / "many", 30)
+    pictures(tmp_path / "few", 5, "blue")
+    made = folder_preview(str(tmp_path))
+    assert made.classes == ("few", "many")
+    assert made.counts == ((4, 1), (24, 6))
+    for part, split in enumerate(("train", "test")):
+        decoded = datasets.load(f"folder:{tmp_path}", split)
+        assert len(decoded) == sum(count[part] for count in made.counts)
+
+
+def test_every_class_is_shown_whatever_its_size(tmp_path: Path) -> None:
+    pictures(tmp_path / "many", 30)
+    pictures(tmp_path / "few", 5, "blue")
+    made = folder_preview(str(tmp_path), shown=6)
+    assert made.images.shape == (6, 3, SIDE, SIDE)
+    assert made.labels == (0, 0, 0, 1, 1, 1)
+    assert made.ids[0].startswith("few/")
+    assert made.images[0, 2].min() == made.images[5, 0].min() == 255  # blue, then red
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    pictures(tmp_path / "a", 3)
+    (tmp_path / "a" / "broken.png").write_bytes(b"no picture")
+    made = folder_preview(str(tmp_path), shown=10)
+    assert len(made.images) < 5
+    assert [name for name, _ in made.left_out] == ["a/broken.png"]
+
+
+def test_a_folder_without_classes_says_what_follows(tmp_path: Path) -> None:
+    pictures(tmp_path / "flat", 10)
+    result = analyses.make("folder", {"path": str(tmp_path / "flat"), "changed": []})
+    assert result.meta["counts"] == ((8, 2),)
+    text = summary(result.meta)
+    assert text.startswith("10 images: 8 to train on, 2 to judge by.")
+    assert "methods without labels apply" in text
+
+
+@pytest.mark.parametrize("name", ["empty", "nothing"])
+def test_a_folder_without_images_is_a_sentence(name: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"has no images for train|there is no folder"):
+        folder_preview(str(tmp_path / name))
+
+
+def test_a_new_file_is_a_change(tmp_path: Path) -> None:
+    pictures(tmp_path / "a", 1)
+    before = changed(str(tmp_path))
+    Image.new("RGB", (4, 4)).save(tmp_path / "a" / "new.png")
+    assert changed(str(tmp_path)) != before
+    assert changed("/no/such\0folder") == []

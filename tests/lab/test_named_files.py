@@ -1,0 +1,81 @@
+"""Pages opened on a file that the command line named: the address has its id, not its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.jobs import results
+from contrastive_core.jobs.results import Result
+from contrastive_core.paths import ROOT
+from contrastive_lab import opened
+from contrastive_lab.train.folder import changed
+
+
+def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
+    """A page at an address that one comes to from outside; it starts no process."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    app.switch_page(f"pages/{name}.py")
+    for parameter, value in query.items():
+        app.query_params[parameter] = value
+    return app.run()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "my images"
+    place.mkdir()
+    return place
+
+
+def test_train_has_the_folder_and_keeps_its_id(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = opened.remember(folder)
+    app = page_at("train", monkeypatch, data="folder", folder=identity)
+    assert not app.exception
+    assert app.selectbox(key="train-data").value.startswith("folder of images")
+    assert app.text_input(key="path-folder").value == str(folder)
+    assert identity in app.query_params["folder"]
+    app.text_input(key="path-folder").set_value("/another").run()
+    assert "folder" not in app.query_params  # what was typed is nobody's but this session's
+    assert app.text_input(key="path-folder").value == "/another"
+
+
+@pytest.mark.parametrize("asked", ["/etc", "../..", "A" * 22])
+def test_an_address_alone_opens_no_path(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_at("train", monkeypatch, data="folder", folder=asked)
+    assert app.text_input(key="path-folder").value == ""
+    app = page_at("runs", monkeypatch, view="import", file=asked)
+    assert app.text_input(key="path-file").value == ""
+
+
+def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"path": str(folder), "changed": changed(str(folder))}
+    meta = {
+        "ids": ["a/1.png"], "labels": [0], "classes": ["a"], "counts": [[4, 1]],
+        "left_out": [["b.png", "a link"]], "n_left_out": 1,
+    }  # fmt: skip
+    images = np.zeros((1, 3, 8, 8), np.uint8)
+    results.write("folder", values, Result(meta, {"images": images}))
+    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    assert not app.exception
+    shown = " ".join(m.value.replace("\\", "") for m in app.markdown)
+    assert "5 images: 4 to train on, 1 to judge by. 1 class: a 5." in shown
+
+
+def test_the_import_view_looks_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "contrastive_lab.runs.import_checkpoint.run_json",
+        lambda *a, **k: asked.append(a[1]) or (_ for _ in ()).throw(ValueError("no checkpoint")),
+    )
+    path = tmp_path / "größe 1.pth"
+    app = page_at("runs", monkeypatch, view="import", file=opened.remember(path))
+    assert asked == [str(path)]
+    assert "no checkpoint" in app.error[0].value
