@@ -37,7 +37,7 @@ def show(request: SampleRequest) -> None:
     run = request.run
     lists.told(table, name, "" if run is None else str(run.config.get("method")))
     followed = over_epochs.followed(request, table)
-    rows = lists.filtered(table, table.ranked(name), found, followed)
+    rows = lists.filtered(table, lists.order(table, name), found, followed)
     rows = selection.bar(request, table, rows)
     retrain.bar(request, found)
     row = row_of(table, rows)

@@ -19,6 +19,7 @@ from contrastive_core.samples.losses import (
     training_estimate,
 )
 from contrastive_core.samples.table import COLUMNS, SampleTable
+from contrastive_core.samples.wrong_labels import WrongLabels
 
 __all__ = ["SampleInputs", "score_samples"]
 
@@ -185,23 +186,38 @@ def _explained(
     if rows.labels is not None and supervised:
         negative = _nearest_of_each(issues)[1]
         extra["lookalike"] = np.where(negative >= 0, names[negative], "")
-    if issues.by_class is None or issues.probabilities is None or rows.labels is None:
+    if issues.labels is None or rows.labels is None:
         return extra, facts
-    probe = issues.probabilities.argmax(1)
-    for name, classes in (("suggested", issues.suggested), ("probe_prediction", probe),
-                          ("knn_prediction", issues.knn_prediction),
-                          ("min_loss_class", issues.by_class.losses.argmin(1))):  # fmt: skip
-        assert classes is not None
-        extra[name] = np.array([rows.class_name(int(c)) for c in classes])
-    extra["correct"] = probe == rows.labels
-    two = np.argsort(-issues.probabilities, 1, kind="stable")[:, :2]
-    both = [(rows.class_name(int(a)), rows.class_name(int(b))) for a, b in two]
-    extra["between"] = np.array([f"{a} and {b}" for a, b in both])
+    more, counts = _label_columns(rows, issues.labels)
+    extra |= more
+    facts |= counts
     if not supervised:  # else a negative is of another class, by its definition
         top = np.argsort(-issues.scores["false_negative"])[: max(1, len(rows) // 20)]
         same = rows.labels[near[top, 0]] == rows.labels[top]
         facts["false_negatives_of_same_class"] = float(same.mean())
     return extra, facts
+
+
+def _label_columns(
+    rows: EmbeddingSet, found: WrongLabels
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """What is suspected of labels, by voter and together; and how many are likely wrong."""
+    firsts = {
+        "suggested": found.suggested,
+        "probe_prediction": found.votes["probe"].argmax(1),
+        "knn_prediction": found.votes["neighbors"].argmax(1),
+        "discriminant_prediction": found.votes["discriminant"].argmax(1),
+        "min_loss_class": found.by_class.losses.argmin(1),
+    }
+    extra = {k: np.array([rows.class_name(int(c)) for c in v]) for k, v in firsts.items()}
+    extra["suggested_probability"] = found.confidence
+    extra |= {f"wrong_by_{name}": v for name, v in found.by_voter.items()}
+    extra["correct"] = firsts["probe_prediction"] == rows.labels
+    two = np.argsort(-np.nan_to_num(found.classes), 1, kind="stable")[:, :2]
+    both = [(rows.class_name(int(a)), rows.class_name(int(b))) for a, b in two]
+    extra["between"] = np.array([f"{a} and {b}" for a, b in both])
+    low, high = found.interval
+    return extra, {"wrong": found.number, "wrong_low": low, "wrong_high": high}
 
 
 def _nearest_of_each(issues: Issues) -> tuple[np.ndarray, np.ndarray]:

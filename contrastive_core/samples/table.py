@@ -25,16 +25,16 @@ COLUMNS = (
     "id", "label", "loss", "weight", "rank", "mislabeled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
-VERSION = 8
+VERSION = 9
 K = 20  # neighbors behind every list
 
 LISTS = {
     "mislabeled": (
         "Likely mislabeled",
-        "Three voters that have not seen a sample's label give each class a probability: the "
+        "Four voters that have not seen a sample's label give each class a probability: the "
         "supervised contrastive loss it would have under that class, its 20 nearest neighbors, "
-        "and a linear probe trained without it. The score is 1 − (mean probability of its label "
-        "− the largest other): the normalized margin of confident learning.",
+        "a linear probe and Gaussian classes (linear discriminant), both trained without it. The "
+        "score is the probability that its label is wrong.",
     ),
     "loss": (
         "Highest loss",
@@ -57,7 +57,7 @@ LISTS = {
     ),
     "ambiguous": (
         "Ambiguous between classes",
-        "A linear probe that has not seen them cannot decide: normalized entropy of its "
+        "The voters that have not seen their labels cannot decide: normalized entropy of their "
         "probabilities.",
     ),
     "hub": (
@@ -73,10 +73,11 @@ class SampleTable:
 
     `extra` holds columns that explain them: hub, nearest_duplicate (id of the nearest row), leaked
     (it is of the other split), lookalike (id of what is pushed away), probe_prediction,
-    knn_prediction and min_loss_class (classes by probe, by neighbors and by loss), correct,
-    suggested, between, loss_in_batches and its spread, loss_by_draw (n, draws), loss_over_knob
-    (n, g). `facts` holds figures of the whole set; `grid` (g) the values of `knob` that
-    loss_over_knob is of.
+    knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct,
+    wrong_by_loss, _neighbors, _probe and _discriminant (1 − that voter's probability of the label),
+    suggested and suggested_probability, between, loss_in_batches and its spread, loss_by_draw
+    (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid` (g) the values
+    of `knob` that loss_over_knob is of.
     """
 
     columns: dict[str, np.ndarray]
@@ -114,9 +115,12 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     extra, columns = table.extra, table.columns
     label = str(columns["label"][row])
     if name == "mislabeled" and "probe_prediction" in extra:
+        wrong, likely = columns["mislabeled"][row], extra["suggested_probability"][row]
         return (
-            f"labeled {label}; the loss says {extra['min_loss_class'][row]}, neighbors "
-            f"{extra['knn_prediction'][row]}, the probe {extra['probe_prediction'][row]}"
+            f"labeled {label}, wrong with {wrong:.0%}; likely {extra['suggested'][row]} "
+            f"({likely:.0%}): the loss says {extra['min_loss_class'][row]}, neighbors "
+            f"{extra['knn_prediction'][row]}, the probe {extra['probe_prediction'][row]}, the "
+            f"discriminant {extra['discriminant_prediction'][row]}"
         )
     if name == "false_negative" and (other := str(extra["lookalike"][row])):
         at = table.row(other)

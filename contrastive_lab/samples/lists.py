@@ -13,8 +13,11 @@ from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.samples.at_hand import go_to
 from contrastive_lab.samples.choice import Pictures
 
-__all__ = ["filtered", "pick", "show", "told"]
+__all__ = ["filtered", "order", "pick", "show", "told"]
 
+VOTERS = {
+    "loss": "The loss", "neighbors": "Neighbors", "probe": "Probe", "discriminant": "Discriminant",
+}  # fmt: skip
 PAGE = 60  # pictures at once
 NEAR = 0.9  # of the duplicates' score: a tenth of the distance that is usual here
 ROWS = 2000  # of the table on the page; the CSV has all
@@ -31,6 +34,18 @@ def pick(table: SampleTable) -> str:
     return name
 
 
+def order(table: SampleTable, name: str) -> np.ndarray:
+    """The rows of a list; likely wrong labels by all voters together, or by one of them."""
+    voters = [v for v in VOTERS if f"wrong_by_{v}" in table.extra]
+    if name != "mislabeled" or not voters:
+        return table.ranked(name)
+    voter = query_params.one_of(
+        st.segmented_control, "Ordered by", ["all voters", *voters], name="voter",
+        format_func=lambda v: VOTERS.get(v, "All voters"), on_change=lambda: go_to(None),
+    )  # fmt: skip
+    return table.ranked(name if voter not in voters else f"wrong_by_{voter}")
+
+
 def told(table: SampleTable, name: str, method: str) -> None:
     """What is known of the whole set, beside its lists; `method` trained the encoder ("": none)."""
     facts, lines = table.facts, []
@@ -41,8 +56,7 @@ def told(table: SampleTable, name: str, method: str) -> None:
             "hidden. An encoder trained without labels has no such blind spot."
         )
     if name == "mislabeled":
-        many = int((table.score(name) > 1).sum())
-        lines.append(f"For {many:,} of {len(table):,} the voters together prefer another class.")
+        lines.append(expected(table))
     if name == "duplicate":
         near = table.score(name) > NEAR
         leaks = int((near & table.extra["leaked"]).sum())
@@ -65,6 +79,20 @@ def told(table: SampleTable, name: str, method: str) -> None:
         )
     if lines:
         st.caption(" ".join(lines))
+
+
+def expected(table: SampleTable) -> str:
+    """How many labels are likely wrong, and how many of the first are."""
+    wrong, low, high = (round(table.facts.get(k, 0)) for k in ("wrong", "wrong_low", "wrong_high"))
+    score = table.score("mislabeled")[table.ranked("mislabeled")]
+    cut = int((score > 0.5).sum())
+    said = f"About {wrong:,} of {len(table):,} labels look wrong (95 % interval {low:,} to {high:,})"
+    if cut:
+        said += f"; of the first {cut:,}, {score[:cut].mean():.0%} are expected to be"
+    return (
+        said + ". What the encoder cannot tell apart is not counted: where classes overlap there "
+        "are more."
+    )
 
 
 def filtered(

@@ -45,8 +45,8 @@ def test_flipped_labels_are_found() -> None:
     labels[flipped] = (labels[flipped] + 1) % 3
     found = sample_issues.find_issues(EmbeddingSet(rows.features, labels, classes=rows.classes))
     assert precision(found.scores["mislabeled"], flipped) > 0.95
-    assert found.suggested is not None
-    assert (found.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
+    assert found.labels is not None
+    assert (found.labels.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
 
 
 def test_the_loss_under_each_class_is_the_librarys() -> None:
@@ -93,20 +93,6 @@ def test_the_nearest_of_the_own_and_of_another_class_are_exact(
         assert (at[~there] == -1).all()
         assert (score[~there] == -1).all()
     assert np.flatnonzero(found.same < 0).tolist() == [0, 1, 2, 3, 89]
-
-
-def test_the_loss_has_a_vote_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = blobs()
-    found = sample_issues.find_issues(rows)
-    assert found.probabilities is not None
-    three = 3 * (1 - found.scores["mislabeled"])
-    no_vote = np.full((300, 3), 1 / 3)
-    monkeypatch.setattr(sample_issues, "class_votes", lambda losses: no_vote)
-    two = 3 * (1 - sample_issues.find_issues(rows).scores["mislabeled"])
-    votes = class_losses.class_votes(class_losses.by_class(rows).losses)
-    own = votes[np.arange(300), rows.labels]
-    assert (three - two <= 1 + 1e-9).all()
-    assert (three[own > 0.9] > two[own > 0.9]).all()
 
 
 def test_duplicates_and_outliers_are_found() -> None:
@@ -214,8 +200,10 @@ def test_rows_without_a_label_are_in_no_list_of_labels() -> None:
     found = sample_issues.find_issues(EmbeddingSet(rows.features, labels))
     assert np.isnan(found.scores["mislabeled"][:5]).all()
     assert np.isfinite(found.scores["mislabeled"][5:]).all()
-    assert found.probabilities is not None
-    np.testing.assert_allclose(found.probabilities.sum(1), 1, atol=1e-6)
+    assert found.labels is not None
+    np.testing.assert_allclose(found.labels.classes[5:].sum(1), 1, atol=1e-6)
+    for votes in found.labels.votes.values():
+        np.testing.assert_allclose(votes.sum(1), 1, atol=1e-6)
 
 
 def test_the_variance_of_losses_is_told_apart() -> None:

@@ -1,0 +1,149 @@
+"""Wrong labels: the four voters, what they learn from, the noise model, and how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sample_sets import blobs
+from sklearn.metrics import average_precision_score
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.ops.neighbors import nearest_together
+from contrastive_core.samples import label_voters, wrong_labels
+from contrastive_core.samples.wrong_labels import WrongLabels, find_wrong_labels
+
+
+def overlapping(n: int = 600, spread: float = 1.3, classes: int = 4) -> EmbeddingSet:
+    """Classes that overlap: a few right rows look wrong."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % classes
+    x = 3 * np.eye(classes, 8)[labels] + spread * rng.normal(size=(n, 8)) + 2
+    return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64))
+
+
+def flipped(rows: EmbeddingSet, share: float, pairwise: bool) -> tuple[EmbeddingSet, np.ndarray]:
+    """The rows with a share of labels wrong: of the next class, or of any other; and which."""
+    rng, n, classes = np.random.default_rng(1), len(rows), int(rows.labels.max()) + 1
+    at = rng.choice(n, round(share * n), replace=False)
+    labels = rows.labels.copy()
+    step = 1 if pairwise else rng.integers(1, classes, len(at))
+    labels[at] = (labels[at] + step) % classes
+    return EmbeddingSet(rows.features, labels), labels != rows.labels
+
+
+def found_in(rows: EmbeddingSet) -> WrongLabels:
+    return find_wrong_labels(rows, nearest_together(rows.features, None, min(60, len(rows) - 1)))
+
+
+@pytest.mark.parametrize("pairwise", [False, True])
+def test_the_list_is_better_than_each_voter_alone(pairwise: bool) -> None:
+    rows, wrong = flipped(overlapping(), 0.3, pairwise)
+    found = found_in(rows)
+    every = {n: average_precision_score(wrong, s) for n, s in found.by_voter.items()}
+    first = label_voters.vote(
+        rows, nearest_together(rows.features, None, 60), np.ones(len(rows), bool)
+    ).mean()
+    alone = average_precision_score(wrong, 1 - first[np.arange(len(rows)), rows.labels])
+    score = average_precision_score(wrong, found.probability)
+    assert set(every) == set(label_voters.VOTERS)
+    assert score > alone  # what was left out and which classes are taken for each other both help
+    assert score > max(every.values()) - 0.01
+    assert score > 0.9
+
+
+def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
+    """Whatever a row is labeled, all voters say the same of it; other rows may change."""
+    rows = overlapping(120)
+    graph, learned = nearest_together(rows.features, None, 60), np.ones(120, bool)
+    before = label_voters.vote(rows, graph, learned).by_voter
+    labels = rows.labels.copy()
+    labels[0] = 1
+    after = label_voters.vote(EmbeddingSet(rows.features, labels), graph, learned).by_voter
+    for name in ("loss", "neighbors"):
+        np.testing.assert_allclose(before[name][0], after[name][0], atol=1e-6)
+    x, classify = rows.features, label_voters.discriminant
+    p = label_voters.out_of_fold(x, rows.labels, 4, classify)
+    fold = label_voters.folds(rows.labels, 0)
+    rest = np.flatnonzero(fold != fold[0])
+    np.testing.assert_allclose(p[0], classify(x[rest], rows.labels[rest], x[:1])[0], atol=1e-9)
+
+
+def test_what_is_not_learned_from_has_no_vote() -> None:
+    rows = blobs(90)
+    graph, learned = nearest_together(rows.features, None, 60), np.ones(90, bool)
+    learned[rows.labels == 2] = False
+    learned[2] = True  # one row of the class is left
+    votes = label_voters.vote(rows, graph, learned).by_voter
+    third = np.flatnonzero(rows.labels == 2)[1:]
+    for name in ("neighbors", "probe", "discriminant", "loss"):
+        assert votes[name].shape == (90, 3)
+        np.testing.assert_allclose(votes[name].sum(1), 1, atol=1e-6)
+    assert votes["neighbors"][third, 2].max() < 1
+
+
+def test_where_wrong_labels_are_spread_evenly_the_order_is_that_of_self_confidence() -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(4), 50)
+    y = np.zeros(50, np.int64)
+    even = np.full((4, 4), 1 / 3)
+    odds = (p * even[:, y].T * (np.arange(4) != 0)).sum(1) / p[:, 0]
+    np.testing.assert_array_equal(np.argsort(odds), np.argsort(1 - p[:, 0]))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_the_number_of_wrong_labels_is_near(share: float) -> None:
+    rows, wrong = flipped(overlapping(800, spread=0.7), share, pairwise=False)
+    found = found_in(rows)
+    low, high = found.interval
+    assert low <= found.number <= high
+    assert found.number == pytest.approx(wrong.sum(), rel=0.25)
+    assert found.probability[wrong].mean() > 0.8
+    assert found.probability[~wrong].mean() < 0.1
+
+
+def test_the_share_is_the_likeliest() -> None:
+    odds = np.random.default_rng(0).lognormal(-2, 2, 500)
+    e = wrong_labels.share_of(odds)
+    shares = np.linspace(0.001, 0.89, 400)
+    likelihood = np.log1p(shares[:, None] * (odds - 1)).mean(1)
+    assert e == pytest.approx(shares[likelihood.argmax()], abs=0.003)
+
+
+def test_hardly_any_row_is_left_out_where_classes_cannot_be_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    rows = EmbeddingSet(rng.normal(size=(400, 8)).astype(np.float32), np.arange(400) % 10)
+    p = label_voters.vote(
+        rows, nearest_together(rows.features, None, 60), np.ones(400, bool)
+    ).mean()
+    assert wrong_labels.doubtful(p, rows.labels).mean() < 0.02
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1, 0, 1, 0, 1],  # two classes
+        [0, 0, 0, 0, 0, 7],  # numbers with gaps, a class of one
+        [0, 1, 2, 3, 4, 5],  # each a class of its own
+        [0, 1, -1, -1, -1, -1],  # two labels
+    ],
+)
+@pytest.mark.parametrize("same", [False, True])
+def test_small_and_odd_sets_have_figures(labels: list[int], same: bool) -> None:
+    x = np.ones((6, 3)) if same else np.random.default_rng(0).normal(size=(6, 3))
+    rows = EmbeddingSet(x.astype(np.float32), np.array(labels))
+    found, labeled = found_in(rows), np.array(labels) >= 0
+    for values in (found.probability, found.confidence, *found.by_voter.values()):
+        assert np.isfinite(values[labeled]).all()
+        assert np.isnan(values[~labeled]).all()
+    assert (found.suggested[labeled] != rows.labels[labeled]).all()
+    assert (found.suggested[~labeled] == -1).all()
+
+
+def test_the_voter_that_knows_most_weighs_most() -> None:
+    rng, y = np.random.default_rng(0), np.arange(300) % 3
+    knows = 0.8 * np.eye(3)[y] + 0.2 / 3
+    votes = {"knows": knows, "guesses": rng.dirichlet(np.ones(3), 300)}
+    weight = wrong_labels.weights_of(votes, y, np.ones(300, bool))
+    assert weight["knows"] > 0.95
+    assert sum(weight.values()) == pytest.approx(1)
+    alike = wrong_labels.weights_of({"a": knows, "b": knows}, y, np.ones(300, bool))
+    assert alike == pytest.approx({"a": 0.5, "b": 0.5})
