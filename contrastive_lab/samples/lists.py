@@ -86,7 +86,7 @@ def expected(table: SampleTable) -> str:
     wrong, low, high = (round(table.facts.get(k, 0)) for k in ("wrong", "wrong_low", "wrong_high"))
     score = table.score("mislabeled")[table.ranked("mislabeled")]
     cut = int((score > 0.5).sum())
-    said = f"About {wrong:,} of {len(table):,} labels look wrong (95 % interval {low:,} to {high:,})"
+    said = f"About {wrong:,} of {len(table):,} labels look wrong (95 %: {low:,} to {high:,})"
     if cut:
         said += f"; of the first {cut:,}, {score[:cut].mean():.0%} are expected to be"
     return (
