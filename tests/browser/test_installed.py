@@ -1,0 +1,273 @@
+"""A wheel in an empty environment, outside the checkout: the command opens each kind of thing there
+in a real browser. Nothing is fetched: the environment sees the dependencies that are here already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from benchmarks import browser as real
+from contrastive_core.storage.lock import is_process
+
+SLOW = 90_000  # milliseconds that a server on two busy cores may take
+CLASSES = ("Äpfel", "Birnen")
+ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
+
+
+class Installed:
+    """The installed command in a folder of its own, with a user's folders of its own."""
+
+    def __init__(self, place: Path, program: Path) -> None:
+        self.place, self.program = place, program
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("CONTRASTIVE_LAB")}
+        kept.pop("PYTHONPATH", None)
+        self.data = place / "user data"
+        self.environment = {**kept, "XDG_DATA_HOME": str(self.data), "HOME": str(place)}
+
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(self.program), *arguments], cwd=self.place, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.program), *arguments], cwd=self.place, env=self.environment, text=True,
+            capture_output=True, timeout=120,
+        )  # fmt: skip
+
+    def address(self, *arguments: str) -> str:
+        """Where a second start, which joins the running server, says a thing is shown."""
+        done = self.call(*arguments, "--no-window")
+        assert done.returncode == 0, done.stderr
+        found = ADDRESS.search(done.stderr)
+        assert found, done.stderr
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel of this checkout in an empty environment, without the network."""
+    place = tmp_path_factory.mktemp("in ställed")
+    python = place / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    own = [sys.executable, "-m"]
+    for command in (
+        [*own, "hatchling", "build", "-t", "wheel", "-d", str(place)],
+        [*own, "venv", "--without-pip", str(place / "venv")],
+    ):
+        subprocess.run(command, cwd=real.ROOT, check=True, capture_output=True)
+    (wheel,) = place.glob("*.whl")
+    site = next((place / "venv").rglob("site-packages"))
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
+    install(wheel, python, site)
+    made = Installed(place, python.with_name("contrastive-lab"))
+    things(place)
+    return made
+
+
+def install(wheel: Path, python: Path, site: Path) -> None:
+    """Unpack a wheel and write its command, as installers do: none need be here."""
+    shutil.unpack_archive(wheel, site, "zip")
+    entry = (next(site.glob("*.dist-info")) / "entry_points.txt").read_text()
+    module, function = re.search(r"contrastive-lab = (\S+):(\S+)", entry).groups()  # type: ignore[union-attr]
+    program = python.with_name("contrastive-lab")
+    start = f'#!/bin/sh\n"exec" "{python}" "$0" "$@"\n'  # a line for sh, and text for Python
+    program.write_text(f"{start}import sys\nfrom {module} import {function}\n"
+                       f"sys.exit({function}())\n")  # fmt: skip
+    program.chmod(0o755)
+
+
+def things(place: Path) -> None:
+    """One of each kind, under names with spaces and umlauts."""
+    rng, labels = np.random.default_rng(0), np.arange(60) % 3
+    rows = (np.eye(3, 8)[labels] + 0.1 * rng.normal(size=(60, 8))).astype(np.float32)
+    np.savez(place / "größe 1.npz", features=rows, labels=labels)
+    np.save(place / "plain.npy", rows)
+    header = ",".join(["label", *(f"x{j}" for j in range(8))])
+    np.savetxt(place / "table.csv", np.c_[labels, rows], delimiter=",", header=header, comments="")
+    pq.write_table(pa.table({
+        "text": [f"row {i}" for i in range(60)], "projection_x": rows[:, 0],
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), 8),
+    }), place / "atlas.parquet")  # fmt: skip
+    for label, name in enumerate(CLASSES):
+        (place / "my images" / name).mkdir(parents=True)
+        for i in range(10):
+            pixels = rng.integers(0, 256, (16, 16, 3), np.uint8) // (label + 1)
+            Image.fromarray(pixels).save(place / "my images" / name / f"Bild {i}.png")
+    weights = real.ROOT / "checkpoints" / "shipped" / "sup_con-digits" / "weights.safetensors"
+    shutil.copy(weights, place / "elsewhere.safetensors")
+    shutil.copy(real.ROOT / "sweeps" / "heads.toml", place / "Köpfe.toml")
+
+
+@pytest.fixture(scope="module")
+def server(installed: Installed) -> Iterator[str]:
+    """The first start, which the others join; at the end Ctrl-C ends it, and its server."""
+    process = installed.begin("--no-window")
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = ADDRESS.search(line)
+    assert found, line + process.stderr.read()
+    yield found[0]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert not answers(found[0])
+    for path in (installed.data / "contrastive-lab" / "runs" / ".jobs").glob("*.json"):
+        record = json.loads(path.read_text())  # of what a page waited for, and outlives it
+        if is_process(record["pid"], record["started"]):
+            os.kill(record["pid"], signal.SIGTERM)
+
+
+def answers(address: str) -> bool:
+    port = urlsplit(address).port or 0
+    with real.socket.socket() as trial:
+        return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_nothing_of_it_lies_at_the_top_of_site_packages(installed: Installed) -> None:
+    site = next((installed.place / "venv").rglob("site-packages"))
+    own = {p.name for p in site.iterdir() if not p.name.endswith((".dist-info", ".pth"))}
+    assert own - {"__pycache__", "_distutils_hack"} == {"contrastive_core", "contrastive_lab"}
+
+
+def test_the_app_says_where_its_folders_are(installed: Installed, server: str, page: Any) -> None:
+    home = installed.data / "contrastive-lab"
+    page.goto(installed.address("simclr-digits").replace("/explore", "/runs"))
+    page.get_by_text(str(home / "runs")).wait_for(timeout=SLOW)
+    assert (home / "cache" / "app").is_dir()
+    assert not (installed.place / "checkpoints").exists()
+
+
+def test_doctor_finds_everything_in_order(installed: Installed) -> None:
+    done = installed.call("doctor", "--json")
+    report = json.loads(done.stdout)
+    assert report["app"]["problem"] == ""
+    assert report["folders"]["runs"]["path"] == str(installed.data / "contrastive-lab" / "runs")
+    assert {f["problem"] for f in report["folders"].values()} == {""}
+    assert done.returncode == 0, done.stderr
+
+
+def test_vectors_open_on_their_map_scores_and_lists(
+    installed: Installed, server: str, page: Any
+) -> None:
+    page.goto(installed.address("größe 1.npz"))
+    page.get_by_role("heading", name="größe 1.npz").wait_for(timeout=SLOW)
+    page.get_by_text("60 points").first.wait_for(timeout=SLOW)
+    page.locator(".map canvas").first.wait_for(timeout=SLOW)
+    page.get_by_text("Uniformity").first.wait_for(timeout=SLOW)
+    page.get_by_text("Its lists").click()
+    page.get_by_role("heading", name="Samples").wait_for(timeout=SLOW)
+    page.wait_for_url(re.compile(r"/samples\?.*on=vectors"), timeout=SLOW)
+    page.get_by_text("Loss", exact=True).first.wait_for(timeout=SLOW)
+
+
+@pytest.mark.parametrize("name", ["plain.npy", "table.csv", "atlas.parquet"])
+def test_every_format_of_vectors_opens_on_its_points(
+    installed: Installed, server: str, page: Any, name: str
+) -> None:
+    page.goto(f"{installed.address(name)}&map=pca")  # no process that lays out a UMAP is waited for
+    page.get_by_role("heading", name=name).wait_for(timeout=SLOW)
+    page.get_by_text("60 rows × 8").wait_for(timeout=SLOW)
+    page.get_by_text("60 points").first.wait_for(timeout=SLOW)
+
+
+def test_a_folder_opens_on_its_images_and_classes(
+    installed: Installed, server: str, page: Any
+) -> None:
+    address = installed.address("my images")
+    page.goto(address)
+    page.get_by_text("20 images: 16 to train on, 4 to judge by").wait_for(timeout=SLOW)
+    page.get_by_text("Birnen 10, Äpfel 10").wait_for(timeout=SLOW)
+    page.get_by_label("Folder (one folder per class").wait_for(timeout=SLOW)
+    assert page.get_by_label("Folder (one folder").input_value() == str(
+        installed.place / "my images"
+    )
+    page.get_by_role("button", name="Start", exact=True).wait_for(timeout=SLOW)
+    images = page.get_by_role("group", name="images of the folder").get_by_role("button")
+    images.first.wait_for(timeout=SLOW)
+    assert images.count() == 16  # of the training part
+    images.first.click()
+    page.get_by_text(re.compile(r"Birnen/Bild \d+\.png")).wait_for(timeout=SLOW)
+
+
+def test_a_checkpoint_says_which_encoder_it_seems_to_be(
+    installed: Installed, server: str, page: Any
+) -> None:
+    page.goto(installed.address("elsewhere.safetensors"))
+    page.get_by_role("heading", name="Contrastive Lab, small").wait_for(timeout=SLOW)
+    page.get_by_text("Tensors matched").wait_for(timeout=SLOW)
+    assert (
+        page.get_by_label("or its path on this computer")
+        .input_value()
+        .endswith("elsewhere.safetensors")
+    )
+
+
+def test_a_run_and_a_sweep_open_on_their_pages(
+    installed: Installed, server: str, page: Any
+) -> None:
+    page.goto(installed.address("sup_con-digits"))
+    page.get_by_role("heading", name="sup_con-digits").wait_for(timeout=SLOW)
+    page.get_by_text("360 points").wait_for(timeout=SLOW)
+    page.goto(installed.address("Köpfe.toml"))
+    page.get_by_text("Still to train").wait_for(timeout=SLOW)
+    assert "sweep=K%C3%B6pfe" in page.url
+
+
+def test_a_window_needs_a_ticket_of_this_user(installed: Installed, server: str, page: Any) -> None:
+    """Once, and the address that it leaves shows nothing."""
+    base = server.split("?")[0].rstrip("/")
+    folder = installed.data / "contrastive-lab" / "cache" / "app" / "tickets"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ticket = "t" * 32
+    (folder / ticket).touch()
+    assert page.goto(f"{base}/methods").status == 403
+    page.goto(f"{base}/methods?ticket={ticket}&a=b")
+    page.locator("h1").first.wait_for(timeout=SLOW)
+    assert "ticket" not in page.url
+    other = page.context.browser.new_context().new_page()
+    refused = other.goto(f"{base}/methods?ticket={ticket}")
+    assert refused.status == 403
+    assert "opened the app once" in other.content()
+    other.context.close()
+
+
+def test_closing_the_window_ends_the_server(installed: Installed, tmp_path: Path) -> None:
+    """A browser in app mode, waited for; the runs' folder is another, and so is the server."""
+    closed = tmp_path / "closed"
+    chromium = tmp_path / "chromium"
+    chromium.write_text(f'#!/bin/sh\necho "$1" > "{tmp_path}/address"\n'
+                        f'while [ ! -e "{closed}" ]; do sleep 0.1; done\n')  # fmt: skip
+    chromium.chmod(0o755)
+    installed = Installed(installed.place, installed.program)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    installed.environment |= {"PATH": path, "DISPLAY": ":9",
+                              "CONTRASTIVE_LAB_RUNS": str(tmp_path / "runs")}  # fmt: skip
+    process = installed.begin()
+    end = time.monotonic() + 60
+    while not (tmp_path / "address").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    address = (tmp_path / "address").read_text()
+    assert "ticket=" in address
+    assert "token=" not in address
+    assert answers(address.removeprefix("--app="))
+    closed.touch()
+    assert process.wait(30) == 0
+    assert not answers(address.removeprefix("--app="))
