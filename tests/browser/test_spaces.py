@@ -218,8 +218,10 @@ def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(
     page.get_by_text("There is no file /nowhere/x.npy").wait_for(timeout=SLOW)
     path.fill("")
     path.press("Enter")
-    files.set_input_files(tmp_path / "mine.csv")
+    with page.expect_response(lambda r: "upload_file" in r.url, timeout=SLOW):  # it has arrived
+        files.set_input_files(tmp_path / "mine.csv")
     page.get_by_text("mine.csv").first.wait_for(timeout=SLOW)
+    page.wait_for_timeout(500)  # and the page has told the server
     page.get_by_role("button", name="Look at it").click()
     page.get_by_role("heading", name="mine.csv").wait_for(timeout=SLOW)
     page.get_by_text("1 with values that are not finite").wait_for(timeout=SLOW)
