@@ -108,11 +108,12 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "comparison": {"spaces": [one, two], "names": names},
         "snapshots": {"run": "one", "which": "z"},
         "views": {"method": "simclr", "dataset": "digits", "set": []},
+        "folder": {"path": runs.load("one").config["dataset"].removeprefix("folder:")},
         "catalog": {"sources": "of the present files"},
     }[kind]  # fmt: skip
     status = main(["analyze", kind, json.dumps(values), "--device", ASKED])
     assert status == 0, capsys.readouterr().err
-    on_the_cpu = kind in ("views", "catalog")
+    on_the_cpu = kind in ("views", "folder", "catalog")
     assert set(chosen) == (set() if on_the_cpu else {ASKED})
 
 

@@ -46,7 +46,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             path.parent.mkdir(parents=True, exist_ok=True)
             records.write_npz(path, **rows.arrays())
     monkeypatch.setattr(embed, "load_model", lambda *a: pytest.fail("it is embedded already"))
-    monkeypatch.setattr(analyses, "_references", lambda *a: {})
+    monkeypatch.setattr(analyses.scores, "_references", lambda *a: {})
     few = {}  # raw pixels and the random encoder are beside the point, and slow
     for split in ("train", "test"):
         few[split] = EmbeddingSet.from_arrays(records.read_npz(path_of(run, split, "h")))
