@@ -217,12 +217,12 @@ def test_damage_is_named_beside_the_run(server: Server, home: Path, page: Any) -
     run = runs.load("hurt")
     run.set_meta(note="precious")
     run.append_metrics([{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.4}])
-    for name, old, new in (("meta.json", "precious", "preciuos"), ("metrics.jsonl", "0.5", "0.7")):
-        path = run.path / name
-        path.write_text(path.read_text().replace(old, new))
+    (run.path / "meta.json").write_text("null")
+    metrics = run.path / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace("0.5", '"low"'))
     opened(page, server, "hurt")
     select(page, 0)
-    page.get_by_text("meta.json is damaged").wait_for(timeout=SLOW)
+    page.get_by_text("meta.json is damaged: it is null, not an object").wait_for(timeout=SLOW)
     page.get_by_text("metrics.jsonl: line 1 is damaged").wait_for(timeout=SLOW)
 
 
