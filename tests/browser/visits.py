@@ -95,6 +95,15 @@ class Visit:
         if "watch=" not in address:  # a training is followed as long as one looks
             self.page.wait_for_function(MADE, timeout=1000 * PATIENCE)
             self.answers.wait(asked + 1)
+            self.wait_until_drawn()
+
+    def wait_until_drawn(self) -> None:
+        """What was made is drawn by an answer that nobody asked for: until the page stays."""
+        before: object = None
+        while before != (now := (list(shown(self.page)), self.page.locator(POPOVERS).count())):
+            before = now
+            self.page.wait_for_timeout(700)
+            self.answers.wait(0)
 
     def try_all(self, address: str) -> None:
         """From the last to the first: what stands below changes less."""
