@@ -30,13 +30,12 @@ from cleanlab.filter import find_label_issues
 from cleanlab.rank import get_label_quality_scores
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _timing as timing
 from benchmarks._training import trained
-from benchmarks.wrong_label_sets import KINDS, weak_classifier, wrong_labels
+from benchmarks.wrong_label_sets import KINDS, out_of_fold, weak_classifier, wrong_labels
 from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
@@ -80,7 +79,7 @@ def compare(features: np.ndarray, given: np.ndarray, wrong: np.ndarray) -> dict[
     graph = nearest_together(rows.features, None, min(60, len(rows) - 1))
     found = find_wrong_labels(rows, graph)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
-    p = cross_val_predict(model, features, given, cv=5, method="predict_proba")
+    p = out_of_fold(model, features, given)
     quality = {m: get_label_quality_scores(given, p, method=m) for m in
                ("self_confidence", "normalized_margin")}  # fmt: skip
     scores = {

@@ -24,9 +24,9 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import cross_val_predict
 
 from benchmarks import _timing as timing
+from benchmarks.wrong_label_sets import out_of_fold
 from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
@@ -77,14 +77,6 @@ def encode(method: Any, dataset: datasets.Dataset) -> EmbeddingSet:
     return EmbeddingSet(torch.cat(parts).numpy(), labels, tuple(dataset.ids))
 
 
-def out_of_fold(rows: EmbeddingSet) -> np.ndarray:
-    """Class probabilities (n, classes) by scikit-learn's logistic regression in five folds."""
-    model = LogisticRegression(max_iter=1000)
-    return np.asarray(
-        cross_val_predict(model, rows.features, rows.labels, cv=5, method="predict_proba")
-    )
-
-
 def cleanlabs(
     train: EmbeddingSet, test: EmbeddingSet, pixels: np.ndarray, p: np.ndarray
 ) -> dict[str, dict[str, np.ndarray]]:
@@ -114,7 +106,9 @@ def precisions(name: str, seed: int, method: Any) -> dict[str, dict[str, float]]
     train, test = encode(method, planted.train), encode(method, planted.test)
     pixels = sample_build.pixel_rows(planted.train.images)
     found = sample_issues.find_issues(train, other=test, pixels=pixels)
-    peers = cleanlabs(train, test, pixels, out_of_fold(train))
+    model = LogisticRegression(max_iter=1000)
+    p = out_of_fold(model, train.features, train.labels)
+    peers = cleanlabs(train, test, pixels, p)
     result = {}
     for name_, rows in planted.rows.items():
         truth = np.isin(np.arange(len(train)), rows)

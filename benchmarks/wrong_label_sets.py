@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
@@ -16,7 +18,7 @@ from sklearn.model_selection import cross_val_predict
 
 from contrastive_core.data.datasets import Dataset
 
-__all__ = ["KINDS", "weak_classifier", "wrong_labels"]
+__all__ = ["KINDS", "out_of_fold", "weak_classifier", "wrong_labels"]
 
 KINDS = ("uniform", "class", "instance")
 LOOK_ALIKE = (
@@ -29,8 +31,12 @@ def weak_classifier(dataset: Dataset) -> np.ndarray:
     """Out-of-fold class probabilities (n, classes) from 50 components of the pixels."""
     x = np.asarray(dataset.images).reshape(len(dataset), -1) / 255.0
     thin = PCA(min(50, *x.shape), random_state=0).fit_transform(x)
-    model = LogisticRegression(C=0.01, max_iter=300)
-    return np.asarray(cross_val_predict(model, thin, dataset.labels, cv=5, method="predict_proba"))
+    return out_of_fold(LogisticRegression(C=0.01, max_iter=300), thin, dataset.labels)
+
+
+def out_of_fold(model: Any, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Class probabilities (n, classes) by a classifier of scikit-learn, in five folds."""
+    return np.asarray(cross_val_predict(model, x, labels, cv=5, method="predict_proba"))
 
 
 def wrong_labels(

@@ -41,7 +41,7 @@ def folder_preview(path: str, shown: int = SHOWN) -> FolderPreview:
         try:
             images.append(image_folder.pixels(file.path, SIDE, gray=False))
         except Exception as error:  # whatever Pillow raises at a damaged file
-            unreadable.append((file.id, f"{type(error).__name__}: {error}"))
+            unreadable.append((file.id, image_folder.reason_of(error)))
         else:
             files.append(file)
     counted = [Counter(f.label for f in part.files) for part in (train, test)]

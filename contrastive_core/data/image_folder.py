@@ -26,7 +26,7 @@ from contrastive_core.data.pictures import ENDINGS, opened_picture
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.regular import printable
 
-__all__ = ["ImageFile", "Listing", "listing", "pixels", "plan", "why_empty"]
+__all__ = ["ImageFile", "Listing", "listing", "pixels", "plan", "reason_of", "why_empty"]
 
 LARGEST = 96  # pixels of a side that are kept
 SEED, TEST = 0, 0.2
@@ -192,7 +192,7 @@ def _decode(listing: Listing, scratch: Path) -> dict[str, Any]:
         try:
             images[len(ids)] = pixels(file.path, side, gray)
         except Exception as error:
-            skipped.append((file.id, _reason(error)))
+            skipped.append((file.id, reason_of(error)))
             continue
         labels.append(file.label)
         ids.append(file.id)
@@ -214,7 +214,7 @@ def _common_form(files: list[ImageFile]) -> tuple[int, bool, dict[str, str]]:
                 sides.append(min(image.size))
                 gray = gray and image.mode in GRAY_MODES
         except Exception as error:
-            unreadable[file.id] = _reason(error)
+            unreadable[file.id] = reason_of(error)
     return min(LARGEST, int(np.median(sides))) if sides else LARGEST, gray, unreadable
 
 
@@ -235,5 +235,6 @@ def pixels(path: Path, side: int, gray: bool) -> np.ndarray:
     return array[None] if gray else array.transpose(2, 0, 1)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Why an image cannot be read, in words that can be shown."""
     return printable(f"{type(error).__name__}: {error}", 200)

@@ -27,7 +27,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors, nearest_together
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.samples.class_losses import ByClass, by_class
-from contrastive_core.samples.label_voters import K
+from contrastive_core.samples.table import K
 from contrastive_core.samples.wrong_labels import WrongLabels, find_wrong_labels
 
 __all__ = ["Issues", "find_issues"]

@@ -21,14 +21,14 @@ import numpy as np
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.samples.class_losses import ByClass, by_class, class_votes
+from contrastive_core.samples.table import K
 
 __all__ = [
-    "VOTERS", "K", "Votes", "discriminant", "folds", "out_of_fold", "vote", "votes_of_neighbors",
+    "VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "vote", "votes_of_neighbors",
 ]  # fmt: skip
 
 VOTERS = ("loss", "neighbors", "probe", "discriminant")
 FOLDS = 5
-K = 20  # neighbors that vote
 C = 10.0  # strength of the probe
 
 Classify = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # see `out_of_fold`
@@ -64,7 +64,7 @@ def vote(
     labels = np.where(learned, rows.labels, -1)
     classes = int(rows.labels.max()) + 1
     losses = by_class(EmbeddingSet(rows.features, labels), device=device)
-    x = rows.features / np.maximum(np.linalg.norm(rows.features, axis=1, keepdims=True), 1e-12)
+    x = rows.features / rows.lengths[:, None]
     return Votes(
         {
             "loss": _padded(class_votes(losses.losses), classes),
@@ -136,6 +136,7 @@ def _probe(device: str) -> Classify:
 def discriminant(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Linear discriminant analysis, its covariance shrunk (of all classes together, so that small
     classes cost nothing)."""
+    from scipy.special import softmax
     from sklearn.covariance import ledoit_wolf
 
     x, other, counts = x.astype(np.float64), other.astype(np.float64), np.bincount(y)
@@ -144,8 +145,7 @@ def discriminant(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> np.ndarray:
     ridge = 1e-6 * (np.trace(covariance) / len(covariance) + np.finfo(np.float64).tiny ** 0.25)
     solved = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), means.T)  # (d, classes)
     logits = other @ solved - 0.5 * (means.T * solved).sum(0) + np.log(counts / len(y))
-    weight = np.exp(logits - logits.max(1, keepdims=True))
-    return np.asarray(weight / weight.sum(1, keepdims=True))
+    return np.asarray(softmax(logits, axis=1))
 
 
 def folds(y: np.ndarray, seed: int) -> np.ndarray:

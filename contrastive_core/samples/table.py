@@ -17,7 +17,7 @@ from contrastive_core.runs import Run
 from contrastive_core.storage import records, tables
 
 __all__ = [
-    "COLUMNS", "LISTS", "SampleTable", "difficulty", "keep_arrays", "keep_table", "knobs_of",
+    "COLUMNS", "LISTS", "K", "SampleTable", "difficulty", "keep_arrays", "keep_table", "knobs_of",
     "path_of", "read_arrays", "read_table", "reason", "write_table",
 ]  # fmt: skip
 

@@ -87,12 +87,12 @@ def find_wrong_labels(
     p = _sharpened(np.asarray(p), y, learned[at])
     joint = p * _confusions(p, y)[:, y].T  # (m, classes): p_c S_cy
     odds = joint.sum(1) / np.maximum(p[np.arange(len(y)), y], FLOOR)
-    wrong = _posterior(odds, share_of(odds))
+    share = share_of(odds)
     low, high = _interval(odds, np.random.default_rng(seed))
     on_fraction(1.0)
     n = len(rows)
     return WrongLabels(
-        probability=_full(n, at, wrong),
+        probability=_full(n, at, _posterior(odds, share)),
         suggested=_full(n, at, joint.argmax(1), -1).astype(np.int64),
         confidence=_full(n, at, p[np.arange(len(y)), joint.argmax(1)]),
         classes=_full(n, at, p),
@@ -102,7 +102,7 @@ def find_wrong_labels(
         weights=weight,
         by_class=first.by_class,
         votes=votes.by_voter,
-        number=len(y) * share_of(odds),
+        number=len(y) * share,
         interval=(low, high),
     )  # fmt: skip
 
@@ -136,20 +136,16 @@ def weights_of(
 def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
     """p^(1/t), made to sum to 1, with the t of the highest likelihood on what was learned from."""
     from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax, softmax
 
     log_p, own = np.log(np.maximum(p, FLOOR)), np.arange(int(learned.sum()))
 
     def cost(log_t: float) -> float:
-        z = log_p[learned] / np.exp(log_t)
-        return float((_log_sum(z) - z[own, y[learned]]).mean())
+        z = log_softmax(log_p[learned] / np.exp(log_t), axis=1)
+        return -float(z[own, y[learned]].mean())
 
     t = np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x)
-    return np.asarray(np.exp(log_p / t - _log_sum(log_p / t)[:, None]))
-
-
-def _log_sum(z: np.ndarray) -> np.ndarray:
-    top = z.max(1)
-    return np.asarray(top + np.log(np.exp(z - top[:, None]).sum(1)))
+    return np.asarray(softmax(log_p / t, axis=1))
 
 
 def _confusions(p: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,7 @@ def hold(server: Server, only_if_free: bool = False) -> bool:
         if state is None or state.pid != server.pid or (only_if_free and state.holders):
             return False
         own = {"pid": os.getpid(), "started": process_start(os.getpid())}
-        _write(Server(**{**asdict(state), "holders": [*state.holders, own]}))
+        _write(replace(state, holders=[*state.holders, own]))
         return True
 
 
@@ -180,7 +180,7 @@ def let_go(server: Server, started: bool = False) -> bool:
         if state is None or state.pid != server.pid:
             return started
         others = [h for h in state.holders if h["pid"] != os.getpid()]
-        _write(Server(**{**asdict(state), "holders": others}))
+        _write(replace(state, holders=others))
         return not others and (started or len(others) < len(state.holders))
 
 
@@ -229,7 +229,7 @@ def _changing() -> Iterator[Server | None]:
             yield None
             return
         holders = [h for h in server.holders if is_process(h["pid"], h["started"])]
-        alive = Server(**{**asdict(server), "holders": holders})
+        alive = replace(server, holders=holders)
         yield alive if alive.is_alive() else None
 
 

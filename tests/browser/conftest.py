@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from visits import filled
 
 from benchmarks import browser as real
 
@@ -78,3 +79,12 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., st
             return stack.enter_context(real.serving(script, home, *arguments, **options))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def filled_app(
+    serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The app with a sweep, runs that wait, and one in the bin (see visits.py)."""
+    with filled(tmp_path_factory.mktemp("runs")) as environment:
+        yield serve(real.ROOT / "app.py", environment=environment)

@@ -5,14 +5,11 @@ What the labels below name must be among the widgets that are found; others are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from choices import CHOICES, shown
-from visits import Visit, every_choice_counts, filled
-
-from contrastive_core.paths import ROOT
+from visits import Visit, every_choice_counts
 
 PAGES = {
     "explore": (
@@ -36,21 +33,15 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def app(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with filled(tmp_path_factory.mktemp("runs")) as environment:
-        yield serve(ROOT / "app.py", environment=environment)
-
-
 @pytest.mark.parametrize("name", PAGES)
-def test_every_choice_counts(app: str, page: Any, name: str) -> None:
-    every_choice_counts(app, page, *PAGES[name])
+def test_every_choice_counts(filled_app: str, page: Any, name: str) -> None:
+    every_choice_counts(filled_app, page, *PAGES[name])
 
 
-def test_each_of_some_selected_samples_can_be_looked_at(app: str, page: Any) -> None:
+def test_each_of_some_selected_samples_can_be_looked_at(filled_app: str, page: Any) -> None:
     """What stands on Explore only while samples are selected on its map."""
     visit = Visit(page)
-    visit.open(f"{app}/explore?run=simclr-digits&map=pca")
+    visit.open(f"{filled_app}/explore?run=simclr-digits&map=pca")
     page.get_by_role("button", name="box", exact=True).click()
     box = page.locator(".map .stage canvas").first.bounding_box()
     asked = visit.answers.asked

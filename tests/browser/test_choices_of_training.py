@@ -5,15 +5,12 @@ What the labels below name must be among the widgets that are found; others are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from choices import PATIENCE
-from visits import Visit, every_choice_counts, filled
-
-from contrastive_core.paths import ROOT
+from visits import Visit, every_choice_counts
 
 PAGES = {
     "train": (
@@ -34,15 +31,9 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def app(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with filled(tmp_path_factory.mktemp("runs")) as environment:
-        yield serve(ROOT / "app.py", environment=environment)
-
-
 @pytest.mark.parametrize("name", PAGES)
-def test_every_choice_counts(app: str, page: Any, name: str) -> None:
-    every_choice_counts(app, page, *PAGES[name])
+def test_every_choice_counts(filled_app: str, page: Any, name: str) -> None:
+    every_choice_counts(filled_app, page, *PAGES[name])
 
 
 @pytest.mark.parametrize(
@@ -54,10 +45,10 @@ def test_every_choice_counts(app: str, page: Any, name: str) -> None:
     ],
 )
 def test_choices_within_the_live_view_count(
-    app: str, page: Any, part: str, keys: list[str]
+    filled_app: str, page: Any, part: str, keys: list[str]
 ) -> None:
     visit = Visit(page)
-    visit.open(f"{app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent")
+    visit.open(f"{filled_app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent")
     page.locator(".matrix:visible").wait_for(timeout=1000 * PATIENCE)
     for key in keys:
         asked = visit.answers.asked
@@ -68,9 +59,9 @@ def test_choices_within_the_live_view_count(
         assert f"{part}={key}" in page.url
 
 
-def test_choices_of_the_second_setting_count(app: str, page: Any) -> None:
+def test_choices_of_the_second_setting_count(filled_app: str, page: Any) -> None:
     visit = Visit(page)
-    visit.open(f"{app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent&panel=two")
+    visit.open(f"{filled_app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent&panel=two")
     listed = page.locator(".panel select")
     listed.wait_for(timeout=1000 * PATIENCE)
     options = listed.locator("option").evaluate_all("all => all.map((o) => o.value)")
