@@ -30,7 +30,7 @@ class Arm:
     label: str
     method: str
     set: tuple[str, ...] = ()
-    which: str = "h"
+    layer: str = "h"
 
 
 CROP = Arm("crop alone", "simclr", ("recipe.jitter=0", "recipe.gray=0"))
@@ -60,7 +60,7 @@ ORDERINGS: dict[str, tuple[str, list[tuple[Arm, Arm]]]] = {
     "head": (
         "SimCLR, arXiv 2002.05709: features before the head, and a deeper head",
         [
-            (Arm("h", "simclr"), Arm("z", "simclr", which="z")),
+            (Arm("h", "simclr"), Arm("z", "simclr", layer="z")),
             (Arm("nonlinear head", "simclr"), simclr("linear head", "method.head=linear")),
             (
                 simclr("linear head", "method.head=linear"),
@@ -93,7 +93,7 @@ def score(arm: Arm, seed: int, epochs: int) -> float:
     name = f"{arm.method}-shapes-{seed}{tail}"
     argv = ["--method", arm.method, "--dataset", "shapes", "--epochs", str(epochs)]
     argv += ["--seed", str(seed), "--set", "snapshot_every=0", *settings]
-    return knn(trained(name, *argv), arm.which)
+    return knn(trained(name, *argv), arm.layer)
 
 
 def main() -> None:

@@ -119,21 +119,21 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         """Keys of all entries, sorted; reads file names only, imports nothing heavy."""
         path = importlib.import_module(self.package).__path__
-        found = (m.name for m in pkgutil.iter_modules(path))
-        return sorted(n for n in found if not n.startswith("_"))
+        modules = (m.name for m in pkgutil.iter_modules(path))
+        return sorted(n for n in modules if not n.startswith("_"))
 
     def get(self, name: str) -> type[T]:
         """The class registered under `name`, in either spelling. Raises UnknownName."""
         name = name.replace("neighbour", "neighbor")  # the papers' own spelling
         if name not in self._cache:
             if name not in self.names():
-                known = ", ".join(self.names())
-                raise UnknownName(f"unknown {self.what} {name!r}; known: {known}")
+                choices = ", ".join(self.names())
+                raise UnknownName(f"unknown {self.what} {name!r}; known: {choices}")
             module = importlib.import_module(f"{self.package}.{name}")
-            own = [v for v in vars(module).values() if self._belongs(v, module.__name__)]
-            if len(own) != 1:
+            classes = [v for v in vars(module).values() if self._belongs(v, module.__name__)]
+            if len(classes) != 1:
                 raise TypeError(f"{module.__name__} must define exactly one {self.base.__name__}")
-            self._cache[name] = own[0]
+            self._cache[name] = classes[0]
         return self._cache[name]
 
     def _belongs(self, value: object, module: str) -> bool:
@@ -150,8 +150,8 @@ class Registry(Generic[T]):
         knobs = self.knobs(name)
         for key in settings:
             if key not in knobs:
-                known = ", ".join(knobs) or "none"
-                raise ValueError(f"{self.what} {name!r} has no setting {key!r}; it has: {known}")
+                choices = ", ".join(knobs) or "none"
+                raise ValueError(f"{self.what} {name!r} has no setting {key!r}; it has: {choices}")
         return self.get(name)(**{k: knobs[k].check(k, v) for k, v in settings.items()})
 
     def describe(self) -> str:

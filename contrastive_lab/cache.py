@@ -47,12 +47,12 @@ def embedding(space: EmbeddingRef) -> EmbeddingSet | None:
 @st.cache_resource(max_entries=12, show_spinner=False)
 def _embedding(space: EmbeddingRef) -> EmbeddingSet:
     try:
-        made = space.rows()
+        rows = space.rows()
     except FileNotFoundError:
         raise ValueError("these vectors are gone; open their file again") from None
-    if made is None:
+    if rows is None:
         raise LookupError(space.name)
-    return made
+    return rows
 
 
 def scores(run: Run) -> Evaluation | None:
@@ -71,10 +71,10 @@ def result(kind: str, values: dict[str, Any]) -> Result | None:
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Result:
-    found = results.read(_kind, _values)
-    if found is None:
+    answer = results.read(_kind, _values)
+    if answer is None:
         raise ValueError(f"{path} cannot be read")
-    return found
+    return answer
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
@@ -127,8 +127,8 @@ def thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
     """Thumbnails of the images of all rows; those of a data set are the same for all its runs."""
     if (run := space.run) is None:
         return _vector_thumbnails(space)
-    known = dataset_of(run, space.split)
-    return _thumbnails_of(known.name, space.split, known.fingerprint, run.config.get("root"))
+    data = dataset_of(run, space.split)
+    return _thumbnails_of(data.name, space.split, data.fingerprint, run.config.get("root"))
 
 
 def picture(images: np.ndarray, i: int) -> np.ndarray:
@@ -178,10 +178,10 @@ def digest(*parts: Any) -> str:
 @st.cache_resource(max_entries=16, show_spinner=False)
 def sample_table(request: SampleRequest, path: str) -> SampleTable:
     """The table of a request. Raises LookupError while it has not been made."""
-    found = request.table()
-    if found is None:
+    table = request.table()
+    if table is None:
         raise LookupError(path)
-    return found
+    return table
 
 
 @st.cache_resource(max_entries=64, show_spinner="Taking its loss apart…")
@@ -197,17 +197,17 @@ def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
     """Images of a run's data set, or of loaded vectors (None where none came along), and where
     each sample stands."""
     if not name.startswith(ref.PREFIX):
-        found = dataset_of(runs.load(name), split)
-        return found.images, {sample: i for i, sample in enumerate(found.ids)}
+        data = dataset_of(runs.load(name), split)
+        return data.images, {sample: i for i, sample in enumerate(data.ids)}
     space = ref.of_name(name, split)
-    known = embedding(space)
-    return images(space), {sample: i for i, sample in enumerate(known.ids if known else ())}
+    rows = embedding(space)
+    return images(space), {sample: i for i, sample in enumerate(rows.ids if rows else ())}
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def snapshot_losses(path: str) -> dict[str, np.ndarray]:
     """The loss of a run's fixed sample over its snapshots. Raises LookupError without one."""
-    found = read_arrays(Path(path))
-    if found is None:
+    losses = read_arrays(Path(path))
+    if losses is None:
         raise LookupError(path)
-    return found
+    return losses

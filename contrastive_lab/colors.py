@@ -8,7 +8,15 @@ import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 
-__all__ = ["DETAILS", "color_of", "drawn", "hints_of", "kept", "names_of", "plain_table"]
+__all__ = [
+    "DETAILS",
+    "color_of",
+    "drawn_places",
+    "hints_of",
+    "names_of",
+    "plain_table",
+    "subsample_rows",
+]
 
 # From the answer "scores": name on the page → its array.
 DETAILS = {
@@ -27,13 +35,13 @@ MANY = 200  # categories, above which ten colors are shared
 
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
     """What can be chosen; details only where the samples are judged."""
-    found = ["class"] if rows.labels is not None else ["sample"]
-    found += [k for k, v in rows.columns.items() if _tells(v)]
+    names = ["class"] if rows.labels is not None else ["sample"]
+    names += [k for k, v in rows.columns.items() if _tells(v)]
     if rows.labels is not None and judged:
-        found += list(DETAILS)
+        names += list(DETAILS)
     elif judged:
-        found += ["hubness"]
-    return [*found, LOSS] if is_run else found
+        names += ["hubness"]
+    return [*names, LOSS] if is_run else names
 
 
 def _tells(values: np.ndarray) -> bool:
@@ -85,7 +93,7 @@ def _few(labels: np.ndarray, names: tuple[str, ...]) -> tuple[np.ndarray, tuple[
     return np.where(labels < 0, -1, labels % 10), tuple(f"{k}, {k + 10}, …" for k in range(10))
 
 
-def drawn(labels: np.ndarray | None, n: int, most: int) -> np.ndarray | None:
+def subsample_rows(labels: np.ndarray | None, n: int, most: int) -> np.ndarray | None:
     """Rows (most) that stand for all n on a map, by class; None where all are drawn."""
     if n <= most:
         return None
@@ -97,22 +105,22 @@ def drawn(labels: np.ndarray | None, n: int, most: int) -> np.ndarray | None:
     return np.sort(order[np.linspace(0, n - 1, most).round().astype(np.int64)])
 
 
-def kept(selection: list[int], shown: np.ndarray | None) -> list[int]:
+def drawn_places(selection: list[int], drawn_rows: np.ndarray | None) -> list[int]:
     """Places of selected rows among those that are drawn."""
-    if shown is None:
+    if drawn_rows is None:
         return selection
-    at = np.searchsorted(shown, selection)
-    at = at[(at < len(shown))] if len(at) else at
-    wanted = set(selection)
-    return [int(a) for a in at if int(shown[a]) in wanted]
+    at = np.searchsorted(drawn_rows, selection)
+    at = at[(at < len(drawn_rows))] if len(at) else at
+    selected = set(selection)
+    return [int(a) for a in at if int(drawn_rows[a]) in selected]
 
 
 def plain_table(rows: EmbeddingSet, chosen: list[int]) -> list[dict[str, Any]]:
     """Ids, classes and columns of some rows, for a table."""
-    found = []
+    records = []
     for i in chosen:
         row: dict[str, Any] = {"row": i, "id": rows.ids[i]}
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[i]))
-        found.append(row | {k: v[i].item() for k, v in rows.columns.items()})
-    return found
+        records.append(row | {k: v[i].item() for k, v in rows.columns.items()})
+    return records

@@ -12,7 +12,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_lab import cache, pictures, state
-from contrastive_lab.colors import color_of, drawn, hints_of, kept
+from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.scatter import (
     MAX_POINTS,
     LinkedSelection,
@@ -55,24 +55,24 @@ def settings(kind: str) -> dict[str, Any]:
 
 
 def map_of(
-    space: EmbeddingRef, kind: str, wanted: dict[str, Any], rows: EmbeddingSet
+    space: EmbeddingRef, kind: str, map_settings: dict[str, Any], rows: EmbeddingSet
 ) -> dict[str, Any]:
     """`xy`, `settings`, `quality`; PCA without a judgment while the map is being made."""
-    values = question(space, kind, wanted)
-    made = answer_or_wait("map", values, f"{kind.upper()} map")
-    if made is not None:
-        return {"xy": made.arrays["xy"], **made.meta}
+    values = question(space, kind, map_settings)
+    result = answer_or_wait("map", values, f"{kind.upper()} map")
+    if result is not None:
+        return {"xy": result.arrays["xy"], **result.meta}
     xy = cache.map_pca(rows.content_hash, rows.features)
     return {"xy": xy, "settings": {"kind": "pca"}, "quality": {}}
 
 
-def question(space: EmbeddingRef, kind: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    return {"space": space.values, "kind": kind, **wanted}
+def question(space: EmbeddingRef, kind: str, map_settings: dict[str, Any]) -> dict[str, Any]:
+    return {"space": space.values, "kind": kind, **map_settings}
 
 
-def caption(shown: dict[str, Any]) -> None:
+def caption(drawn_map: dict[str, Any]) -> None:
     """The map's settings and quality."""
-    q, s = shown["quality"], shown["settings"]
+    q, s = drawn_map["quality"], drawn_map["settings"]
     parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in s.items()]
     text = f"{s['kind'].upper()}{': ' + ', '.join(parts[1:]) if parts[1:] else ''}. "
     if q:
@@ -83,39 +83,39 @@ def caption(shown: dict[str, Any]) -> None:
     st.caption(text + "Scores are computed in the embedding, never on the map.")
 
 
-def agreement(space: EmbeddingRef, wanted: dict[str, Any]) -> None:
+def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
     """Whether three seeds give the same neighbors on the map, once it is asked for."""
-    values = question(space, "umap", wanted)
-    ask = f"three {sorted(values['space'].items())} {sorted(wanted.items())}"
+    values = question(space, "umap", map_settings)
+    ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
     if cache.result("agreement", values) is None and not st.session_state.get(ask):
         if st.button("Do three seeds agree?", help=AGREE):
             st.session_state[ask] = True
             st.rerun()
         return
-    found = answer_or_wait("agreement", values, "Maps of two more seeds")
-    if found is not None:
-        seeds = ", ".join(map(str, found.meta["seeds"]))
+    result = answer_or_wait("agreement", values, "Maps of two more seeds")
+    if result is not None:
+        seeds = ", ".join(map(str, result.meta["seeds"]))
         st.caption(
-            f"Maps of seeds {seeds} share {100 * found.meta['agreement']:.0f} % of the "
-            f"{found.meta['k']} nearest points: what differs is the seed's, not the data's."
+            f"Maps of seeds {seeds} share {100 * result.meta['agreement']:.0f} % of the "
+            f"{result.meta['k']} nearest points: what differs is the seed's, not the data's."
         )
 
 
 def draw(
     space: EmbeddingRef,
     rows: EmbeddingSet,
-    found: dict[str, Any],
+    map_result: dict[str, Any],
     color: tuple[str, dict[str, np.ndarray]],
     extra: tuple[np.ndarray, str] | None = None,
 ) -> list[int]:
     """The scatter; returns the selected rows. `extra`: places of other samples, and their name."""
     name, details = color
     values, names = color_of(rows, name, details)
-    shown = drawn(rows.labels, len(rows), MAX_POINTS)
-    everything = slice(None) if shown is None else shown
-    xy, ids = found["xy"][everything], rows.ids
-    if shown is not None:
-        ids = tuple(rows.ids[i] for i in shown)
+    drawn_rows = subsample_rows(rows.labels, len(rows), MAX_POINTS)
+    everything = slice(None) if drawn_rows is None else drawn_rows
+    xy, ids = map_result["xy"][everything], rows.ids
+    if drawn_rows is not None:
+        ids = tuple(rows.ids[i] for i in drawn_rows)
     if values is not None:
         values = values[everything]
     palette: Sequence[str] = PALETTE
@@ -123,29 +123,29 @@ def draw(
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
         palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
     with_pictures = extra is None and pictures.are_decoded(space)
-    place, used = state.place_of(space), found["settings"]
+    place, used = state.place_of(space), map_result["settings"]
     key = f"map-{cache.digest(place)}"
     data = ScatterData(
         xy, ids, color=values, names=names, palette=palette,
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
         title=f"{used['kind'].upper()} map of {space.title}, {space.layer} {space.split}",
-        note="" if shown is None else f"{len(shown):,} of {len(rows):,} points, by class",
-        hints=hints_of(rows) if shown is None else (),
-        thumbnails=pictures.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
+        note="" if drawn_rows is None else f"{len(drawn_rows):,} of {len(rows):,} points, by class",
+        hints=hints_of(rows) if drawn_rows is None else (),
+        thumbnails=pictures.thumbnails(space, drawn_rows) if with_pictures else NO_THUMBNAILS,
     )  # fmt: skip
     selection = LinkedSelection(
-        kept(state.selection(place), shown), f"{place} {state.stamp(key)}",
-        lambda chosen: state.select(_rows(chosen, shown, len(rows)), place, key),
+        drawn_places(state.selection(place), drawn_rows), f"{place} {state.stamp(key)}",
+        lambda chosen: state.select(_rows(chosen, drawn_rows, len(rows)), place, key),
     )  # fmt: skip
     draw_scatter(data, selection, key=key)
     return state.selection(place)
 
 
-def _rows(chosen: list[int], shown: np.ndarray | None, n: int) -> list[int]:
+def _rows(chosen: list[int], drawn_rows: np.ndarray | None, n: int) -> list[int]:
     """Rows of the space behind points; points of other samples have none."""
-    if shown is None:
+    if drawn_rows is None:
         return [i for i in chosen if i < n]
-    return [int(shown[i]) for i in chosen if i < len(shown)]
+    return [int(drawn_rows[i]) for i in chosen if i < len(drawn_rows)]
 
 
 def _with_extra(
@@ -153,9 +153,9 @@ def _with_extra(
 ) -> tuple[Any, ...]:
     """The map's points, pale by their category, and other samples in a category of their own."""
     places, name = extra
-    own = np.zeros(len(xy), np.int64) if values is None or not names else values
+    categories = np.zeros(len(xy), np.int64) if values is None or not names else values
     names = names or ("this space",)
-    joined = np.concatenate([own, np.full(len(places), len(names))])
+    joined = np.concatenate([categories, np.full(len(places), len(names))])
     return (
         np.concatenate([xy, places]), (*ids, *(f"{name} {i}" for i in range(len(places)))),
         joined, (*names, name),

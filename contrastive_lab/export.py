@@ -34,8 +34,8 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
         columns["label"] = part.labels.tolist()
         columns["class"] = [part.class_name(int(c)) for c in part.labels]
     for name, values in part.columns.items():
-        taken = name in columns or name in OWN
-        columns[f"{name} (given)" if taken else name] = values.tolist()
+        is_taken = name in columns or name in OWN
+        columns[f"{name} (given)" if is_taken else name] = values.tolist()
     columns |= {"x": xy[at, 0].tolist(), "y": xy[at, 1].tolist()}
     if len(part) > 1:
         index, similarity = nearest_of_all(part, min(K, len(part) - 1))

@@ -26,8 +26,8 @@ SHAPE = fields({"path": text})
 def remember(path: Path) -> str:
     """The id of a path, the same as before for one that is known. Raises OSError."""
     path = path.expanduser().absolute()
-    if known := id_of(str(path)):
-        return known
+    if path_id := id_of(str(path)):
+        return path_id
     for old in _newest_first()[MOST - 1 :]:
         old.unlink(missing_ok=True)
     name = secrets.token_urlsafe(16)
@@ -40,8 +40,8 @@ def path_of(name: str | None) -> Path | None:
     if not name or not ID.fullmatch(name):
         return None
     try:
-        said = records.read_object(_folder() / f"{name}.json", SHAPE)["path"]
-        return Path(os.fsdecode(said.encode("latin-1")))
+        encoded = records.read_object(_folder() / f"{name}.json", SHAPE)["path"]
+        return Path(os.fsdecode(encoded.encode("latin-1")))
     except (OSError, Damaged, UnicodeError):
         return None
 
@@ -58,5 +58,5 @@ def _folder() -> Path:
 
 
 def _newest_first() -> list[Path]:
-    found = [(p.stat().st_mtime, p) for p in _folder().glob("*.json")]
-    return [p for _, p in sorted(found, reverse=True)]
+    entries = [(p.stat().st_mtime, p) for p in _folder().glob("*.json")]
+    return [p for _, p in sorted(entries, reverse=True)]

@@ -15,9 +15,9 @@ __all__ = ["path_input"]
 def path_input(label: str, name: str, placeholder: str) -> str:
     """What is typed into it, or what the address's parameter `name` stands for."""
     key = f"path-{name}"
-    asked = opened.path_of(query_params.kept(name))
-    if key not in st.session_state and asked is not None:
-        st.session_state[key] = str(asked)
+    path = opened.path_of(query_params.kept_value(name))
+    if key not in st.session_state and path is not None:
+        st.session_state[key] = str(path)
     typed = st.text_input(label, placeholder=placeholder, key=key).strip()
     query_params.keep(**{name: opened.id_of(typed) if Path(typed).is_absolute() else None})
     return typed

@@ -26,12 +26,12 @@ __all__ = [
     "arrive",
     "choose",
     "current",
-    "given",
     "keep",
-    "kept",
+    "kept_value",
     "many_of",
     "number",
     "one_of",
+    "requested",
     "switch",
     "take",
     "write",
@@ -52,10 +52,10 @@ def arrive(page: str) -> None:
     if page == session["page"] and not back:
         session["shown"] = {}
         return
-    asked = st.query_params.to_dict()
-    if back or set(asked) - SHARED:  # else one comes through the menu: what was shown last
+    parameters = st.query_params.to_dict()
+    if back or set(parameters) - SHARED:  # else one comes through the menu: what was shown last
         session["values"][page] = {}
-    session.update(page=page, asked=asked, shown={}, names=set(), back=back)
+    session.update(page=page, asked=parameters, shown={}, names=set(), back=back)
 
 
 def write() -> None:
@@ -66,8 +66,8 @@ def write() -> None:
         return
     now = st.query_params.to_dict()
     others = {name: text for name, text in now.items() if name not in session["names"]}
-    if (wanted := {**others, **session["shown"]}) != now:
-        st.query_params.from_dict(wanted)
+    if (target := {**others, **session["shown"]}) != now:
+        st.query_params.from_dict(target)
 
 
 # --- widgets ----------------------------------------------------------------------------------
@@ -84,21 +84,21 @@ def one_of(
     none); default: the first option, or none where `optional`; key: of the widget, if its choice
     belongs to something besides the page; text: how an option stands in the address.
     """
-    known = list(options)
-    fallback = default if optional or default in known else known[0]
+    choices = list(options)
+    fallback = default if optional or default in choices else choices[0]
     if not optional and widget.__name__ in ("segmented_control", "pills"):
         more["required"] = True  # a second click on the choice is no choice
 
     def is_valid(value: Any) -> bool:
-        return value in known or (optional and value is None)
+        return value in choices or (optional and value is None)
 
     key = key or _key(name)
-    value = _value(name, key, fallback, lambda said: {text(o): o for o in known}[said], is_valid)
+    value = _value(name, key, fallback, lambda word: {text(o): o for o in choices}[word], is_valid)
     if widget.__name__ in ("selectbox", "radio"):
-        start: dict[str, Any] = {"index": None if value is None else known.index(value)}
+        start: dict[str, Any] = {"index": None if value is None else choices.index(value)}
     else:
         start = {"value" if widget.__name__ == "select_slider" else "default": value}
-    picked = _drawn(widget, label, known, key=key, start=start, then=on_change, **more)
+    picked = _draw(widget, label, choices, key=key, start=start, then=on_change, **more)
     _show(name, None if picked is None else text(picked))
     return picked  # type: ignore[no-any-return]
 
@@ -109,20 +109,20 @@ def many_of(
     on_change: Callable[[], object] | None = None, **more: Any,
 ) -> list[str]:  # fmt: skip
     """Some of the options (at most `most`), by a multiselect or pills; by commas in the address."""
-    known, key = list(options), key or _key(name)
+    choices, key = list(options), key or _key(name)
     if most is not None:
         more["max_selections"] = most
 
-    def read(said: str) -> list[str]:
-        parts = [p.replace("%2C", ",").replace("%25", "%") for p in said.split(",")]
-        return [p for p in dict.fromkeys(parts) if p in known][:most]
+    def read(words: str) -> list[str]:
+        parts = [p.replace("%2C", ",").replace("%25", "%") for p in words.split(",")]
+        return [p for p in dict.fromkeys(parts) if p in choices][:most]
 
     values = _values()
     if key in values:  # options can go
-        values[key] = [v for v in values[key] if v in known]
+        values[key] = [v for v in values[key] if v in choices]
     value = _value(name, key, list(default), read, lambda value: isinstance(value, list))
     start = {"default": value}
-    picked = _drawn(widget, label, known, key=key, start=start, then=on_change, **more)
+    picked = _draw(widget, label, choices, key=key, start=start, then=on_change, **more)
     _show(name, ",".join(p.replace("%", "%25").replace(",", "%2C") for p in picked) or None)
     return list(picked)
 
@@ -134,8 +134,8 @@ def number(
     """A number between low and high, of the default's type, by a number input or a slider."""
     kind, key = type(default), key or _key(name)
 
-    def read(said: str) -> float:
-        value = float(said)
+    def read(word: str) -> float:
+        value = float(word)
         if value != value:
             raise ValueError("not a number")
         return kind(min(high, max(low, value)))
@@ -145,7 +145,7 @@ def number(
 
     value = _value(name, key, kind(min(high, max(low, default))), read, is_valid)
     start = {"value": value}
-    picked = _drawn(widget, label, low, high, key=key, start=start, then=on_change, **more)
+    picked = _draw(widget, label, low, high, key=key, start=start, then=on_change, **more)
     _show(name, picked)
     return picked
 
@@ -158,14 +158,14 @@ def switch(
     key = key or _key(name)
     value = _value(name, key, default, {"yes": True, "no": False}.__getitem__,
                    lambda value: isinstance(value, bool))  # fmt: skip
-    picked = _drawn(widget, label, key=key, start={"value": value}, then=on_change, **more)
+    picked = _draw(widget, label, key=key, start={"value": value}, then=on_change, **more)
     _show(name, picked)
     return bool(picked)
 
 
 def current(name: str, options: Iterable[str], default: str, key: str = "") -> str:
     """The option that `one_of` will give, for what stands above the widget."""
-    value = _values().get(key or _key(name), given(name))
+    value = _values().get(key or _key(name), requested(name))
     return str(value) if value in list(options) else default
 
 
@@ -178,16 +178,16 @@ def choose(key: str, value: Any) -> None:
     _values()[key] = value
 
 
-def given(name: str) -> str | None:
+def requested(name: str) -> str | None:
     """What the address asked for when one came to the page, if no widget has taken it yet."""
-    asked: dict[str, str] = _session()["asked"]
-    return asked.get(name)
+    parameters: dict[str, str] = _session()["asked"]
+    return parameters.get(name)
 
 
 def take(name: str) -> str | None:
     """The same, once."""
-    asked: dict[str, str] = _session()["asked"]
-    return asked.pop(name, None)
+    parameters: dict[str, str] = _session()["asked"]
+    return parameters.pop(name, None)
 
 
 def keep(**values: Any) -> None:
@@ -199,9 +199,9 @@ def keep(**values: Any) -> None:
         _session()["asked"].pop(name, None)
 
 
-def kept(name: str) -> str | None:
+def kept_value(name: str) -> str | None:
     """What was kept under a name on this page, or what its address asks for."""
-    return given(name) or _values().get(f"kept {name}")
+    return requested(name) or _values().get(f"kept {name}")
 
 
 class Address:
@@ -210,15 +210,15 @@ class Address:
     def __init__(self, page: str) -> None:
         self._page = page
 
-    def text(self, name: str, default: str, known: Collection[str] | None = None) -> str:
+    def text(self, name: str, default: str, allowed: Collection[str] | None = None) -> str:
         """A value, or the default if there is none or it is not among the known."""
-        said = kept(name)
-        return default if said is None or (known is not None and said not in known) else said
+        value = kept_value(name)
+        return default if value is None or (allowed is not None and value not in allowed) else value
 
     def number(self, name: str, default: Any = None, low: float = 0, high: float = 1e9) -> Any:
         """A number, brought between low and high, or the default."""
         try:
-            value = float(kept(name) or "")
+            value = float(kept_value(name) or "")
         except ValueError:
             return default
         return default if value != value else min(high, max(low, value))
@@ -234,8 +234,8 @@ def _session() -> dict[str, Any]:
     """`page`: where one is; `asked`: of its address and not yet taken; `values`: by page and key,
     what was chosen; `shown`: the parameters drawn in this run; `names`: in this visit."""
     empty = {"page": "", "asked": {}, "values": {}, "shown": {}, "names": set(), "back": False}
-    found: dict[str, Any] = st.session_state.setdefault(SESSION, empty)
-    return found
+    session: dict[str, Any] = st.session_state.setdefault(SESSION, empty)
+    return session
 
 
 def _values() -> dict[str, Any]:
@@ -253,15 +253,15 @@ def _value(
 ) -> Any:
     """What was chosen, else what the address asks for, else a default that may change with the
     page until somebody chooses."""
-    values, said = _values(), _session()["asked"].pop(name, None)
-    if key not in values and said is not None:
+    values, word = _values(), _session()["asked"].pop(name, None)
+    if key not in values and word is not None:
         with contextlib.suppress(KeyError, ValueError, OverflowError):
-            values[key] = read(said)
+            values[key] = read(word)
     value = values.get(key, default)
     return value if is_valid(value) else default
 
 
-def _drawn(
+def _draw(
     widget: Callable[..., Any], *arguments: Any, key: str, start: dict[str, Any],
     then: Callable[[], object] | None, **more: Any,
 ) -> Any:  # fmt: skip

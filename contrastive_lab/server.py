@@ -132,23 +132,25 @@ class Guard:
             return reason
         if scope["type"] == "websocket" and "origin" not in headers:
             return "A websocket must say which page opens it."
-        given = (_query(scope, "token"), _cookie_token(scope, headers))
-        if self.token and scope["path"] not in PUBLIC and not any(map(self._is_token, given)):
+        tokens = (_query(scope, "token"), _cookie_token(scope, headers))
+        if self.token and scope["path"] not in PUBLIC and not any(map(self._is_token, tokens)):
             return "Open the address that was printed at the start, with its token."
         return ""
 
     async def _admit(self, scope: Scope, headers: MutableMapping[str, str], send: Send) -> None:
         """Whoever comes with a ticket gets the cookie, and the address without the ticket."""
         ports = int((scope.get("client") or ("", 0))[1]), int((scope.get("server") or ("", 0))[1])
-        known = self._is_token(_cookie_token(scope, headers))
-        if not known and not (
+        has_cookie = self._is_token(_cookie_token(scope, headers))
+        if not has_cookie and not (
             tickets.is_own_connection(*ports) and tickets.redeem(_query(scope, "ticket"))
         ):
             await self._refuse(scope, send, USED)
             return
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        rest = urlencode({k: v for k, v in query.items() if k != "ticket"}, doseq=True)
-        place = quote("/" + scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
+        other_parameters = urlencode({k: v for k, v in query.items() if k != "ticket"}, doseq=True)
+        place = quote("/" + scope["path"].lstrip("/")) + (
+            f"?{other_parameters}" if other_parameters else ""
+        )
         added = [*self.headers, self._cookie(scope), (b"location", place.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": added})
         await send({"type": "http.response.body", "body": b""})
@@ -157,8 +159,8 @@ class Guard:
         value = f"{_cookie_name(scope)}={quote(str(self.token), safe='')}"
         return b"set-cookie", f"{value}; Path=/; HttpOnly; SameSite=Strict".encode()
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), str(self.token).encode())
+    def _is_token(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(), str(self.token).encode())
 
     async def _refuse(self, scope: Scope, send: Send, reason: str) -> None:
         if scope["type"] == "websocket":

@@ -58,8 +58,8 @@ def all_runs() -> list[Run]:
 
 def chosen_run() -> Run | None:
     """The run of the sidebar's picker."""
-    known = {run.name: run for run in all_runs()}
-    return known.get(st.session_state.get("run") or "")
+    by_name = {run.name: run for run in all_runs()}
+    return by_name.get(st.session_state.get("run") or "")
 
 
 def pick_run() -> None:
@@ -68,8 +68,8 @@ def pick_run() -> None:
     if not names:
         st.sidebar.info("No runs yet. Start one on the Train page.")
         return
-    if (asked := query_params.given("run")) in names:
-        st.session_state["run"] = asked
+    if (name := query_params.requested("run")) in names:
+        st.session_state["run"] = name
     elif st.session_state.get("run") not in names:
         st.session_state["run"] = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
     query_params.choose(RUN, st.session_state["run"])
@@ -95,14 +95,14 @@ def _label(run: Run) -> str:
 
 def selection(data: str | None = None) -> list[int]:
     """Rows that all pages have lit, of some data's test split (default: the chosen run's)."""
-    kept = st.session_state.get("selection", {})
-    return list(kept.get(data or _own_data(), []))
+    by_data = st.session_state.get("selection", {})
+    return list(by_data.get(data or _own_data(), []))
 
 
 def select(rows: list[int], data: str | None = None, by: str = "") -> None:
     """Light rows on all pages. `by` is the key of the map they were chosen on, if any."""
-    kept = st.session_state.setdefault("selection", {})
-    kept[data or _own_data()] = [int(r) for r in rows]
+    by_data = st.session_state.setdefault("selection", {})
+    by_data[data or _own_data()] = [int(r) for r in rows]
     st.session_state["selected"] = (st.session_state.get("selected", (0, ""))[0] + 1, by)
 
 

@@ -19,28 +19,28 @@ def page() -> None:
     names, layer = choice.choose(ready)
     if len(names) < 2:
         return
-    made, spaces = None, []
+    comparison, spaces = None, []
     with guard.on_its_own("One of these"):
         spaces = choice.spaces(names, layer)
-        made = verdict(spaces)
+        comparison = verdict(spaces)
     view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view",
                                label_visibility="collapsed")  # fmt: skip
     if view == "A knob as an axis":
         knob_curves.axis(ready, layer)
-    elif made is not None:
+    elif comparison is not None:
         with guard.on_its_own("One of these"):
-            show(view, spaces, made)
+            show(view, spaces, comparison)
 
 
-def show(view: str, spaces: list[EmbeddingRef], made: Comparison) -> None:
+def show(view: str, spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     if view == "Maps":
         maps.maps(spaces)
     elif view == "Every test":
-        tables.tests(made)
+        tables.tests(comparison)
     elif view == "How alike":
-        similarity.alike(spaces, made)
+        similarity.alike(spaces, comparison)
     else:
-        disagreements.disagree(spaces, made)
+        disagreements.disagree(spaces, comparison)
 
 
 state.run(page)

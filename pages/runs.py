@@ -31,13 +31,13 @@ def page() -> None:
 
 def all_runs() -> None:
     table.damage()
-    found = state.all_runs()
-    if not found:
+    listed = state.all_runs()
+    if not listed:
         st.info("No runs yet. The first one takes less than a minute on digits.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         table.bin_of()
         return
-    chosen = table.table(found)
+    chosen = table.table(listed)
     if len(chosen) == 1:
         details(chosen[0])
     elif chosen:

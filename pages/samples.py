@@ -32,23 +32,23 @@ def show(request: SampleRequest) -> None:
     if part == PARTS[2]:
         over_epochs.of_all(request, table, pictures)
         return
-    found = sample_annotations.marks(request.marked)
+    marked = sample_annotations.marks(request.marked)
     name = lists.pick(table)
     run = request.run
-    lists.told(table, name, "" if run is None else str(run.config.get("method")))
+    lists.show_explanation(table, name, "" if run is None else str(run.config.get("method")))
     followed = over_epochs.followed(request, table)
-    rows = lists.filtered(table, lists.order(table, name), found, followed)
+    rows = lists.filtered(table, lists.order(table, name), marked, followed)
     rows = selection.bar(request, table, rows)
-    retrain.bar(request, found)
+    retrain.bar(request, marked)
     row = row_of(table, rows)
     if row is None:
         st.info("No sample passes these filters.")
     else:
         sample = str(table.columns["id"][row])
-        detail.show(request, table, name, rows, row, found, pictures)
-        lists.show(table, name, rows, sample, found, pictures)
-        retrain.drop_first(request, [str(i) for i in table.columns["id"][rows]], found)
-    retrain.retrain(request, found)
+        detail.show(request, table, name, rows, row, marked, pictures)
+        lists.show(table, name, rows, sample, marked, pictures)
+        retrain.drop_first(request, [str(i) for i in table.columns["id"][rows]], marked)
+    retrain.retrain(request, marked)
 
 
 state.run(page)

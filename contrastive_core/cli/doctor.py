@@ -47,13 +47,13 @@ def doctor(args: Namespace) -> int:
 
 
 def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = None
-    return found
+            versions[package] = None
+    return versions
 
 
 def _device() -> dict[str, Any]:
@@ -84,11 +84,11 @@ def _app() -> dict[str, Any]:
     if importlib.util.find_spec("contrastive_lab") is None:
         return {"window": "", "problem": "the app is not installed"}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", APP_CHECK], cwd=ROOT, capture_output=True, text=True,
             timeout=SECONDS,
         )  # fmt: skip
-        return dict(json.loads(done.stdout.splitlines()[-1]))
+        return dict(json.loads(completed.stdout.splitlines()[-1]))
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}
 

@@ -33,15 +33,15 @@ def embed(args: Namespace) -> None:
             lambda: (args.out and out_path(args.out, ".npz", ".parquet"), runs.load(args.run))
         )
         on_fraction = fraction_of(on_progress, "embedding") if world.is_rank0 else None
-        for which in args.which if out else "hz":
-            rows = embed_run(run, args.split, which, args.device, on_fraction)
+        for layer in args.layer if out else "hz":
+            rows = embed_run(run, args.split, layer, args.device, on_fraction)
         if world.is_rank0:
             note_left_out(run, args.split)
             if out:
                 rows.save(out)
             record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": out}
-            which = args.which if out else "h, z"
-            text = f"{out or run.name}: {len(rows):,} rows of {rows.width} ({which}, {args.split})"
+            layer = args.layer if out else "h, z"
+            text = f"{out or run.name}: {len(rows):,} rows of {rows.width} ({layer}, {args.split})"
             print_result(args, record, text)
 
 
@@ -88,17 +88,17 @@ def evaluate(args: Namespace) -> None:
 def project(args: Namespace) -> None:
     """Write a map of a run, or of a file of embeddings."""
     out = out_path(args.out, ".parquet", ".csv")
-    given = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
-    settings = {**given, "metric": args.metric} if args.method == "umap" else {}
+    umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
+    settings = {**umap_settings, "metric": args.metric} if args.method == "umap" else {}
     with progress_of(args) as on_progress:
-        rows, made = _rows_and_map(args, settings, on_progress)
-    xy, meta = made
+        rows, projection = _rows_and_map(args, settings, on_progress)
+    xy, meta = projection
     labels = [""] * len(rows) if rows.labels is None else _names(rows)
     write_table(out, {"id": list(rows.ids), "x": xy[:, 0], "y": xy[:, 1], "label": labels})
     quality = meta["quality"]
-    shown = ", ".join(f"{k} {v:.3f}" for k, v in quality.items() if isinstance(v, float))
+    measures = ", ".join(f"{k} {v:.3f}" for k, v in quality.items() if isinstance(v, float))
     record = {"out": str(out), "rows": len(rows), **meta["settings"], **quality}
-    print_result(args, record, f"{out}: {len(rows):,} points by {args.method}; {shown}")
+    print_result(args, record, f"{out}: {len(rows):,} points by {args.method}; {measures}")
 
 
 def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProgress) -> Any:
@@ -112,8 +112,11 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
 
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
-        made = map_of(rows, args.method, Graphs(args.device), **settings)
-        return rows, (made.xy, {"settings": made.settings, "quality": made.quality})
+        projection = map_of(rows, args.method, Graphs(args.device), **settings)
+        return rows, (
+            projection.xy,
+            {"settings": projection.settings, "quality": projection.quality},
+        )
     run = runs.load(args.source)
     on_fraction = fraction_of(on_progress, "embedding")
     rows = embed_run(run, args.split, "h", args.device, on_fraction)
@@ -132,23 +135,25 @@ def compare(args: Namespace) -> None:
     metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)
     entries = [entry_of_run(runs.load(name), args.split, "h", args.device) for name in args.runs]
-    made = compare_entries(entries, metrics, device=args.device)
-    lines = [f"{ACCURACIES[m]}: {text}" for m, text in made.verdicts.items()] or [made.verdict]
-    for d in made.differences:
+    comparison = compare_entries(entries, metrics, device=args.device)
+    lines = [f"{ACCURACIES[m]}: {text}" for m, text in comparison.verdicts.items()] or [
+        comparison.verdict
+    ]
+    for d in comparison.differences:
         low, high = (100 * v for v in d.interval)
         lines.append(
             f"{d.a} − {d.b}: {100 * d.value:+.1f} points of {ACCURACIES[d.metric]} "
             f"[{low:+.1f}, {high:+.1f}], p {d.p_corrected:.3g} (corrected)"
         )
     record = {
-        "verdict": made.verdict,
-        "verdicts": made.verdicts,
-        "runs": made.names,
-        "accuracy": made.accuracy,
-        "differences": [{**vars(d), "claimed": d.claimed} for d in made.differences],
-        "cka": made.cka.tolist(),
-        "overlap": made.overlap.tolist(),
-        "procrustes": made.procrustes.tolist(),
+        "verdict": comparison.verdict,
+        "verdicts": comparison.verdicts,
+        "runs": comparison.names,
+        "accuracy": comparison.accuracy,
+        "differences": [{**vars(d), "claimed": d.claimed} for d in comparison.differences],
+        "cka": comparison.cka.tolist(),
+        "overlap": comparison.overlap.tolist(),
+        "procrustes": comparison.procrustes.tolist(),
     }
     print_result(args, record, "\n".join(lines))
 

@@ -88,7 +88,7 @@ COMMANDS = {
         (
             _option("run"),
             _split(),
-            _option("--which", choices=("h", "z"), default="h", help="backbone or projection"),
+            _option("--layer", choices=("h", "z"), default="h", help="backbone or projection"),
             _option("--out", help=".npz or .parquet; default: both are kept for the app only"),
             DEVICE,
         ),
@@ -222,10 +222,10 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
     top = Parser(prog=program, description="Contrastive Lab.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        own = commands.add_parser(
+        command_parser = commands.add_parser(
             name, help=command.help, description=command.help, aliases=command.aliases
         )
         for option in (*COMMON, *command.options):
-            own.add_argument(*option.flags, **option.settings)
-        own.set_defaults(run_command=command.run)
+            command_parser.add_argument(*option.flags, **option.settings)
+        command_parser.set_defaults(run_command=command.run)
     return top

@@ -89,9 +89,9 @@ def sentence_of(error: Exception) -> str:
 
 def _harmless(line: str) -> str:
     """One line without control characters or halves of characters, and not too long."""
-    shown = line[:LONGEST] + (f" … ({len(line):,} characters)" if len(line) > LONGEST else "")
+    shortened = line[:LONGEST] + (f" … ({len(line):,} characters)" if len(line) > LONGEST else "")
     return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shortened
     )
 
 

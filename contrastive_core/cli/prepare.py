@@ -48,9 +48,9 @@ def present(args: Namespace) -> None:
     with progress_of(args) as on_progress:
         if read_evaluation(run) is None:
             evaluate(run, device=args.device, on_progress=on_progress)
-        for which in "hz":
-            embed_run(run, args.split, which, args.device)
+        for layer in "hz":
+            embed_run(run, args.split, layer, args.device)
             for kind in ("pca", "umap"):
-                values = {"space": ref.of_run(run, args.split, which).values, "kind": kind}
+                values = {"space": ref.of_run(run, args.split, layer).values, "kind": kind}
                 analyses.make("map", analyses.with_defaults(values), on_progress, args.device)
     print_result(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")

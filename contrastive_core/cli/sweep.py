@@ -20,10 +20,10 @@ def sweep(args: Namespace) -> None:
     if runner.estimate(chosen) is None:
         with progress_of(args) as on_progress:
             runner.measure(chosen, lambda stage: on_progress(stage, None))
-    left = len({row["run"] for row in runner.status(chosen) if row["status"] != "done"})
+    untrained = len({row["run"] for row in runner.status(chosen) if row["status"] != "done"})
     about = (runner.estimate(chosen) or 0) / 60
     all_cells = len(chosen.trained())
-    print_note(f"{chosen.title}: {left} of {all_cells} cells to train, about {about:.0f} min")
+    print_note(f"{chosen.title}: {untrained} of {all_cells} cells to train, about {about:.0f} min")
     if not args.dry_run:
         runner.run_sweep(chosen, print_note, args.most)
     rows = runner.status(chosen)
@@ -52,9 +52,9 @@ def queue(args: Namespace) -> None:
     from contrastive_core.jobs import queue as waiting
 
     waiting.work(print_note)
-    left = [job.name for job in waiting.queue()]
-    text = f"still waiting: {', '.join(left)}" if left else "nothing waits"
-    print_result(args, {"waiting": left}, text)
+    names = [job.name for job in waiting.queue()]
+    text = f"still waiting: {', '.join(names)}" if names else "nothing waits"
+    print_result(args, {"waiting": names}, text)
 
 
 def _score(row: dict[str, Any]) -> str:

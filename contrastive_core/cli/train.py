@@ -45,12 +45,12 @@ def train(args: Namespace) -> None:
         print_result(args, record, f"{run.name}: {status}")
 
 
-def _under_torchrun(processes: int, given: list[str]) -> NoReturn:
+def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:
     """Go on as torchrun with the same command; `--run` is an option of its own, `--name` is not."""
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    given = ["--name" + x[5:] if re.fullmatch("--run(=.*)?", x) else x for x in given]
+    arguments = ["--name" + x[5:] if re.fullmatch("--run(=.*)?", x) else x for x in arguments]
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *start, "-m", "contrastive_core", *given])
+    os.execv(sys.executable, [sys.executable, *start, "-m", "contrastive_core", *arguments])
 
 
 def _setup_and_run(args: Namespace, world: Any) -> tuple[Any, Any]:
@@ -126,8 +126,8 @@ def _about(setup: Any) -> dict[str, Any]:
 def _command(arguments: list[str]) -> str:
     """The command line as a person would repeat it."""
     at = arguments.index("--progress") if "--progress" in arguments else len(arguments)
-    shown = [*arguments[:at], *arguments[at + 2 :]]
-    return " ".join(["python -m contrastive_core", *map(shlex.quote, shown)])
+    words = [*arguments[:at], *arguments[at + 2 :]]
+    return " ".join(["python -m contrastive_core", *map(shlex.quote, words)])
 
 
 class _Report:

@@ -45,42 +45,46 @@ def _shuffled(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[n
 def _class_balanced(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     count = len(_classes(labels, 2))
     per_batch = min(count, max(2, round(size**0.5)))
-    return _drawn(labels, per_batch, max(2, size // per_batch), len(labels) // size, rng)
+    return _class_batches(labels, per_batch, max(2, size // per_batch), len(labels) // size, rng)
 
 
 def _n_pair(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     per_batch = min(len(_classes(labels, 2)), max(2, size // 2))
-    return _drawn(labels, per_batch, 2, len(labels) // (2 * per_batch), rng)
+    return _class_batches(labels, per_batch, 2, len(labels) // (2 * per_batch), rng)
 
 
-def _lifted(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+def _lifted_batches(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     decks = {c: _Deck(np.flatnonzero(labels == c), rng) for c in _classes(labels, 2)}
     usable = np.flatnonzero(np.isin(labels, list(decks)))
-    made = []
+    index_batches = []
     for _ in range(max(1, len(labels) // size)):
         count = max(1, min(size, len(usable)) // 4)
         drawn = rng.choice(labels[usable], count)  # a class as often as it has images
-        wanted = [
+        deck_counts = [
             (decks[c], 2 * k) for c, k in zip(*np.unique(drawn, return_counts=True), strict=True)
         ]
-        pairs = np.concatenate([deck.draw(min(int(k), len(deck) // 2 * 2)) for deck, k in wanted])
-        rest = rng.choice(np.setdiff1d(usable, pairs), len(pairs), replace=False)
-        made.append(np.hstack([pairs.reshape(-1, 2), rest.reshape(-1, 2)]).ravel())
-    return made
+        pairs = np.concatenate(
+            [deck.draw(min(int(k), len(deck) // 2 * 2)) for deck, k in deck_counts]
+        )
+        others = rng.choice(np.setdiff1d(usable, pairs), len(pairs), replace=False)
+        index_batches.append(np.hstack([pairs.reshape(-1, 2), others.reshape(-1, 2)]).ravel())
+    return index_batches
 
 
-def _drawn(
+def _class_batches(
     labels: np.ndarray, classes: int, images: int, batches: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Batches of `classes` × `images`: every class and image is used up before it comes again."""
-    known = _classes(labels, 2)
-    decks = {c: _Deck(np.flatnonzero(labels == c), rng) for c in known}
-    turn = _Deck(known, rng)
-    made = []
+    usable_classes = _classes(labels, 2)
+    decks = {c: _Deck(np.flatnonzero(labels == c), rng) for c in usable_classes}
+    turn = _Deck(usable_classes, rng)
+    index_batches = []
     for _ in range(max(1, batches)):
         chosen = turn.draw(classes)
-        made.append(np.concatenate([decks[c].draw(min(images, len(decks[c]))) for c in chosen]))
-    return made
+        index_batches.append(
+            np.concatenate([decks[c].draw(min(images, len(decks[c]))) for c in chosen])
+        )
+    return index_batches
 
 
 class _Deck:
@@ -104,8 +108,8 @@ class _Deck:
 
 def _classes(labels: np.ndarray, least: int) -> np.ndarray:
     """Classes that have at least `least` images."""
-    found, counts = np.unique(labels[labels >= 0], return_counts=True)
-    usable = found[counts >= least]
+    classes, counts = np.unique(labels[labels >= 0], return_counts=True)
+    usable = classes[counts >= least]
     if len(usable) < 2:
         raise ValueError(
             f"balanced batches need two classes with {least} images each; there are {len(usable)}"
@@ -117,5 +121,5 @@ PLANS: dict[str, Callable[[np.ndarray, int, np.random.Generator], list[np.ndarra
     "shuffled": _shuffled,
     "class_balanced": _class_balanced,
     "n_pair": _n_pair,
-    "lifted": _lifted,
+    "lifted": _lifted_batches,
 }

@@ -57,8 +57,8 @@ class Dataset:
             return ""
         reasons = Counter(reason for _, reason in self.skipped).most_common(REASONS)
         parts = [f"{count:,} for this: {reason}" for reason, count in reasons]
-        if rest := len(self.skipped) - sum(count for _, count in reasons):
-            parts.append(f"{rest:,} for other reasons")
+        if remaining := len(self.skipped) - sum(count for _, count in reasons):
+            parts.append(f"{remaining:,} for other reasons")
         files = f"{n:,} files were" if (n := len(self.skipped)) > 1 else "1 file was"
         first = f"the first is {self.skipped[0][0]}"
         return f"{files} left out of {printable(self.name)} ({first}); {'; '.join(parts)}"
@@ -153,9 +153,9 @@ def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Data
     return _read(name, split, folder)
 
 
-def _write(folder: Path, made: Arrays) -> None:
-    images, labels = made["images"], np.asarray(made["labels"], np.int64)
-    digest = hashlib.sha256(repr((images.shape, tuple(made["classes"]))).encode())
+def _write(folder: Path, arrays: Arrays) -> None:
+    images, labels = arrays["images"], np.asarray(arrays["labels"], np.int64)
+    digest = hashlib.sha256(repr((images.shape, tuple(arrays["classes"]))).encode())
     with atomic.writing(folder / "images.npy") as file:  # in parts: they may not fit into memory
         head = {"descr": "|u1", "fortran_order": False, "shape": images.shape}
         np.lib.format.write_array_header_1_0(file, head)
@@ -165,12 +165,12 @@ def _write(folder: Path, made: Arrays) -> None:
             file.write(part)
         size = file.tell()
     digest.update(labels.tobytes())
-    records.write_npz(folder / "labels.npz", labels=labels, **made.get("factors", {}))
+    records.write_npz(folder / "labels.npz", labels=labels, **arrays.get("factors", {}))
     about = {
-        "classes": list(made["classes"]),
-        "ids": made.get("ids"),
+        "classes": list(arrays["classes"]),
+        "ids": arrays.get("ids"),
         "fingerprint": digest.hexdigest(),
-        "skipped": made.get("skipped", []),
+        "skipped": arrays.get("skipped", []),
         "n": len(labels),
         "bytes": size,
     }
@@ -202,14 +202,14 @@ def _digits(split: str) -> Arrays:
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    found = load_digits()
-    rows = np.arange(len(found.target))
-    train, test = train_test_split(rows, test_size=360, random_state=SEED, stratify=found.target)
+    digits = load_digits()
+    rows = np.arange(len(digits.target))
+    train, test = train_test_split(rows, test_size=360, random_state=SEED, stratify=digits.target)
     rows = np.sort(train if split == "train" else test)
-    images = np.round(found.images[rows] * (255 / 16)).astype(np.uint8)[:, None]  # (n, 1, 8, 8)
+    images = np.round(digits.images[rows] * (255 / 16)).astype(np.uint8)[:, None]  # (n, 1, 8, 8)
     return {
         "images": images,
-        "labels": found.target[rows],
+        "labels": digits.target[rows],
         "classes": [str(i) for i in range(10)],
         "ids": [f"digits/{i:04d}" for i in rows],
     }

@@ -31,13 +31,13 @@ class FolderPreview:
     left_out: tuple[tuple[str, str], ...]  # ids and reasons: links, and what cannot be read
 
 
-def folder_preview(path: str, shown: int = SHOWN) -> FolderPreview:
+def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     """Look at a folder as `folder:PATH` would. Raises ValueError for what is no such folder."""
     train, test = (image_folder.listing(path, split) for split in ("train", "test"))
     if not train.files:
         raise ValueError(image_folder.why_empty(path, train, "train"))
     images, files, unreadable = [], [], []
-    for file in _some(train, shown):
+    for file in _some(train, limit):
         try:
             images.append(image_folder.pixels(file.path, SIDE, gray=False))
         except Exception as error:  # whatever Pillow raises at a damaged file

@@ -31,8 +31,8 @@ def make(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarra
     images = np.empty((n, 3, SIZE, SIZE), np.uint8)
     rows = []
     for i, label in enumerate(labels):
-        images[i], found = _image(int(label), rng)
-        rows.append(found)
+        images[i], image_factors = _image(int(label), rng)
+        rows.append(image_factors)
     factors = {k: np.array([r[k] for r in rows]) for k in rows[0]}
     return images, labels, {k: v.astype(np.float32) for k, v in factors.items()}
 

@@ -63,12 +63,12 @@ def make(name: str, split: str, root: str | None, download: bool) -> dict[str, A
     try:
         if name == "stl10":
             part = "train+unlabeled" if split == "train" else "test"
-            found = datasets.STL10(str(folder), part, download=download)
-            classes, images = found.classes, found.data
-            return {"images": images, "labels": np.asarray(found.labels), "classes": classes}
-        found = kinds[name](str(folder), train=split == "train", download=download)
+            dataset = datasets.STL10(str(folder), part, download=download)
+            classes, images = dataset.classes, dataset.data
+            return {"images": images, "labels": np.asarray(dataset.labels), "classes": classes}
+        dataset = kinds[name](str(folder), train=split == "train", download=download)
     except (RuntimeError, OSError, EOFError, KeyError) as error:
         raise Damaged(f"{name} in {folder} cannot be read: {error}") from None
-    images = np.asarray(found.data)
+    images = np.asarray(dataset.data)
     images = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
-    return {"images": images, "labels": np.asarray(found.targets), "classes": found.classes}
+    return {"images": images, "labels": np.asarray(dataset.targets), "classes": dataset.classes}

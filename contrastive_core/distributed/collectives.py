@@ -162,10 +162,10 @@ def all_gather_ints(*mine: int) -> list[list[int]]:
     if is_single_process():
         return [list(mine)]
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    own = torch.tensor(mine, device=device)
-    found = own.new_empty(dist.get_world_size() * len(mine))
-    dist.all_gather_into_tensor(found, own)
-    return found.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
+    local = torch.tensor(mine, device=device)
+    gathered = local.new_empty(dist.get_world_size() * len(mine))
+    dist.all_gather_into_tensor(gathered, local)
+    return gathered.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
 
 
 def all_gather_object(value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
@@ -181,9 +181,9 @@ def broadcast_object(value: Any) -> Any:
     """What the first process has; the others' own values are of no account."""
     if is_single_process():
         return value
-    found = [value]
-    dist.broadcast_object_list(found, 0)
-    return found[0]
+    holder = [value]
+    dist.broadcast_object_list(holder, 0)
+    return holder[0]
 
 
 def raise_together(work: Callable[[], T], patient: bool = False) -> T:
@@ -255,8 +255,8 @@ def mismatched_tensors(state: Mapping[str, Tensor]) -> list[str]:
     """Names of tensors that are not equal, bit by bit, on every process."""
     if is_single_process():
         return []
-    own = {
+    hashers = {
         k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()
     }
-    hashes = all_gather_object({k: h.hexdigest() for k, h in own.items()})
-    return [k for k in own if any(h[k] != hashes[0][k] for h in hashes)]
+    hashes = all_gather_object({k: h.hexdigest() for k, h in hashers.items()})
+    return [k for k in hashers if any(h[k] != hashes[0][k] for h in hashes)]

@@ -60,8 +60,8 @@ class Rows:
         start = 0
         for rank, n in enumerate(self.each(len(x))):
             for i in range(0, n, size):
-                own = dist.get_rank() == rank
-                part = x[i : i + size] if own else x.new_empty(min(size, n - i), *x.shape[1:])
+                is_sender = dist.get_rank() == rank
+                part = x[i : i + size] if is_sender else x.new_empty(min(size, n - i), *x.shape[1:])
                 part = _there(part.contiguous())
                 dist.broadcast(part, rank)
                 yield start + i, part.to(x.device)

@@ -105,10 +105,10 @@ def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
     return " ".join(parts)
 
 
-def _stacked(given: Iterable[Any], n: int) -> np.ndarray | None:
+def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
     """Thumbnails (n, 3, side, side), gray where there is none; None where there is none at all."""
     images = None
-    for row, source in enumerate(given):
+    for row, source in enumerate(sources):
         if (small := _thumbnail(source)) is not None:
             images = np.full((n, 3, SIDE, SIDE), GRAY, np.uint8) if images is None else images
             images[row] = small

@@ -31,14 +31,14 @@ class EmbeddingSet:
 
     `labels` is -1 where a sample has none, and None when no sample has one. `columns` holds what
     else is known per sample (factors, text), `views` the embeddings of v augmented views of some
-    m of the samples. `which` is "h" (backbone), "z" (projection), or "loaded".
+    m of the samples. `layer` is "h" (backbone), "z" (projection), or "loaded".
     """
 
     features: Float32[np.ndarray, "n d"]
     labels: Int64[np.ndarray, " n"] | None = None
     ids: tuple[str, ...] = ()
     split: str = ""
-    which: str = "loaded"
+    layer: str = "loaded"
     classes: tuple[str, ...] = ()
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     views: Float32[np.ndarray, "m v d"] | None = None
@@ -69,7 +69,7 @@ class EmbeddingSet:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 over features, labels, ids and views: the key of every cache."""
-        digest = hashlib.sha256(repr((self.features.shape, self.which)).encode())
+        digest = hashlib.sha256(repr((self.features.shape, self.layer)).encode())
         digest.update(np.ascontiguousarray(self.features).data)
         if self.labels is not None:
             digest.update(np.ascontiguousarray(self.labels).data)
@@ -115,7 +115,7 @@ class EmbeddingSet:
         """Everything as plain arrays, for an `.npz`; `from_arrays` is the inverse."""
         meta = {
             "split": self.split,
-            "which": self.which,
+            "layer": self.layer,
             "classes": list(self.classes),
             "provenance": self.provenance,
         }
@@ -138,7 +138,7 @@ class EmbeddingSet:
                 "labels": None if labels is None else _whole_numbers(labels),
                 "ids": tuple(arrays["ids"].tolist()),
                 "split": meta["split"],
-                "which": meta["which"],
+                "layer": meta["layer"] if "layer" in meta else meta["which"],  # the older name
                 "classes": tuple(meta["classes"]),
                 "columns": {k[7:]: v for k, v in arrays.items() if k.startswith("column:")},
                 "views": None if views is None else _floats(views),
@@ -176,7 +176,7 @@ class EmbeddingSet:
         columns |= {k: pa.array(v) for k, v in self.columns.items() if k not in columns}
         columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, self.width)
         table = pa.table(columns)
-        meta = {"which": self.which, "classes": list(self.classes), "provenance": self.provenance}
+        meta = {"layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
         pq.write_table(table.replace_schema_metadata({"contrastive_core": json.dumps(meta)}), file)
 
 
@@ -211,8 +211,8 @@ def _check_parts(
     for name, column in others["columns"].items():
         if column.ndim != 1 or column.dtype.kind not in "fiubU":
             raise UnusableEmbedding(f"column {name!r} must be numbers or texts, one a row")
-    words = [others["split"], others["which"], *others["ids"], *others["classes"]]
+    words = [others["split"], others["layer"], *others["ids"], *others["classes"]]
     if not all(isinstance(word, str) for word in words):
-        raise UnusableEmbedding("ids, classes, split and which must be texts")
+        raise UnusableEmbedding("ids, classes, split and layer must be texts")
     if not isinstance(others["provenance"], dict):
         raise UnusableEmbedding("provenance must be a dict")

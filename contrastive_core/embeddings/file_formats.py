@@ -112,8 +112,8 @@ def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
             features, rows = _vectors(member, _head(member, path), path, part)
         others = {}
         for other, (shape, _, _) in heads.items():
-            wanted = other != "views" or part[1] == 1 if "meta" in heads else len(shape) == 1
-            if other != name and wanted:
+            is_needed = other != "views" or part[1] == 1 if "meta" in heads else len(shape) == 1
+            if other != name and is_needed:
                 with archive.open(f"{other}.npy") as member:
                     others[other] = np.lib.format.read_array(member, allow_pickle=False)
     return _cut(features, rows, heads[name][0][0], others, path)
@@ -149,8 +149,8 @@ def _cut(
     every part."""
     if len(features) == n:
         return _assembled(features, others, path)
-    known = _assembled(np.zeros((n, 1), np.float32), others, path)
-    return replace(known.take(np.arange(n)[rows]), features=features)
+    all_rows = _assembled(np.zeros((n, 1), np.float32), others, path)
+    return replace(all_rows.take(np.arange(n)[rows]), features=features)
 
 
 def _assembled(features: np.ndarray, others: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
@@ -211,8 +211,8 @@ def checked_set(
             )
     plain = {printable(name, 80): _plain(column, name, path) for name, column in columns.items()}
     ids = plain.pop("id", plain.pop("ids", None))
-    given = [plain.pop(k, None) for k in ("label", "labels", "y")]
-    label = next((v for v in given if v is not None), None)
+    label_columns = [plain.pop(k, None) for k in ("label", "labels", "y")]
+    label = next((v for v in label_columns if v is not None), None)
     labels, classes = _labels(label, plain.pop("class", None))
     return EmbeddingSet(
         np.ascontiguousarray(features, np.float32),
@@ -271,7 +271,7 @@ def _labels(
 def _names(numbers: np.ndarray, names: np.ndarray) -> tuple[str, ...]:
     """Names by number, where each number from 0 up to the largest has one name."""
     pairs = {(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True)}
-    named = sorted(pair for pair in pairs if pair[0] >= 0)
-    if [n for n, _ in named] != list(range(len(named))):
+    numbered = sorted(pair for pair in pairs if pair[0] >= 0)
+    if [n for n, _ in numbered] != list(range(len(numbered))):
         return ()
-    return tuple(name for _, name in named)
+    return tuple(name for _, name in numbered)

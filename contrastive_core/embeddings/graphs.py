@@ -26,34 +26,38 @@ class Graphs:
     device: str = "auto"
     place: Callable[[str, str], Path] | None = None
     progress: Callable[[float], None] | None = None
-    known: dict[tuple[str, str, str], Neighbors] = field(default_factory=dict)
+    cached: dict[tuple[str, str, str], Neighbors] = field(default_factory=dict)
     rows: Rows = HERE
 
     def get(
         self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str = "cosine"
     ) -> Neighbors:
         """The graph of `queries` in `base` (None: in itself), computed once for the largest k."""
-        own = (queries.content_hash, base.content_hash if base else "", metric)
-        key = own if not self.rows.spread else self._agreed(own)
-        if key not in self.known and base is None:
+        content_key = (queries.content_hash, base.content_hash if base else "", metric)
+        key = content_key if not self.rows.spread else self._agreed(content_key)
+        if key not in self.cached and base is None:
             self._read(key)
-        if key not in self.known or self.known[key].k < k:
-            wanted = k if base else max(k, min(KEPT, self.rows.number(len(queries)) - 1))
+        if key not in self.cached or self.cached[key].k < k:
+            count = k if base else max(k, min(KEPT, self.rows.number(len(queries)) - 1))
             other = None if base is None else base.features
-            found = nearest(
-                queries.features, other, wanted, metric, self.device, self.progress, self.rows
+            neighbors = nearest(
+                queries.features, other, count, metric, self.device, self.progress, self.rows
             )
-            self.known[key] = found
+            self.cached[key] = neighbors
             if base is None and self.place:
-                records.write_npz(self.place(key[0], metric), index=found.index, score=found.score)
-        return self.known[key].first(k)
+                records.write_npz(
+                    self.place(key[0], metric), index=neighbors.index, score=neighbors.score
+                )
+        return self.cached[key].first(k)
 
-    def _agreed(self, own: tuple[str, str, str]) -> tuple[str, str, str]:
+    def _agreed(self, content_key: tuple[str, str, str]) -> tuple[str, str, str]:
         """The key of all parts together: some may be those of another set, and some not."""
-        queries, base, metric = (" ".join(part) for part in zip(*self.rows.each(own), strict=True))
+        queries, base, metric = (
+            " ".join(part) for part in zip(*self.rows.each(content_key), strict=True)
+        )
         return queries, base, metric
 
     def _read(self, key: tuple[str, str, str]) -> None:
         if self.place and (path := self.place(key[0], key[2])).exists():
-            found = records.read_npz(path)
-            self.known[key] = Neighbors(found["index"], found["score"], key[2])
+            arrays = records.read_npz(path)
+            self.cached[key] = Neighbors(arrays["index"], arrays["score"], key[2])

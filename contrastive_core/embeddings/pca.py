@@ -29,8 +29,8 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
     elif d <= n:
         scores = x @ _leading(x.T @ x, components)[1].astype(np.float32)
     else:
-        values, left = _leading(x @ x.T, components)
-        scores = (left * np.sqrt(values)).astype(np.float32)
+        values, left_vectors = _leading(x @ x.T, components)
+        scores = (left_vectors * np.sqrt(values)).astype(np.float32)
     out = np.zeros((n, components), np.float32)
     out[:, : scores.shape[1]] = scores
     columns = np.arange(components)
@@ -40,9 +40,9 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
 def _axes_of_some(x: np.ndarray, components: int, count: int) -> np.ndarray:
     """The leading axes (d, components) of `count` rows, of length 1."""
     some = x[np.random.default_rng(0).permutation(len(x))[:count]]
-    values, left = _leading(some @ some.T, components)
+    values, left_vectors = _leading(some @ some.T, components)
     lengths = np.where(values > LEAST * values[0], np.sqrt(values), np.inf)
-    return ((some.T @ left) / lengths).astype(np.float32)
+    return ((some.T @ left_vectors) / lengths).astype(np.float32)
 
 
 def _leading(symmetric: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

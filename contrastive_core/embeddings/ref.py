@@ -143,25 +143,26 @@ def save_vectors(
     Raises: UnusableEmbedding.
     """
     bad = rows.problems
-    left = np.setdiff1d(np.arange(len(rows)), np.concatenate([*bad.values()]))
-    if len(left) < 2:
+    usable = np.setdiff1d(np.arange(len(rows)), np.concatenate([*bad.values()]))
+    if len(usable) < 2:
         raise UnusableEmbedding(
-            f"{name} has {len(left)} rows that can be used: {len(bad['not_finite'])} hold values "
+            f"{name} has {len(usable)} rows that can be used: {len(bad['not_finite'])} hold values "
             f"that are not finite, {len(bad['zero'])} are all zeros"
         )
-    kept = rows if len(left) == len(rows) else rows.take(left)
-    key = kept.content_hash[:16]
+    usable_rows = rows if len(usable) == len(rows) else rows.take(usable)
+    key = usable_rows.content_hash[:16]
     about = {
-        "name": name, "rows": len(kept), "width": kept.width, "labels": kept.labels is not None,
-        "left_out": {k: len(v) for k, v in bad.items() if len(v)}, "splits": _splits(kept),
-        "images": images is not None, "dataset": kept.provenance.get("dataset"),
-        "split": kept.split, "note": note,
+        "name": name, "rows": len(usable_rows), "width": usable_rows.width,
+        "labels": usable_rows.labels is not None,
+        "left_out": {k: len(v) for k, v in bad.items() if len(v)}, "splits": _splits(usable_rows),
+        "images": images is not None, "dataset": usable_rows.provenance.get("dataset"),
+        "split": usable_rows.split, "note": note,
     }  # fmt: skip
     folder = _folder(key)
     if images is not None:
         with atomic.writing(folder / "images.npy") as file:
-            np.save(file, np.ascontiguousarray(images[left], np.uint8))
-    records.write_npz(folder / "rows.npz", **kept.arrays())
+            np.save(file, np.ascontiguousarray(images[usable], np.uint8))
+    records.write_npz(folder / "rows.npz", **usable_rows.arrays())
     records.write_json(folder / "about.json", about)
     return key
 
@@ -177,15 +178,15 @@ def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
         (split,) = splits
         if not datasets.is_made(name, split):
             return None
-        found = datasets.load(name, split)
+        dataset = datasets.load(name, split)
     except ValueError:
         return None
-    at = {str(sample): row for row, sample in enumerate(found.ids)}
+    at = {str(sample): row for row, sample in enumerate(dataset.ids)}
     if not all(sample in at for sample in rows.ids):
         return None
-    step = max(1, -(-max(found.images.shape[2:]) // SIDE))
+    step = max(1, -(-max(dataset.images.shape[2:]) // SIDE))
     chosen = [at[sample] for sample in rows.ids]
-    return np.asarray(found.images[chosen][:, :, ::step, ::step])
+    return np.asarray(dataset.images[chosen][:, :, ::step, ::step])
 
 
 def loaded() -> dict[str, dict[str, Any]]:

@@ -51,9 +51,9 @@ def parquet(file: BinaryIO, path: Path, limit: int) -> Table:
     flat = sum(_is_column(f.type) for f in schema)
     _check_metadata(table.metadata, flat, path, limit)
     vectors = next((f.name for f in schema if _is_vector(f.type)), None)
-    wanted = [f.name for f in schema if f.name == vectors or _is_column(f.type)]
+    names = [f.name for f in schema if f.name == vectors or _is_column(f.type)]
     features, columns = None, {}
-    for name in wanted:
+    for name in names:
         values = _read_column(table, name, path, limit)
         if name == vectors:
             features = _lists(values, path)

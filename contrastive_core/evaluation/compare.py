@@ -141,7 +141,7 @@ class Comparison:
     @classmethod
     def of(cls, plain: dict[str, Any], arrays: Mapping[str, Any]) -> Comparison:
         """The comparison that gave `plain()` and `arrays()`."""
-        rest = {
+        fields = {
             **plain,
             "ids": tuple(plain["ids"]),
             "scores": [scores_from_json(scores) for scores in plain["scores"]],
@@ -151,7 +151,7 @@ class Comparison:
         }
         correct = {metric: arrays[f"correct:{metric}"] for metric in plain["accuracy"]}
         matrices = {k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")}
-        return cls(labels=arrays.get("labels"), correct=correct, **rest, **matrices)
+        return cls(labels=arrays.get("labels"), correct=correct, **fields, **matrices)
 
 
 def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[Difference]) -> str:
@@ -168,9 +168,10 @@ def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[
     if len(beaten) > 1:
         others = len(beaten) - 1
         text += f" It is better than {f'{others} others' if others > 1 else 'the other'} too."
-    rest = [d.b if d.a == best else d.a for d in of_best if not d.claimed]
-    if rest:
-        who = f"{rest[0]}" if len(rest) == 1 else f"{len(rest)} others ({', '.join(rest)})"
+    undecided = [d.b if d.a == best else d.a for d in of_best if not d.claimed]
+    if undecided:
+        listed = ", ".join(undecided)
+        who = listed if len(undecided) == 1 else f"{len(undecided)} others ({listed})"
         text += f" Between it and {who} there is no difference that these data can show."
     return text
 
@@ -226,7 +227,7 @@ def compare(
     labels = sets[0].labels
     correct = {m: np.stack([s[m].arrays["per_sample"] == 1 for s in scores])
                for m in metrics if all(s[m].value is not None for s in scores)}  # fmt: skip
-    asked = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
+    labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
     names = [entry.name for entry in entries]
     near = min(NEAREST, len(sets[0]) - 1)
     features = [s.features for s in sets]
@@ -234,11 +235,11 @@ def compare(
     groups = [entry.group for entry in entries]
     return Comparison(
         names, sets[0].ids, labels, correct,
-        {m: [float(v) for v in right[:, asked].mean(1)] for m, right in correct.items()},
-        _differences(names, {m: right[:, asked] for m, right in correct.items()}, seed),
+        {m: [float(v) for v in right[:, labeled].mean(1)] for m, right in correct.items()},
+        _differences(names, {m: right[:, labeled] for m, right in correct.items()}, seed),
         ckas(features), overlaps(graphs), matrix(features, procrustes), near, np.stack(graphs),
         _tests(names, scores) if every_score else [], scores if every_score else [],
-        {m: seeds_verdict(groups, right[:, asked]) for m, right in correct.items()},
+        {m: seeds_verdict(groups, right[:, labeled]) for m, right in correct.items()},
     )  # fmt: skip
 
 
@@ -262,11 +263,11 @@ def _scores(
     from contrastive_core import metrics
     from contrastive_core.embeddings.graphs import Graphs
 
-    wanted, graphs = metrics.names() if every_score else names, Graphs(device)
+    metric_names, graphs = metrics.names() if every_score else names, Graphs(device)
     scores = []
     for entry, rows in zip(entries, sets, strict=True):
         recorded = entry.recorded if rows is entry.test else None
-        scores.append(evaluate_sets(wanted, entry.train, rows, graphs, recorded))
+        scores.append(evaluate_sets(metric_names, entry.train, rows, graphs, recorded))
     return scores
 
 
@@ -312,12 +313,12 @@ def seeds_verdict(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
     seeds = sorted(s for name, s in groups if name == a and (b, s) in at)
     if len(seeds) < SEEDS:
         return ""
-    found = [difference(right[at[a, s]], right[at[b, s]]) for s in seeds]
-    values = [100 * value for value, _ in found]
+    differences = [difference(right[at[a, s]], right[at[b, s]]) for s in seeds]
+    values = [100 * value for value, _ in differences]
     span = f"{min(map(abs, values)):.1f} to {max(map(abs, values)):.1f} points"
-    if all(low > 0 for _, (low, _) in found):
+    if all(low > 0 for _, (low, _) in differences):
         return f"{a} is better than {b} with each of {len(seeds)} seeds, by {span}."
-    if all(high < 0 for _, (_, high) in found):
+    if all(high < 0 for _, (_, high) in differences):
         return f"{b} is better than {a} with each of {len(seeds)} seeds, by {span}."
     return f"Between {a} and {b} the {len(seeds)} seeds do not all show a difference."
 
@@ -326,14 +327,16 @@ def _differences(
     names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int
 ) -> list[Difference]:
     """All pairs by all accuracies (runs, n), their p values corrected together."""
-    found = []
+    differences = []
     for metric, right in correct.items():
         for i, j in itertools.combinations(range(len(names)), 2):
             only_a, only_b = int((right[i] & ~right[j]).sum()), int((right[j] & ~right[i]).sum())
             value, interval = difference(right[i], right[j], seed)
             p = mcnemar(right[i], right[j])
-            found.append(
+            differences.append(
                 Difference(metric, names[i], names[j], value, interval, p, p, only_a, only_b)
             )
-    corrected = holm([d.p for d in found])
-    return [dataclasses.replace(d, p_corrected=p) for d, p in zip(found, corrected, strict=True)]
+    corrected = holm([d.p for d in differences])
+    return [
+        dataclasses.replace(d, p_corrected=p) for d, p in zip(differences, corrected, strict=True)
+    ]

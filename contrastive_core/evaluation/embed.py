@@ -48,9 +48,9 @@ def embed_run(
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import SPREAD
 
-    found = cached(run, split, layer)
-    if not collectives.any_process(found is None) and found is not None:
-        return found
+    embedding = cached(run, split, layer)
+    if not collectives.any_process(embedding is None) and embedding is not None:
+        return embedding
     dataset = data_of(run, split)
     mine = _forward(load_model(run, dataset, device), dataset, progress, _share(dataset))
     about = {"run": run.name, "weights": run.weights_hash()}
@@ -77,18 +77,20 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
     world, dataset = collectives.world(), data_of(run, split)
     if len(dataset) < world.size:
         raise ValueError(f"{len(dataset)} images are too few for {world.size} processes")
-    own = _share(dataset)
+    local_rows = _share(dataset)
     paths = {layer: find(run, split, layer) for layer in "hz"}
     if collectives.any_process(not all(p.exists() for p in paths.values())):
-        both = _forward(load_model(run, dataset, device), dataset, None, own)
+        both = _forward(load_model(run, dataset, device), dataset, None, local_rows)
         about = {"run": run.name, "weights": run.weights_hash()}
-        found = {k: _as_set(v, dataset, k, about, own) for k, v in zip("hz", both, strict=True)}
+        sets = {
+            k: _as_set(v, dataset, k, about, local_rows) for k, v in zip("hz", both, strict=True)
+        }
     else:
-        found = {k: file_formats.read(p, (world.rank, world.size)) for k, p in paths.items()}
+        sets = {k: file_formats.read(p, (world.rank, world.size)) for k, p in paths.items()}
     untrained = random_encoder_of(run, dataset).to(choose(device))
-    h, _ = _forward(untrained, dataset, None, own)
-    found["random"] = _as_set(h, dataset, "h", {"source": "random encoder"}, own)
-    return {**found, "raw": raw_pixels(dataset, own)}
+    h, _ = _forward(untrained, dataset, None, local_rows)
+    sets["random"] = _as_set(h, dataset, "h", {"source": "random encoder"}, local_rows)
+    return {**sets, "raw": raw_pixels(dataset, local_rows)}
 
 
 def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
@@ -109,10 +111,10 @@ def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -
     method = _untrained(run, dataset or data_of(run, "test"))
     weights = checkpoints.load_weights(run)
     for part in ("encoder", "head"):
-        own = {
+        part_weights = {
             k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")
         }
-        getattr(method, part).load_state_dict(own)
+        getattr(method, part).load_state_dict(part_weights)
     return method.eval().to(choose(device))
 
 
@@ -186,24 +188,24 @@ def _forward(
         for start in range(first // CHUNK * CHUNK, max(last, 1), CHUNK):
             part = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(device)
             features = method.features(to_float(part))
-            own = slice(max(0, first - start), max(0, last - start))
-            h.append(features[own].float().cpu())
-            z.append(method.project(features)[own].float().cpu())
+            inside = slice(max(0, first - start), max(0, last - start))
+            h.append(features[inside].float().cpu())
+            z.append(method.project(features)[inside].float().cpu())
             if progress:
                 progress(min(1.0, (start + CHUNK - first) / (last - first or 1)))
     return torch.cat(h).numpy(), torch.cat(z).numpy()
 
 
 def _as_set(
-    features: np.ndarray, dataset: Dataset, which: str, about: dict[str, Any], rows: slice = ALL
+    features: np.ndarray, dataset: Dataset, layer: str, about: dict[str, Any], rows: slice = ALL
 ) -> EmbeddingSet:
-    known = bool((dataset.labels >= 0).any())
+    is_labeled = bool((dataset.labels >= 0).any())
     return EmbeddingSet(
         np.ascontiguousarray(features, np.float32),
-        np.asarray(dataset.labels[rows], np.int64) if known else None,
+        np.asarray(dataset.labels[rows], np.int64) if is_labeled else None,
         tuple(dataset.ids[rows]),
         dataset.split,
-        which,
+        layer,
         tuple(dataset.classes),
         {k: np.asarray(v)[rows] for k, v in dataset.factors.items()},
         None,

@@ -89,14 +89,14 @@ def evaluate_sets(
     graphs = graphs or Graphs()
     scores: Scores = {}
     for name in names:
-        metric, known = metrics.create(name), (recorded or {}).get(name)
-        if known is None or known.settings != dataclasses.asdict(metric):
+        metric, earlier = metrics.create(name), (recorded or {}).get(name)
+        if earlier is None or earlier.settings != dataclasses.asdict(metric):
             scores[name] = _score(metric, train, test, graphs)
-        elif known.per_sample is not None:
-            scores[name] = known
+        elif earlier.per_sample is not None:
+            scores[name] = earlier
         else:
             arrays = _score(metric, train, test, graphs).arrays
-            scores[name] = dataclasses.replace(known, arrays=arrays)
+            scores[name] = dataclasses.replace(earlier, arrays=arrays)
     return scores
 
 

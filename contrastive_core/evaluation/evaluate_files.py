@@ -46,37 +46,37 @@ def evaluate_file(
     on_progress("reading", None)
     test = collectives.raise_together(lambda: file_formats.read(path, part))
     if train:
-        known: EmbeddingSet | None = collectives.raise_together(
+        train_rows: EmbeddingSet | None = collectives.raise_together(
             lambda: file_formats.read(train, part)
         )
     else:
-        known, test = _split(test, rows)
+        train_rows, test = _split(test, rows)
     on_progress("scoring", None)
     graphs = Graphs(device, rows=rows)
-    scores = evaluate_sets(names, known, test, graphs)
+    scores = evaluate_sets(names, train_rows, test, graphs)
     return {
         "file": path.name,
         "train": train.name if train else None,
         "processes": world.size,
         "n_test": rows.number(len(test)),
-        "n_train": rows.number(len(known)) if known else 0,
-        "rows_per_process": rows.each(len(test) + (len(known) if known else 0)),
+        "n_train": rows.number(len(train_rows)) if train_rows else 0,
+        "rows_per_process": rows.each(len(test) + (len(train_rows) if train_rows else 0)),
         "peak_bytes_per_process": rows.each(memory_bytes(pick_device(device))),
         "scores": scores_to_json(scores),
     }
 
 
-def _split(found: EmbeddingSet, rows: Rows) -> tuple[EmbeddingSet | None, EmbeddingSet]:
+def _split(vectors: EmbeddingSet, rows: Rows) -> tuple[EmbeddingSet | None, EmbeddingSet]:
     """Training rows and rows to score; without labels all are scored."""
-    if not all(rows.each(found.labels is not None)):
-        return None, found
-    assert found.labels is not None
-    splits = found.columns.get("split")
+    if not all(rows.each(vectors.labels is not None)):
+        return None, vectors
+    assert vectors.labels is not None
+    splits = vectors.columns.get("split")
     marked = all(rows.each(splits is not None))
-    ids = [name for part in rows.each(list(found.ids)) for name in part]
+    ids = [name for part in rows.each(list(vectors.ids)) for name in part]
     names = np.concatenate(rows.each(np.asarray(splits).astype(str))) if marked else None
-    train, test, _ = split_masks(rows.whole(found.labels), ids, names)
-    first = rows.start(len(found))
-    here = slice(first, first + len(found))  # this part's rows among all
-    taught = found.take(np.flatnonzero(train[here])) if train.any() else None
-    return taught, found.take(np.flatnonzero(test[here]))
+    train, test, _ = split_masks(rows.whole(vectors.labels), ids, names)
+    first = rows.start(len(vectors))
+    here = slice(first, first + len(vectors))  # this part's rows among all
+    taught = vectors.take(np.flatnonzero(train[here])) if train.any() else None
+    return taught, vectors.take(np.flatnonzero(test[here]))

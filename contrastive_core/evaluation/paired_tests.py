@@ -56,16 +56,16 @@ def paired_tests(
 
     Args: scores: for each run, score → (value, per_sample (n)); NaN where a sample has none.
     """
-    found = []
+    tests = []
     for name in TESTED:
         if not scores or not all(name in s for s in scores):
             continue
         for i, j in itertools.combinations(range(len(names)), 2):
             one = _test(name, scores[i][name], scores[j][name])
-            found.append({"score": name, "a": names[i], "b": names[j], **one})
-    for row, p in zip(found, holm([row["p"] for row in found]), strict=True):
+            tests.append({"score": name, "a": names[i], "b": names[j], **one})
+    for row, p in zip(tests, holm([row["p"] for row in tests]), strict=True):
         row["p_corrected"] = p
-    return found
+    return tests
 
 
 def _test(name: str, a: tuple[float, np.ndarray], b: tuple[float, np.ndarray]) -> dict[str, Any]:

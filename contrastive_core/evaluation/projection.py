@@ -80,9 +80,9 @@ def umap(
     if graph is None or graph.k < neighbors - 1 or graph.metric != metric:
         graph = nearest(features, None, neighbors - 1, metric, device)
     graph = graph.first(neighbors - 1)
-    own = np.arange(n)[:, None]
+    itself = np.arange(n)[:, None]
     away = 1 - graph.score if metric == "cosine" else graph.score
-    index = np.hstack([own, graph.index]).astype(np.int32)
+    index = np.hstack([itself, graph.index]).astype(np.int32)
     distance = np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
     start = pca(features)
     spread = float(np.abs(start).max()) or 1.0
@@ -116,8 +116,8 @@ class _ProgressOf(io.TextIOBase):
         self.on_share = on_share
 
     def write(self, text: str) -> int:
-        if self.on_share and (shown := re.search(r"(\d+)/(\d+)", text)):
-            self.on_share(int(shown[1]) / max(1, int(shown[2])))
+        if self.on_share and (match := re.search(r"(\d+)/(\d+)", text)):
+            self.on_share(int(match[1]) / max(1, int(match[2])))
         return len(text)
 
 
@@ -137,11 +137,11 @@ def project_new(
     stays with most of them where a mean would fall into the gap between two groups. Weights fall
     with distance, the k-th neighbor's being the scale; a row of the base keeps its place.
     """
-    found = nearest(new, base, min(k, len(base)), device=device)
-    away = 1 - found.score.astype(np.float64)  # (m, k)
+    neighbors = nearest(new, base, min(k, len(base)), device=device)
+    away = 1 - neighbors.score.astype(np.float64)  # (m, k)
     weight = np.exp(-away / np.maximum(away[:, -1:], 1e-12))
     weight[away[:, 0] <= 1e-6, 1:] = 0
-    near = xy[found.index].astype(np.float64)  # (m, k, 2)
+    near = xy[neighbors.index].astype(np.float64)  # (m, k, 2)
     least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # so near is at the place itself
     pull = weight
     for _ in range(STEPS):
@@ -154,20 +154,20 @@ def trustworthiness(
     features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
 ) -> float:
     """1 when no row is a neighbor on the map without being one in the embedding (cosine)."""
-    return _kept(_sphere(features), torch.from_numpy(xy).double(), k, device)
+    return _rank_agreement(_sphere(features), torch.from_numpy(xy).double(), k, device)
 
 
 def continuity(
     features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
 ) -> float:
     """1 when no neighbor in the embedding (cosine) is torn away on the map."""
-    return _kept(torch.from_numpy(xy).double(), _sphere(features), k, device)
+    return _rank_agreement(torch.from_numpy(xy).double(), _sphere(features), k, device)
 
 
 def agreement(maps: list[np.ndarray], k: int = JUDGED_K, device: str = "auto") -> float:
     """Mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
-    found = [nearest(xy, None, k, "euclidean", device).index for xy in maps]
-    shares = [_overlap(a, b) for i, a in enumerate(found) for b in found[:i]]
+    indices = [nearest(xy, None, k, "euclidean", device).index for xy in maps]
+    shares = [_overlap(a, b) for i, a in enumerate(indices) for b in indices[:i]]
     return float(np.mean(shares))
 
 
@@ -204,8 +204,8 @@ def map_of(
     elif kind == "umap":
         used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
         used |= settings
-        wanted = max(2, min(int(used["neighbors"]), len(rows) - 1)) - 1
-        graph = graphs.get(rows, None, wanted, used["metric"])
+        n_neighbors = max(2, min(int(used["neighbors"]), len(rows) - 1)) - 1
+        graph = graphs.get(rows, None, n_neighbors, used["metric"])
         xy = umap(rows.features, graph=graph, progress=progress, device=graphs.device, **used)
     else:
         raise ValueError(f"a map is pca or umap; got {kind!r}")
@@ -223,8 +223,8 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.mean(hits)) / a.shape[1]
 
 
-def _kept(truth: torch.Tensor, seen: torch.Tensor, k: int, name: str) -> float:
-    """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbor in `seen` only.
+def _rank_agreement(truth: torch.Tensor, other: torch.Tensor, k: int, name: str) -> float:
+    """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbor in `other` only.
 
     Computed on the device called `name`. Exact up to JUDGED rows; above, the mean over that many
     evenly spaced anchors.
@@ -233,11 +233,11 @@ def _kept(truth: torch.Tensor, seen: torch.Tensor, k: int, name: str) -> float:
     if not 1 <= k < n / 2:
         raise UnusableEmbedding(f"k must lie in 1..{(n - 1) // 2} for {n} rows; got {k}")
     device = pick_device(name)
-    truth, seen = truth.to(device), seen.to(device)
+    truth, other = truth.to(device), other.to(device)
     anchors = torch.linspace(0, n - 1, min(n, JUDGED), device=device).long()
     excess = 0.0
     for rows in anchors.split(BLOCK):
-        near = _distances(seen, rows).topk(k, largest=False).indices  # (r, k)
+        near = _distances(other, rows).topk(k, largest=False).indices  # (r, k)
         far = _distances(truth, rows).argsort(1)  # (r, n): nearest first, itself last
         rank = torch.empty_like(far)
         rank.scatter_(1, far, torch.arange(1, n + 1, device=device).expand_as(far))

@@ -47,17 +47,17 @@ class Evaluation:
     scores: dict[str, Scores] = field(default_factory=dict)
     n_train: int = 0
     n_test: int = 0
-    made: float = 0.0
+    made_at: float = 0.0
 
     def score(self, source: str, name: str) -> Score | None:
         """One score, if it was taken and has a value."""
-        found = self.scores.get(source, {}).get(name)
-        return None if found is None or found.value is None else found
+        score = self.scores.get(source, {}).get(name)
+        return None if score is None or score.value is None else score
 
     def value(self, source: str, name: str) -> float | None:
         """Its value."""
-        found = self.score(source, name)
-        return None if found is None else found.value
+        score = self.score(source, name)
+        return None if score is None else score.value
 
     def only(self, names: Collection[str]) -> Evaluation:
         """The scores of these metrics alone."""
@@ -68,7 +68,7 @@ class Evaluation:
         """Plain values, arrays left out."""
         return {
             "version": VERSION, "run": self.run, "split": self.split, "weights": self.weights,
-            "made": self.made, "n_train": self.n_train, "n_test": self.n_test,
+            "made": self.made_at, "n_train": self.n_train, "n_test": self.n_test,
             "scores": {source: scores_to_json(s) for source, s in self.scores.items()},
         }  # fmt: skip
 
@@ -86,10 +86,12 @@ class Evaluation:
         n_train, n_test = (
             v if type(v) is int else 0 for v in (record.get("n_train"), record.get("n_test"))
         )
-        made = record.get("made")
-        known = {source: scores_from_json(scores[source]) for source in SOURCES if source in scores}
-        made = made if isinstance(made, float) else 0.0
-        return cls(run, split, weights, known, n_train, n_test, made)
+        made_at = record.get("made")
+        scores_by_source = {
+            source: scores_from_json(scores[source]) for source in SOURCES if source in scores
+        }
+        made_at = made_at if isinstance(made_at, float) else 0.0
+        return cls(run, split, weights, scores_by_source, n_train, n_test, made_at)
 
 
 def read_evaluation(run: Run, split: str = "test") -> Evaluation | None:
@@ -114,17 +116,21 @@ def write_evaluation(run: Run, evaluation: Evaluation, path: Path | None = None)
 
 def _read(path: Path, run: Run, split: str) -> Evaluation | None:
     try:
-        found = Evaluation.from_json(records.read_json(path))
-        if found is None or found.split != split or found.weights != run.weights_hash():
+        evaluation = Evaluation.from_json(records.read_json(path))
+        if (
+            evaluation is None
+            or evaluation.split != split
+            or evaluation.weights != run.weights_hash()
+        ):
             return None
     except (OSError, ValueError, TypeError):
         return None
     try:
         arrays = records.read_npz(path.with_suffix(".npz"))
     except (OSError, ValueError, KeyError):
-        return found
-    _put_arrays(found.scores, arrays, found.n_test)
-    return found
+        return evaluation
+    _put_arrays(evaluation.scores, arrays, evaluation.n_test)
+    return evaluation
 
 
 def _arrays(scores: Mapping[str, Scores]) -> dict[str, np.ndarray]:

@@ -31,15 +31,15 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
     centerd = _side_by_side(parts)
     rows = [np.einsum("nd,nd->n", x, x, dtype=np.float64) for x in centerd]
     squares = _cross(centerd)
-    found = np.empty((count, count))
+    similarity = np.empty((count, count))
     for i in range(count):
         for j in range(count):
             a, b = rows[i], rows[j]
             off = n / (n - 2) * (a @ b) - a.sum() * b.sum() / ((n - 1) * (n - 2))
-            found[i, j] = squares[i, j] - off
-    own = found.diagonal().copy()
-    scale = np.sqrt(np.where(own > 0, own, np.nan))
-    return found / (scale[:, None] * scale)
+            similarity[i, j] = squares[i, j] - off
+    self_similarity = similarity.diagonal().copy()
+    scale = np.sqrt(np.where(self_similarity > 0, self_similarity, np.nan))
+    return similarity / (scale[:, None] * scale)
 
 
 def cka(x: np.ndarray, y: np.ndarray) -> float:
@@ -61,7 +61,7 @@ def _cross(parts: Sequence[np.ndarray]) -> np.ndarray:
     """‖XᵢᵀXⱼ‖² of all pairs of parts that stand side by side, (runs, runs). Wide ones pair by pair,
     by whichever side is shorter."""
     widths = [x.shape[1] for x in parts]
-    found = np.empty((len(parts), len(parts)))
+    products = np.empty((len(parts), len(parts)))
     if sum(widths) <= WIDEST:
         joined = parts[0].base  # (n, Σd)
         assert joined is not None
@@ -70,16 +70,16 @@ def _cross(parts: Sequence[np.ndarray]) -> np.ndarray:
         for i in range(len(parts)):
             for j in range(len(parts)):
                 block = square[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
-                found[i, j] = block.sum(dtype=np.float64)
-        return found
+                products[i, j] = block.sum(dtype=np.float64)
+        return products
     for i, x in enumerate(parts):
         for j, y in enumerate(parts[: i + 1]):
             if len(x) * 2 < x.shape[1] + y.shape[1]:  # Σ of (XXᵀ ∘ YYᵀ) is the same number
                 value = np.einsum("nm,nm->", x @ x.T, y @ y.T, dtype=np.float64)
             else:
                 value = np.square(x.T @ y).sum(dtype=np.float64)
-            found[i, j] = found[j, i] = value
-    return found
+            products[i, j] = products[j, i] = value
+    return products
 
 
 def procrustes(x: np.ndarray, y: np.ndarray) -> float:
@@ -106,11 +106,11 @@ def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
 
 def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Share of the k neighbors (n, k) that two spaces have in common, per sample (n)."""
-    found = np.empty(len(a))
+    shares = np.empty(len(a))
     for start in range(0, len(a), 1024):
         part = a[start : start + 1024, :, None] == b[start : start + 1024, None]  # (r, k, k)
-        found[start : start + 1024] = part.any(2).mean(1)
-    return found
+        shares[start : start + 1024] = part.any(2).mean(1)
+    return shares
 
 
 def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
@@ -122,17 +122,17 @@ def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any = None) -> list[
     """The k nearest rows (n, k) of every set in itself."""
     from contrastive_core.embeddings.graphs import Graphs
 
-    known = graphs or Graphs()
-    return [known.get(s, None, k).index for s in sets]
+    cache = graphs or Graphs()
+    return [cache.get(s, None, k).index for s in sets]
 
 
 def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.ndarray:
     """A symmetric matrix of `of` between all pairs, the pair with itself included."""
-    found = np.eye(len(parts))
+    values = np.eye(len(parts))
     for i in range(len(parts)):
         for j in range(i + 1):
-            found[i, j] = found[j, i] = of(parts[i], parts[j])
-    return found
+            values[i, j] = values[j, i] = of(parts[i], parts[j])
+    return values
 
 
 def _centered(x: np.ndarray) -> np.ndarray:

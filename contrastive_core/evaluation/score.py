@@ -94,25 +94,25 @@ class Score:
     @classmethod
     def from_json(cls, record: object, name: str = "") -> Score:
         """The score that a file tells of. Never raises: what is no score has no value."""
-        known = _mapping(record)
-        title = _text(known.get("title")) or name[:LONGEST]
-        value = _number(known.get("value"))
+        fields = _mapping(record)
+        title = _text(fields.get("title")) or name[:LONGEST]
+        value = _number(fields.get("value"))
         if value is None:
             return cls(
                 title,
-                _text(known.get("reading")),
-                missing=_text(known.get("missing")) or UNREADABLE,
+                _text(fields.get("reading")),
+                missing=_text(fields.get("missing")) or UNREADABLE,
             )
-        better = known.get("higher_is_better")
+        better = fields.get("higher_is_better")
         return cls(
             title,
-            _text(known.get("reading")),
+            _text(fields.get("reading")),
             value,
-            _interval(known.get("interval")),
-            _text(known.get("unit")),
+            _interval(fields.get("interval")),
+            _text(fields.get("unit")),
             better if isinstance(better, bool) else None,
-            _mapping(known.get("settings")),
-            _mapping(known.get("extras")),
+            _mapping(fields.get("settings")),
+            _mapping(fields.get("extras")),
         )
 
 
@@ -130,13 +130,13 @@ def scores_from_json(record: object) -> Scores:
 
 
 def _class_share(record: object, classes: int) -> ClassShare | None:
-    known = _mapping(record)
-    n, counts = _count(known.get("n")), [_count(v) for v in _items(known.get("taken_for"))]
+    fields = _mapping(record)
+    n, counts = _count(fields.get("n")), [_count(v) for v in _items(fields.get("taken_for"))]
     whole = tuple(v for v in counts if v is not None)
     if n is None or len(whole) != classes:
         return None
-    value, interval = _number(known.get("value")), _interval(known.get("interval"))
-    return ClassShare(_text(known.get("class")), n, value, interval, whole)
+    value, interval = _number(fields.get("value")), _interval(fields.get("interval"))
+    return ClassShare(_text(fields.get("class")), n, value, interval, whole)
 
 
 def _mapping(value: object) -> dict[str, Any]:

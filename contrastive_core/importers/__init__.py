@@ -214,5 +214,7 @@ def _name(source: Path) -> str:
     from contrastive_core import runs
 
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", source.name.split(".")[0]).strip("-._")[:50] or "import"
-    taken = {run.name for run in runs.list_runs()}
-    return next(n for n in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if n not in taken)
+    used_names = {run.name for run in runs.list_runs()}
+    return next(
+        n for n in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if n not in used_names
+    )

@@ -35,8 +35,8 @@ def delete(name: str) -> Path:
 
 def binned() -> list[Path]:
     """Deleted runs, the last deleted first."""
-    found = [p for p in (runs_home() / ".bin").glob("*") if (p / "run.json").exists()]
-    return sorted(found, key=lambda p: p.stat().st_ctime, reverse=True)
+    run_paths = [p for p in (runs_home() / ".bin").glob("*") if (p / "run.json").exists()]
+    return sorted(run_paths, key=lambda p: p.stat().st_ctime, reverse=True)
 
 
 def restore(binned: Path) -> Run:

@@ -74,9 +74,13 @@ def taken_names() -> set[str]:
 
 def free_name(stem: str) -> str:
     """`stem`, or it with the first number from 2 on that makes it free."""
-    taken, stem = taken_names(), stem[:58]
+    used_names, stem = taken_names(), stem[:58]
     numbered = (f"{stem}-{number}" for number in range(2, 10**5))
-    return stem if stem not in taken else next(name for name in numbered if name not in taken)
+    return (
+        stem
+        if stem not in used_names
+        else next(name for name in numbered if name not in used_names)
+    )
 
 
 def _check_free(name: str) -> None:
@@ -107,25 +111,25 @@ def resume(name: str) -> None:
 
 
 def enqueue_group(
-    group: str, wanted: Sequence[tuple[str, Sequence[str]]], hours: float | None = None
+    group: str, trainings: Sequence[tuple[str, Sequence[str]]], hours: float | None = None
 ) -> list[str]:
     """Let many runs wait in this order: new ones, and those that can go on. Returns their names.
 
-    Args: wanted: name and arguments of each; hours: after which no more of them is started.
+    Args: trainings: name and arguments of each; hours: after which no more of them is started.
     What is done, at work or waits already is left out.
     """
-    asked, added = time.time(), []
+    asked_at, added = time.time(), []
     with changing():
         before = [p for p, job in files() if isinstance(job, Waiting) and job.group == group]
         others = {job.name for job in queue() if job.group != group}
-        for name, arguments in wanted:
+        for name, arguments in trainings:
             if process.pid_of(name) or name in others:
                 continue
             if training.is_taken(name):
                 if runs.load(name).status()["status"] not in ("stopped", "failed"):
                     continue
                 arguments = _resuming(name)
-            add(name, arguments, asked, group, hours)
+            add(name, arguments, asked_at, group, hours)
             added.append(name)
         for path in before:  # asked for before: its hours begin anew; last, so that none is lost
             path.unlink(missing_ok=True)
@@ -155,7 +159,7 @@ def go_on() -> None:
         return
     with contextlib.suppress(Locked):
         start_due()
-    due = any(not job.held() for job in queue())
+    due = any(not job.blocked_reason() for job in queue())
     at_it = process.pid_of(RUNNER) or lock_holder(folder() / "runner.lock")
     if due and not at_it:
         process.spawn(RUNNER, ["queue"])
@@ -171,8 +175,8 @@ def start_due() -> list[str]:
                 continue
             if _has_begun(job):
                 path.unlink(missing_ok=True)
-            elif job.device not in busy and not job.held():
-                about = {"device": job.device, "group": job.group, "asked": job.asked}
+            elif job.device not in busy and not job.blocked_reason():
+                about = {"device": job.device, "group": job.group, "asked": job.asked_at}
                 training.start(job.name, job.arguments, **about)
                 path.unlink(missing_ok=True)  # last: a kill before this starts nothing twice
                 busy.add(job.device)
@@ -183,10 +187,12 @@ def start_due() -> list[str]:
 def work(report: Callable[[str], None] = lambda text: None) -> None:
     """Start waiting runs until none is left to start. One process at a time does this: another
     returns at once."""
-    while any(not job.held() for job in queue()):  # again, for what came as the lock was let go
+    while any(
+        not job.blocked_reason() for job in queue()
+    ):  # again, for what came as the lock was let go
         try:
             with lock(folder() / "runner.lock"):
-                while any(not job.held() for job in queue()):
+                while any(not job.blocked_reason() for job in queue()):
                     for name in start_due():
                         report(f"{name} has been started")
                     time.sleep(POLL_SECONDS)
@@ -203,8 +209,8 @@ def progress_of(name: str) -> Progress | None:
     except (ValueError, OSError):
         status = {}
     if status.get("status") == "running":
-        done, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
-        return Progress(f"epoch {done} of {epochs}", min(1.0, done / max(1, epochs)))
+        epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
+        return Progress(f"epoch {epoch} of {epochs}", min(1.0, epoch / max(1, epochs)))
     waits = name in {job.name for job in queue()}
     return Progress("waits for its turn", None) if waits else None
 
@@ -229,4 +235,4 @@ def _has_begun(job: Waiting) -> bool:
         run = runs.load(job.name)
     except (ValueError, OSError):
         return job.resumes  # renamed or deleted since: there is nothing to go on with
-    return not job.resumes or run.is_alive() or run.status().get("updated", 0) > job.asked
+    return not job.resumes or run.is_alive() or run.status().get("updated", 0) > job.asked_at

@@ -33,7 +33,7 @@ class Waiting:
     number: int
     name: str
     arguments: tuple[str, ...]
-    asked: float
+    asked_at: float
     group: str = ""
     hours: float | None = None
 
@@ -45,9 +45,9 @@ class Waiting:
     def device(self) -> str:
         return device_of(self.arguments)
 
-    def held(self) -> str:
+    def blocked_reason(self) -> str:
         """Why it is not started although its device is free, or nothing."""
-        if self.hours is None or spent(self.group, self.asked) < 3600 * self.hours:
+        if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
             return ""
         return f"the budget of {self.hours:g} h is used up; start the sweep again to go on"
 
@@ -62,20 +62,20 @@ def broken() -> list[str]:
     return [str(job) for _, job in files() if isinstance(job, Exception)]
 
 
-def spent(group: str, asked: float) -> float:
+def spent(group: str, asked_at: float) -> float:
     """Seconds that the started runs of a group have taken so far."""
     return sum(
         max(0.0, min(time.time(), _last_sign(job["key"], job["time"])) - job["time"])
         for job in process.records()
-        if group and job.get("group") == group and job.get("asked") == asked
+        if group and job.get("group") == group and job.get("asked") == asked_at
     )
 
 
 def device_of(arguments: Sequence[str]) -> str:
     """The device of a training with these arguments, as far as can be told without torch."""
-    given = [b for a, b in pairwise(arguments) if a == "--device"]
-    given += [a.removeprefix("--device=") for a in arguments if a.startswith("--device=")]
-    name = given[-1] if given else "auto"
+    devices = [b for a, b in pairwise(arguments) if a == "--device"]
+    devices += [a.removeprefix("--device=") for a in arguments if a.startswith("--device=")]
+    name = devices[-1] if devices else "auto"
     if name == "auto":
         name = "cuda" if Path("/dev/nvidia0").exists() else "cpu"
     return "cuda:0" if name == "cuda" else name
@@ -96,12 +96,12 @@ def changing() -> Iterator[None]:
 def add(
     name: str,
     arguments: Sequence[str],
-    asked: float,
+    asked_at: float,
     group: str = "",
     hours: float | None = None,
 ) -> None:
     number = max([int(p.stem) for p in _paths()], default=0) + 1
-    job = {"name": name, "arguments": list(arguments), "asked": asked}
+    job = {"name": name, "arguments": list(arguments), "asked": asked_at}
     path = folder() / f"{number:06d}.json"
     records.write_json(path, {**job, "group": group, "hours": hours})
 
@@ -111,24 +111,24 @@ def _paths() -> list[Path]:
 
 
 def files() -> list[tuple[Path, Waiting | Exception]]:
-    found: list[tuple[Path, Waiting | Exception]] = []
+    entries: list[tuple[Path, Waiting | Exception]] = []
     for path in _paths():
         try:
-            found.append((path, _job(int(path.stem), records.read_json(path))))
+            entries.append((path, _job(int(path.stem), records.read_json(path))))
         except FileNotFoundError:
             continue  # started by another process since the folder was listed
         except (Damaged, OSError) as error:
-            found.append((path, error))
+            entries.append((path, error))
         except (KeyError, TypeError, ValueError) as error:
-            found.append((path, Damaged(f"{path} is damaged: {error!r}")))
-    return found
+            entries.append((path, Damaged(f"{path} is damaged: {error!r}")))
+    return entries
 
 
 def _job(number: int, held: dict[str, Any]) -> Waiting:
     arguments = tuple(str(a) for a in held["arguments"])
     hours = None if held.get("hours") is None else float(held["hours"])
-    name, asked = runs.checked_name(held["name"]), float(held["asked"])
-    return Waiting(number, name, arguments, asked, str(held.get("group") or ""), hours)
+    name, asked_at = runs.checked_name(held["name"]), float(held["asked"])
+    return Waiting(number, name, arguments, asked_at, str(held.get("group") or ""), hours)
 
 
 def _last_sign(name: str, started: float) -> float:

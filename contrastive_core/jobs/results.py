@@ -97,16 +97,16 @@ def _shipped(values: dict[str, Any]) -> Path | None:
     """The map that came with a shipped run, if these values ask for it."""
     space = values["space"]
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-    found = shipped_map_path(space["name"], space["split"], space["layer"], values["kind"])
-    if settings not in ({}, MAP_DEFAULTS) or not found.exists():
+    map_path = shipped_map_path(space["name"], space["split"], space["layer"], values["kind"])
+    if settings not in ({}, MAP_DEFAULTS) or not map_path.exists():
         return None
     shipped = runs.load(space["name"])
-    return found if shipped.shipped and shipped.weights_hash() == space["content"] else None
+    return map_path if shipped.shipped and shipped.weights_hash() == space["content"] else None
 
 
-def shipped_map_path(name: str, split: str, which: str, kind: str) -> Path:
+def shipped_map_path(name: str, split: str, layer: str, kind: str) -> Path:
     """Where a map lies that comes with a shipped run."""
-    return SHIPPED / name / "maps" / f"{split}-{which}-{kind}.npz"
+    return SHIPPED / name / "maps" / f"{split}-{layer}-{kind}.npz"
 
 
 def read(kind: str, values: dict[str, Any]) -> Result | None:

@@ -88,18 +88,18 @@ def bank_of(
     """
     slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
     query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
-    size, shown = len(dataset), f"{_of(len(slots), len(dataset))} slots, the queries' among them"
+    size, share = len(dataset), f"{_of(len(slots), len(dataset))} slots, the queries' among them"
     names = [f"{label_name(dataset, i)} slot {i}" for i in slots.tolist()]
     if len(weights.get("bank.rows", ())) == size:
         rows, log_z = weights["bank.rows"][slots].numpy(), float(weights["bank.log_z"])
-        note = f"The bank is the run's own as training left it: {shown}."
+        note = f"The bank is the run's own as training left it: {share}."
         pictures = np.asarray(dataset.images[slots])
         return Memory(
             rows, pictures, names, size, note, query_slots, None if log_z != log_z else log_z
         )
     rows, pictures = encode(slots)
     note = (
-        f"{_missing(weights, 'bank')}, so its slots ({shown}) are filled with one augmented "
+        f"{_missing(weights, 'bank')}, so its slots ({share}) are filled with one augmented "
         "view of each training image, encoded by this encoder, as training would have begun it."
     )
     return Memory(rows, pictures, names, size, note, query_slots)

@@ -131,9 +131,9 @@ def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], li
     rows, keys = [i * v for i in queries.tolist()], every[1::v]
     if pairing == "bank":
         return pairs.from_bank(q[queries], queries, k), rows, keys, names[1::v]
-    rest = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
-    columns = [keys[i] for i in [*queries.tolist(), *rest]]
-    batch_pairs = pairs.from_queue(q[queries], k[queries], k[rest])
+    queued = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
+    columns = [keys[i] for i in [*queries.tolist(), *queued]]
+    batch_pairs = pairs.from_queue(q[queries], k[queries], k[queued])
     return batch_pairs, rows, columns, [names[i] for i in columns]
 
 

@@ -53,20 +53,20 @@ def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
         c = torch.where(allowed[:, None], c, 0.0)
     sums = c.new_zeros(groups, c.shape[1]).index_add_(0, of_candidate, c)
     at, present = _own_candidate(pairs)
-    own = c
+    own_candidate = c
     if not pairs.symmetric:
-        own = torch.where(
+        own_candidate = torch.where(
             (present & (of_candidate[at] == of_anchor))[:, None], deterministic_gather(c, at), 0.0
         )
     if sums.requires_grad or pairs.anchors.requires_grad:
-        total = (pairs.anchors * (deterministic_gather(sums, of_anchor) - own)).sum(1)
+        total = (pairs.anchors * (deterministic_gather(sums, of_anchor) - own_candidate)).sum(1)
     else:
         total = sums.new_empty(len(pairs))
         for i in range(0, len(pairs), ROWS):
             r = slice(i, i + ROWS)
-            total[r] = (pairs.anchors[r] * (deterministic_gather(sums, of_anchor[r]) - own[r])).sum(
-                1
-            )
+            total[r] = (
+                pairs.anchors[r] * (deterministic_gather(sums, of_anchor[r]) - own_candidate[r])
+            ).sum(1)
     return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
 
 

@@ -66,8 +66,8 @@ class _Lifted(Function):
                 d = d + torch.eye(len(d), dtype=d.dtype, device=d.device)  # no 0/0 with itself
             x, s, both, j = terms
             of_j = j * (g / number)[:, None]
-            own = (s[:, None] - both).exp()  # ∂J_ij/∂S_i
-            of_s = (own * (of_j + of_j.mT)).sum(1, keepdim=True)
+            slope = (s[:, None] - both).exp()  # ∂J_ij/∂S_i
+            of_s = (slope * (of_j + of_j.mT)).sum(1, keepdim=True)
             of_d = torch.addcmul(of_j, (x - s[:, None]).exp(), of_s, value=-1)
             along = ((of_d + of_d.mT) / d).fill_diagonal_(0)
             grad = torch.addmm(along.sum(1, keepdim=True) * a, along, a, alpha=-1)

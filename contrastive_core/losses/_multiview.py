@@ -104,8 +104,8 @@ def _mean_gradient(g: Tensor, a: Tensor, v: int) -> Tensor:
     for r in _spans(len(a), v):
         x, w = a[r].view(-1, v, a.shape[1]), (g[r] / (v - 1)).view(-1, v, 1)
         wx = x * w
-        own = torch.sub(wx.sum(1, keepdim=True), wx, out=grad[r].view_as(x))
-        own.addcmul_(w, x.sum(1, keepdim=True)).sub_(wx)
+        block = torch.sub(wx.sum(1, keepdim=True), wx, out=grad[r].view_as(x))
+        block.addcmul_(w, x.sum(1, keepdim=True)).sub_(wx)
     return grad
 
 

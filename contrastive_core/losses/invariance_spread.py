@@ -85,7 +85,7 @@ class InvarianceSpread(LogitLoss):
         return -masked_mean(log_p, masks.positive) - spread, defined.to(scores.dtype)
 
 
-def _log_probabilities(logits: Tensor, mask: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+def _log_probabilities(logits: Tensor, mask: Tensor, log_not_mask: Tensor) -> tuple[Tensor, Tensor]:
     """log P and log(1 − P) of the softmax over the masked entries of each row; (r, c) each.
 
     Only the largest entry can exceed ½; its 1 − P is the sum of the others.
@@ -96,7 +96,7 @@ def _log_probabilities(logits: Tensor, mask: Tensor, wanted: Tensor) -> tuple[Te
     total = torch.where(total.isinf(), 0.0, total)
     is_top = torch.zeros_like(mask).scatter(-1, top, True)
     log_p = logits - total
-    small = wanted & ~is_top
+    small = log_not_mask & ~is_top
     p = torch.where(small, log_p, -torch.inf).exp()  # at most ½
     others = masked_logsumexp(logits, mask & ~is_top)[:, None]
     others = torch.where(others.isinf(), 0.0, others)

@@ -67,11 +67,11 @@ class LiftedStructure(Loss):
         return self._value(similarity.distance(a, c), part.masks(), lambda i, p: _each(ends, p))
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        own = self._negatives(scores, masks.negative)
+        negatives = self._negatives(scores, masks.negative)
 
         def of_partner(i: Tensor, p: Tensor) -> Tensor:
             if pairs.by_id and len(scores) == scores.shape[1] and pairs.symmetric:
-                return _each(own, p)
+                return _each(negatives, p)
             return self._partner_sums(masks, pairs, i, p)
 
         return self._value(scores, masks, of_partner)
@@ -81,8 +81,12 @@ class LiftedStructure(Loss):
     ) -> tuple[Tensor, Tensor]:
         defined = masks.positive.any(-1) & masks.negative.any(-1)
         i, p = (masks.positive & defined[:, None]).nonzero().unbind(1)  # (pairs)
-        own, other = _each(self._negatives(d, masks.negative), i), of_partner(i, p)
-        both = torch.logaddexp(own, other) if self.form == "smooth" else torch.maximum(own, other)
+        of_anchor, other = _each(self._negatives(d, masks.negative), i), of_partner(i, p)
+        both = (
+            torch.logaddexp(of_anchor, other)
+            if self.form == "smooth"
+            else torch.maximum(of_anchor, other)
+        )
         half = (d[i, p] + both).clamp_min(0).square() / 2
         number = masks.positive.sum(-1)
         value = d.new_zeros(len(d)).index_add(0, i, half) / number.clamp_min(1)

@@ -81,10 +81,10 @@ class NCE(LogitLoss):
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         logits = self.logits(scores, pairs)  # (n, w)
-        found = -masked_mean(logsigmoid(logits), masks.positive)
+        accepted = -masked_mean(logsigmoid(logits), masks.positive)
         rejected = torch.where(masks.negative, logsigmoid(-logits), 0.0).sum(-1)
         defined = masks.positive.any(-1) & masks.negative.any(-1)
-        return found - rejected, defined.to(scores.dtype)
+        return accepted - rejected, defined.to(scores.dtype)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         probability = self.logits(scores, pairs).sigmoid()

@@ -76,18 +76,18 @@ class Triplet(Loss):
         near_first = d.masked_fill(~masks.negative, torch.inf).sort(-1).values.double()  # (n, w)
         sums = torch.where(near_first.isinf(), 0.0, near_first).cumsum(-1)
         sums = torch.nn.functional.pad(sums, (1, 0))  # (n, w + 1)
-        found = near_first.detach().contiguous()
+        ascending = near_first.detach().contiguous()
         p = d.gather(-1, where).double()  # (n, k) distances of positives
         reach = p + self.margin  # negatives nearer than this are active
         if self.mining == "all":
-            upto = torch.searchsorted(found, reach.detach())  # (n, k) active negatives
+            upto = torch.searchsorted(ascending, reach.detach())  # (n, k) active negatives
             hinges = upto * reach - sums.gather(-1, upto)
             each = masks.negative.sum(-1, keepdim=True).expand_as(upto)
         else:  # the nearest negative beyond the positive, shared among ties
-            low = torch.searchsorted(found, p.detach(), right=True)
-            last = found.shape[-1] - 1
-            value = found.gather(-1, low.clamp_max(last))
-            high = torch.searchsorted(found, value, right=True)
+            low = torch.searchsorted(ascending, p.detach(), right=True)
+            last = ascending.shape[-1] - 1
+            value = ascending.gather(-1, low.clamp_max(last))
+            high = torch.searchsorted(ascending, value, right=True)
             counted = (low <= last) & (value < reach.detach())
             mean = (sums.gather(-1, high) - sums.gather(-1, low)) / (high - low).clamp_min(1)
             hinges = torch.where(counted, reach - mean, 0.0)

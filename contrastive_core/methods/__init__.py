@@ -34,11 +34,11 @@ def create(
     **settings: Any,
 ) -> Method:
     """A method around an encoder, with checked settings. Raises UnknownName, ValueError."""
-    known = knobs(name)
+    definitions = knobs(name)
     for key in settings:
-        if key not in known:
-            has = ", ".join(known) or "none"
+        if key not in definitions:
+            has = ", ".join(definitions) or "none"
             raise ValueError(f"method {name!r} has no setting {key!r}; it has: {has}")
     cls = get(name)
-    checked = cls.Settings(**{k: known[k].check(k, v) for k, v in settings.items()})
+    checked = cls.Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})
     return cls(encoder, image_shape, n_train, recipe or Recipe(), checked)

@@ -136,8 +136,8 @@ class CPC(Method):
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         steps = max(1, min(3, rows - 2))
-        found = super().defaults(facts)
-        return found | {
+        defaults = super().defaults(facts)
+        return defaults | {
             "batch_size": batch_size_default(facts, 64, "64: images give thousands of patches"),
             "method_knobs": ({"steps": steps}, f"{steps} of {rows} rows ahead"),
             "loss_knobs": (cls.loss_knobs, "a bilinear critic has no temperature"),

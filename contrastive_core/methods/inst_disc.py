@@ -109,18 +109,18 @@ class InstDisc(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        found = super().defaults(facts)
-        found["lr"] = (
+        defaults = super().defaults(facts)
+        defaults["lr"] = (
             1e-3,
             "a slot is an epoch old: slower steps keep the bank true to the encoder",
         )
-        found["loss_knobs"] = (cls.loss_knobs, "τ 0.1, as the published CIFAR-10 code")
+        defaults["loss_knobs"] = (cls.loss_knobs, "τ 0.1, as the published CIFAR-10 code")
         if facts.n_train > WHOLE_BANK:
-            return found | {"method_knobs": ({"noise": 4096}, "K 4,096, as published")}
+            return defaults | {"method_knobs": ({"noise": 4096}, "K 4,096, as published")}
         why = "the whole bank fits: the exact softmax, which NCE only stands in for"
         exact = ({"temperature": 0.07}, "τ 0.07, as published")
         whole = {"loss": ("instance_softmax", why), "method_knobs": ({"noise": 0}, why)}
-        return found | whole | {"loss_knobs": exact}
+        return defaults | whole | {"loss_knobs": exact}
 
     @classmethod
     def incompatibility(

@@ -65,8 +65,8 @@ class InvaSpread(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        found = super().defaults(facts)
-        return found | {
+        defaults = super().defaults(facts)
+        return defaults | {
             "batch_size": batch_size_default(facts, 128, "128, as published"),
             "loss_knobs": (cls.loss_knobs, "τ 0.1, as published"),
         }

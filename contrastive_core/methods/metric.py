@@ -70,8 +70,8 @@ class Metric(Method):
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
         if self.settings.batches != "lifted":
             return pairs.from_labels(self(x), batch.labels)
-        kept = self.hardest(x, batch.labels, batch.global_rows)
-        return pairs.from_labels(self(x[kept]), batch.labels[kept])
+        rows = self.hardest(x, batch.labels, batch.global_rows)
+        return pairs.from_labels(self(x[rows]), batch.labels[rows])
 
     @torch.no_grad()
     def hardest(self, x: Tensor, labels: Tensor, share: BatchShare) -> Tensor:
@@ -83,12 +83,12 @@ class Metric(Method):
         self.train(was_training)
         labels = self.gather(labels)
         rows = torch.arange(share.total, device=x.device)
-        pair, rest = rows[rows % 4 < 2], rows[rows % 4 >= 2]
-        s = z[pair] @ z[rest].mT  # (p, r)
-        s = s.masked_fill(labels[pair, None] == labels[rest], -torch.inf)
-        best = s.amax(0).topk((len(rest) + 1) // 2).indices
-        kept = torch.cat([pair, rest[best]])
-        return kept[(kept >= share.start) & (kept < share.stop)] - share.start
+        pair, candidates = rows[rows % 4 < 2], rows[rows % 4 >= 2]
+        s = z[pair] @ z[candidates].mT  # (p, r)
+        s = s.masked_fill(labels[pair, None] == labels[candidates], -torch.inf)
+        best = s.amax(0).topk((len(candidates) + 1) // 2).indices
+        chosen = torch.cat([pair, candidates[best]])
+        return chosen[(chosen >= share.start) & (chosen < share.stop)] - share.start
 
     @property
     def batch_kind(self) -> str:

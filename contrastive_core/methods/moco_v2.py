@@ -50,9 +50,9 @@ class MoCoV2(MoCo):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        found = cls.moco_defaults(super().defaults(facts), facts.n_train, 0.2, "as published")
+        defaults = cls.moco_defaults(super().defaults(facts), facts.n_train, 0.2, "as published")
         if facts.image_shape[1] > 16:
-            recipe, why = found["recipe"]
+            recipe, why = defaults["recipe"]
             blurred = dataclasses.replace(recipe, blur=0.5, blur_high=1.0)
-            found["recipe"] = (blurred, f"{why}; blur 0.5, as aug+ of the paper")
-        return found
+            defaults["recipe"] = (blurred, f"{why}; blur 0.5, as aug+ of the paper")
+        return defaults

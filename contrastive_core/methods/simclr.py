@@ -57,5 +57,7 @@ class SimCLR(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        own = {"loss_knobs": (cls.loss_knobs, "τ 0.2: the paper's 0.5 is slower in short runs")}
-        return super().defaults(facts) | own
+        overrides = {
+            "loss_knobs": (cls.loss_knobs, "τ 0.2: the paper's 0.5 is slower in short runs")
+        }
+        return super().defaults(facts) | overrides

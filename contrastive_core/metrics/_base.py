@@ -94,10 +94,10 @@ class Metric:
 
 def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
     """Labels (n) with at least two classes, of all parts. Raises CannotScore."""
-    known = lie.each(rows.labels is not None)
-    if not any(known):
+    has_labels = lie.each(rows.labels is not None)
+    if not any(has_labels):
         raise CannotScore(f"{title} needs labels, and there are none")
-    if not all(known):
+    if not all(has_labels):
         raise CannotScore(f"{title} needs a labeled row on every process: take fewer processes")
     assert rows.labels is not None
     labels = lie.whole(rows.labels)
@@ -131,11 +131,11 @@ def pairs_interval(
 
     Args: per_sample (n): mean over a sample's pairs; partners (n): their number.
     """
-    known = partners > 0
-    n = int(known.sum())
+    defined = partners > 0
+    n = int(defined.sum())
     if n < 3:
         return None
-    share = partners[known] / partners[known].mean()
-    moved = 2 * share * (per_sample[known] - value)
+    share = partners[defined] / partners[defined].mean()
+    moved = 2 * share * (per_sample[defined] - value)
     half = Z95 * float(moved.std(ddof=1)) / math.sqrt(n)
     return value - half, value + half

@@ -90,8 +90,8 @@ def fit_logistic(
 
 
 def _value(logits: Tensor, target: Tensor, w: Tensor, decay: Tensor, n: int, rows: Rows) -> float:
-    own = logits.gather(1, target[:, None])[:, 0]
-    loss = rows.total((logits.logsumexp(1) - own).sum(dtype=torch.float64)) / n
+    target_logits = logits.gather(1, target[:, None])[:, 0]
+    loss = rows.total((logits.logsumexp(1) - target_logits).sum(dtype=torch.float64)) / n
     return float(loss + (decay * w.square()).sum(dtype=torch.float64) / 2)
 
 
@@ -125,17 +125,17 @@ def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:
 
 def _two_loops(gradient: Tensor, pairs: list[tuple[Tensor, Tensor]], first: Tensor) -> Tensor:
     """The inverse Hessian as the last steps tell it, times the gradient."""
-    q, kept = gradient, []
+    q, steps = gradient, []
     for s, y in reversed(pairs):
         rho = 1 / (s * y).sum()
         a = rho * (s * q).sum()
         q = q - a * y
-        kept.append((rho, a))
+        steps.append((rho, a))
     r = _solve(first, q)
     if pairs:
         s, y = pairs[-1]
         r = r * ((s * y).sum() / (y * _solve(first, y)).sum())
-    for (s, y), (rho, a) in zip(pairs, reversed(kept), strict=True):
+    for (s, y), (rho, a) in zip(pairs, reversed(steps), strict=True):
         r = r + s * (a - rho * (y * r).sum())
     return r
 

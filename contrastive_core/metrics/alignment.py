@@ -70,9 +70,9 @@ def same_class(
     x = unit_rows(rows.features, device).double()  # (n, d)
     labels = np.full(len(x), -1) if rows.labels is None else rows.labels
     classes, count = np.unique(lie.whole(labels), return_counts=True)
-    own = torch.from_numpy(np.searchsorted(classes, labels)).to(x.device)  # (n)
-    sums = lie.total(x.new_zeros(len(classes), x.shape[1]).index_add_(0, own, x))
-    dots = ((sums[own] * x).sum(1) - x.square().sum(1)).cpu().numpy()  # Σ over the others
-    others = np.where(labels >= 0, count[own.cpu().numpy()] - 1, 0)
+    class_index = torch.from_numpy(np.searchsorted(classes, labels)).to(x.device)  # (n)
+    sums = lie.total(x.new_zeros(len(classes), x.shape[1]).index_add_(0, class_index, x))
+    dots = ((sums[class_index] * x).sum(1) - x.square().sum(1)).cpu().numpy()  # Σ over the others
+    others = np.where(labels >= 0, count[class_index.cpu().numpy()] - 1, 0)
     mean = np.where(others > 0, np.maximum(2 - 2 * dots / np.maximum(others, 1), 0), np.nan)
     return lie.whole(mean), lie.whole(others)

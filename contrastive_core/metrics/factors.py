@@ -48,26 +48,28 @@ class Factors(Metric):
             raise CannotScore("Factor readout needs data whose factors are known, such as shapes")
         device = pick_device(graphs.device)
         x, x_test = (v.double() for v in standardize(train.features, test.features, device))
-        known = {k: v for k in names if (v := _wanted(k, train.columns[k], test.columns[k]))}
-        guesses = ridge(x, {k: v[0] for k, v in known.items()}, x_test)
-        skill = {k: _skill(guesses[k], *known[k][1:]) for k in known}
-        found = {k: v for k, v in skill.items() if v is not None}
-        if not found:
+        targets = {
+            k: v for k in names if (v := _regression_target(k, train.columns[k], test.columns[k]))
+        }
+        guesses = ridge(x, {k: v[0] for k, v in targets.items()}, x_test)
+        skill = {k: _skill(guesses[k], *targets[k][1:]) for k in targets}
+        defined = {k: v for k, v in skill.items() if v is not None}
+        if not defined:
             raise CannotScore("Factor readout needs a factor that varies, and there is none")
-        value = float(np.mean([max(0.0, v) for v in found.values()]))
-        return MetricResult(value, extras={**found, "n": len(test)})
+        value = float(np.mean([max(0.0, v) for v in defined.values()]))
+        return MetricResult(value, extras={**defined, "n": len(test)})
 
 
-def _wanted(
-    name: str, known: np.ndarray, truth: np.ndarray
+def _regression_target(
+    name: str, train_values: np.ndarray, truth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
     """Targets (n, t) to learn, what is to be met (m, …), and the kinds; None if nothing varies."""
-    kinds = np.unique(known)
-    if len(kinds) < 2 or not (np.isfinite(known).all() and np.isfinite(truth).all()):
+    kinds = np.unique(train_values)
+    if len(kinds) < 2 or not (np.isfinite(train_values).all() and np.isfinite(truth).all()):
         return None
     if len(kinds) <= FEW and (kinds == np.round(kinds)).all():
-        return (known[:, None] == kinds).astype(np.float64), truth, kinds
-    return _targets(name, known), _targets(name, truth), None
+        return (train_values[:, None] == kinds).astype(np.float64), truth, kinds
+    return _targets(name, train_values), _targets(name, truth), None
 
 
 def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> float | None:
@@ -98,14 +100,14 @@ def ridge(
     if not targets:
         return {}
     ends = np.cumsum([0, *(v.shape[1] for v in targets.values())])
-    own = {k: slice(a, b) for k, a, b in zip(targets, ends[:-1], ends[1:], strict=True)}
+    columns_of = {k: slice(a, b) for k, a, b in zip(targets, ends[:-1], ends[1:], strict=True)}
     y = torch.from_numpy(np.hstack([*targets.values()])).to(x)
     out = torch.arange(len(x), device=x.device) % 5 == 4
     tried = _fits(x[~out], y[~out], x[out], PENALTIES)
     away = {p: (y[out] - guess).square().sum(0) for p, guess in tried.items()}  # (t) each
-    best = {k: min(PENALTIES, key=lambda p: float(away[p][c].sum())) for k, c in own.items()}
+    best = {k: min(PENALTIES, key=lambda p: float(away[p][c].sum())) for k, c in columns_of.items()}
     fits = _fits(x, y, x_test, sorted(set(best.values())))
-    return {k: fits[best[k]][:, c].cpu().numpy() for k, c in own.items()}
+    return {k: fits[best[k]][:, c].cpu().numpy() for k, c in columns_of.items()}
 
 
 def _fits(
@@ -116,10 +118,12 @@ def _fits(
     x, new, y = x - mean, new - mean, y - middle
     wide = x.shape[1] > len(x)
     gram, right = (x @ x.mT, y) if wide else (x.mT @ x, x.mT @ y)
-    left = new @ x.mT if wide else new
-    found = {}
+    new_design = new @ x.mT if wide else new
+    fits = {}
     for penalty in penalties:
         held = gram.clone()
         held.diagonal().add_(penalty * len(x))
-        found[penalty] = left @ torch.cholesky_solve(right, torch.linalg.cholesky(held)) + middle
-    return found
+        fits[penalty] = (
+            new_design @ torch.cholesky_solve(right, torch.linalg.cholesky(held)) + middle
+        )
+    return fits

@@ -48,22 +48,25 @@ class Knn(Metric):
         assert train is not None
         assert train.labels is not None
         truth = labels_of(test, self.title, graphs.rows)
-        known = labels_of(train, self.title, graphs.rows)
-        if (known < 0).any():
-            train, known = train.take(np.flatnonzero(train.labels >= 0)), known[known >= 0]
-        k = self.k or default_k(len(known))
-        if k > len(known):
-            raise CannotScore(f"k is {k}, but there are only {len(known)} labeled training rows")
-        found = graphs.get(test, train, min(max(k, CURVE[-1]), len(known)))
+        train_labels = labels_of(train, self.title, graphs.rows)
+        if (train_labels < 0).any():
+            train = train.take(np.flatnonzero(train.labels >= 0))
+            train_labels = train_labels[train_labels >= 0]
+        k = self.k or default_k(len(train_labels))
+        if k > len(train_labels):
+            raise CannotScore(
+                f"k is {k}, but there are only {len(train_labels)} labeled training rows"
+            )
+        neighbors = graphs.get(test, train, min(max(k, CURVE[-1]), len(train_labels)))
 
         def by(k: int) -> np.ndarray:
-            return graphs.rows.whole(vote(found.first(k), known, self.temperature))
+            return graphs.rows.whole(vote(neighbors.first(k), train_labels, self.temperature))
 
         predicted = by(k)
         right = np.where(truth >= 0, predicted == truth, np.nan)  # (n)
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
-        curve = {j: float((by(j) == truth)[truth >= 0].mean()) for j in CURVE if j <= found.k}
-        classes = np.union1d(np.unique(known), np.unique(truth[truth >= 0]))
+        curve = {j: float((by(j) == truth)[truth >= 0].mean()) for j in CURVE if j <= neighbors.k}
+        classes = np.union1d(np.unique(train_labels), np.unique(truth[truth >= 0]))
         table = confusion(truth, predicted, classes)  # (c, c)
         extras: dict[str, Any] = {"k": k, "temperature": self.temperature, "n": n}
         extras["curve"] = {str(j): share for j, share in curve.items()}
@@ -92,22 +95,22 @@ def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> 
 
 def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[dict[str, Any]]:
     """Name, share right with its interval, and what each class is taken for: plain values."""
-    found = []
+    records = []
     for i, label in enumerate(classes):
         n, right = int(table[i].sum()), int(table[i, i])
         about: dict[str, Any] = {"class": rows.class_name(int(label)), "n": n}
         if n:
             about |= {"value": right / n, "interval": wilson(right, n)}
-        found.append({**about, "taken_for": table[i].tolist()})
-    return found
+        records.append({**about, "taken_for": table[i].tolist()})
+    return records
 
 
-def vote(found: Neighbors, labels: np.ndarray, temperature: float) -> np.ndarray:
+def vote(neighbors: Neighbors, labels: np.ndarray, temperature: float) -> np.ndarray:
     """The class (n) with the largest Σ exp(s/τ) over the neighbors; ties go to the smaller."""
     classes, of = np.unique(labels, return_inverse=True)
-    s = found.score.astype(np.float64)  # (n, k)
+    s = neighbors.score.astype(np.float64)  # (n, k)
     weight = np.exp((s - s[:, :1]) / temperature)  # the nearest weighs 1: no overflow
     n, c = len(s), len(classes)
-    cell = np.arange(n)[:, None] * c + of[found.index]
+    cell = np.arange(n)[:, None] * c + of[neighbors.index]
     votes = np.bincount(cell.ravel(), weight.ravel(), n * c).reshape(n, c)
     return classes[votes.argmax(1)]

@@ -44,8 +44,8 @@ class LinearProbe(Metric):
         assert train is not None
         assert train.labels is not None
         lie, device = graphs.rows, pick_device(graphs.device)
-        truth, known = labels_of(test, self.title, lie), labels_of(train, self.title, lie)
-        classes, y = np.unique(known[known >= 0], return_inverse=True)
+        truth, train_labels = labels_of(test, self.title, lie), labels_of(train, self.title, lie)
+        classes, y = np.unique(train_labels[train_labels >= 0], return_inverse=True)
         rows = np.flatnonzero(train.labels >= 0)
         x, x_test = standardize(train.features[rows], test.features, device, lie)
         chosen = Strength(self.c) if self.c else choose_strength(x, y, lie)

@@ -43,8 +43,8 @@ class NeighborStability(Metric):
         share = np.array([np.isin(p, q).mean() for p, q in zip(first, second, strict=True)])
         share = lie.whole(share)
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
-        own = share if len(a) == len(test) else None
-        return MetricResult(float(share.mean()), own, mean_interval(share), "share", extras)
+        per_sample = share if len(a) == len(test) else None
+        return MetricResult(float(share.mean()), per_sample, mean_interval(share), "share", extras)
 
     def _two(self, test: EmbeddingSet) -> tuple[np.ndarray, np.ndarray, str]:
         """Two ways to see the same rows, (n, d) each, and what they are called."""

@@ -33,14 +33,16 @@ class Purity(Metric):
         assert test.labels is not None
         labels = labels_of(test, self.title, graphs.rows)
         rows, here = np.flatnonzero(labels >= 0), np.flatnonzero(test.labels >= 0)
-        known = test if len(here) == len(test) else test.take(here)
+        labeled = test if len(here) == len(test) else test.take(here)
         if self.k > len(rows) - 1:
             raise CannotScore(f"k is {self.k}, but a sample has only {len(rows) - 1} others")
-        found = graphs.rows.whole(graphs.get(known, None, self.k).index)  # (m, k)
-        own = labels[rows]
+        neighbors = graphs.rows.whole(graphs.get(labeled, None, self.k).index)  # (m, k)
+        row_labels = labels[rows]
         share = np.full(len(labels), np.nan)
-        share[rows] = (own[found] == own[:, None]).mean(1)
+        share[rows] = (row_labels[neighbors] == row_labels[:, None]).mean(1)
         value = float(share[rows].mean())
-        chance = float(sum((c / len(own)) ** 2 for c in np.unique(own, return_counts=True)[1]))
+        chance = float(
+            sum((c / len(row_labels)) ** 2 for c in np.unique(row_labels, return_counts=True)[1])
+        )
         extras = {"k": self.k, "n": len(rows), "chance": chance}
         return MetricResult(value, share, mean_interval(share), "share", extras)

@@ -37,27 +37,29 @@ class Silhouette(Metric):
         assert test.labels is not None
         labels = labels_of(test, self.title, graphs.rows)
         rows = np.flatnonzero(labels >= 0)
-        classes, own = np.unique(labels[rows], return_inverse=True)
+        classes, class_index = np.unique(labels[rows], return_inverse=True)
         here = test.features[test.labels >= 0]
         x = unit_rows(here, pick_device(graphs.device)).double()  # (m, d) of this part
-        total = _class_sums(x, torch.from_numpy(own).to(x.device), len(classes), graphs.rows)
-        size = np.bincount(own).astype(np.float64)
-        row = np.arange(len(own))
-        a = total[row, own] / np.maximum(size[own] - 1, 1)
+        total = _class_sums(
+            x, torch.from_numpy(class_index).to(x.device), len(classes), graphs.rows
+        )
+        size = np.bincount(class_index).astype(np.float64)
+        row = np.arange(len(class_index))
+        a = total[row, class_index] / np.maximum(size[class_index] - 1, 1)
         mean = total / size
-        mean[row, own] = np.inf
+        mean[row, class_index] = np.inf
         b = mean.min(1)
         s = (b - a) / np.maximum(np.maximum(a, b), np.finfo(np.float64).tiny)
-        s[size[own] == 1] = 0
+        s[size[class_index] == 1] = 0
         per_sample = np.full(len(labels), np.nan)
         per_sample[rows] = s
         extras = {"n": len(rows), "below_0": float((s < 0).mean())}
         return MetricResult(float(s.mean()), per_sample, mean_interval(s), "", extras)
 
 
-def _class_sums(x: torch.Tensor, own: torch.Tensor, classes: int, lie: Rows) -> np.ndarray:
+def _class_sums(x: torch.Tensor, class_index: torch.Tensor, classes: int, lie: Rows) -> np.ndarray:
     """Sum of each row's distances to the rows of each class: (m, c), float64, of all parts."""
-    member = torch.nn.functional.one_hot(own, classes).to(x.dtype)  # (m, c)
+    member = torch.nn.functional.one_hot(class_index, classes).to(x.dtype)  # (m, c)
     total, first = x.new_zeros(len(x), classes), lie.start(len(x))
     for start, others in lie.blocks(x, BASE):
         of = member[start : start + len(others)]

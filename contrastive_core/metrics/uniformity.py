@@ -61,8 +61,8 @@ class Uniformity(Metric):
             for i in range(0, len(x), BLOCK):
                 rows = x[i : i + BLOCK]
                 kernel = (2 * self.t * ((rows @ part.mT).clamp_max(1) - 1)).exp()  # (r, c)
-                own = torch.arange(len(rows), device=x.device) + first + i - start
-                inside = (own >= 0) & (own < len(part))
-                kernel[inside.nonzero()[:, 0], own[inside]] = 0
+                self_column = torch.arange(len(rows), device=x.device) + first + i - start
+                inside = (self_column >= 0) & (self_column < len(part))
+                kernel[inside.nonzero()[:, 0], self_column[inside]] = 0
                 sums[i : i + BLOCK] += kernel.sum(1, dtype=torch.float64)
         return sums.cpu().numpy()

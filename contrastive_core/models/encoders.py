@@ -49,8 +49,8 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
         return _Encoder(*_resnet(name, channels, image_size, **_only(knobs, name, "stem")), **scale)
     if name.startswith("timm:"):
         return _Encoder(*_timm(name.removeprefix("timm:"), channels, **_only(knobs, name)), **scale)
-    known = ", ".join(encoder_names())
-    raise ValueError(f"unknown encoder {name!r}; known: {known}, timm:NAME")
+    choices = ", ".join(encoder_names())
+    raise ValueError(f"unknown encoder {name!r}; known: {choices}, timm:NAME")
 
 
 class _Encoder(nn.Module):
@@ -124,10 +124,10 @@ def _timm(name: str, channels: int) -> tuple[nn.Module, int]:
     return net, net.num_features
 
 
-def _only(knobs: dict[str, Any], name: str, *known: str) -> dict[str, Any]:
+def _only(knobs: dict[str, Any], name: str, *allowed: str) -> dict[str, Any]:
     for key in knobs:
-        if key not in known:
-            has = ", ".join((*known, "colors", "pixels"))
+        if key not in allowed:
+            has = ", ".join((*allowed, "colors", "pixels"))
             raise ValueError(f"encoder {name!r} has no setting {key!r}; it has: {has}")
     return knobs
 

@@ -40,10 +40,10 @@ class KeyQueue(nn.Module):
     def enqueue(self, keys: Float[Tensor, "n d"]) -> None:
         """Put `keys` in place of the oldest; of more than K, the last K stay."""
         n, k = len(keys), len(self)
-        kept = normalize(keys[-k:].detach().to(self.rows))
+        newest = normalize(keys[-k:].detach().to(self.rows))
         start = self.pointer + max(0, n - k)
-        at = (start + torch.arange(len(kept), device=self.rows.device)) % k
-        self.rows[at] = kept
+        at = (start + torch.arange(len(newest), device=self.rows.device)) % k
+        self.rows[at] = newest
         self.pointer.copy_((self.pointer + n) % k)
         self.enqueued.add_(n)
 
@@ -96,12 +96,12 @@ class MemoryBank(nn.Module):
 
     def next_log_z(self, estimate: float) -> float:
         """What `log_z` becomes with a batch's estimate: the first stays, or Z's average runs on."""
-        kept = float(self.log_z)
-        if math.isnan(kept):
+        log_z = float(self.log_z)
+        if math.isnan(log_z):
             return estimate
         if self.ema is None:
-            return kept
-        both = torch.tensor([kept + math.log(self.ema), estimate + math.log1p(-self.ema)])
+            return log_z
+        both = torch.tensor([log_z + math.log(self.ema), estimate + math.log1p(-self.ema)])
         return float(both.logsumexp(0))
 
     @torch.no_grad()

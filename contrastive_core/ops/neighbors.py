@@ -85,35 +85,35 @@ def nearest(
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite.
     """
-    own = base is None
+    self_join = base is None
     base = queries if base is None else base
-    _check(queries, base, k, metric, own, rows)
+    _check(queries, base, k, metric, self_join, rows)
     where = pick_device(device)
     if rows.spread:
         unit = unit_rows(queries, where)
-        return _spread(unit, unit if own else unit_rows(base, where), k, own, rows)
+        return _spread(unit, unit if self_join else unit_rows(base, where), k, self_join, rows)
     if metric == "cosine":
         q = unit_rows(queries, where)
-        b = q if own else unit_rows(base, where)
-        wanted, offset = k, None
+        b = q if self_join else unit_rows(base, where)
+        width, offset = k, None
     else:
         center = torch.from_numpy(base.mean(0, dtype=np.float64).astype(np.float32)).to(where)
         q = torch.from_numpy(np.ascontiguousarray(queries, np.float32)).to(where) - center
         b = (
             q
-            if own
+            if self_join
             else torch.from_numpy(np.ascontiguousarray(base, np.float32)).to(where) - center
         )
-        wanted, offset = min(k + SLACK, len(b) - own), b.square().sum(1) / 2
+        width, offset = min(k + SLACK, len(b) - self_join), b.square().sum(1) / 2
     index = np.empty((len(q), k), np.int64)
     score = np.empty((len(q), k), np.float32)
     first, last, _ = of.indices(len(q))
     for start in range(first, last, QUERIES):
         block = slice(start, min(start + QUERIES, last))
-        best, found = _block(q[block], b, wanted, start if own else None, offset)
+        best, columns = _block(q[block], b, width, start if self_join else None, offset)
         if metric == "euclidean":
-            best, found = _exact_distances(q[block], b, found, k)
-        score[block], index[block] = best.cpu().numpy(), found.cpu().numpy()
+            best, columns = _exact_distances(q[block], b, columns, k)
+        score[block], index[block] = best.cpu().numpy(), columns.cpu().numpy()
         if progress:
             progress((block.stop - first) / (last - first))
     return Neighbors(index[of], score[of], metric)
@@ -131,11 +131,11 @@ def nearest_together(
     each, the whole result on every one."""
     world = collectives.world()
     share = part_of(len(queries), (world.rank, world.size))
-    found = nearest(queries, base, k, metric, device, progress=progress, of=share)
-    return Neighbors(SPREAD.whole(found.index), SPREAD.whole(found.score), metric)
+    local = nearest(queries, base, k, metric, device, progress=progress, of=share)
+    return Neighbors(SPREAD.whole(local.index), SPREAD.whole(local.score), metric)
 
 
-def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbors:
+def _spread(q: Tensor, b: Tensor, k: int, self_join: bool, rows: Rows) -> Neighbors:
     """The k nearest rows of all parts, for this part's queries: a block of base rows comes by at
     a time, and meets every block of queries. What is best so far has one place from the start:
     small results between large passing ones would keep the heap from shrinking."""
@@ -147,7 +147,7 @@ def _spread(q: Tensor, b: Tensor, k: int, own: bool, rows: Rows) -> Neighbors:
         for i in range(0, len(q), QUERIES):
             block = slice(i, i + QUERIES)
             best = (score[block, :width], index[block, :width])
-            at = first + i if own else None
+            at = first + i if self_join else None
             score[block, :then], index[block, :then] = _meet(
                 *best, q[block], part, start, k, at, None
             )
@@ -189,9 +189,9 @@ def _meet(
     if offset is not None:
         s -= offset
     if own_from is not None:
-        own = torch.arange(own_from, own_from + len(q), device=q.device) - start
-        inside = (own >= 0) & (own < len(part))
-        s[inside.nonzero()[:, 0], own[inside]] = -torch.inf
+        self_column = torch.arange(own_from, own_from + len(q), device=q.device) - start
+        inside = (self_column >= 0) & (self_column < len(part))
+        s[inside.nonzero()[:, 0], self_column[inside]] = -torch.inf
     top, at = _best(s, min(k, len(part)))
     values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
     if values.shape[1] > k:
@@ -210,8 +210,8 @@ def _best(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
     number = columns // size
     grouped = s[:, : size * number].unflatten(1, (size, number))  # (r, size, number)
     groups = grouped.amax(1).topk(k, dim=1, sorted=False).indices[:, None].expand(-1, size, -1)
-    rest = s[:, size * number :]  # (r, < size)
-    values = torch.cat([grouped.gather(2, groups).flatten(1), rest], 1)
+    remainder = s[:, size * number :]  # (r, < size)
+    values = torch.cat([grouped.gather(2, groups).flatten(1), remainder], 1)
     at = torch.arange(size, device=s.device)[:, None] * number + groups  # (r, size, k)
     tail = torch.arange(size * number, columns, device=s.device).expand(rows, -1)
     values, chosen = values.topk(k, dim=1, sorted=False)
@@ -226,28 +226,28 @@ def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     return values.gather(1, order), columns.gather(1, order)
 
 
-def _exact_distances(q: Tensor, b: Tensor, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    distance = torch.empty(found.shape, dtype=torch.float64, device=q.device)
+def _exact_distances(q: Tensor, b: Tensor, columns: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    distance = torch.empty(columns.shape, dtype=torch.float64, device=q.device)
     for i in range(0, len(q), 64):  # (64, k, d) differences at a time
         step = slice(i, i + 64)
-        distance[step] = (b[found[step]].double() - q[step, None].double()).norm(dim=2)
-    nearness, found = _in_order(-distance, found)
-    return -nearness[:, :k].float(), found[:, :k]
+        distance[step] = (b[columns[step]].double() - q[step, None].double()).norm(dim=2)
+    nearness, columns = _in_order(-distance, columns)
+    return -nearness[:, :k].float(), columns[:, :k]
 
 
 def _check(
-    queries: np.ndarray, base: np.ndarray, k: int, metric: str, own: bool, rows: Rows
+    queries: np.ndarray, base: np.ndarray, k: int, metric: str, self_join: bool, rows: Rows
 ) -> None:
     if metric not in ("cosine", "euclidean") or (rows.spread and metric != "cosine"):
-        known = "cosine over many processes" if rows.spread else "cosine or euclidean"
-        raise ValueError(f"metric must be {known}; got {metric!r}")
+        choices = "cosine over many processes" if rows.spread else "cosine or euclidean"
+        raise ValueError(f"metric must be {choices}; got {metric!r}")
     if queries.ndim != 2 or base.ndim != 2 or queries.shape[1] != base.shape[1]:
         raise UnusableEmbedding(
             f"queries (n, d) and base (m, d) must match; got {queries.shape}, {base.shape}"
         )
-    others = rows.number(len(base)) - own
+    others = rows.number(len(base)) - self_join
     if not 1 <= k <= others:
         raise UnusableEmbedding(f"{k} neighbors were asked for among {others} rows")
-    for part in (queries,) if own else (queries, base):
+    for part in (queries,) if self_join else (queries, base):
         if count := rows.number(int((~np.isfinite(part).all(1)).sum())):
             raise UnusableEmbedding(f"{count} rows hold values that are not finite")

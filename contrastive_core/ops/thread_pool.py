@@ -48,14 +48,14 @@ def run_rounds(
     """
     number = 1 if in_turn else num_threads(like)
     pool = _pool(number) if number > 1 else None
-    for done, pairs in enumerate(rounds, 1):
+    for finished, pairs in enumerate(rounds, 1):
         if pool is None:
             _run(task, pairs)
         else:
             parts = [pairs[k::number] for k in range(min(number, len(pairs)))]
             for future in [pool.submit(_run, task, part) for part in parts]:
                 future.result()
-        on_fraction(done / len(rounds))
+        on_fraction(finished / len(rounds))
 
 
 def _run(task: Callable[[int, int], None], pairs: Round) -> None:
@@ -64,13 +64,13 @@ def _run(task: Callable[[int, int], None], pairs: Round) -> None:
             task(i, j)
 
 
-def thread_buffer(rows: int, cols: int, like: Tensor, which: int = 0) -> Tensor:
-    """This thread's buffer (rows, cols) number `which`: what it holds lasts until the next call.
+def thread_buffer(rows: int, cols: int, like: Tensor, slot: int = 0) -> Tensor:
+    """This thread's buffer (rows, cols) number `slot`: what it holds lasts until the next call.
 
     A new tensor of that size is given back to the system when it is freed, and taking its pages
     anew costs more than the work on them.
     """
-    key, size = (like.dtype, like.device, which), rows * cols
+    key, size = (like.dtype, like.device, slot), rows * cols
     held: dict[tuple[Any, ...], Tensor] = _local.__dict__.setdefault("held", {})
     if key not in held or held[key].numel() < size:
         held[key] = torch.empty(size, dtype=like.dtype, device=like.device)

@@ -35,10 +35,10 @@ class _Stripe:
 
 
 class TilePlan:
-    """The tiles of some pairs: `which` is "negative" or "compared" (negatives and positives)."""
+    """The tiles of some pairs: `relation` is "negative" or "compared" (negatives and positives)."""
 
-    def __init__(self, pairs: Pairs, which: str) -> None:
-        self.pairs, self.which = pairs, which
+    def __init__(self, pairs: Pairs, relation: str) -> None:
+        self.pairs, self.relation = pairs, relation
         n, m, even = len(pairs), pairs.width, pairs.even_views
         self.all_positive = self.rising = self.mirrored = bool(even)
         if not even:
@@ -51,9 +51,9 @@ class TilePlan:
         else:
             self._look_at_stripes(size)
         self.rounds = [
-            wanted
+            tiles
             for one in _rounds(len(self.rows), len(self.cols), self.mirrored)
-            if (wanted := [(i, j) for i, j in one if self._kind(i, j) != "empty"])
+            if (tiles := [(i, j) for i, j in one if self._kind(i, j) != "empty"])
         ]
 
     def _look(self) -> None:
@@ -79,10 +79,10 @@ class TilePlan:
             x.fill_diagonal_(value)
         elif kind == "masked":
             masks = self.pairs.masks(self.rows[i], self.cols[j])
-            wanted = masks.negative
-            if self.which == "compared":
-                wanted = wanted | masks.positive
-            x.masked_fill_(~wanted, value)
+            mask = masks.negative
+            if self.relation == "compared":
+                mask = mask | masks.positive
+            x.masked_fill_(~mask, value)
         return x
 
     def _kind(self, i: int, j: int) -> str:
@@ -90,16 +90,16 @@ class TilePlan:
         a, c = self._of_rows[i], self._of_cols[j]
         apart = a.last_group < c.first_group or c.last_group < a.first_group
         one = not apart and a.first_group == a.last_group and c.first_group == c.last_group
-        if one and (self.which == "negative" or a.first_group == NO_GROUP):
+        if one and (self.relation == "negative" or a.first_group == NO_GROUP):
             return "empty"
-        if not c.any_negative and (apart or self.which == "negative"):
+        if not c.any_negative and (apart or self.relation == "negative"):
             return "empty"
         if a.no_group or c.no_group or not c.all_negative:
             return "masked"
         strangers = c.last_row == NO_ROW or a.last_row < c.first_row or c.last_row < a.first_row
         if apart and strangers:
             return "whole"
-        if self.which == "compared" and self.all_positive:
+        if self.relation == "compared" and self.all_positive:
             if strangers:
                 return "whole"
             if self.mirrored and i == j and self.rising:
@@ -153,9 +153,9 @@ def _rounds(rows: int, cols: int, mirrored: bool) -> list[list[tuple[int, int]]]
         return [[(i, j) for i, j in one if j < cols] for one in turns]
     size = rows + rows % 2
     ring = list(range(size))
-    found = [[(i, i) for i in range(rows)]]
+    rounds = [[(i, i) for i in range(rows)]]
     for _ in range(size - 1):
         meet = [(ring[k], ring[size - 1 - k]) for k in range(size // 2)]
-        found.append([(min(p), max(p)) for p in meet if max(p) < rows])
+        rounds.append([(min(p), max(p)) for p in meet if max(p) < rows])
         ring = [ring[0], ring[-1], *ring[1:-1]]
-    return found
+    return rounds

@@ -42,9 +42,9 @@ class Logits:
     scale: float = 1.0
     unit: bool = False  # rows have unit length, or none
 
-    def tile(self, a: Tensor, c: Tensor, kept: bool = False) -> Tensor:
-        """The logits (r, c) of a tile, in this thread's buffer, or `kept` in one of their own."""
-        buffer = a.new_empty(len(a), len(c)) if kept else thread_buffer(len(a), len(c), a)
+    def tile(self, a: Tensor, c: Tensor, in_new_buffer: bool = False) -> Tensor:
+        """The logits (r, c) of a tile, in this thread's buffer, or `in_new_buffer`."""
+        buffer = a.new_empty(len(a), len(c)) if in_new_buffer else thread_buffer(len(a), len(c), a)
         if self.score == "dot":
             return torch.addmm(buffer, a, c.mT, beta=0, alpha=self.scale, out=buffer)
         return torch.mul(similarity.squared_distance(a, c), self.scale, out=buffer)
@@ -76,13 +76,13 @@ def has_closed_form(pairs: Pairs, logits: Logits) -> bool:
 
 
 def tiled_logsumexp(
-    pairs: Pairs, logits: Logits, which: str, on_fraction: OnFraction = ignore_fraction
+    pairs: Pairs, logits: Logits, relation: str, on_fraction: OnFraction = ignore_fraction
 ) -> Tensor:
     """log Σ e^ℓ of every anchor over its negatives, or over all it is compared with; (n).
 
-    Args: which: "negative" or "compared". −inf, with zero gradient, where there is none.
+    Args: relation: "negative" or "compared". −inf, with zero gradient, where there is none.
     """
-    plan = TilePlan(pairs, which)
+    plan = TilePlan(pairs, relation)
     a = pairs.anchors.contiguous()
     c = a if plan.mirrored else pairs.candidates.contiguous()
     small = logits.bound(a.detach(), c.detach()) <= SAFE[a.dtype]
@@ -97,8 +97,8 @@ def by_group(pairs: Pairs) -> tuple[Pairs, Tensor]:
     order = pairs.anchor_groups.argsort(stable=True)
     if pairs.symmetric:
         return pairs.take_rows(order), order.argsort()
-    taken = pairs.take_candidates(pairs.candidate_groups.argsort(stable=True))
-    return taken.take_anchors(order), order.argsort()
+    by_candidate = pairs.take_candidates(pairs.candidate_groups.argsort(stable=True))
+    return by_candidate.take_anchors(order), order.argsort()
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class _LogSums(Function):
     def forward(a: Tensor, c: Tensor, task: _Task) -> tuple[Tensor, Tensor, Tensor | None]:
         plan, small = task.plan, task.small
         sums, top = a.new_zeros(len(a)), a.new_full((len(a),), 0.0 if small else -torch.inf)
-        kept: list[Tensor] = []
+        saved_tiles: list[Tensor] = []
         c = a if plan.mirrored else c
 
         def tile(i: int, j: int) -> None:
@@ -133,18 +133,18 @@ class _LogSums(Function):
             if plan.mirrored and i != j:
                 add(x.mT, sums[cols], top[cols])
             if plan.single:
-                kept.append(x)
+                saved_tiles.append(x)
 
         run_rounds(plan.rounds, tile, a, plan.single, task.on_fraction)
-        return sums.log() + top, sums, kept[0] if kept else None
+        return sums.log() + top, sums, saved_tiles[0] if saved_tiles else None
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         a, c, ctx.task = inputs
-        lse, sums, kept = output
+        lse, sums, saved_tile = output
         ctx.set_materialize_grads(False)  # else zeros are made for what is only kept
-        ctx.mark_non_differentiable(*output[1 : 2 + (kept is not None)])
-        ctx.save_for_backward(a, c, sums if ctx.task.small else lse, kept)
+        ctx.mark_non_differentiable(*output[1 : 2 + (saved_tile is not None)])
+        ctx.save_for_backward(a, c, sums if ctx.task.small else lse, saved_tile)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -160,7 +160,7 @@ def _gradient(
     a: Tensor,
     c: Tensor,
     total: Tensor,
-    kept: Tensor | None,
+    saved_tile: Tensor | None,
     task: _Task,
     needs: tuple[bool, bool],
 ) -> tuple[Tensor | None, Tensor | None]:
@@ -179,7 +179,7 @@ def _gradient(
 
     def tile(i: int, j: int) -> None:
         rows, cols = plan.rows[i], plan.cols[j]
-        x = _terms(task, a, c, i, j) if kept is None else kept
+        x = _terms(task, a, c, i, j) if saved_tile is None else saved_tile
         h = _weights(x, share, level, rows, cols, small, plan.mirrored)
         if grad_a is not None:
             logits.add_gradient(grad_a[rows], h, a[rows], c[cols])
@@ -229,5 +229,5 @@ def _weights(
     return h
 
 
-def _spare(x: Tensor, which: int) -> Tensor:
-    return thread_buffer(len(x), x.shape[1], x, which)
+def _spare(x: Tensor, slot: int) -> Tensor:
+    return thread_buffer(len(x), x.shape[1], x, slot)

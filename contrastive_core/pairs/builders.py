@@ -63,10 +63,10 @@ def from_labels(
     """
     check_rows("z", z, "(n, d)")
     groups = _labels("labels", labels, z.shape[0], z.device)
-    rows, own = _arange(z.shape[0], z), torch.zeros_like(groups)
+    rows, first_view = _arange(z.shape[0], z), torch.zeros_like(groups)
     if ref is None and ref_labels is None:
         allowed = _true(z.shape[0], z)
-        return Pairs(z, z, groups, groups, rows, rows, own, own, allowed, allowed)
+        return Pairs(z, z, groups, groups, rows, rows, first_view, first_view, allowed, allowed)
     if ref is None or ref_labels is None:
         raise ValueError("ref and ref_labels must be given together")
     check_rows("ref", ref, "(m, d)")
@@ -76,7 +76,9 @@ def from_labels(
         _true(m, z),
     )
     none = torch.full_like(other, NO_ROW)
-    return Pairs(z, ref, groups, other, rows, none, own, torch.zeros_like(other), allowed, allowed)
+    return Pairs(
+        z, ref, groups, other, rows, none, first_view, torch.zeros_like(other), allowed, allowed
+    )
 
 
 def from_queue(
@@ -102,17 +104,17 @@ def from_queue(
             f"{tuple(queries.shape)}, {tuple(keys.shape)}, {tuple(queue.shape)}"
         )
     n, k = queries.shape[0], queue.shape[0]
-    own, none = _arange(n, queries), torch.full((n + k,), NO_ROW, device=queries.device)
+    images, none = _arange(n, queries), torch.full((n + k,), NO_ROW, device=queries.device)
     queue_groups = _arange(k, queries) + n if queue_groups is None else queue_groups
     is_key = _arange(n + k, queries) < n
     return Pairs(
         anchors=queries,
         candidates=torch.cat([keys, queue.to(keys.dtype)]),
-        anchor_groups=own,
-        candidate_groups=torch.cat([own, queue_groups]),
-        anchor_rows=own,
+        anchor_groups=images,
+        candidate_groups=torch.cat([images, queue_groups]),
+        anchor_rows=images,
         candidate_rows=none,
-        anchor_views=torch.zeros_like(own),
+        anchor_views=torch.zeros_like(images),
         candidate_views=is_key.long(),
         as_positive=is_key,
         as_negative=~is_key,
@@ -180,19 +182,19 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
             "a and b must be (n, d) and same (n); got "
             f"{tuple(a.shape)}, {tuple(b.shape)}, {tuple(same.shape)}"
         )
-    own, allowed = _arange(a.shape[0], a), _true(a.shape[0], a)
+    indices, allowed = _arange(a.shape[0], a), _true(a.shape[0], a)
     return Pairs(
         anchors=a,
         candidates=b,
-        anchor_groups=2 * own,
-        candidate_groups=2 * own + (~same.bool()).long(),
-        anchor_rows=own,
-        candidate_rows=torch.full_like(own, NO_ROW),
-        anchor_views=torch.zeros_like(own),
-        candidate_views=torch.ones_like(own),
+        anchor_groups=2 * indices,
+        candidate_groups=2 * indices + (~same.bool()).long(),
+        anchor_rows=indices,
+        candidate_rows=torch.full_like(indices, NO_ROW),
+        anchor_views=torch.zeros_like(indices),
+        candidate_views=torch.ones_like(indices),
         as_positive=allowed,
         as_negative=allowed,
-        columns=own[:, None],
+        columns=indices[:, None],
     )
 
 
@@ -235,11 +237,11 @@ def from_mask(
 def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
     """All rows of z (b, v, d) with all; without labels every image is its own group."""
     b, v, d = z.shape
-    made = Pairs.of_even_views(z.reshape(b * v, d), v)
+    pairs = Pairs.of_even_views(z.reshape(b * v, d), v)
     if labels is None:
-        return made
+        return pairs
     groups = _labels("labels", labels, b, z.device).repeat_interleave(v)
-    return dataclasses.replace(made, anchor_groups=groups, candidate_groups=groups)
+    return dataclasses.replace(pairs, anchor_groups=groups, candidate_groups=groups)
 
 
 def _labels(name: str, labels: Tensor, n: int, device: torch.device) -> Tensor:

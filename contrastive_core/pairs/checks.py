@@ -24,17 +24,17 @@ def describe(x: Any) -> str:
     return f"a {type(x).__name__}"
 
 
-def how_to_build(*given: Any) -> str:
+def how_to_build(*arguments: Any) -> str:
     """Why these are no pairs, and which builder makes pairs of them."""
-    if len(given) > 1:
+    if len(arguments) > 1:
         hint = (
             "two views of the same images: pairs.from_views(torch.stack([a, b], 1)); "
             "a list of pairs: pairs.from_pairs(a, b, same)"
         )
     else:
-        ndim = getattr(given[0], "ndim", None)
+        ndim = getattr(arguments[0], "ndim", None)
         hint = BUILDERS.get(ndim, "; ".join(BUILDERS.values()))  # type: ignore[arg-type]
-    got = " and ".join(describe(x) for x in given)
+    got = " and ".join(describe(x) for x in arguments)
     return f"a loss takes Pairs, which say who is compared with whom; got {got}: {hint}"
 
 

@@ -74,9 +74,9 @@ class Pairs:
         rows = torch.arange(len(z), device=z.device)
         groups, at = rows // max(views, 1), rows % max(views, 1)
         allowed = torch.ones_like(rows, dtype=torch.bool)
-        made = cls(z, z, groups, groups, rows, rows, at, at, allowed, allowed)
-        object.__setattr__(made, "even_views", views if views > 1 else None)
-        return made
+        pairs = cls(z, z, groups, groups, rows, rows, at, at, allowed, allowed)
+        object.__setattr__(pairs, "even_views", views if views > 1 else None)
+        return pairs
 
     def __len__(self) -> int:
         return self.anchors.shape[0]
@@ -103,10 +103,10 @@ class Pairs:
 
     def with_rows(self, anchors: Float[Tensor, "n d"], candidates: Float[Tensor, "m d"]) -> Pairs:
         """The same relations between other vectors, row for row."""
-        made = dataclasses.replace(self, anchors=anchors, candidates=candidates)
+        pairs = dataclasses.replace(self, anchors=anchors, candidates=candidates)
         if anchors is candidates and len(anchors) == len(self):
-            object.__setattr__(made, "even_views", self.even_views)
-        return made
+            object.__setattr__(pairs, "even_views", self.even_views)
+        return pairs
 
     def take_anchors(self, rows: Rows) -> Pairs:
         """Some anchors, with all their candidates."""
@@ -139,12 +139,12 @@ class Pairs:
 
     def take_rows(self, rows: Rows) -> Pairs:
         """Some rows of symmetric pairs, as anchors and as candidates."""
-        taken = self.take_anchors(rows)
+        pairs = self.take_anchors(rows)
         return dataclasses.replace(
-            taken,
-            candidates=taken.anchors,
-            candidate_groups=taken.anchor_groups,
-            candidate_rows=taken.anchor_rows,
+            pairs,
+            candidates=pairs.anchors,
+            candidate_groups=pairs.anchor_groups,
+            candidate_rows=pairs.anchor_rows,
             candidate_views=self.candidate_views[rows],
             as_positive=self.as_positive[rows],
             as_negative=self.as_negative[rows],

@@ -182,7 +182,7 @@ def _git_commit() -> str | None:
         return None
     try:
         command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return completed.stdout.strip()

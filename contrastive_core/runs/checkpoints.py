@@ -52,9 +52,9 @@ def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
     run.write(f"state/{number:06d}.sha256", "".join(lines).encode())
     for path in state_manifests(run)[:-KEPT]:
         path.unlink(missing_ok=True)  # first: without it the others are no state
-    kept = {path.stem for path in state_manifests(run)}
+    complete_states = {path.stem for path in state_manifests(run)}
     for path in (run.path / "state").glob("[0-9]*.[js]*"):
-        if path.stem not in kept:
+        if path.stem not in complete_states:
             path.unlink(missing_ok=True)
 
 
@@ -130,12 +130,12 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     path = run.weights
     try:
         data = path.read_bytes()
-        tensors, wanted = load(data), _metadata(data).get(HASH)
+        tensors, recorded_hash = load(data), _metadata(data).get(HASH)
     except FileNotFoundError:
         raise ValueError(f"{run.name} has no weights yet") from None
     except (SafetensorError, ValueError) as error:
         raise Damaged(f"{path} is damaged: {error}") from None
-    if wanted != _digest(tensors):
+    if recorded_hash != _digest(tensors):
         raise Damaged(f"{path} is damaged: its content is not what was written")
     return {k: v.float() if v.dtype == torch.float16 else v for k, v in tensors.items()}
 

@@ -171,10 +171,10 @@ class Run:
     def cut_metrics(self, step: int) -> None:
         """Drop lines after `step`, and snapshots after the last whole epoch left. Raises Gone."""
         lines = self.metrics()
-        kept = [line for line in lines if line.get("step", 0) <= step]
-        if len(kept) < len(lines):
-            self.write("metrics.jsonl", records.lines_bytes(kept))
-        last = max((x.get("epoch", 0) for x in kept if "images_per_s" not in x), default=0)
+        kept_lines = [line for line in lines if line.get("step", 0) <= step]
+        if len(kept_lines) < len(lines):
+            self.write("metrics.jsonl", records.lines_bytes(kept_lines))
+        last = max((x.get("epoch", 0) for x in kept_lines if "images_per_s" not in x), default=0)
         for epoch, path in self._snapshot_files():
             if epoch > last:
                 path.unlink(missing_ok=True)

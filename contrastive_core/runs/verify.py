@@ -69,6 +69,6 @@ def _problem(run: Run, path: Path, read: Callable[[], object]) -> list[str]:
 def _check_lines(path: Path, shape: Shape) -> None:
     bad = records.damaged_lines(path, shape)
     if bad:
-        shown = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
-        some = f"line {shown} is" if len(bad) == 1 else f"lines {shown} are"
+        numbers = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
+        some = f"line {numbers} is" if len(bad) == 1 else f"lines {numbers} are"
         raise Damaged(f"{some} damaged and left out; the others are read")

@@ -48,14 +48,14 @@ def of_split(run: Run, split: str) -> Run | Path:
 
 def marks(run: Run | Path) -> dict[str, dict[str, Any]]:
     """The decision on each sample of a run, or in a folder: `what`, `label` for a relabel."""
-    found: dict[str, dict[str, Any]] = {}
+    decisions: dict[str, dict[str, Any]] = {}
     for line in records.read_lines(_path(run)):
         if isinstance(line, dict) and line.get("what") in (*CHOICES, None):
             if line["what"] is None:
-                found.pop(str(line["id"]), None)
+                decisions.pop(str(line["id"]), None)
             else:
-                found[str(line["id"])] = line
-    return found
+                decisions[str(line["id"])] = line
+    return decisions
 
 
 def add(run: Run | Path, sample: str, what: str | None, label: str | None = None) -> None:
@@ -107,17 +107,19 @@ class Changes:
 
 def changes(run: Run | Path) -> Changes:
     """What the run left out and relabeled itself together with the marks. Nothing is written."""
-    found = marks(run)
-    drop = [i for i, m in found.items() if m["what"] == "drop"]
-    labels = {i: str(m["label"]) for i, m in found.items() if m["what"] == "relabel"}
+    decisions = marks(run)
+    drop = [i for i, m in decisions.items() if m["what"] == "drop"]
+    labels = {i: str(m["label"]) for i, m in decisions.items() if m["what"] == "relabel"}
     before = run.config if isinstance(run, Run) else {}
     gone = [*overrides.read_ids(before["exclude"])] if before.get("exclude") else []
-    known = overrides.read_labels(before["relabel"]) if before.get("relabel") else {}
+    relabeled_before = overrides.read_labels(before["relabel"]) if before.get("relabel") else {}
     gone = list(dict.fromkeys([*gone, *drop]))
-    named = {i: label for i, label in {**known, **labels}.items() if i not in gone}
+    relabeled = {i: label for i, label in {**relabeled_before, **labels}.items() if i not in gone}
     return Changes(
         _csv(["id"], [[i] for i in gone]) if gone else None,
-        _csv(["id", "label"], [list(one) for one in named.items()]) if named or known else None,
+        _csv(["id", "label"], [list(one) for one in relabeled.items()])
+        if relabeled or relabeled_before
+        else None,
         len(drop),
         len(labels),
     )
@@ -133,10 +135,10 @@ def export(run: Run | Path) -> list[str]:
     return arguments
 
 
-def cleaned(run: Run, known: Sequence[Run]) -> list[Run]:
-    """Those of `known` that were trained with files exported from this run's marks."""
+def cleaned(run: Run, candidates: Sequence[Run]) -> list[Run]:
+    """Those of `candidates` that were trained with files exported from this run's marks."""
     folder = str(_path(run).parent)
-    files = [(one, [one.config.get(k) for k in ("exclude", "relabel")]) for one in known]
+    files = [(one, [one.config.get(k) for k in ("exclude", "relabel")]) for one in candidates]
     return [
         one for one, paths in files
         if one.name != run.name and any(p and str(Path(p).parent) == folder for p in paths)

@@ -67,8 +67,8 @@ def why(
     near = _cosines(anchor)
     nearness = score if anatomy.score_kind == "dot" else -score
 
-    def listed(which: np.ndarray, by: np.ndarray) -> list[PairShare]:
-        columns = np.flatnonzero(which)
+    def listed(mask: np.ndarray, by: np.ndarray) -> list[PairShare]:
+        columns = np.flatnonzero(mask)
         return [_pair(rows, int(j), v, score, share) for j in columns[np.argsort(by[columns])]]
 
     other = np.arange(len(near)) // v != sample
@@ -100,5 +100,5 @@ def _cosines(anchor: Any) -> np.ndarray:
     return np.asarray((others @ unit).double().numpy())
 
 
-def _highest(near: np.ndarray, which: np.ndarray) -> float:
-    return float(near[which].max()) if which.any() else float("nan")
+def _highest(near: np.ndarray, mask: np.ndarray) -> float:
+    return float(near[mask].max()) if mask.any() else float("nan")

@@ -77,13 +77,13 @@ def find_issues(
     outlier = _outlyingness(graph, pixels, k, device)
     on_fraction(0.6)
     wrong = classes = None
-    given = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
-    if len(np.unique(given[given >= 0])) > 1:
+    labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
+    if len(np.unique(labels[labels >= 0])) > 1:
         wrong = find_wrong_labels(
             rows, wide, seed, device, lambda f: on_fraction(0.6 + 0.4 * f)
         )  # fmt: skip
         classes = wrong.by_class
-    elif (given >= 0).any():
+    elif (labels >= 0).any():
         classes = by_class(rows, device=device)
     negative = graph.score[:, 0].astype(np.float64)
     none = np.full(len(rows), np.nan)

@@ -99,11 +99,11 @@ def over_knob(
 ) -> np.ndarray:
     """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined."""
     columns = []
-    for done, value in enumerate(values, 1):
+    for finished, value in enumerate(values, 1):
         moved = {**(knobs or {}), knob: float(value)}
         per_row, weight = per_sample(rows, loss, moved, views, device=device)
         columns.append(np.where(weight > 0, per_row, np.nan).astype(np.float32))
-        on_fraction(done / len(values))
+        on_fraction(finished / len(values))
     return np.stack(columns, 1)
 
 

@@ -108,10 +108,10 @@ def _losses(
     columns, weight = [], np.zeros(0)
     for number, (features, views) in enumerate(sets):
         part = part_of_fraction(on_fraction, number, len(sets))
-        found, defined = per_sample(
+        per_row, defined = per_sample(
             features, inputs.loss, inputs.knobs, views, part, inputs.device
         )  # fmt: skip
-        columns.append(np.where(defined > 0, found, np.nan))
+        columns.append(np.where(defined > 0, per_row, np.nan))
         weight = defined if number < len(draws) else weight
     value = np.mean(columns[: len(draws)], 0)
     return np.stack(columns[len(draws) :] or columns, 1), value, weight
@@ -199,25 +199,25 @@ def _explained(
 
 
 def _label_columns(
-    rows: EmbeddingSet, found: WrongLabels
+    rows: EmbeddingSet, wrong: WrongLabels
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """What is suspected of labels, by voter and together; and how many are likely wrong."""
     firsts = {
-        "suggested": found.suggested,
-        "probe_prediction": found.votes["probe"].argmax(1),
-        "knn_prediction": found.votes["neighbors"].argmax(1),
-        "discriminant_prediction": found.votes["discriminant"].argmax(1),
-        "min_loss_class": found.by_class.losses.argmin(1),
+        "suggested": wrong.suggested,
+        "probe_prediction": wrong.votes["probe"].argmax(1),
+        "knn_prediction": wrong.votes["neighbors"].argmax(1),
+        "discriminant_prediction": wrong.votes["discriminant"].argmax(1),
+        "min_loss_class": wrong.by_class.losses.argmin(1),
     }
     extra = {k: np.array([rows.class_name(int(c)) for c in v]) for k, v in firsts.items()}
-    extra["suggested_probability"] = found.confidence
-    extra |= {f"wrong_by_{name}": v for name, v in found.by_voter.items()}
+    extra["suggested_probability"] = wrong.confidence
+    extra |= {f"wrong_by_{name}": v for name, v in wrong.by_voter.items()}
     extra["correct"] = firsts["probe_prediction"] == rows.labels
-    two = np.argsort(-np.nan_to_num(found.classes), 1, kind="stable")[:, :2]
+    two = np.argsort(-np.nan_to_num(wrong.classes), 1, kind="stable")[:, :2]
     both = [(rows.class_name(int(a)), rows.class_name(int(b))) for a, b in two]
     extra["between"] = np.array([f"{a} and {b}" for a, b in both])
-    low, high = found.interval
-    return extra, {"wrong": found.number, "wrong_low": low, "wrong_high": high}
+    low, high = wrong.interval
+    return extra, {"wrong": wrong.number, "wrong_low": low, "wrong_high": high}
 
 
 def _nearest_of_each(issues: Issues) -> tuple[np.ndarray, np.ndarray]:

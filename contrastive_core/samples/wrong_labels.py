@@ -109,14 +109,14 @@ def find_wrong_labels(
 
 def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Rows (n) bool that are not learned from; of each class some are, however doubtful."""
-    own = p[np.arange(len(p)), np.maximum(labels, 0)]
+    label_probability = p[np.arange(len(p)), np.maximum(labels, 0)]
     others = p.copy()
     others[np.arange(len(p)), np.maximum(labels, 0)] = 0
     doubtful = others.max(1) > DOUBT
     for c in np.unique(labels[labels >= 0]):
         at = np.flatnonzero(labels == c)
         least = max(1, min(len(at), round(LEAST * len(at))))
-        doubtful[at[np.argsort(-own[at], kind="stable")[:least]]] = False
+        doubtful[at[np.argsort(-label_probability[at], kind="stable")[:least]]] = False
     return np.asarray(doubtful)
 
 
@@ -125,10 +125,12 @@ def weights_of(
 ) -> dict[str, float]:
     """The weights of the voters under which the labels learned from are likeliest."""
     at = np.flatnonzero(learned)
-    own = np.stack([v[at, labels[at]] for v in votes.values()], 1) + FLOOR  # (m, voters)
+    label_probability = (
+        np.stack([v[at, labels[at]] for v in votes.values()], 1) + FLOOR
+    )  # (m, voters)
     weight = np.full(len(votes), 1 / len(votes))
     for _ in range(rounds):
-        share = own * weight
+        share = label_probability * weight
         weight = (share / share.sum(1, keepdims=True)).mean(0)
     return dict(zip(votes, weight.tolist(), strict=True))
 
@@ -138,11 +140,11 @@ def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax, softmax
 
-    log_p, own = np.log(np.maximum(p, FLOOR)), np.arange(int(learned.sum()))
+    log_p, row_index = np.log(np.maximum(p, FLOOR)), np.arange(int(learned.sum()))
 
     def cost(log_t: float) -> float:
         z = log_softmax(log_p[learned] / np.exp(log_t), axis=1)
-        return -float(z[own, y[learned]].mean())
+        return -float(z[row_index, y[learned]].mean())
 
     t = np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x)
     return np.asarray(softmax(log_p / t, axis=1))

@@ -57,7 +57,7 @@ def call_limited(function: Callable[..., Any], *arguments: Any, limits: Limits) 
         "limits": asdict(limits),
     }  # fmt: skip
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "contrastive_core.storage.limited"],
             cwd=ROOT,
             env={**os.environ, **dict.fromkeys(THREADS, "1")},
@@ -69,10 +69,10 @@ def call_limited(function: Callable[..., Any], *arguments: Any, limits: Limits) 
         )
     except subprocess.TimeoutExpired:
         raise Refused(f"it took over {2 * limits.seconds:.0f} s") from None
-    said = [line for line in done.stdout.splitlines() if line.startswith(SAID)]
-    if not said:
+    answers = [line for line in completed.stdout.splitlines() if line.startswith(SAID)]
+    if not answers:
         raise Refused("the process that opened it died: it is damaged, or needs too much memory")
-    result = json.loads(said[-1].removeprefix(SAID))
+    result = json.loads(answers[-1].removeprefix(SAID))
     if "error" in result:
         raise _error(result["error"], result["message"])
     return result["value"]
@@ -80,12 +80,12 @@ def call_limited(function: Callable[..., Any], *arguments: Any, limits: Limits) 
 
 def _error(kind: str, message: str) -> Exception:
     """The error of that name, if it is one of ours or of the operating system."""
-    known = getattr(errors, kind, None) if kind in errors.__all__ else None
-    if known is None and kind in ("FileNotFoundError", "IsADirectoryError", "PermissionError"):
-        known = {e.__name__: e for e in (FileNotFoundError, IsADirectoryError, PermissionError)}[
-            kind
-        ]
-    return known(message) if known else Refused(message)
+    error_type = getattr(errors, kind, None) if kind in errors.__all__ else None
+    if error_type is None and kind in ("FileNotFoundError", "IsADirectoryError", "PermissionError"):
+        error_type = {
+            e.__name__: e for e in (FileNotFoundError, IsADirectoryError, PermissionError)
+        }[kind]
+    return error_type(message) if error_type else Refused(message)
 
 
 # --- in the child ------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
         who = f"process {pid}" if pid else "another process"
         raise Locked(f"{who} is already working in {path.parent}") from None
     try:
-        own = {"pid": os.getpid(), "started": process_start(os.getpid()), "boot": _boot_id()}
-        path.write_text(json.dumps(own))
+        holder = {"pid": os.getpid(), "started": process_start(os.getpid()), "boot": _boot_id()}
+        path.write_text(json.dumps(holder))
         yield
     finally:
         with contextlib.suppress(OSError):  # the folder may have been moved meanwhile

@@ -61,8 +61,8 @@ def is_regular(path: str | Path) -> bool:
 def printable(text: object, limit: int = 300) -> str:
     """Text for a message: control characters, bytes that are no UTF-8 and marks that turn the
     writing round are escaped, and what is longer than `limit` is cut."""
-    shown = "".join(c if c.isprintable() else _escape(c) for c in str(text)[: limit + 1])
-    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+    escaped = "".join(c if c.isprintable() else _escape(c) for c in str(text)[: limit + 1])
+    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
 def _escape(character: str) -> str:

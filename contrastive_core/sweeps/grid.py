@@ -51,13 +51,13 @@ class Cell:
 
     def arguments(self) -> list[str]:
         """Arguments of `train` without the run's name."""
-        made = ["--seed", str(self.seed)]
+        arguments = ["--seed", str(self.seed)]
         for key, value in self.settings.items():
             if key in OPTIONS:
-                made += [f"--{key}", str(value)]
+                arguments += [f"--{key}", str(value)]
             else:
-                made += ["--set", f"{key}={as_text(value)}"]
-        return made
+                arguments += ["--set", f"{key}={as_text(value)}"]
+        return arguments
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Sweep:
         """Every cell and seed, in the order in which they are trained: one seed after the other.
 
         Cells of the same settings, but for what one of their values ignores, share a run."""
-        made, known = [], dict[str, str]()
+        cells, run_of_settings = [], dict[str, str]()
         for seed in self.seeds:
             for combination in itertools.product(*(axis.values for axis in self.axes)):
                 both = list(zip(self.axes, combination, strict=True))
@@ -90,16 +90,16 @@ class Sweep:
                     at |= where
                     labels += [label] if counts or not values else []
                 same = json.dumps([seed, settings], sort_keys=True, default=str)
-                run = known.setdefault(same, self._run(labels, seed))
-                made.append(Cell(run, at, settings, seed))
-        return made
+                run = run_of_settings.setdefault(same, self._run(labels, seed))
+                cells.append(Cell(run, at, settings, seed))
+        return cells
 
     def trained(self) -> list[Cell]:
         """Of cells that share a run, the first."""
-        found: dict[str, Cell] = {}
+        first_of_run: dict[str, Cell] = {}
         for cell in self.cells():
-            found.setdefault(cell.run, cell)
-        return list(found.values())
+            first_of_run.setdefault(cell.run, cell)
+        return list(first_of_run.values())
 
     def _run(self, labels: Sequence[str], seed: int) -> str:
         """Sweep, labels, seed; with an empty name labels only, and the seed if there are more."""

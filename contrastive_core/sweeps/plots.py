@@ -41,28 +41,28 @@ def cells_of(
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.get(n) for n in names), []).append(row)
-    made = []
+    cells = []
     for at, members in groups.items():
-        done = [m for m in members if m["status"] == "done"]
-        found: Row = {**dict(zip(names, at, strict=True)), "seeds": len(done)}
+        finished = [m for m in members if m["status"] == "done"]
+        cell: Row = {**dict(zip(names, at, strict=True)), "seeds": len(finished)}
         for measure in measures:
-            values = [v for m in done if (v := _value(m, measure, accuracy)) is not None]
-            found[measure] = statistics.fmean(values) if values else None
-            found[f"± {measure}"] = statistics.stdev(values) if len(values) > 1 else None
-        made.append(found)
-    return made
+            values = [v for m in finished if (v := _value(m, measure, accuracy)) is not None]
+            cell[measure] = statistics.fmean(values) if values else None
+            cell[f"± {measure}"] = statistics.stdev(values) if len(values) > 1 else None
+        cells.append(cell)
+    return cells
 
 
 def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Row]:
     """The sweep as rows of text: where each cell stands, each measure with its deviation."""
     names, measures = [a.name for a in sweep.axes], sweep.draw.measures
-    made = []
+    table_rows = []
     for cell in cells_of(rows, names, accuracy, measures):
         row: Row = {a.name: _stands(a, str(cell[a.name])) for a in sweep.axes}
         for measure in measures:
             row[label(measure, accuracy)] = _text(cell, measure)
-        made.append({**row, "seeds done": cell["seeds"]})
-    return made
+        table_rows.append({**row, "seeds done": cell["seeds"]})
+    return table_rows
 
 
 def _stands(axis: Axis, value: str) -> str:
@@ -90,10 +90,10 @@ def label(measure: str, accuracy: str) -> str:
 
 
 def _value(row: Row, measure: str, accuracy: str) -> float | None:
-    found = row.get(accuracy if measure == "accuracy" else measure)
-    if row["status"] != "done" or not isinstance(found, (int, float)) or not math.isfinite(found):
+    value = row.get(accuracy if measure == "accuracy" else measure)
+    if row["status"] != "done" or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
-    return 100 * float(found) if measure == "accuracy" else float(found)
+    return 100 * float(value) if measure == "accuracy" else float(value)
 
 
 def _text(cell: Row, measure: str) -> str:
@@ -171,17 +171,17 @@ def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str) -> A
 
 def _apart(values: Sequence[float]) -> list[float]:
     """Rising, without those too close to the one before to be told apart on a log axis."""
-    kept: list[float] = []
+    spaced: list[float] = []
     for value in sorted(set(values)):
-        if not kept or value > 1.3 * kept[-1]:
-            kept.append(value)
-    return kept
+        if not spaced or value > 1.3 * spaced[-1]:
+            spaced.append(value)
+    return spaced
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     """Of a whole row only: a mean of some squares would not compare with the others."""
-    known = [v for v in values if v is not None]
-    return statistics.fmean(known) if known and len(known) == len(values) else None
+    defined = [v for v in values if v is not None]
+    return statistics.fmean(defined) if defined and len(defined) == len(values) else None
 
 
 def _number(value: Any) -> float | None:

@@ -30,10 +30,10 @@ MEASURED = 12  # cells at most whose steps are timed; the others take their mean
 def status(sweep: Sweep) -> list[dict[str, Any]]:
     """A row per cell: where it stands on each axis, run, seed, status, seconds, scores. Cells that
     share a run have a row each."""
-    known = {run.name: run for run in runs.list_runs()}
+    run_by_name = {run.name: run for run in runs.list_runs()}
     rows = []
     for cell in sweep.cells():
-        run = known.get(cell.run)
+        run = run_by_name.get(cell.run)
         row: dict[str, Any] = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
         if run is not None:
             row["status"] = run.status().get("status", "")
@@ -75,35 +75,35 @@ def estimate(sweep: Sweep) -> float | None:
     both = took.keys() & foretold.keys()
     ratio = sum(took[s] for s in both) / sum(foretold[s] for s in both) if both else 1.0
     guessed = {s: ratio * t for s, t in foretold.items()} | took
-    left = [guessed.get(_sign(c)) for c in sweep.trained() if rows[c.run]["status"] != "done"]
-    known_ones = [t for t in left if t is not None] or list(took.values())
-    if not left:
+    durations = [guessed.get(_sign(c)) for c in sweep.trained() if rows[c.run]["status"] != "done"]
+    known_ones = [t for t in durations if t is not None] or list(took.values())
+    if not durations:
         return 0.0
     if not known_ones:
         return None
     mean = sum(known_ones) / len(known_ones)
-    return sum(mean if t is None else t for t in left)
+    return sum(mean if t is None else t for t in durations)
 
 
 def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
     """Time a few steps of cells of which nothing is known, spread over the sweep."""
     from contrastive_core.training.step_timing import seconds_per_epoch
 
-    done = {r["run"] for r in status(sweep) if r["status"] == "done"}
-    cells = {_sign(c): c for c in sweep.trained() if c.run not in done}
-    wanted = [c for sign, c in cells.items() if sign not in _timings()]
-    stride = max(1, -(-len(wanted) // MEASURED))
-    for number, cell in enumerate(wanted[::stride], 1):
-        report(f"timing a few steps of cell {number} of {len(wanted[::stride])}")
+    finished = {r["run"] for r in status(sweep) if r["status"] == "done"}
+    cells = {_sign(c): c for c in sweep.trained() if c.run not in finished}
+    untimed = [c for sign, c in cells.items() if sign not in _timings()]
+    stride = max(1, -(-len(untimed) // MEASURED))
+    for number, cell in enumerate(untimed[::stride], 1):
+        report(f"timing a few steps of cell {number} of {len(untimed[::stride])}")
         seconds = seconds_per_epoch(config_of(cell))
         records.write_json(timings_path(), {**_timings(), _sign(cell): seconds})
 
 
 def _sign(cell: Cell) -> str:
     """What a cell's time depends on: its settings but for seed and epochs."""
-    rest = {k: v for k, v in cell.settings.items() if k != "epochs"}
-    rest["epochs"] = None
-    return json.dumps(rest, sort_keys=True, default=str)
+    settings = {k: v for k, v in cell.settings.items() if k != "epochs"}
+    settings["epochs"] = None
+    return json.dumps(settings, sort_keys=True, default=str)
 
 
 def timings_path() -> Path:
@@ -125,10 +125,10 @@ def enqueue(sweep: Sweep, most: int | None = None) -> list[str]:
     Stopped and failed cells are resumed. Raises Locked.
     """
     rows = {row["run"]: row["status"] for row in status(sweep)}
-    wanted = [
+    trainings = [
         (c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")
     ]
-    return queue.enqueue_group(sweep.name, wanted[:most], sweep.budget_hours)
+    return queue.enqueue_group(sweep.name, trainings[:most], sweep.budget_hours)
 
 
 def unscored(sweep: Sweep) -> list[str]:
@@ -151,8 +151,8 @@ def run_sweep(
     trained = 0
     started, cells = time.monotonic(), sweep.trained()
     for i, cell in enumerate(cells):
-        found = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
-        if found in ("done", "running"):  # the app's queue may be at it
+        state = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
+        if state in ("done", "running"):  # the app's queue may be at it
             continue
         if sweep.budget_hours and time.monotonic() - started > 3600 * sweep.budget_hours:
             report(f"the budget of {sweep.budget_hours:g} hours is used up; run it again to go on")
@@ -160,10 +160,10 @@ def run_sweep(
         if most is not None and trained >= most:
             break
         trained += 1
-        left = estimate(sweep)
-        about = "" if left is None else f", about {left / 60:.0f} min left"
+        seconds = estimate(sweep)
+        about = "" if seconds is None else f", about {seconds / 60:.0f} min left"
         report(f"[{i + 1}/{len(cells)}] {cell.run}{about}")
-        resume = [] if found == "waiting" else ["--resume"]
+        resume = [] if state == "waiting" else ["--resume"]
         argv = cell.argv() if not resume else ["train", "--run", cell.run, "--resume"]
         code = _train(argv)
         if code:

@@ -116,7 +116,7 @@ def _read(raw: dict[str, Any], file: str) -> Sweep:
     name = str(raw.get("name", Path(file).stem))
     axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
     hours = raw.get("budget_hours")
-    found = Sweep(
+    sweep = Sweep(
         name,
         str(raw.get("title", name)),
         dict(raw.get("base", {})),
@@ -126,10 +126,10 @@ def _read(raw: dict[str, Any], file: str) -> Sweep:
         None if hours is None else float(hours),
         _draw(file, raw.get("draw", {}), axes),
     )
-    if found.form not in FORMS:
+    if sweep.form not in FORMS:
         raise BadSetting(f"{file}: form must be one of {', '.join(FORMS)}")
-    _check(file, found)
-    return found
+    _check(file, sweep)
+    return sweep
 
 
 def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
@@ -147,20 +147,22 @@ def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
         axes.append(replace(axis, values=tuple(values)))
     ending = "-".join(f"{k.rpartition('.')[2]}{v}" for k, v in new.items())
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{sweep.name}-{ending}".strip("-"))
-    made = replace(sweep, name=name, base={**sweep.base, **new}, axes=tuple(axes))
-    _check(sweep.name, made)
-    return made
+    variant = replace(sweep, name=name, base={**sweep.base, **new}, axes=tuple(axes))
+    _check(sweep.name, variant)
+    return variant
 
 
 def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
     """What is drawn along what; by default the last axis is x, or the matrix's columns."""
     if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
         raise BadSetting(f"{file}: [draw] has no key {unknown[0]!r}")
-    known = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
-    given: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
-    for name in given.values():
-        if name not in known:
-            raise BadSetting(f"{file}: [draw] names {name!r}; there are {', '.join(sorted(known))}")
+    columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
+    roles: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
+    for name in roles.values():
+        if name not in columns:
+            raise BadSetting(
+                f"{file}: [draw] names {name!r}; there are {', '.join(sorted(columns))}"
+            )
     measures = tuple(raw.get("measures", ["accuracy"]))
     if not measures or not set(measures) <= set(MEASURES):
         raise BadSetting(f"{file}: measures are some of {', '.join(MEASURES)}")
@@ -168,7 +170,7 @@ def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
     last, first = (names[-1], names[0]) if names else ("", "")
     other = first if len(names) > 1 else ""
     usual = {"x": last, "series": other, "rows": first, "columns": last}
-    where = {**usual, **given}
+    where = {**usual, **roles}
     return Draw(where["x"], where["series"], where["rows"], where["columns"], measures)
 
 
@@ -184,9 +186,9 @@ def _axis(file: str, raw: dict[str, Any]) -> Axis:
     more = {"at", "ignores"}
     if not all(isinstance(v, dict) and {"label", "set"} == set(v) - more for v in values):
         raise BadSetting(f"{file}: axis {name!r} needs a key, or values of label and set")
-    made = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
+    points = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
     ignores = {str(v["label"]): tuple(map(str, v["ignores"])) for v in values if "ignores" in v}
-    return Axis(name, tuple(made), ignores)
+    return Axis(name, tuple(points), ignores)
 
 
 def _check(file: str, sweep: Sweep) -> None:

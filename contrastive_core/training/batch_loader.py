@@ -54,12 +54,12 @@ class BatchLoader:
     def batch(self, index: np.ndarray) -> Batch:
         """This process's share of the global batch at `index`, on the device."""
         rows = part_of(len(index), (self.world.rank, self.world.size))
-        own = index[rows]
-        on_device = torch.from_numpy(own).to(self.device)
+        local_rows = index[rows]
+        on_device = torch.from_numpy(local_rows).to(self.device)
         if self.resident is not None:
             images = self.resident[on_device]
         else:
-            images = torch.from_numpy(self.dataset.images[own]).to(self.device)
-        labels = torch.from_numpy(self.dataset.labels[own]).to(self.device)
+            images = torch.from_numpy(self.dataset.images[local_rows]).to(self.device)
+        labels = torch.from_numpy(self.dataset.labels[local_rows]).to(self.device)
         share = BatchShare(rows.start, rows.stop, len(index))
         return Batch(images, labels, on_device, share)

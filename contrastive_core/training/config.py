@@ -136,18 +136,21 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
 
     Settings that are None, or missing, are left to their defaults.
     """
-    made: list[str] = []
+    arguments: list[str] = []
     for name in (*OPTIONS, "device"):
         if config.get(name) is not None:
-            made += [f"--{name}", str(config[name])]
+            arguments += [f"--{name}", str(config[name])]
     for group, name in GROUPS.items():
         for knob, value in (config.get(name) or {}).items():
-            made += ["--set", f"{group}.{knob}={_written(value)}"]
+            arguments += ["--set", f"{group}.{knob}={_written(value)}"]
     for name in FIELDS:
         if name not in (*OPTIONS, "device", *GROUPS.values()) and config.get(name) is not None:
             value = config[name]
-            made += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    return made
+            arguments += [
+                "--set",
+                f"{name}={value if isinstance(value, str) else json.dumps(value)}",
+            ]
+    return arguments
 
 
 def _written(value: Any) -> str:

@@ -81,11 +81,11 @@ def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> di
 def _reason(name: str, default: Default, config: TrainConfig) -> str:
     """Why a setting is as it is: the default's reason only where the default was taken."""
     value, why = default
-    given = getattr(config, name)
-    if not isinstance(given, Mapping):
-        return why if given is None or given == value else SET
+    setting = getattr(config, name)
+    if not isinstance(setting, Mapping):
+        return why if setting is None or setting == value else SET
     usual = dataclasses.asdict(value) if isinstance(value, Recipe) else value
-    changed = [k for k, v in given.items() if k not in usual or usual[k] != v]
+    changed = [k for k, v in setting.items() if k not in usual or usual[k] != v]
     if not changed:
         return why
     return SET if set(usual) <= set(changed) else f"{why}; {SET}: {', '.join(changed)}"

@@ -44,8 +44,8 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
         return pairs
     group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
     row_ids = torch.cat([pairs.anchor_rows, pairs.candidate_rows])
-    told = all_gather_ints(len(pairs.candidates), _above(row_ids), _above(group_ids))
-    widths, row_counts, group_counts = (list(one) for one in zip(*told, strict=True))
+    sizes = all_gather_ints(len(pairs.candidates), _above(row_ids), _above(group_ids))
+    widths, row_counts, group_counts = (list(one) for one in zip(*sizes, strict=True))
     before = slice(0, dist.get_rank())
     shift_row = sum(row_counts[before])
     shift_group = 0 if by_label else sum(group_counts[before])
@@ -57,8 +57,13 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
         return torch.where(ids == NO_GROUP, ids, ids + shift_group)
 
     roles = pairs.as_positive.long() + 2 * pairs.as_negative.long()
-    own = (group(pairs.candidate_groups), rows(pairs.candidate_rows), pairs.candidate_views, roles)
-    groups, numbered, views, roles = all_gather(torch.stack(own, 1), widths).unbind(1)
+    columns = (
+        group(pairs.candidate_groups),
+        rows(pairs.candidate_rows),
+        pairs.candidate_views,
+        roles,
+    )
+    groups, numbered, views, roles = all_gather(torch.stack(columns, 1), widths).unbind(1)
     return dataclasses.replace(
         pairs,
         candidates=all_gather(pairs.candidates, widths),

@@ -127,9 +127,9 @@ def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 8192) -> dict[
     else:
         others = pairs.candidates[pairs.columns[r, c]].float()  # (r, c, d)
         s = torch.einsum("nd,nkd->nk", anchors, torch.nn.functional.normalize(others, dim=2))
-    own = [x for mask in (masks.positive, masks.negative) for x in (s[mask].sum(), mask.sum())]
+    sums = [x for mask in (masks.positive, masks.negative) for x in (s[mask].sum(), mask.sum())]
     positive, n_positive, negative, n_negative = collectives.all_reduce_sum(
-        torch.stack([x.to(s.dtype) for x in own])
+        torch.stack([x.to(s.dtype) for x in sums])
     ).tolist()
     means = {"pos": (positive, n_positive), "neg": (negative, n_negative)}
     return {name: total / n for name, (total, n) in means.items() if n}

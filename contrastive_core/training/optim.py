@@ -57,17 +57,17 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
     """
     if step < warmup:
         return peak * (step + 1) / warmup
-    done = (step - warmup) / max(1, total - warmup)  # 0 … <1
+    progress = (step - warmup) / max(1, total - warmup)  # 0 … <1
     if schedule == "constant":
         return peak
     if schedule == "cosine":
-        return peak * (1 + math.cos(math.pi * done)) / 2
+        return peak * (1 + math.cos(math.pi * progress)) / 2
     if schedule == "steps":
-        return peak * 0.1 ** sum(done >= at for at in STEPS)
+        return peak * 0.1 ** sum(progress >= at for at in STEPS)
     if schedule == "one_cycle":
-        if done < ONE_CYCLE_RISE:
-            return peak * (1 - 0.96 * (1 + math.cos(math.pi * done / ONE_CYCLE_RISE)) / 2)
-        fall = (done - ONE_CYCLE_RISE) / (1 - ONE_CYCLE_RISE)
+        if progress < ONE_CYCLE_RISE:
+            return peak * (1 - 0.96 * (1 + math.cos(math.pi * progress / ONE_CYCLE_RISE)) / 2)
+        fall = (progress - ONE_CYCLE_RISE) / (1 - ONE_CYCLE_RISE)
         return peak * (1 + math.cos(math.pi * fall)) / 2
     raise ValueError(f"unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}")
 

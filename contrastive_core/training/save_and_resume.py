@@ -33,9 +33,9 @@ def save(
             "go on with --resume from the last state, on machines of one kind"
         )
     tensors, plain = capture(position, setup, totals)
-    own = {k: v for k, v in tensors.items() if k in OF_EACH_PROCESS}
+    local_states = {k: v for k, v in tensors.items() if k in OF_EACH_PROCESS}
     plain |= {"world": setup.world.size, "versions": _versions(setup)}
-    for rank, states in enumerate(collectives.all_gather_object(own)):
+    for rank, states in enumerate(collectives.all_gather_object(local_states)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
     if setup.world.is_rank0:
         log.flush()  # first: a resume cuts lines off after the state's step, and adds none before

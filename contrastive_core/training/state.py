@@ -88,8 +88,8 @@ def restore(
         torch.cuda.set_rng_state(tensors["random.cuda"].cpu(), setup.device)
     version, internal, gauss = plain["random"]["python"]
     random.setstate((version, tuple(internal), gauss))
-    kind, key, *rest = plain["random"]["numpy"]
-    np.random.set_state((kind, np.array(key, np.uint32), *rest))
+    kind, key, *position = plain["random"]["numpy"]
+    np.random.set_state((kind, np.array(key, np.uint32), *position))
     return TrainPosition(**plain["place"])
 
 

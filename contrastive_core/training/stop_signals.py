@@ -13,19 +13,19 @@ __all__ = ["stop_signals"]
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
     """SIGTERM and Ctrl-C ask the loop to save and stop; a second Ctrl-C ends at once."""
-    asked = threading.Event()
+    stop_requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield stop_requested
         return
 
     def on_signal(number: int, frame: object) -> None:
-        if asked.is_set() and number == signal.SIGINT:
+        if stop_requested.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
-        asked.set()
+        stop_requested.set()
 
     before = {n: signal.signal(n, on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield asked
+        yield stop_requested
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -54,6 +54,6 @@ def _start(ready: list[Run]) -> list[str]:
     """The sidebar's run with another of its data set."""
     if not ready:
         return []
-    own = state.chosen_run() or ready[0]
-    same = [r.name for r in ready if state.data_key(r) == state.data_key(own)]
-    return [own.name, *[n for n in same if n != own.name]][:2]
+    run = state.chosen_run() or ready[0]
+    same = [r.name for r in ready if state.data_key(r) == state.data_key(run)]
+    return [run.name, *[n for n in same if n != run.name]][:2]

@@ -17,7 +17,7 @@ CURVE = 280  # pixels of a figure; below each other where there is no room besid
 PLAIN = ("epochs", "batch_size", "lr")
 
 
-def axis(ready: list[Run], which: str) -> None:
+def axis(ready: list[Run], layer: str) -> None:
     """Curves over a knob that differs between scored runs of one method on one data set."""
     groups: dict[str, list[Run]] = {}
     for run in ready:
@@ -43,14 +43,14 @@ def axis(ready: list[Run], which: str) -> None:
     rows = []
     for value, run in sorted(offered[name, knob], key=lambda p: (str(type(p[0])), p[0])):
         record = cache.scores(run)
-        rows.append({knob: value, "run": run.name, **(_values(record, which) if record else {})})
+        rows.append({knob: value, "run": run.name, **(_values(record, layer) if record else {})})
     numbers = all(isinstance(r[knob], (int, float)) for r in rows)
     row = st.container(horizontal=True)
     for title, unit in SHOWN.items():
-        known = [r for r in rows if r.get(title) is not None]
-        figure = _curve(known, knob, title, unit)
+        measured = [r for r in rows if r.get(title) is not None]
+        figure = _curve(measured, knob, title, unit)
         if numbers and knob == "temperature":
-            xs = sorted({r[knob] for r in known})
+            xs = sorted({r[knob] for r in measured})
             figure.update_xaxes(type="log", tickvals=xs, ticktext=[f"{x:g}" for x in xs])
         with row.container(width=CURVE):
             st.plotly_chart(figure, key=f"axis {title}")
@@ -96,15 +96,15 @@ def _values(record: Evaluation, layer: str) -> dict[str, float | None]:
 
 def _knobs(runs: list[Run]) -> dict[str, list[tuple[Any, Run]]]:
     """Knobs of which these runs have two values or more, with (value, run)."""
-    found: dict[str, list[tuple[Any, Run]]] = {}
+    values_by_knob: dict[str, list[tuple[Any, Run]]] = {}
     for run in runs:
         with guard.on_its_own(run.name):
             if cache.scores(run) is None:
                 continue
-            known = {k: run.config.get(k) for k in PLAIN}
+            settings = {k: run.config.get(k) for k in PLAIN}
             for group in GROUPS:
-                known |= run.config.get(group) or {}
-            for knob, value in known.items():
+                settings |= run.config.get(group) or {}
+            for knob, value in settings.items():
                 if isinstance(value, (int, float, str)):
-                    found.setdefault(knob, []).append((value, run))
-    return {k: v for k, v in found.items() if len({str(value) for value, _ in v}) > 1}
+                    values_by_knob.setdefault(knob, []).append((value, run))
+    return {k: v for k, v in values_by_knob.items() if len({str(value) for value, _ in v}) > 1}

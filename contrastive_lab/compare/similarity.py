@@ -15,13 +15,17 @@ __all__ = ["alike"]
 MATRIX = 280  # pixels of a matrix; below each other where there is no room beside each other
 
 
-def alike(spaces: list[EmbeddingRef], made: Comparison) -> None:
+def alike(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     """Matrices between the runs, and between the snapshots of one of them."""
-    numbers = [str(q) for q in range(1, len(made.names) + 1)]
-    named = (f"**{q}** {format.plain(n)}" for q, n in zip(numbers, made.names, strict=True))
-    st.markdown(" · ".join(named))
-    between = {"cka": made.cka, "overlap": made.overlap, "procrustes": made.procrustes}
-    matrices(numbers, between, made.k)
+    numbers = [str(q) for q in range(1, len(comparison.names) + 1)]
+    legend = (f"**{q}** {format.plain(n)}" for q, n in zip(numbers, comparison.names, strict=True))
+    st.markdown(" · ".join(legend))
+    between = {
+        "cka": comparison.cka,
+        "overlap": comparison.overlap,
+        "procrustes": comparison.procrustes,
+    }
+    matrices(numbers, between, comparison.k)
     runs = [run for s in spaces if (run := s.run) and len(run.snapshots()) > 1]
     if not runs:
         return
@@ -29,7 +33,7 @@ def alike(spaces: list[EmbeddingRef], made: Comparison) -> None:
     name = query_params.one_of(st.selectbox, "Run", [r.name for r in runs], name="snapshots")
     run = next(r for r in runs if r.name == name)
     layer = next(s.layer for s in spaces if s.name == name)
-    values = {"run": name, "which": layer, "epochs": run.snapshots(), "weights": run.weights_hash()}
+    values = {"run": name, "layer": layer, "epochs": run.snapshots(), "weights": run.weights_hash()}
     result = answer_or_wait("snapshots", values, "Comparing the snapshots")
     if result is not None:
         st.caption("Rows and columns are epochs.")

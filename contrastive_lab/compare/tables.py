@@ -28,9 +28,9 @@ P_VALUES = {k: st.column_config.NumberColumn(format="%.2g") for k in ("p", "p, c
 SHARES = ("knn", "linear_probe", "purity")
 
 
-def table(spaces: list[EmbeddingRef], made: Comparison) -> None:
+def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     """A row per run: every score with its interval, and what it cost; then the references."""
-    rows = [{"run": s.title, **_cells(made.scores[i])} for i, s in enumerate(spaces)]
+    rows = [{"run": s.title, **_cells(comparison.scores[i])} for i, s in enumerate(spaces)]
     for row, space in zip(rows, spaces, strict=True):
         cost = cost_of(run) if (run := space.run) else {}
         row |= {text: cost.get(k) for k, text in COST.items()}
@@ -72,9 +72,9 @@ def _references(spaces: list[EmbeddingRef]) -> list[dict[str, Any]]:
     return [{"run": SOURCES[k], **_cells(scores[k])} for k in ("raw", "random") if k in scores]
 
 
-def tests(made: Comparison) -> None:
+def tests(comparison: Comparison) -> None:
     """Paired differences of every score between every two runs, corrected for their number."""
-    for metric in made.verdicts:
+    for metric in comparison.verdicts:
         st.markdown(f"**{TITLES[metric]}**")
         st.dataframe(
             [
@@ -84,28 +84,28 @@ def tests(made: Comparison) -> None:
                     "p, corrected": d.p_corrected, "only A right": d.only_a,
                     "only B right": d.only_b, "shown by the data": d.claimed,
                 }
-                for d in made.differences if d.metric == metric
+                for d in comparison.differences if d.metric == metric
             ],
             hide_index=True, column_config=P_VALUES,
         )  # fmt: skip
-    if made.differences:
+    if comparison.differences:
         st.caption(
             "McNemar's exact test on who is right, corrected by Holm for the number of pairs and "
             "accuracies; the interval is a paired bootstrap."
         )
     rows = []
-    for t in made.tests:
-        if t["score"] in made.verdicts:  # it has a table above
+    for t in comparison.tests:
+        if t["score"] in comparison.verdicts:  # it has a table above
             continue
         unit = 100 if t["score"] in SHARES else 1
-        shown = t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0)
+        is_significant = t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0)
         rows.append(
             {
                 "score": TITLES[t["score"]] + (", points" if unit == 100 else ""),
                 "A": t["a"], "B": t["b"], "A − B": round(unit * t["value"], 3),
                 "95 %": f"{unit * t['low']:+.3g} to {unit * t['high']:+.3g}",
                 "p": t["p"], "p, corrected": t["p_corrected"],
-                "shown by the data": shown,
+                "shown by the data": is_significant,
             }
         )  # fmt: skip
     if rows:
@@ -113,6 +113,7 @@ def tests(made: Comparison) -> None:
         st.dataframe(rows, hide_index=True, column_config=P_VALUES)
         st.caption(
             "Right or wrong by McNemar's exact test, means by a paired t test; all p values, "
-            f"the accuracies' among them, are corrected together by Holm for {len(made.tests)} "
-            "tests. One seed each: for a claim about methods choose three seeds of both."
+            "the accuracies' among them, are corrected together by Holm for "
+            f"{len(comparison.tests)} tests. One seed each: for a claim "
+            "about methods choose three seeds of both."
         )

@@ -18,9 +18,9 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     """Who is better, by how much, and a table of scores; None while it is not known."""
     data = {state.data_of(s) for s in spaces if not s.is_loaded}
     if len(data) > 1:
-        named = ", ".join(sorted(d.strip() for d in data))
+        data_names = ", ".join(sorted(d.strip() for d in data))
         st.warning(
-            f"These runs have no samples in common: they are of {format.plain(named)}. "
+            f"These runs have no samples in common: they are of {format.plain(data_names)}. "
             "Choose runs of one data set."
         )
         return None
@@ -35,20 +35,20 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     result = answer_or_wait("comparison", values, "Comparing")
     if result is None:
         return None
-    made = Comparison.of(result.meta, result.arrays)
-    st.subheader(format.plain(made.verdict))
-    if probe := made.verdicts.get("linear_probe"):
+    comparison = Comparison.of(result.meta, result.arrays)
+    st.subheader(format.plain(comparison.verdict))
+    if probe := comparison.verdicts.get("linear_probe"):
         st.markdown(f"By the linear probe: {format.plain(probe)}")
-    for text in filter(None, made.seeds.values()):
+    for text in filter(None, comparison.seeds.values()):
         st.markdown(f"**{format.plain(text)}**")
-    st.caption(_rests_on(made, spaces))
-    tables.table(spaces, made)
-    return made
+    st.caption(_rests_on(comparison, spaces))
+    tables.table(spaces, comparison)
+    return comparison
 
 
-def _rests_on(made: Comparison, spaces: list[EmbeddingRef]) -> str:
+def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
     """How many samples and which features the verdict is of, and when a difference is claimed."""
-    n, whole = len(made.ids), max(len(rows) for s in spaces if (rows := cache.embedding(s)))
+    n, whole = len(comparison.ids), max(len(rows) for s in spaces if (rows := cache.embedding(s)))
     text = f"{n:,} samples that all have in common" + (f" of {whole:,}. " if n < whole else ". ")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += f"Features {layer}. " if layer else ""

@@ -33,12 +33,12 @@ POLL = 1.0  # seconds between two looks at the server, or at what is at work
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Open the app, or run a command; returns the exit status."""
-    given = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     _complete()
-    if given and given[0] in NAMES:
+    if arguments and arguments[0] in NAMES:
         signal.signal(signal.SIGTERM, core.stopped)  # until a training's loop listens
-        return core.main(given, PROGRAM)
-    args = parser().parse_args(given)
+        return core.main(arguments, PROGRAM)
+    args = parser().parse_args(arguments)
     try:
         with _ends_cleanly():
             return shortcut.install() if args.install_shortcut else _open(args)
@@ -52,25 +52,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The options of opening the app."""
     commands = "\n".join(f"  {name:<10}{command.help}" for name, command in COMMANDS.items())
-    own = Parser(
+    options = Parser(
         prog=PROGRAM,
         description="Open Contrastive Lab, on this computer only, in a window.",
         epilog=f"commands (contrastive-lab COMMAND --help):\n{commands}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    thing = own.add_argument(
+    thing = options.add_argument(
         "thing", nargs="?", metavar="THING",
         help="a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the "
         "page that shows it",
     )  # fmt: skip
     thing.completer = _things  # type: ignore[attr-defined]
-    own.add_argument("--port", type=int, help="of the server; default: any that is free")
-    how = own.add_mutually_exclusive_group()
+    options.add_argument("--port", type=int, help="of the server; default: any that is free")
+    how = options.add_mutually_exclusive_group()
     how.add_argument("--browser", action="store_true", help="in the browser, not in a window")
     how.add_argument("--no-window", action="store_true", help="only serve it, and say where")
-    own.add_argument("--install-shortcut", action="store_true", help="put it among the programs")
-    own.add_argument("--version", action="version", version=_versions())
-    return own
+    options.add_argument(
+        "--install-shortcut", action="store_true", help="put it among the programs"
+    )
+    options.add_argument("--version", action="version", version=_versions())
+    return options
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -148,11 +150,11 @@ def _ends_cleanly() -> Iterator[None]:
 
 
 def _versions() -> str:
-    found = [f"Python {platform.python_version()}"]
+    lines = [f"Python {platform.python_version()}"]
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found.append(f"{package} {metadata.version(package)}")
-    return "\n".join(found)
+            lines.append(f"{package} {metadata.version(package)}")
+    return "\n".join(lines)
 
 
 def _complete() -> None:

@@ -168,8 +168,8 @@ def hold(server: Server, only_if_free: bool = False) -> bool:
     with _changing() as state:
         if state is None or state.pid != server.pid or (only_if_free and state.holders):
             return False
-        own = {"pid": os.getpid(), "started": process_start(os.getpid())}
-        _write(replace(state, holders=[*state.holders, own]))
+        holder = {"pid": os.getpid(), "started": process_start(os.getpid())}
+        _write(replace(state, holders=[*state.holders, holder]))
         return True
 
 
@@ -187,7 +187,7 @@ def let_go(server: Server, started: bool = False) -> bool:
 def at_work() -> list[str]:
     """Names of runs that train, begin, or wait for their turn."""
     working = [run.name for run in training.working()]
-    waiting = [job.name for job in queue.queue() if not job.held()]
+    waiting = [job.name for job in queue.queue() if not job.blocked_reason()]
     return list(dict.fromkeys([*working, *training.starting(), *waiting]))
 
 

@@ -24,13 +24,13 @@ ICON = BUNDLE / "docs" / "icon"
 def install() -> int:
     """Make it for this system; returns the exit status. Raises OSError, ValueError."""
     if sys.platform == "darwin":
-        made = macos(Path.home() / "Applications", command_line())
+        path = macos(Path.home() / "Applications", command_line())
     elif sys.platform == "win32":
-        made = windows(Path(os.environ["APPDATA"]), command_line())
+        path = windows(Path(os.environ["APPDATA"]), command_line())
     else:
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-        made = linux(data, command_line())
-    print_note(f"{NAME} is among the programs now: {made}")
+        path = linux(data, command_line())
+    print_note(f"{NAME} is among the programs now: {path}")
     return 0
 
 
@@ -91,12 +91,12 @@ def windows(appdata: Path, command: list[str]) -> Path:
     script = f"$s = (New-Object -ComObject WScript.Shell).CreateShortcut({_literal(str(link))}); "
     script += "; ".join(f"$s.{name} = {_literal(value)}" for name, value in fields.items())
     shell = shutil.which("powershell") or "powershell"
-    done = subprocess.run(
+    completed = subprocess.run(
         [shell, "-NoProfile", "-NonInteractive", "-Command", f"{script}; $s.Save()"],
         capture_output=True, text=True,
     )  # fmt: skip
-    if done.returncode:
-        raise ValueError(f"the shortcut could not be made: {done.stderr.strip()[-300:]}")
+    if completed.returncode:
+        raise ValueError(f"the shortcut could not be made: {completed.stderr.strip()[-300:]}")
     return link
 
 

@@ -100,12 +100,12 @@ def _folder(path: Path) -> Thing:
 
 
 def _has_images(folder: Path) -> bool:
-    seen = 0
+    entries = 0
     for place, folders, files in os.walk(folder):
-        seen += len(folders) + len(files)
+        entries += len(folders) + len(files)
         if any(Path(name).suffix.lower() in PICTURES for name in files):
             return True
-        if len(Path(place).relative_to(folder).parts) >= DEPTH or seen > ENTRIES:
+        if len(Path(place).relative_to(folder).parts) >= DEPTH or entries > ENTRIES:
             folders.clear()
     return False
 
@@ -160,12 +160,14 @@ def _checkpoint(path: Path) -> Page:
 def _sweep(path: Path) -> Page:
     """Beside the user's own sweeps under its name; under another where that one is taken."""
     spec.load(path)
-    text, own = path.read_bytes(), runs_home() / ".sweeps"
-    taken = {p.stem: p for folder in (BUNDLE / "sweeps", own) for p in folder.glob("*.toml")}
+    text, user_sweeps = path.read_bytes(), runs_home() / ".sweeps"
+    by_name = {
+        p.stem: p for folder in (BUNDLE / "sweeps", user_sweeps) for p in folder.glob("*.toml")
+    }
     numbered = (path.stem if n == 1 else f"{path.stem}-{n}" for n in range(1, 10_000))
-    name = next(n for n in numbered if n not in taken or taken[n].read_bytes() == text)
-    if name not in taken:
-        atomic.write_bytes(own / f"{name}.toml", text)
+    name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)
+    if name not in by_name:
+        atomic.write_bytes(user_sweeps / f"{name}.toml", text)
     return "runs", {"view": "sweeps", "sweep": name}
 
 

@@ -60,8 +60,8 @@ def describe() -> str:
         return "none: there is no display"
     if _has_webview():
         return "its own (pywebview)"
-    if found := next(chromiums(), None):
-        return f"{found} in app mode"
+    if browser := next(chromiums(), None):
+        return f"{browser} in app mode"
     try:
         return f"the browser ({webbrowser.get().name})"  # type: ignore[attr-defined]
     except (webbrowser.Error, AttributeError):
@@ -85,7 +85,7 @@ def chromiums() -> Iterator[str]:
         roots = [Path(os.environ[name]) for name in names if os.environ.get(name)]
         places = (root / program for root in roots for program in PROGRAMS)
     else:
-        places = (Path(found) for n in NAMES if (found := shutil.which(n)))
+        places = (Path(executable) for n in NAMES if (executable := shutil.which(n)))
     return (str(place) for place in places if place.exists())
 
 

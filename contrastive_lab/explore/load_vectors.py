@@ -15,7 +15,7 @@ __all__ = ["about_left_out", "chosen", "opener"]
 
 def chosen() -> str | None:
     """The key of the vectors that are looked at, kept in the address; None: a run is."""
-    key = query_params.given("vectors") or st.session_state.get("vectors")
+    key = query_params.requested("vectors") or st.session_state.get("vectors")
     if key not in ref.loaded():
         key = None
     st.session_state["vectors"] = key or ""
@@ -36,7 +36,7 @@ def opener() -> None:
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
             "split are known by name; a column image holds pictures or their file names."
         )
-        given = st.file_uploader(
+        upload = st.file_uploader(
             "A file", [e[1:] for e in file_formats.ENDINGS], key="vectors-file"
         )
         path = st.text_input("or, instead, its path on this computer", key="vectors-path")
@@ -45,19 +45,19 @@ def opener() -> None:
             placeholder="the file's own folder", help="File names are followed below this folder "
             "and below the file's own, and nowhere else.",
         )  # fmt: skip
-        if st.button("Look at it", type="primary", disabled=not (given or path.strip())):
-            _open(None if path.strip() else given, path.strip(), pictures.strip())
-        _known()
+        if st.button("Look at it", type="primary", disabled=not (upload or path.strip())):
+            _open(None if path.strip() else upload, path.strip(), pictures.strip())
+        _recent_files()
 
 
-def _open(given: object, path: str, pictures: str) -> None:
-    name = getattr(given, "name", path)
+def _open(upload: object, path: str, pictures: str) -> None:
+    name = getattr(upload, "name", path)
     try:
         with st.spinner(f"Reading {format.plain(Path(name).name)}…"):
-            if given is None:
+            if upload is None:
                 key = open_vectors(path, Path(path).name, pictures or None)
             else:
-                key = open_upload(name, given.getbuffer(), pictures or None)  # type: ignore[attr-defined]
+                key = open_upload(name, upload.getbuffer(), pictures or None)  # type: ignore[attr-defined]
     except FileNotFoundError:
         st.error(format.plain(f"There is no file {path}."))
     except IsADirectoryError:
@@ -69,7 +69,7 @@ def _open(given: object, path: str, pictures: str) -> None:
         st.rerun()
 
 
-def _known() -> None:
+def _recent_files() -> None:
     """Files that were opened before, and the way back to the run."""
     now = chosen()
     if now and st.button("Back to the run", icon=":material/arrow_back:"):
@@ -91,8 +91,8 @@ def _known() -> None:
 def about_left_out(key: str) -> str:
     """What was not taken over from the file, in sentences; "" if all was."""
     about = ref.loaded()[key]
-    left = about.get("left_out", {})
-    named = {"not_finite": "with values that are not finite", "zero": "of zeros only"}
-    parts = [f"{n} {named[k]}" for k, n in left.items()]
+    counts = about.get("left_out", {})
+    reasons = {"not_finite": "with values that are not finite", "zero": "of zeros only"}
+    parts = [f"{n} {reasons[k]}" for k, n in counts.items()]
     rows = f"Rows left out: {', '.join(parts)}." if parts else ""
     return f"{rows} {about.get('note', '')}".strip()

@@ -22,7 +22,7 @@ def show(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
                                    optional=True, width="content")  # fmt: skip
         selection.out(space, rows, xy, picked)
     if view:
-        asked = {"space": space.values}
-        answer = answer_or_wait("scores", asked, "All scores and what they say of each sample")
+        values = {"space": space.values}
+        answer = answer_or_wait("scores", values, "All scores and what they say of each sample")
         if answer is not None:
             scores.more(space, view, answer, rows)

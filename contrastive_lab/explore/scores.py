@@ -27,17 +27,17 @@ VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
 
 def headline(scores: dict[str, Scores], how: str, other: str = "") -> None:
     """Scores by source ("own", "raw", "random", "other"), the first in boxes; other: its name."""
-    own = scores["own"]
-    labeled = any(n in own and own[n].value is not None for n in FIRST[:2])
-    shown = [n for n in (FIRST if labeled else UNLABELED) if n in own]
+    space_scores = scores["own"]
+    labeled = any(n in space_scores and space_scores[n].value is not None for n in FIRST[:2])
+    names = [n for n in (FIRST if labeled else UNLABELED) if n in space_scores]
     row = st.container(horizontal=True, gap="small")
-    for name in shown:
-        score = own[name]
+    for name in names:
+        score = space_scores[name]
         with row.container(border=True, height="stretch", gap="xxsmall"):
             st.metric(SHORT.get(name, format.plain(score.title)), format.figure_of(score),
                       help=format.plain(score.reading))  # fmt: skip
             st.caption(_beside(name, scores, other))
-    if not labeled and "knn" in own and (why := own["knn"].missing):
+    if not labeled and "knn" in space_scores and (why := space_scores["knn"].missing):
         st.caption(f"{format.plain(why)}; so the scores that need no labels are shown.")
     elif how:
         st.caption(how)
@@ -87,8 +87,8 @@ def _table(scores: dict[str, Scores], record: Evaluation | None) -> None:
         row = {"score": score.title, "value": format.figure_of(score)}
         row["95 %"] = format.interval_of(score)
         for source in ("raw", "random"):
-            known = record.score(source, name) if record else None
-            row[NAMES[source]] = format.figure_of(scores.get(source, {}).get(name, known))
+            recorded = record.score(source, name) if record else None
+            row[NAMES[source]] = format.figure_of(scores.get(source, {}).get(name, recorded))
         rows.append(row)
     st.dataframe(rows, hide_index=True, width="stretch", height="content")
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -114,21 +114,21 @@ def _over_k(scores: dict[str, Scores]) -> None:
     ks = sorted({k for xs, _ in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     st.plotly_chart(figure)
-    own = scores["own"]["knn"]
+    knn_score = scores["own"]["knn"]
     st.caption(
-        f"The score is the one at k = {own.number('k') or 0:g}, which follows from the number of "
-        "training rows; the curve is for reading only, and nothing is selected by it."
+        f"The score is the one at k = {knn_score.number('k') or 0:g}, which follows from the "
+        "number of training rows; the curve is for reading only, and nothing is selected by it."
     )
 
 
-def _classes(space: EmbeddingRef, own: Scores, answer: Result, rows: EmbeddingSet) -> None:
+def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: EmbeddingSet) -> None:
     """Per class: share right, its interval, what it is taken for. A click selects the samples."""
     import pandas as pd
 
-    per_class = own["knn"].per_class if "knn" in own else []
+    per_class = space_scores["knn"].per_class if "knn" in space_scores else []
     labels = answer.arrays.get("knn:confusion_labels")
     if not per_class or labels is None:
-        st.info(_missing(own, "knn"))
+        st.info(_missing(space_scores, "knn"))
         return
     names = [c.name for c in per_class]
     table = pd.DataFrame(
@@ -171,10 +171,10 @@ def _of_cell(
 ) -> list[int]:
     predicted, right = answer.arrays["knn:predicted"], answer.arrays["knn:per_sample"]
     assert rows.labels is not None
-    own = rows.labels == labels[at]
+    of_class = rows.labels == labels[at]
     if column.startswith("→ "):
-        return np.flatnonzero(own & (predicted == labels[names.index(column[2:])])).tolist()
-    return np.flatnonzero(own & (right == 0)).tolist()
+        return np.flatnonzero(of_class & (predicted == labels[names.index(column[2:])])).tolist()
+    return np.flatnonzero(of_class & (right == 0)).tolist()
 
 
 def _shade(table: Any) -> Any:
@@ -199,19 +199,20 @@ def _spectrum(scores: dict[str, Scores]) -> None:
     figure = plots.curves(series, "direction, by its size", "singular value, largest = 1")
     figure.update_yaxes(type="log")
     st.plotly_chart(figure)
-    own = scores["own"]["rankme"]
+    rankme_score = scores["own"]["rankme"]
     st.caption(
-        f"RankMe {format.figure_of(own)} of {own.number('width') or 0:g} dimensions. "
-        f"{format.plain(own.reading)} "
+        f"RankMe {format.figure_of(rankme_score)} of {rankme_score.number('width') or 0:g} "
+        "dimensions. "
+        f"{format.plain(rankme_score.reading)} "
         "A curve that falls steeply uses few directions."
     )
 
 
-def _hubs(space: EmbeddingRef, own: Scores, answer: Result) -> None:
+def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
     counts = answer.arrays.get("hubness:per_sample")
-    hubness = own.get("hubness")
+    hubness = space_scores.get("hubness")
     if counts is None or hubness is None or hubness.value is None:
-        st.info(_missing(own, "hubness"))
+        st.info(_missing(space_scores, "hubness"))
         return
     numbers = np.bincount(counts.astype(np.int64))
     figure = plots.curves(
@@ -232,11 +233,11 @@ def _hubs(space: EmbeddingRef, own: Scores, answer: Result) -> None:
 
 
 def _factors(scores: dict[str, Scores]) -> None:
-    own = scores["own"].get("factors")
-    if own is None or own.value is None:
+    factor_score = scores["own"].get("factors")
+    if factor_score is None or factor_score.value is None:
         st.info(_missing(scores["own"], "factors"))
         return
-    names = [k for k in own.extras if k != "n"]
+    names = [k for k in factor_score.extras if k != "n"]
     table = []
     for name in names:
         row: dict[str, Any] = {"factor": name.replace("_", " ")}
@@ -250,9 +251,9 @@ def _factors(scores: dict[str, Scores]) -> None:
         for text in NAMES.values()
     }
     st.dataframe(table, hide_index=True, column_config=bars, width="stretch")
-    st.caption(format.plain(own.reading))
+    st.caption(format.plain(factor_score.reading))
 
 
-def _missing(own: Scores, name: str) -> str:
-    why = own[name].missing if name in own else ""
+def _missing(space_scores: Scores, name: str) -> str:
+    why = space_scores[name].missing if name in space_scores else ""
     return format.plain(why or "This needs labels and training rows.")

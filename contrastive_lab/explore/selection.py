@@ -63,13 +63,13 @@ def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
     with_pictures = pictures.are_decoded(space)
     if with_pictures:
         images = pictures.of(space)
-        shown = [i, *near.tolist()]
+        pictured = [i, *near.tolist()]
         captions = ["itself", *(_caption(row) for row in table)]
         key = f"near-{cache.digest(place, space.layer, i)}"
-        picked = draw_gallery(np.stack([images[j] for j in shown]), captions, size=88,
+        picked = draw_gallery(np.stack([images[j] for j in pictured]), captions, size=88,
                               title="nearest samples", key=key)  # fmt: skip
-        if picked and shown[picked[0]] != i:
-            state.select([shown[picked[0]]], place)
+        if picked and pictured[picked[0]] != i:
+            state.select([pictured[picked[0]]], place)
             st.rerun()
     with st.expander("As a table, with ranks in other runs", expanded=not with_pictures):
         st.dataframe(table, hide_index=True)

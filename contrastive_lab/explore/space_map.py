@@ -26,15 +26,15 @@ def show(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[np.ndarray, list[int]
     """Its points (n, 2), and the rows that are selected."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         kind, settings, color, other = _controls(space, rows)
-    shown = embedding_map.map_of(space, kind, settings, rows)
+    drawn_map = embedding_map.map_of(space, kind, settings, rows)
     extra = _placed(space, settings, other) if other else None
     colors = (color, _details(space, color))
-    picked = embedding_map.draw(space, rows, shown, colors, extra)
+    picked = embedding_map.draw(space, rows, drawn_map, colors, extra)
     with st.container(horizontal=True, vertical_alignment="center"):
-        embedding_map.caption(shown)
-        if shown["settings"]["kind"] == "umap":
+        embedding_map.caption(drawn_map)
+        if drawn_map["settings"]["kind"] == "umap":
             embedding_map.agreement(space, settings)
-    return shown["xy"], [i for i in picked if i < len(rows)]
+    return drawn_map["xy"], [i for i in picked if i < len(rows)]
 
 
 def _controls(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[str, dict[str, Any], str, str]:

@@ -29,7 +29,7 @@ from contrastive_lab.components.shared.thumbnails import (
 from contrastive_lab.loss_lab.choices import choose_batch
 from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_knob
 from contrastive_lab.loss_lab.formula import formula
-from contrastive_lab.loss_lab.reported import Shown, live_value, shown_by
+from contrastive_lab.loss_lab.reported import PanelState, live_value, panel_state
 
 __all__ = ["on_batch"]
 
@@ -57,14 +57,14 @@ def on_batch(run: Run, losses: dict[str, Any]) -> None:
         "negatives the loss spreads its push."
     )
     loss, pairing, request = choose_batch(run, losses)
-    about, shown = losses[loss], shown_by(KEY)
+    about, panels = losses[loss], panel_state(KEY)
     trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
     first = {n: trained.get(n, k["default"]) for n, k in about["knobs"].items()}
     knobs = knob_form(loss, about["knobs"], first)
     live = live_knob(about)
     if live:
         knobs[live] = live_value(KEY, loss, about["knobs"][live], live, first[live])
-    query_params.keep(**({live: knobs[live]} if live else {}), **asdict(shown))
+    query_params.keep(**({live: knobs[live]} if live else {}), **asdict(panels))
     if request is None:  # no file has been opened
         return
     setting = Setting(run.name, run.weights_hash(), request, pairing, loss, about, knobs)
@@ -75,8 +75,8 @@ def on_batch(run: Run, losses: dict[str, Any]) -> None:
         return
     if view.note:
         st.caption(format.plain(view.note))
-    draw(run, setting, view, losses, shown)
-    if shown.panel == "formula":
+    draw(run, setting, view, losses, panels)
+    if panels.panel == "formula":
         formula(loss, about)
 
 
@@ -94,7 +94,7 @@ def computed(setting: Setting) -> LabView:
 
 
 def draw(
-    run: Run, setting: Setting, view: LabView, losses: dict[str, Any], shown: Shown
+    run: Run, setting: Setting, view: LabView, losses: dict[str, Any], panels: PanelState
 ) -> None:  # fmt: skip
     """The live view, with what may be set beside it."""
     source, other_rows = setting.request.source, _other_rows(run, setting.request.source)
@@ -110,12 +110,12 @@ def draw(
         [(f"loss:{n}", title) for n, title in other_losses.items()],
         [(f"rows:{s}", title) for s, title in other_rows.items()],
     )
-    anchor = min(shown.anchor, len(view.names) - 1)
-    second = _second(setting, view, losses, other_rows, shown)
+    anchor = min(panels.anchor, len(view.names) - 1)
+    second = _second(setting, view, losses, other_rows, panels)
     draw_loss_view(
         LossView(
             _as_drawn(setting, view), axes, setting.loss, setting.about["title"], anchor,
-            asdict(shown), alternatives, shown.second, second,
+            asdict(panels), alternatives, panels.second, second,
         ),
         key=KEY,
     )  # fmt: skip
@@ -148,11 +148,15 @@ def _other_rows(run: Run, source: str) -> dict[str, str]:
 
 
 def _second(
-    first: Setting, view: LabView, losses: dict[str, Any], other_rows: dict[str, str], shown: Shown
+    first: Setting,
+    view: LabView,
+    losses: dict[str, Any],
+    other_rows: dict[str, str],
+    panels: PanelState,
 ) -> LossSetting | None:
     """Another loss, or other rows, for the panel of two settings."""
-    kind, _, name = shown.second.partition(":")
-    if shown.panel != "two" or name not in {"loss": losses, "rows": other_rows}.get(kind, {}):
+    kind, _, name = panels.second.partition(":")
+    if panels.panel != "two" or name not in {"loss": losses, "rows": other_rows}.get(kind, {}):
         return None
     if kind == "loss":
         second = replace(first, loss=name, about=losses[name], knobs={})
@@ -160,16 +164,16 @@ def _second(
         second = replace(first, request=replace(first.request, source=name))
     if live := live_knob(second.about):
         value = second.knobs.get(live, second.about["knobs"][live]["default"])
-        value = value if shown.second_value is None else shown.second_value
+        value = value if panels.second_value is None else panels.second_value
         second = replace(second, knobs=second.knobs | {live: value})
     try:
-        found = computed(second)
+        second_view = computed(second)
     except ValueError as error:
         return LossSetting(cache.digest(str(error)), reason=str(error))
-    if found.scores.shape != view.scores.shape:
+    if second_view.scores.shape != view.scores.shape:
         text = "The second setting compares other pairs, so there is no difference to show."
         return LossSetting(cache.digest(text, name), reason=text)
-    return _as_drawn(second, found)
+    return _as_drawn(second, second_view)
 
 
 # --- kept for all sessions ---------------------------------------------------------------------

@@ -78,15 +78,15 @@ def choose_vectors() -> str | None:
     """The key of loaded vectors: those that are opened here, were opened before, or stand in the
     address."""
     a, b = st.columns(2)
-    given = b.file_uploader(
+    upload = b.file_uploader(
         "Open a file", [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload",
         help="One row per sample; a column or array named label makes classes. Rows that share an "
         "id are views of one image. The file stays on this computer.",
     )  # fmt: skip
-    if given is not None and given.file_id != st.session_state.get("lab-opened"):
-        st.session_state["lab-opened"] = given.file_id
+    if upload is not None and upload.file_id != st.session_state.get("lab-opened"):
+        st.session_state["lab-opened"] = upload.file_id
         try:
-            key = open_upload(given.name, given.getbuffer())
+            key = open_upload(upload.name, upload.getbuffer())
             query_params.choose("lab-file", key)
             if note := ref.loaded()[key]["note"]:
                 b.warning(format.plain(note))
@@ -96,15 +96,15 @@ def choose_vectors() -> str | None:
     if not loaded:
         a.info("No vectors have been opened yet.")
         return None
-    wanted = query_params.given("file")
-    if wanted and wanted not in loaded:
+    file_key = query_params.requested("file")
+    if file_key and file_key not in loaded:
         a.warning("The vectors of this address are not kept here; open their file again.")
     key = query_params.one_of(
         a.selectbox, "Vectors", loaded, name="file", key="lab-file",
         format_func=lambda k: f"{loaded[k]['name']}: {loaded[k]['rows']} × {loaded[k]['width']}",
     )  # fmt: skip
     reasons = {"zero": "zero vectors, which have no direction", "not_finite": "not finite"}
-    left = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
-    if left:
-        a.caption(f"Rows left out: {'; '.join(left)}.")
+    left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
+    if left_out:
+        a.caption(f"Rows left out: {'; '.join(left_out)}.")
     return key

@@ -50,13 +50,13 @@ def on_circle(losses: dict[str, Any]) -> None:
 
 def circle_start(key: str) -> CircleStart:
     """Where the circle begins: as it said itself, or as the address asks."""
-    said, address = reported(key), query_params.Address("loss_lab")
+    report, address = reported(key), query_params.Address("loss_lab")
     first = {f.name: f.default for f in fields(CircleStart)}
     numbers = {
-        name: int(said.get(name, address.number(name, first[name], *limits)))
+        name: int(report.get(name, address.number(name, first[name], *limits)))
         for name, limits in LIMITS.items()
     }
-    return CircleStart(**numbers, at=str(said.get("at", address.text("at", ""))))
+    return CircleStart(**numbers, at=str(report.get("at", address.text("at", ""))))
 
 
 @st.cache_data(max_entries=24, show_spinner=False)

@@ -21,11 +21,13 @@ def knob_form(
 
     Args: knobs: entries of the catalog; first: values to begin with, where not the defaults.
     """
-    rest = [name for name in knobs if name not in LIVE]
-    if not rest:
+    not_dragged = [name for name in knobs if name not in LIVE]
+    if not not_dragged:
         return {}
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
-        values = {n: _control(n, knobs[n], f"lab-{loss}-{n}", (first or {}).get(n)) for n in rest}
+        values = {
+            n: _control(n, knobs[n], f"lab-{loss}-{n}", (first or {}).get(n)) for n in not_dragged
+        }
     return {name: value for name, value in values.items() if value is not None}
 
 

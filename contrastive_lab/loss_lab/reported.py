@@ -10,14 +10,14 @@ import streamlit as st
 
 from contrastive_lab import query_params
 
-__all__ = ["Shown", "live_value", "reported", "shown_by"]
+__all__ = ["PanelState", "live_value", "panel_state", "reported"]
 
 VALUES = "lab-values"  # of the session: the knob's last value, by loss
 BEFORE = "lab-before"  # of the session: the report that an address came after
 
 
 @dataclass(frozen=True)
-class Shown:
+class PanelState:
     """What the live view shows; "" and None: as at first."""
 
     view: str = ""
@@ -34,15 +34,15 @@ def reported(key: str) -> dict[str, Any]:
     return dict((st.session_state.get(key) or {}).get("chosen") or {})
 
 
-def shown_by(key: str) -> Shown:
+def panel_state(key: str) -> PanelState:
     """What the live view shows: as it said itself, or as the address asks."""
-    said, address = reported(key), query_params.Address("loss_lab")
-    texts = {n: said.get(n, address.text(n, "")) for n in ("view", "panel", "order", "second")}
-    return Shown(
+    report, address = reported(key), query_params.Address("loss_lab")
+    texts = {n: report.get(n, address.text(n, "")) for n in ("view", "panel", "order", "second")}
+    return PanelState(
         **texts,
-        second_value=said.get("second_value", address.number("second_value")),
-        masks=said.get("masks", address.text("masks", "") == "yes") or None,
-        anchor=int(said.get("anchor", address.number("anchor", 0)) or 0),
+        second_value=report.get("second_value", address.number("second_value")),
+        masks=report.get("masks", address.text("masks", "") == "yes") or None,
+        anchor=int(report.get("anchor", address.number("anchor", 0)) or 0),
     )
 
 
@@ -51,15 +51,15 @@ def live_value(key: str, loss: str, knob: dict[str, Any], name: str, default: fl
 
     Args: key: of the part; knob: the catalog's entry of the knob, `name` its name.
     """
-    values, said = st.session_state.setdefault(VALUES, {}), reported(key)
-    asked = _number(query_params.take(name))
-    if asked is not None:
-        values[loss] = min(knob["high"], max(knob["low"], asked))
-        st.session_state[BEFORE] = said
+    values, report = st.session_state.setdefault(VALUES, {}), reported(key)
+    from_address = _number(query_params.take(name))
+    if from_address is not None:
+        values[loss] = min(knob["high"], max(knob["low"], from_address))
+        st.session_state[BEFORE] = report
         return float(values[loss])
-    is_new = said.get("of", loss) == loss and said != st.session_state.get(BEFORE)
-    if is_new and said.get("value") is not None:
-        values[loss] = said["value"]
+    is_new = report.get("of", loss) == loss and report != st.session_state.get(BEFORE)
+    if is_new and report.get("value") is not None:
+        values[loss] = report["value"]
     return float(values.get(loss, default))
 
 

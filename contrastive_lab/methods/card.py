@@ -42,7 +42,7 @@ def defaults(about: dict[str, Any]) -> None:
         st.segmented_control, "Data set", about["defaults"], name="data", default="shapes"
     )
     rows = [
-        {"setting": k, "value": shown(v["value"]), "why": v["why"]}
+        {"setting": k, "value": as_text(v["value"]), "why": v["why"]}
         for k, v in about["defaults"][data].items()
     ]
     if problem := about["problems"].get(data):
@@ -107,7 +107,7 @@ def share(record: Evaluation, source: str, name: str) -> float | None:
     return None if value is None else round(100 * value, 1)
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items() if v not in (0, 0.0, None))
     return str(value)

@@ -53,7 +53,7 @@ def flow_svg(title: str, lanes: Lanes, compared: str, loss: str, updates: Update
     parts = [_arrow(x, y, compare.x if to is None else to, y, g) for x, y, to, g in arrows]
     parts.append(_arrow(compare.x + COMPARE, compare.center, end.x, end.center, True))
     parts += [_update(boxes, *update) for update in updates]
-    parts += [_drawn(box) for box in [*boxes, compare, end]]
+    parts += [_draw_box(box) for box in [*boxes, compare, end]]
     parts.append(_legend(tall + 6, bool(updates)))
     text = escape(flow_text(title, lanes, compared, loss, updates), quote=True)
     return (
@@ -112,7 +112,7 @@ def _lanes(
 # --- drawing -----------------------------------------------------------------------------------
 
 
-def _drawn(box: _Box) -> str:
+def _draw_box(box: _Box) -> str:
     lines = textwrap.wrap(box.text, max(8, int(box.width / 6.4))) or [""]
     top = box.center - 7.5 * (len(lines) - 1)
     spans = "".join(
@@ -137,8 +137,8 @@ def _arrow(x: float, y: float, to_x: float, to_y: float, gradient: bool) -> str:
 
 def _update(boxes: list[_Box], source: str, target: str, how: str) -> str:
     """A dashed arrow downwards from one box to another, with its name beside it."""
-    found = {box.text: box for box in boxes}
-    a, b = found[source], found[target]
+    by_text = {box.text: box for box in boxes}
+    a, b = by_text[source], by_text[target]
     x, y, to_x, to_y = a.middle, a.y + a.height, b.middle, b.y
     tip = f"{to_x:.1f},{to_y:.1f} {to_x - 4:.1f},{to_y - 7:.1f} {to_x + 4:.1f},{to_y - 7:.1f}"
     return (

@@ -143,9 +143,9 @@ def annotate(run: Run) -> None:
         )
         note = st.text_area("Note", str(meta.get("note") or ""))
         if st.form_submit_button("Save"):
-            kept = [t.strip() for t in tags.split(",") if t.strip()]
+            tag_list = [t.strip() for t in tags.split(",") if t.strip()]
             try:
-                run.set_meta(title=title.strip(), tags=kept, note=note)
+                run.set_meta(title=title.strip(), tags=tag_list, note=note)
                 if name != run.name:
                     table.renamed(run.name, manage.rename(run.name, name).name)
             except (ValueError, OSError, Locked) as error:
@@ -177,16 +177,16 @@ def check(run: Run) -> None:
         return
     with st.spinner("Reading every file…"):
         try:
-            found = training.damage_of(run.name)
+            damaged = training.damage_of(run.name)
         except ValueError as error:
             st.error(format.plain(error))
             return
-    if not found:
+    if not damaged:
         st.success("Every file is what was written.")
         return
-    for line in found:
+    for line in damaged:
         st.error(format.plain(line))
-    if any(line.startswith("state/") for line in found):
+    if any(line.startswith("state/") for line in damaged):
         st.info("Resume goes on from the newest state that is whole.")
 
 
@@ -197,7 +197,7 @@ def difference(pair: list[Run]) -> None:
     """Settings and circumstances that two runs do not share."""
     one, two = (_flat({**r.config, **_about(r)}) for r in pair)
     rows = [
-        {"setting": k, pair[0].name: _shown(one.get(k)), pair[1].name: _shown(two.get(k))}
+        {"setting": k, pair[0].name: _as_text(one.get(k)), pair[1].name: _as_text(two.get(k))}
         for k in sorted(one.keys() | two.keys())
         if one.get(k) != two.get(k)
     ]
@@ -211,19 +211,19 @@ def difference(pair: list[Run]) -> None:
 
 
 def _about(run: Run) -> dict[str, Any]:
-    kept = ("versions", "device", "processes", "git_commit", "data_fingerprint")
-    return {k: run.manifest.get(k) for k in kept}
+    keys = ("versions", "device", "processes", "git_commit", "data_fingerprint")
+    return {k: run.manifest.get(k) for k in keys}
 
 
 def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         else:
-            found[prefix + key] = value
-    return found
+            flat[prefix + key] = value
+    return flat
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return "–" if value is None else str(value)

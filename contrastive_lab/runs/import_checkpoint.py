@@ -22,7 +22,7 @@ DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
 
 def elsewhere() -> None:
     """Choose a file, see what it is, import it."""
-    given = st.file_uploader(
+    upload = st.file_uploader(
         "MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors",
         ENDINGS,
         help="Opened without running anything in it, in a process of its own.",
@@ -36,20 +36,20 @@ def elsewhere() -> None:
     )
     name = b.text_input("Name of the run", placeholder="made from the file's name").strip()
     encoder = c.text_input("Encoder, if it cannot be told", placeholder="timm:NAME").strip()
-    if given is None and not typed:
+    if upload is None and not typed:
         return
     arguments = ["--dataset", dataset]
     arguments += ["--run", name] if name else []
     arguments += ["--encoder", encoder] if encoder else []
-    key = cache.digest(given.file_id if given else typed, encoder)
+    key = cache.digest(upload.file_id if upload else typed, encoder)
     try:
-        with _file(given, typed) as path:
-            seen = st.session_state.setdefault("previews", {})
-            if key not in seen:
+        with _file(upload, typed) as path:
+            previews = st.session_state.setdefault("previews", {})
+            if key not in previews:
                 with st.spinner("Opening it in a process of its own…"):
-                    seen[key] = run_json("import", path, *arguments, "--dry-run")
-            preview(seen[key])
-            bad = bool(seen[key]["missing"] or seen[key]["unlike"])
+                    previews[key] = run_json("import", path, *arguments, "--dry-run")
+            preview(previews[key])
+            bad = bool(previews[key]["missing"] or previews[key]["unlike"])
             if st.button("Import", type="primary", disabled=bad):
                 with st.spinner("Importing…"):
                     st.session_state["run"] = run_json("import", path, *arguments)["run"]
@@ -76,12 +76,12 @@ def preview(report: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _file(given: Any, typed: str) -> Iterator[str]:
+def _file(upload: Any, typed: str) -> Iterator[str]:
     """The path of what was given, for as long as it is needed."""
-    if given is None:
+    if upload is None:
         yield typed
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(given.name).name
-        path.write_bytes(given.getbuffer())
+        path = Path(folder) / Path(upload.name).name
+        path.write_bytes(upload.getbuffer())
         yield str(path)

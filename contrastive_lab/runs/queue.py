@@ -37,9 +37,9 @@ def line() -> None:
         st.warning(format.plain(f"{why}. It is left alone; the others wait on."))
     for name, why in list(failed.items())[:5]:
         a, b = st.columns([5, 1])
-        shown, _, attempt = name.partition(training.EARLIER)
+        run_name, _, attempt = name.partition(training.EARLIER)
         earlier = f" (attempt {attempt})" if attempt else ""
-        a.error(format.plain(f"{shown} could not start{earlier}: {why}"))
+        a.error(format.plain(f"{run_name} could not start{earlier}: {why}"))
         if b.button("Dismiss", key=f"dismiss-{name}"):
             training.dismiss(name)
             st.rerun()
@@ -69,7 +69,7 @@ def line() -> None:
 
 def waits(place: int, job: queue.Waiting) -> None:
     a, b = st.columns([5, 1], vertical_alignment="center")
-    why = job.held() or f"waits for {job.device}"
+    why = job.blocked_reason() or f"waits for {job.device}"
     a.text(f"{place}. {job.name}: {why}")
     if b.button("Remove", key=f"remove-{job.name}"):
         leave(job.name)

@@ -86,9 +86,9 @@ def toml_of(
     lines += [f"{k} = {json.dumps(v)}" for k, v in base.items()]
     for key, values in axes:
         if key:
-            found = [literal(v) for v in values.split(",") if v.strip()]
-            found = ["none" if v is None else v for v in found]
-            lines += ["", "[[axes]]", f"key = {json.dumps(key)}", f"values = {json.dumps(found)}"]
+            parsed = [literal(v) for v in values.split(",") if v.strip()]
+            parsed = ["none" if v is None else v for v in parsed]
+            lines += ["", "[[axes]]", f"key = {json.dumps(key)}", f"values = {json.dumps(parsed)}"]
     return "\n".join(lines) + "\n"
 
 

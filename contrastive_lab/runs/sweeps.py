@@ -42,12 +42,12 @@ def sweeps() -> None:
             st.rerun()
         return
     try:
-        found = load(files[name])
+        sweep = load(files[name])
     except BadSetting as error:
         st.error(format.plain(error))
         text(files[name])
         return
-    plan(found, files[name])
+    plan(sweep, files[name])
     text(files[name])
 
 
@@ -81,10 +81,11 @@ def plan(sweep: Sweep, path: Path) -> None:
     d.metric(
         "Still to train", duration(sweep_runner.estimate(sweep)), help="On this computer, alone."
     )
-    held = next((j.held() for j in queued.values() if j.group == sweep.name and j.held()), "")
-    if held:
-        st.warning(held)
-    idle = counts["queued"] if held else 0  # a new start gives them new hours
+    reasons = [j.blocked_reason() for j in queued.values() if j.group == sweep.name]
+    blocked = next(filter(None, reasons), "")
+    if blocked:
+        st.warning(blocked)
+    idle = counts["queued"] if blocked else 0  # a new start gives them new hours
     start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle)
     figure(sweep, path, rows)
 
@@ -98,18 +99,24 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def start(sweep: Sweep, path: Path, left: int) -> None:
+def start(sweep: Sweep, path: Path, untrained: int) -> None:
     """How long it will take, then all cells or a few."""
     if sweep_runner.estimate(sweep) is None:
         arguments = ("sweep", str(path), "--dry-run")
         task = Task(f"time.{sweep.name}", arguments, sweep_runner.timings_path())
         on_demand(task, "How long will it take?", st, ":material/timer:")
-    if not left:
+    if not untrained:
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key = cache.digest(sweep.name)
     most = query_params.number(
-        a.number_input, "Cells to train now", 1, left, name="", default=left, key=f"most-{key}"
+        a.number_input,
+        "Cells to train now",
+        1,
+        untrained,
+        name="",
+        default=untrained,
+        key=f"most-{key}",
     )
     budget = f", no new one after {sweep.budget_hours:g} h" if sweep.budget_hours else ""
     pressed = b.button(
@@ -131,32 +138,32 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     if not any(r["status"] == "done" for r in rows):
         st.caption("The figure appears with the first cell that is done.")
         return
-    known = sweep_plots.ACCURACIES
-    there = [k for k in known if any(k in r for r in rows)] or ["knn_train_sample"]
+    titles = sweep_plots.ACCURACIES
+    there = [k for k in titles if any(k in r for r in rows)] or ["knn_train_sample"]
     accuracy = query_params.one_of(
-        st.segmented_control, "Accuracy", there, name="accuracy", format_func=lambda k: known[k],
+        st.segmented_control, "Accuracy", there, name="accuracy", format_func=lambda k: titles[k],
         key=f"accuracy-{cache.digest(sweep.name)}",
     )  # fmt: skip
     drawn = sweep_plots.draw(sweep, rows, accuracy)
     for column, one in zip(st.columns(max(1, min(3, len(drawn)))), drawn, strict=False):
         column.plotly_chart(one)
-    shown = sweep_plots.table(sweep, rows, accuracy)
+    table = sweep_plots.table(sweep, rows, accuracy)
     if sweep.form == "table":
-        st.dataframe(shown, hide_index=True)
+        st.dataframe(table, hide_index=True)
     else:
         with st.expander("As a table"):
-            st.dataframe(shown, hide_index=True)
+            st.dataframe(table, hide_index=True)
     a, b = st.columns(2)
-    a.download_button("Table as CSV", format.table_csv(shown), f"{sweep.name}.csv", "text/csv")
+    a.download_button("Table as CSV", format.table_csv(table), f"{sweep.name}.csv", "text/csv")
     unscored(sweep, path, b)
 
 
 def unscored(sweep: Sweep, path: Path, place: Any) -> None:
     """Cells whose test images have no scores yet: another process makes them."""
-    if left := sweep_runner.unscored(sweep):
-        last = evaluation_path(runs.load(left[-1]))
+    if run_names := sweep_runner.unscored(sweep):
+        last = evaluation_path(runs.load(run_names[-1]))
         task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
-        on_demand(task, f"Score {len(left)} cells on the test images", place)
+        on_demand(task, f"Score {len(run_names)} cells on the test images", place)
 
 
 def on_demand(task: Task, label: str, place: Any, icon: str | None = None) -> None:

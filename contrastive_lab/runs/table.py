@@ -26,40 +26,40 @@ COLUMNS = {
 }
 
 
-def table(found: Sequence[Run]) -> list[Run]:
+def table(all_runs: Sequence[Run]) -> list[Run]:
     """The table with its search and filters; returns the runs that are selected in it."""
     a, b, c, d = st.columns([3, 2, 2, 3])
     placeholder = "name, title, tag, note, method, data"
     text = a.text_input("Search", placeholder=placeholder, key="runs-search")
-    known = sorted({str(r.config.get("method")) for r in found})
+    method_names = sorted({str(r.config.get("method")) for r in all_runs})
     states = query_params.many_of(b.multiselect, "Status", STATES, name="status")
-    methods = query_params.many_of(c.multiselect, "Method", known, name="method")
+    methods = query_params.many_of(c.multiselect, "Method", method_names, name="method")
     origins = ["all", "mine", "shipped"]
     origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")
-    rows = [row(run) for run in found]
-    shown = [
+    rows = [row(run) for run in all_runs]
+    visible = [
         r for r in rows
         if all(word in _text(r) for word in text.lower().split())
         and (not states or r["status"] in states)
         and (not methods or r["method"] in methods)
         and origin in ("all", r["origin"])
     ]  # fmt: skip
-    if not shown:
+    if not visible:
         st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
         return []
-    same_selection([r["name"] for r in shown])
+    same_selection([r["name"] for r in visible])
     picked = st.dataframe(
-        shown, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
-        column_config=COLUMNS, column_order=[k for k in shown[0] if k != "note"],
+        visible, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
+        column_config=COLUMNS, column_order=[k for k in visible[0] if k != "note"],
     ).selection.rows  # fmt: skip
     left, right = st.columns([4, 1])
     left.caption(
-        f"{len(shown)} of {len(rows)} runs. Select a row for its details, two for the difference "
+        f"{len(visible)} of {len(rows)} runs. Select a row for its details, two for the difference "
         "of their settings. A click on a column's name sorts."
     )
-    right.download_button("Table as CSV", format.table_csv(shown), "runs.csv", "text/csv")
-    by_name = {run.name: run for run in found}
-    return [by_name[shown[i]["name"]] for i in picked if i < len(shown)]
+    right.download_button("Table as CSV", format.table_csv(visible), "runs.csv", "text/csv")
+    by_name = {run.name: run for run in all_runs}
+    return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]
 
 
 def same_selection(names: list[str]) -> None:
@@ -69,8 +69,8 @@ def same_selection(names: list[str]) -> None:
     if TABLE in st.session_state and before != names:
         rows = st.session_state[TABLE]["selection"]["rows"]
         chosen = {before[i] for i in rows if i < len(before)}
-        kept = [i for i, name in enumerate(names) if name in chosen]
-        st.session_state[TABLE] = {"selection": {"rows": kept}}
+        places = [i for i, name in enumerate(names) if name in chosen]
+        st.session_state[TABLE] = {"selection": {"rows": places}}
     st.session_state[SHOWN] = names
 
 
@@ -85,7 +85,7 @@ def row(run: Run) -> dict[str, Any]:
     status, record, meta = training.status_of(run), cache.scores(run), run.meta()
     knn = record.value("h", "knn") if record else None
     epochs = run.config.get("epochs")
-    done = epochs if status["status"] == "done" else status.get("epoch", 0)
+    epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
     return {
         "name": run.name,
         "title": str(meta.get("title") or ""),
@@ -93,7 +93,7 @@ def row(run: Run) -> dict[str, Any]:
         "method": run.config.get("method"),
         "loss": run.config.get("loss"),
         "data": run.config.get("dataset"),
-        "epochs": done,
+        "epochs": epoch,
         "of": epochs,
         "seed": run.config.get("seed"),
         "kNN %": None if knn is None else 100 * knn,
@@ -140,9 +140,9 @@ def undo() -> None:
         f"Deleted: {', '.join(_name(Path(p)) for p in gone)}. The bin below keeps what is deleted."
     )
     if b.button("Undo", type="primary"):
-        left = [p for p in gone if not _restore(Path(p))]
-        st.session_state["binned"] = left
-        if not left:
+        not_restored = [p for p in gone if not _restore(Path(p))]
+        st.session_state["binned"] = not_restored
+        if not not_restored:
             st.rerun()
 
 

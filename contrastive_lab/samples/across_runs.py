@@ -20,17 +20,17 @@ SHOWN = 60
 
 def across(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
     """The loss of this run against that of others, on the samples they have in common."""
-    own = request.run
-    if own is None:
+    run = request.run
+    if run is None:
         st.info("Loaded vectors are alone here: choose a run in the sidebar to compare runs.")
         return
     same = [
         r.name for r in state.all_runs()
-        if state.data_key(r) == state.data_key(own) and r.weights.exists() and r != own
+        if state.data_key(r) == state.data_key(run) and r.weights.exists() and r != run
     ]  # fmt: skip
     others = query_params.many_of(
         st.multiselect, "Against", same, name="with", default=same[:1], most=7,
-        key=f"samples-with-{cache.digest(own.name)}",
+        key=f"samples-with-{cache.digest(run.name)}",
     )  # fmt: skip
     if not others:
         st.info("Choose a run of the same data; train one if there is none.")
@@ -38,10 +38,10 @@ def across(request: SampleRequest, table: SampleTable, pictures: Pictures) -> No
     tables = [table]
     for name in others:
         loss = str(next(r for r in state.all_runs() if r.name == name).config.get("loss"))
-        found = table_or_wait(request_of(name, request.split, loss))
-        if found is None:
+        other = table_or_wait(request_of(name, request.split, loss))
+        if other is None:
             return
-        tables.append(found)
+        tables.append(other)
     linked(request, tables, [request.name, *others], pictures)
 
 
@@ -57,7 +57,7 @@ def linked(
     )  # (runs, n)
     code = difficulty(losses)
     kinds = ["neither", "easy for all", "hard for all", *(f"hard for {n} alone" for n in names)]
-    known = np.isfinite(losses).all(0)
+    finite = np.isfinite(losses).all(0)
     high = np.stack([ranks(v) for v in losses[:2]], 1)  # (n, 2)
     st.caption(
         f"{format.plain(names[0])} to the right, {format.plain(names[1])} upwards: share of "
@@ -67,35 +67,37 @@ def linked(
     left, right = st.columns([3, 2], gap="large")
     with left:
         data = ScatterData(
-            high[known], [i for i, k in zip(ids, known, strict=True) if k],
-            cache.digest(names, request), code[known], kinds,
+            high[finite], [i for i, k in zip(ids, finite, strict=True) if k],
+            cache.digest(names, request), code[finite], kinds,
             title=f"loss of {names[0]} against loss of {names[1]}",
         )  # fmt: skip
         picked = draw_scatter(data, height=460, key=f"samples-across-{cache.digest(names[:2])}")
     with right:
-        counts = np.bincount(code[known], minlength=len(kinds))
+        counts = np.bincount(code[finite], minlength=len(kinds))
         kind = query_params.one_of(
             st.radio, "Samples", range(len(kinds)), name="kind", default=2,
             format_func=lambda c: format.plain(f"{kinds[c]}: {counts[c]}"),
         )  # fmt: skip
-        both = np.corrcoef(high[known].T)[0, 1]
+        both = np.corrcoef(high[finite].T)[0, 1]
         st.caption(f"Rank correlation of the two losses: {both:.2f}.")
-        shown = np.flatnonzero(known)[picked] if picked else np.flatnonzero(known & (code == kind))
-        shown = shown[np.argsort(-losses[:, shown].mean(0), kind="stable")]
+        listed = (
+            np.flatnonzero(finite)[picked] if picked else np.flatnonzero(finite & (code == kind))
+        )
+        listed = listed[np.argsort(-losses[:, listed].mean(0), kind="stable")]
         st.download_button(
             "These as CSV",
             lambda: format.table_csv([
                 {"id": ids[i], "kind": kinds[code[i]],
                  **{f"loss of {n}": float(v) for n, v in zip(names, losses[:, i], strict=True)}}
-                for i in shown
+                for i in listed
             ]),
             "across.csv", "text/csv",
         )  # fmt: skip
     labels = tables[0].columns["label"]
-    part = shown[:SHOWN]
+    part = listed[:SHOWN]
     images = pictures.stack([ids[i] for i in part])
     what = format.plain("selected" if picked else kinds[kind])
-    st.caption(f"{len(shown)} {what}; a click opens one.")
+    st.caption(f"{len(listed)} {what}; a click opens one.")
     if images is None:
         st.dataframe([{"id": ids[i], "label": str(labels[rows[0][i]])} for i in part])
         return
@@ -110,6 +112,6 @@ def linked(
 
 def ranks(values: np.ndarray) -> np.ndarray:
     """Share (n) of samples with a lower value."""
-    found = np.empty(len(values))
-    found[np.argsort(values, kind="stable")] = np.arange(len(values)) / max(1, len(values) - 1)
-    return found
+    shares = np.empty(len(values))
+    shares[np.argsort(values, kind="stable")] = np.arange(len(values)) / max(1, len(values) - 1)
+    return shares

@@ -42,11 +42,11 @@ def open_on_findings(sample: str) -> None:
 
 def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
     """The row of the sample at hand, else the list's first; None where the list is empty."""
-    wanted = st.session_state.get(AT)
-    row = table.row(wanted) if wanted else None
-    if wanted and row is None:
-        st.warning(format.plain(f"There is no sample {wanted} in this split."))
-    elif row not in rows and wanted != st.session_state.get(ASKED):
+    sample = st.session_state.get(AT)
+    row = table.row(sample) if sample else None
+    if sample and row is None:
+        st.warning(format.plain(f"There is no sample {sample} in this split."))
+    elif row not in rows and sample != st.session_state.get(ASKED):
         row = None
     if row is None and len(rows):
         row = int(rows[0])

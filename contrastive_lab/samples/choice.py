@@ -24,9 +24,9 @@ SPLIT = "samples-split"
 
 def choose() -> SampleRequest | None:
     """The request of the address or of the pickers; None when there is nothing to look at."""
-    run, known = state.chosen_run(), ref.loaded()
+    run, loaded = state.chosen_run(), ref.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
-    names += [ref.PREFIX + key for key in known]
+    names += [ref.PREFIX + key for key in loaded]
     if not names:
         st.info("Choose a run with weights in the sidebar, or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
@@ -38,12 +38,12 @@ def choose() -> SampleRequest | None:
         name = query_params.one_of(
             a.selectbox, "Of", names, name="on", key=f"samples-on-{cache.digest(names[0])}",
             default=looked_at if looked_at in names else names[0],
-            format_func=lambda n: f"{known[n.removeprefix(ref.PREFIX)]['name']} (vectors)"
+            format_func=lambda n: f"{loaded[n.removeprefix(ref.PREFIX)]['name']} (vectors)"
             if n.startswith(ref.PREFIX) else n,
         )  # fmt: skip
     else:
         query_params.keep(on=name)
-    about = known.get(name.removeprefix(ref.PREFIX), {"splits": SPLITS})
+    about = loaded.get(name.removeprefix(ref.PREFIX), {"splits": SPLITS})
     split = SPLITS[0]
     if about["splits"]:
         open_asked(name)
@@ -51,9 +51,11 @@ def choose() -> SampleRequest | None:
             b.segmented_control, "Split", SPLITS, name="split", key=SPLIT
         )  # fmt: skip
     losses = cache.catalog()["losses"]
-    own = str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
+    default_loss = (
+        str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
+    )
     loss = query_params.one_of(
-        c.selectbox, "Loss", losses, name="loss", default=own,
+        c.selectbox, "Loss", losses, name="loss", default=default_loss,
         format_func=lambda n: losses[n]["title"], key=f"samples-loss-{cache.digest(name)}",
     )  # fmt: skip
     return request_of(name, split, loss)
@@ -61,13 +63,13 @@ def choose() -> SampleRequest | None:
 
 def open_asked(name: str) -> None:
     """The sample of the address is at hand, in the split that has it."""
-    asked = query_params.take("sample")
-    if not asked:
+    sample = query_params.take("sample")
+    if not sample:
         return
-    open_one(asked)
-    if not query_params.given("split"):
+    open_one(sample)
+    if not query_params.requested("split"):
         for split in SPLITS:
-            if asked in cache.sample_images(name, split)[1]:
+            if sample in cache.sample_images(name, split)[1]:
                 query_params.choose(SPLIT, split)
                 return
 

@@ -69,22 +69,22 @@ def step(column: Any, text: str, ids: list[str], place: int, key: str) -> None:
 def numbers(table: SampleTable, row: int) -> str:
     """Its place in every list, and its loss with the spread of it."""
     columns, extra = table.columns, table.extra
-    found = []
+    parts = []
     if np.isfinite(columns["loss"][row]):
-        found.append(f"loss {columns['loss'][row]:.3f}, rank {int(columns['rank'][row])}")
+        parts.append(f"loss {columns['loss'][row]:.3f}, rank {int(columns['rank'][row])}")
     if "loss_in_batches" in extra and np.isfinite(extra["loss_in_batches"][row]):
         mean, spread = (extra[f"loss_in_batches{k}"][row] for k in ("", "_spread"))
-        found.append(f"in training's batches {mean:.3f} ± {spread:.3f}")
+        parts.append(f"in training's batches {mean:.3f} ± {spread:.3f}")
     draws = extra.get("loss_by_draw")
     if draws is not None and draws.shape[1] > 1:
-        found.append("by draw of views " + ", ".join(f"{v:.3f}" for v in draws[row]))
+        parts.append("by draw of views " + ", ".join(f"{v:.3f}" for v in draws[row]))
     for name in LISTS:
         score = table.score(name)
         nothing = name == "false_negative" and score[row] <= -1  # no negative is near
         if name != "loss" and np.isfinite(score[row]) and not nothing:
             place = int((score > score[row]).sum()) + 1
-            found.append(f"{LISTS[name][0].lower()} {score[row]:.3f} (place {place})")
-    return " · ".join(found)
+            parts.append(f"{LISTS[name][0].lower()} {score[row]:.3f} (place {place})")
+    return " · ".join(parts)
 
 
 def decide(
@@ -156,13 +156,13 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     except ValueError as error:
         st.info(format.plain(error))
         return
-    shown = [
+    pairs = [
         *((p, True) for p in why.weakest_positives),
         *((p, False) for p in why.hardest_negatives),
     ]
     names = [
         f"{'positive' if positive else 'negative'} {label_of(table, p.id)} · {p.id}"
-        for p, positive in shown
+        for p, positive in pairs
     ]
     if np.isfinite(why.margin):
         st.caption(
@@ -172,7 +172,7 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     if why.kernel is None:
         rows = [
             {"pair": n, "share %": round(100 * p.share, 2), why.score_kind: p.score}
-            for n, (p, _) in zip(names, shown, strict=True)
+            for n, (p, _) in zip(names, pairs, strict=True)
         ]
         st.dataframe(rows, hide_index=True)
         return
@@ -183,8 +183,8 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     view = SampleView(
         cache.digest(request, sample, str(request.path())), why.scores, why.mask, why.kernel,
         [ShownPair(n, p.column, positive)
-         for n, (p, positive) in zip(names, shown, strict=True)],
-        pictures.stack([p.id for p, _ in shown]), knob_of(about, why.kernel),
+         for n, (p, positive) in zip(names, pairs, strict=True)],
+        pictures.stack([p.id for p, _ in pairs]), knob_of(about, why.kernel),
         over_knob,
     )  # fmt: skip
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")

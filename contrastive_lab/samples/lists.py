@@ -13,7 +13,7 @@ from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.samples.at_hand import go_to
 from contrastive_lab.samples.choice import Pictures
 
-__all__ = ["filtered", "order", "pick", "show", "told"]
+__all__ = ["filtered", "order", "pick", "show", "show_explanation"]
 
 VOTERS = {
     "loss": "The loss", "neighbors": "Neighbors", "probe": "Probe", "discriminant": "Discriminant",
@@ -25,9 +25,9 @@ ROWS = 2000  # of the table on the page; the CSV has all
 
 def pick(table: SampleTable) -> str:
     """The name of the list, kept in the address."""
-    known = [n for n in LISTS if len(table.ranked(n))]
+    names = [n for n in LISTS if len(table.ranked(n))]
     name = query_params.one_of(
-        st.pills, "List", known, name="list", format_func=lambda n: LISTS[n][0],
+        st.pills, "List", names, name="list", format_func=lambda n: LISTS[n][0],
         on_change=lambda: go_to(None), label_visibility="collapsed",
     )  # fmt: skip
     st.caption(LISTS[name][1])
@@ -46,11 +46,11 @@ def order(table: SampleTable, name: str) -> np.ndarray:
     return table.ranked(name if voter not in voters else f"wrong_by_{voter}")
 
 
-def told(table: SampleTable, name: str, method: str) -> None:
+def show_explanation(table: SampleTable, name: str, method: str) -> None:
     """What is known of the whole set, beside its lists; `method` trained the encoder ("": none)."""
     facts, lines = table.facts, []
-    known = cache.catalog()["methods"]
-    if name == "mislabeled" and method in known and known[method]["needs_labels"]:
+    methods = cache.catalog()["methods"]
+    if name == "mislabeled" and method in methods and methods[method]["needs_labels"]:
         lines.append(
             "This encoder was trained with the labels: mistakes that it has learned by heart stay "
             "hidden. An encoder trained without labels has no such blind spot."
@@ -71,11 +71,11 @@ def told(table: SampleTable, name: str, method: str) -> None:
             f"same image), {100 - share:.0f} % from the samples."
         )
     if name == "loss" and "loss_in_batches" in table.extra:
-        exact, seen = (
+        exact, batched = (
             float(np.nanmean(v)) for v in (table.columns["loss"], table.extra["loss_in_batches"])
         )
         lines.append(
-            f"Mean loss {exact:.3f} against all samples; {seen:.3f} in batches like training's."
+            f"Mean loss {exact:.3f} against all samples; {batched:.3f} in batches like training's."
         )
     if lines:
         st.caption(" ".join(lines))
@@ -86,11 +86,11 @@ def expected(table: SampleTable) -> str:
     wrong, low, high = (round(table.facts.get(k, 0)) for k in ("wrong", "wrong_low", "wrong_high"))
     score = table.score("mislabeled")[table.ranked("mislabeled")]
     cut = int((score > 0.5).sum())
-    said = f"About {wrong:,} of {len(table):,} labels look wrong (95 %: {low:,} to {high:,})"
+    text = f"About {wrong:,} of {len(table):,} labels look wrong (95 %: {low:,} to {high:,})"
     if cut:
-        said += f"; of the first {cut:,}, {score[:cut].mean():.0%} are expected to be"
+        text += f"; of the first {cut:,}, {score[:cut].mean():.0%} are expected to be"
     return (
-        said + ". What the encoder cannot tell apart is not counted: where classes overlap there "
+        text + ". What the encoder cannot tell apart is not counted: where classes overlap there "
         "are more."
     )
 
@@ -104,15 +104,15 @@ def filtered(
     classes = sorted(set(columns["label"].tolist()) - {""})
     with st.expander("Filter"):
         a, b, c, d = st.columns([3, 3, 2, 2])
-        wanted = []
+        chosen_classes = []
         if len(classes) > 1:
-            wanted = query_params.many_of(a.multiselect, "Classes", classes, name="classes")
-        if wanted:
-            keep &= np.isin(columns["label"][rows], wanted)
+            chosen_classes = query_params.many_of(a.multiselect, "Classes", classes, name="classes")
+        if chosen_classes:
+            keep &= np.isin(columns["label"][rows], chosen_classes)
         loss = columns["loss"][rows]
-        known = loss[np.isfinite(loss)]
-        if len(known) and known.min() < known.max():
-            ends = (float(known.min()), float(known.max()))
+        finite = loss[np.isfinite(loss)]
+        if len(finite) and finite.min() < finite.max():
+            ends = (float(finite.min()), float(finite.max()))
             low, high = b.slider("Loss", *ends, ends, key=f"loss-{cache.digest(table.loss, ends)}")
             keep &= ~np.isfinite(loss) | ((loss >= low) & (loss <= high))
         if "correct" in table.extra:
@@ -132,10 +132,10 @@ def yes_or_no(
     place: Any, label: str, name: str, words: tuple[str, str] = ("yes", "no")
 ) -> list[bool]:
     """The values that pass a filter: both where nothing is chosen."""
-    said = query_params.one_of(
+    choice = query_params.one_of(
         place.segmented_control, label, words, name=name, optional=True
     )  # fmt: skip
-    return [True, False] if said is None else [said == words[0]]
+    return [True, False] if choice is None else [choice == words[0]]
 
 
 def show(
@@ -177,9 +177,9 @@ def as_table(table: SampleTable, name: str, rows: np.ndarray, marked: dict[str, 
     key = "samples-table"
 
     def chosen() -> None:
-        found = st.session_state[key]["selection"]["rows"]
-        if found:
-            go_to(str(table.columns["id"][rows[found[0]]]))
+        picked_rows = st.session_state[key]["selection"]["rows"]
+        if picked_rows:
+            go_to(str(table.columns["id"][rows[picked_rows[0]]]))
 
     st.dataframe(
         listed(table, name, rows[:ROWS], marked), hide_index=True, height=460, key=key,
@@ -207,11 +207,11 @@ def as_pictures(
         what = marked.get(sample, {}).get("what")
         captions.append(f"{q}. {table.columns['label'][row]}{' · ' + what if what else ''}")
     lit = [place - first] if at in ids else []
-    done = sum(bool(marked.get(i)) for i in part)
-    found = draw_gallery(
+    n_marked = sum(bool(marked.get(i)) for i in part)
+    picked = draw_gallery(
         images, captions, selected=lit, title="samples of the list",
-        key=f"samples-{cache.digest(part, at, done)}",
+        key=f"samples-{cache.digest(part, at, n_marked)}",
     )  # fmt: skip
-    if other := [q for q in found if q not in lit]:
+    if other := [q for q in picked if q not in lit]:
         go_to(part[other[-1]])
         st.rerun()

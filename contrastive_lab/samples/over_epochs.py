@@ -19,15 +19,15 @@ __all__ = ["followed", "of_all", "of_one"]
 def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int) -> None:
     """One sample's loss beside the mean; where snapshots do not follow it, one of the list that
     they do."""
-    found = losses_over_time(request)
-    if found is None:
+    history = losses_over_time(request)
+    if history is None:
         return
-    where = places(table, found["index"])
+    where = places(table, history["index"])
     if row in where:
-        curves(request, table, found, [row])
-        st.caption(covered(table, where, found))
+        curves(request, table, history, [row])
+        st.caption(covered(table, where, history))
         return
-    st.info(f"The run's snapshots do not follow this sample. {covered(table, where, found)}")
+    st.info(f"The run's snapshots do not follow this sample. {covered(table, where, history)}")
     at = int(np.flatnonzero(rows == row)[0]) if row in rows else -1
     other = next((int(r) for r in np.roll(rows, -at - 1) if int(r) in where), None)
     if other is None:
@@ -42,24 +42,24 @@ def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: in
         st.rerun()
 
 
-def covered(table: SampleTable, where: dict[int, int], found: dict[str, np.ndarray]) -> str:
+def covered(table: SampleTable, where: dict[int, int], history: dict[str, np.ndarray]) -> str:
     """How many samples the snapshots follow, and when they were taken."""
-    epochs = found["epochs"].tolist()
-    taken = ", ".join(map(str, epochs)) if len(epochs) <= 8 else f"{epochs[0]} to {epochs[-1]}"
+    epochs = history["epochs"].tolist()
+    when = ", ".join(map(str, epochs)) if len(epochs) <= 8 else f"{epochs[0]} to {epochs[-1]}"
     return (
-        f"{len(where):,} of {len(table):,} samples are followed, at epochs {taken}; their losses "
+        f"{len(where):,} of {len(table):,} samples are followed, at epochs {when}; their losses "
         "are of these samples alone, paired by class."
     )
 
 
 def curves(
-    request: SampleRequest, table: SampleTable, found: dict[str, np.ndarray], rows: list[int]
+    request: SampleRequest, table: SampleTable, history: dict[str, np.ndarray], rows: list[int]
 ) -> None:
     """Losses of rows of the table over the snapshots, beside the mean of all that they follow."""
-    every, epochs = found["loss"], found["epochs"].tolist()
-    where = places(table, found["index"])
-    known = every[:, np.isfinite(every).all(0)]
-    series = {"mean of all": (epochs, known.mean(1).tolist())} if known.size else {}
+    every, epochs = history["loss"], history["epochs"].tolist()
+    where = places(table, history["index"])
+    finite = every[:, np.isfinite(every).all(0)]
+    series = {"mean of all": (epochs, finite.mean(1).tolist())} if finite.size else {}
     for row in rows:
         name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
         series[name] = (epochs, every[:, where[row]].tolist())
@@ -68,16 +68,18 @@ def curves(
 
 def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
     """Which samples were learned late, or forgotten."""
-    found = losses_over_time(request)
-    if found is None:
+    history = losses_over_time(request)
+    if history is None:
         return
-    where = places(table, found["index"])
-    st.caption(covered(table, where, found))
-    rows = [row for row, q in where.items() if np.isfinite(found["loss"][:, q]).all()]
+    where = places(table, history["index"])
+    st.caption(covered(table, where, history))
+    rows = [row for row, q in where.items() if np.isfinite(history["loss"][:, q]).all()]
     if not rows:
         st.info("None of them has another of its class, so that none has a loss.")
         return
-    high = np.stack([ranks(v[[where[row] for row in rows]]) for v in found["loss"]])  # (epochs, r)
+    high = np.stack(
+        [ranks(v[[where[row] for row in rows]]) for v in history["loss"]]
+    )  # (epochs, r)
     kinds = {
         "Hard from first to last": high.min(0),
         "Learned late: hard on average, easy at the end": high.mean(0) - high[-1],
@@ -85,7 +87,7 @@ def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> No
     }
     kind = query_params.one_of(st.segmented_control, "Which", kinds, name="learned")
     order = [rows[q] for q in np.argsort(-kinds[kind], kind="stable")]
-    curves(request, table, found, order[:5])
+    curves(request, table, history, order[:5])
     columns = st.columns(10)
     for column, row in zip(columns, order, strict=False):
         sample = str(table.columns["id"][row])
@@ -102,7 +104,7 @@ def losses_over_time(request: SampleRequest) -> dict[str, np.ndarray] | None:
         st.info("Losses over time need the snapshots of a run's training; here there are none.")
         return None
     try:
-        found = cache.snapshot_losses(str(request.path("snapshots")))
+        history = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
         if request.task.is_running():
             follow(request.task, "The losses over the snapshots", may_stop=True)
@@ -112,10 +114,10 @@ def losses_over_time(request: SampleRequest) -> dict[str, np.ndarray] | None:
                 request.task.start()
                 st.rerun()
         return None
-    if "why" in found:
-        st.info(format.plain(f"There are no losses over time here: {found['why']}."))
+    if "why" in history:
+        st.info(format.plain(f"There are no losses over time here: {history['why']}."))
         return None
-    return found
+    return history
 
 
 def followed(request: SampleRequest, table: SampleTable) -> np.ndarray | None:
@@ -123,11 +125,11 @@ def followed(request: SampleRequest, table: SampleTable) -> np.ndarray | None:
     if request.run is None or request.split != "train":
         return None
     try:
-        found = cache.snapshot_losses(str(request.path("snapshots")))
+        history = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
         return None
     mask = np.zeros(len(table), bool)
-    mask[list(places(table, found.get("index", np.zeros(0))))] = True
+    mask[list(places(table, history.get("index", np.zeros(0))))] = True
     return mask if mask.any() and not mask.all() else None
 
 

@@ -18,36 +18,36 @@ from contrastive_lab.samples.at_hand import open_one
 __all__ = ["bar", "drop_first", "retrain"]
 
 
-def bar(request: SampleRequest, found: dict[str, Any]) -> None:
+def bar(request: SampleRequest, marked: dict[str, Any]) -> None:
     """What is marked, undo, and the keys."""
     a, b = st.columns([6, 1])
-    counts = {w: sum(m["what"] == w for m in found.values()) for w in sample_annotations.CHOICES}
+    counts = {w: sum(m["what"] == w for m in marked.values()) for w in sample_annotations.CHOICES}
     a.caption(
         "Marked: " + ", ".join(f"{n} {w}" for w, n in counts.items())
         + ". Keys: j next, k back, 1 keep, 2 drop, 3 relabel, u undo."
     )  # fmt: skip
-    if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not found, width="stretch"):
+    if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not marked, width="stretch"):
         open_one(sample_annotations.undo(request.marked) or "")
         st.rerun()
 
 
-def drop_first(request: SampleRequest, ids: list[str], found: dict[str, Any]) -> None:
+def drop_first(request: SampleRequest, ids: list[str], marked: dict[str, Any]) -> None:
     """Drop the first of a list at once, those that were kept or relabeled left out."""
     with st.popover("Drop many", icon=":material/delete_sweep:"):
         number = query_params.number(
             st.number_input, "The first of this list", 1, len(ids), name="drop", key="drop-first",
             default=min(10, len(ids)),
         )  # fmt: skip
-        part = [i for i in ids[:number] if i not in found]
+        part = [i for i in ids[:number] if i not in marked]
         st.caption("Samples that have a mark keep it. One undo takes all of these back.")
         if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
             sample_annotations.drop_many(request.marked, part)
             st.rerun()
 
 
-def retrain(request: SampleRequest, found: dict[str, Any]) -> None:
+def retrain(request: SampleRequest, marked: dict[str, Any]) -> None:
     """What was decided, as files to download; a button that trains without it; what came of it."""
-    changed = sum(m["what"] in ("drop", "relabel") for m in found.values())
+    changed = sum(m["what"] in ("drop", "relabel") for m in marked.values())
     run = request.run
     with st.expander(f"Train again with {changed} changes", expanded=bool(changed)):
         if changed:
@@ -91,8 +91,10 @@ def start(run: Run, changed: int) -> None:
         "--epochs",
         str(epochs),
     ]
-    taken = queue.taken_names()
-    fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in taken)
+    used_names = queue.taken_names()
+    fresh = next(
+        n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names
+    )
     try:
         queue.enqueue(fresh, arguments)
     except (ValueError, OSError, Locked) as error:
@@ -104,12 +106,12 @@ def start(run: Run, changed: int) -> None:
 def results(run: Run) -> None:
     """Runs that were trained without what was marked here."""
     fresh = st.session_state.get("retrained")
-    known = sample_annotations.cleaned(run, state.all_runs())
+    retrained = sample_annotations.cleaned(run, state.all_runs())
     if fresh and (why := training.failure(fresh)):
         st.error(format.plain(f"{fresh} could not start. {why}"))
-    elif fresh and fresh not in {r.name for r in known} and queue.progress_of(fresh):
+    elif fresh and fresh not in {r.name for r in retrained} and queue.progress_of(fresh):
         follow_training(fresh)
-    for one in known:
+    for one in retrained:
         with guard.on_its_own(one.name):
             result(run.name, one.name)
 
@@ -126,8 +128,8 @@ def result(before: str, name: str) -> None:
     if len(pair) == 2 and all(pair):
         old, new = (cache.scores(r) for n in (before, name) for r in state.all_runs()
                     if r.name == n)  # fmt: skip
-        told = [format.figure_of(s.score("h", "knn") if s else None) for s in (old, new)]
-        parts.append(f"kNN accuracy {told[0]} before, {told[1]} now")
+        accuracies = [format.figure_of(s.score("h", "knn") if s else None) for s in (old, new)]
+        parts.append(f"kNN accuracy {accuracies[0]} before, {accuracies[1]} now")
     a.markdown(" · ".join(parts))
     key = f"compare-{cache.digest(name)}"
     if one.weights.exists() and b.button("Compare", key=key, width="stretch"):

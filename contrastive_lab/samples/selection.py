@@ -18,9 +18,9 @@ def bar(request: SampleRequest, table: SampleTable, rows: np.ndarray) -> np.ndar
     embedding = embedding_of(request)
     if embedding is None:
         return rows
-    space, known = embedding
+    space, vectors = embedding
     place = state.place_of(space)
-    lit = {known.ids[i] for i in state.selection(place) if i < len(known)}
+    lit = {vectors.ids[i] for i in state.selection(place) if i < len(vectors)}
     a, b = st.columns([3, 1], vertical_alignment="center")
     ids = table.columns["id"][rows].astype(str)
     inside = np.isin(ids, list(lit))
@@ -28,7 +28,7 @@ def bar(request: SampleRequest, table: SampleTable, rows: np.ndarray) -> np.ndar
     if lit and query_params.switch(a.toggle, label, name="selected"):
         rows, ids = rows[inside], ids[inside]
     if b.button("Select this list on the maps", width="stretch", disabled=not len(rows)):
-        at = {name: row for row, name in enumerate(known.ids)}
+        at = {name: row for row, name in enumerate(vectors.ids)}
         state.select(sorted(at[i] for i in ids.tolist() if i in at), place)
         st.rerun()
     return rows

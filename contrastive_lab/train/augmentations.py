@@ -20,15 +20,15 @@ STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "noise", "sobel",
 def preview(values: dict[str, Any]) -> None:
     """The images in the first column, their views beside them; and which steps are on."""
     st.subheader("What it will see")
-    found = answer_or_wait("views", values, "The views")
-    if found is None:
+    result = answer_or_wait("views", values, "The views")
+    if result is None:
         return
-    st.image(sheet(found.arrays["images"], found.arrays["views"]))
+    st.image(sheet(result.arrays["images"], result.arrays["views"]))
     st.caption(
         f"Left: images of {values['dataset']}. Beside each: views of it, drawn anew in every "
-        f"epoch. {steps(found.meta['recipe'])}"
+        f"epoch. {steps(result.meta['recipe'])}"
     )
-    if left_out := found.meta.get("left_out"):
+    if left_out := result.meta.get("left_out"):
         st.caption(format.plain(left_out))
 
 

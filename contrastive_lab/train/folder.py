@@ -20,20 +20,20 @@ CLASSES = 12  # that are named with their sizes
 def contents(folder: str) -> None:
     """What a training would get of it."""
     st.subheader("What it holds")
-    found = answer_or_wait("folder", {"path": folder, "changed": changed(folder)}, "The images")
-    if found is None:
+    result = answer_or_wait("folder", {"path": folder, "changed": changed(folder)}, "The images")
+    if result is None:
         return
-    st.markdown(format.plain(summary(found.meta)))
-    captions = [_caption(found.meta, row) for row in range(len(found.meta["ids"]))]
+    st.markdown(format.plain(summary(result.meta)))
+    captions = [_caption(result.meta, row) for row in range(len(result.meta["ids"]))]
     picked = draw_gallery(
-        found.arrays["images"], captions, size=64, title="images of the folder",
+        result.arrays["images"], captions, size=64, title="images of the folder",
         key=f"folder-{cache.digest(folder)}",
     )  # fmt: skip
-    names = [found.meta["ids"][row] for row in picked]
+    names = [result.meta["ids"][row] for row in picked]
     st.caption(format.plain(", ".join(names)) if names else "Press an image for its file's name.")
-    if left := found.meta["left_out"]:
-        with st.expander(f"{found.meta['n_left_out']:,} files are left out"):
-            st.code("\n".join(f"{name}: {reason}" for name, reason in left), language=None)
+    if left_out := result.meta["left_out"]:
+        with st.expander(f"{result.meta['n_left_out']:,} files are left out"):
+            st.code("\n".join(f"{name}: {reason}" for name, reason in left_out), language=None)
 
 
 def summary(meta: dict[str, Any]) -> str:

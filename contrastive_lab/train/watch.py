@@ -31,7 +31,9 @@ def watch_next(name: str) -> None:
 def watch() -> None:
     """The run that was started last, or any that is at work."""
     busy = [run.name for run in training.working()]
-    name = query_params.given("watch") or st.session_state.get(WATCHED) or next(iter(busy), None)
+    name = (
+        query_params.requested("watch") or st.session_state.get(WATCHED) or next(iter(busy), None)
+    )
     if name is None:
         st.info("Nothing is training. Choose a method and data on the left and press Start.")
         st.caption("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes.")
@@ -96,9 +98,9 @@ def progress(run: Run) -> None:
     """How it stands, and what can be done with it."""
     status = training.status_of(run)
     state, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
-    done = min(1.0, status.get("epoch", 0) / max(1, epochs))
+    fraction = min(1.0, status.get("epoch", 0) / max(1, epochs))
     st.subheader(run.name)
-    st.progress(done, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
+    st.progress(fraction, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
     a, b, c = st.columns(3)
     if state in ("running", "starting") and a.button("Stop", icon=":material/stop:", key="stop"):
         training.stop(run.name)
@@ -144,11 +146,11 @@ def curves(run: Run, metrics: MetricsReader) -> None:
         loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
         st.plotly_chart(plots.curves(loss, "step", "loss"), key=f"loss-{run.name}")
     with right:
-        shown = {
+        series = {
             "kNN": ([x["epoch"] for x in scored], [100 * x["knn_train_sample"] for x in scored])
         }
         st.plotly_chart(
-            plots.curves(shown, "epoch", "kNN on the training sample, %"), key=f"knn-{run.name}"
+            plots.curves(series, "epoch", "kNN on the training sample, %"), key=f"knn-{run.name}"
         )
 
 

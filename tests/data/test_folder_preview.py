@@ -33,7 +33,7 @@ def test_classes_are_counted_as_training_splits_them(tmp_path: Path) -> None:
 def test_every_class_is_shown_whatever_its_size(tmp_path: Path) -> None:
     pictures(tmp_path / "many", 30)
     pictures(tmp_path / "few", 5, "blue")
-    made = folder_preview(str(tmp_path), shown=6)
+    made = folder_preview(str(tmp_path), limit=6)
     assert made.images.shape == (6, 3, SIDE, SIDE)
     assert made.labels == (0, 0, 0, 1, 1, 1)
     assert made.ids[0].startswith("few/")
@@ -43,7 +43,7 @@ def test_every_class_is_shown_whatever_its_size(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     pictures(tmp_path / "a", 3)
     (tmp_path / "a" / "broken.png").write_bytes(b"no picture")
-    made = folder_preview(str(tmp_path), shown=10)
+    made = folder_preview(str(tmp_path), limit=10)
     assert len(made.images) < 5
     assert [name for name, _ in made.left_out] == ["a/broken.png"]
 

@@ -12,7 +12,7 @@ from contrastive_core.errors import UnusableEmbedding
 def make(n: int = 6, d: int = 3, **more) -> EmbeddingSet:
     features = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
     settings = {"labels": np.arange(n) % 2, "classes": ("cat", "dog"), "split": "test"} | more
-    return EmbeddingSet(features, which="h", **settings)
+    return EmbeddingSet(features, layer="h", **settings)
 
 
 def test_rows_must_agree() -> None:

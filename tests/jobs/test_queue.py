@@ -153,7 +153,7 @@ def test_a_group_stops_at_its_budget_and_goes_on_when_asked_again(spawned: list[
     end("cell-0")
     queue.go_on()
     assert "cell-1" not in spawned
-    assert "1e-05 h is used up" in queue.queue()[0].held()
+    assert "1e-05 h is used up" in queue.queue()[0].blocked_reason()
     assert queue.enqueue_group("sweep", cells, hours=1.0) == ["cell-1", "cell-2"]
     assert "cell-1" in spawned
     queue.enqueue("other", ["--device", "cuda:3"])  # another group is not held up

@@ -154,7 +154,7 @@ def test_snapshots_of_one_run_are_compared() -> None:
     for epoch in range(3):
         y = x + epoch * RNG(epoch).normal(size=x.shape)
         run.save_snapshot(epoch, index=np.arange(50), h=y, z=y, labels=np.zeros(50, np.int64))
-    found = analyses.make("snapshots", {"run": "r", "which": "z"})
+    found = analyses.make("snapshots", {"run": "r", "layer": "z"})
     assert found.meta["epochs"] == [0, 1, 2]
     assert found.arrays["cka"][0, 1] > found.arrays["cka"][0, 2]
     assert found.arrays["procrustes"][0, 0] == pytest.approx(0, abs=1e-6)
@@ -259,12 +259,12 @@ def test_what_points_are_colored_by() -> None:
 
 def test_a_sample_of_many_points_keeps_the_classes() -> None:
     labels = np.repeat([0, 1, 2], [600, 300, 100])
-    shown = colors.drawn(labels, 1000, 100)
+    shown = colors.subsample_rows(labels, 1000, 100)
     assert np.bincount(labels[shown]).tolist() == pytest.approx([60, 30, 10], abs=1)
     assert len(set(shown.tolist())) == 100
-    assert colors.drawn(labels, 1000, 1000) is None
+    assert colors.subsample_rows(labels, 1000, 1000) is None
     lit = [int(shown[4]), int(shown[7]), next(i for i in range(1000) if i not in set(shown))]
-    assert colors.kept(sorted(lit), shown) == sorted({4, 7})
+    assert colors.drawn_places(sorted(lit), shown) == sorted({4, 7})
 
 
 def test_costs_are_read_from_the_runs_files() -> None:

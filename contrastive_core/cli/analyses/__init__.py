@@ -6,7 +6,7 @@ An analysis is given plain values: spaces (`embeddings.ref.EmbeddingRef.values`)
 from __future__ import annotations
 
 from contrastive_core.cli.analyses import comparisons, maps, previews, scores
-from contrastive_core.cli.analyses._base import Analysis, Values, kept
+from contrastive_core.cli.analyses._base import Analysis, Values, cached_result
 from contrastive_core.cli.analyses.maps import with_defaults
 from contrastive_core.jobs.results import Result
 from contrastive_core.progress import OnProgress, ignore_progress
@@ -33,4 +33,4 @@ def make(
     """The result, made on the device if it is not there yet. Raises ValueError with the reason."""
     if kind not in KINDS:
         raise ValueError(f"an analysis is one of {', '.join(KINDS)}; got {kind!r}")
-    return kept(kind, KINDS[kind], values, on_progress, device)
+    return cached_result(kind, KINDS[kind], values, on_progress, device)

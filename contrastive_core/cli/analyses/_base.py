@@ -19,13 +19,21 @@ from contrastive_core.jobs import results
 from contrastive_core.jobs.results import Result
 from contrastive_core.progress import OnProgress, fraction_of
 
-__all__ = ["Analysis", "Values", "kept", "kept_graphs", "recorded_of", "rows_of", "test_rows"]
+__all__ = [
+    "Analysis",
+    "Values",
+    "cached_graphs",
+    "cached_result",
+    "recorded_of",
+    "rows_of",
+    "test_rows",
+]
 
 Values = dict[str, Any]
 Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
 
 
-def kept(
+def cached_result(
     kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str
 ) -> Result:
     """The result that is kept of these values; made on the device where there is none."""
@@ -73,5 +81,5 @@ def recorded_of(space: EmbeddingRef) -> Scores:
     return recorded_scores(runs.load(space.name), space.split, space.layer)
 
 
-def kept_graphs(on_progress: OnProgress, device: str) -> Graphs:
+def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
     return Graphs(device, place=graph_path, progress=fraction_of(on_progress, "nearest neighbors"))

@@ -32,8 +32,8 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
         train, test, _, _ = test_rows(space, rows, part, device)
         entries.append(Entry(name, train, test, group, recorded_of(space)))
     on_progress("the differences and their tests", None)
-    made = compare(entries, every_score=True, device=device)
-    return Result(made.plain(), made.arrays())
+    report = compare(entries, every_score=True, device=device)
+    return Result(report.plain(), report.arrays())
 
 
 def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -46,13 +46,13 @@ def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
         procrustes,
     )
 
-    run, which = runs.load(values["run"]), values["which"]
+    run, layer = runs.load(values["run"]), values["layer"]
     epochs = run.snapshots()
     if len(epochs) < 2:
         raise ValueError(f"{run.name} has {len(epochs)} snapshots; two are needed")
     chosen = np.unique(np.linspace(0, len(epochs) - 1, SNAPSHOTS).round().astype(int))
     epochs = [epochs[q] for q in chosen]
-    features = [run.snapshot(epoch)[which] for epoch in epochs]
+    features = [run.snapshot(epoch)[layer] for epoch in epochs]
     on_progress("how alike the snapshots are", None)
     k = min(20, len(features[0]) - 1)
     graphs = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contrastive_core.cli.analyses._base import Values, kept, kept_graphs, rows_of
+from contrastive_core.cli.analyses._base import Values, cached_graphs, cached_result, rows_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.jobs.results import MAP_DEFAULTS, Result
@@ -24,14 +24,16 @@ def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result
 
     rows = rows_of(EmbeddingRef(**values["space"]), on_progress, device)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-    made = map_of(
+    projection = map_of(
         rows,
         values["kind"],
-        kept_graphs(on_progress, device),
+        cached_graphs(on_progress, device),
         fraction_of(on_progress, "UMAP's layout"),
         **settings,
     )
-    return Result({"settings": made.settings, "quality": made.quality}, {"xy": made.xy})
+    return Result(
+        {"settings": projection.settings, "quality": projection.quality}, {"xy": projection.xy}
+    )
 
 
 def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -42,7 +44,9 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
     maps = []
     for number, seed in enumerate(seeds, 1):
         part = prefixed(on_progress, f"seed {number} of {SEEDS}")
-        maps.append(kept("map", map_of_space, {**values, "seed": seed}, part, device).arrays["xy"])
+        maps.append(
+            cached_result("map", map_of_space, {**values, "seed": seed}, part, device).arrays["xy"]
+        )
     k = min(15, len(maps[0]) - 1)
     return Result({"agreement": mean_agreement(maps, k, device), "k": k, "seeds": seeds})
 
@@ -51,12 +55,12 @@ def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Where the samples of another space, of the same width, fall on a map that exists."""
     from contrastive_core.evaluation.projection import project_new
 
-    own = values["map"]
-    rows = rows_of(EmbeddingRef(**own["space"]), on_progress, device)
+    map_values = values["map"]
+    rows = rows_of(EmbeddingRef(**map_values["space"]), on_progress, device)
     new = rows_of(EmbeddingRef(**values["new"]), on_progress, device)
     if rows.width != new.width:
         raise UnusableEmbedding(f"the map's rows are {rows.width} wide, the new ones {new.width}")
-    xy = kept("map", map_of_space, own, on_progress, device).arrays["xy"]
+    xy = cached_result("map", map_of_space, map_values, on_progress, device).arrays["xy"]
     on_progress("placing the new samples", None)
     places = project_new(new.features, rows.features, xy, device=device)
     return Result({"n": len(new)}, {"xy": places})

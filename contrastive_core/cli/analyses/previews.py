@@ -30,8 +30,8 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
     images = torch.from_numpy(np.asarray(dataset.images[rows]))
     generator = torch.Generator().manual_seed(config.seed)
-    made = make_views(images, Recipe(**config.recipe), VIEWS, generator)
-    pixels = (255 * made).round().to(torch.uint8).numpy()
+    augmented = make_views(images, Recipe(**config.recipe), VIEWS, generator)
+    pixels = (255 * augmented).round().to(torch.uint8).numpy()
     meta = {"recipe": config.recipe, "left_out": dataset.left_out}
     return Result(meta, {"images": images.numpy(), "views": pixels})
 

@@ -9,7 +9,7 @@ import numpy as np
 from contrastive_core import runs
 from contrastive_core.cli.analyses._base import (
     Values,
-    kept_graphs,
+    cached_graphs,
     recorded_of,
     rows_of,
     test_rows,
@@ -33,9 +33,9 @@ def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
     space = EmbeddingRef(**values["space"])
     rows = rows_of(space, on_progress, device)
     train, test, at, how = test_rows(space, rows, on_progress, device)
-    graphs = kept_graphs(on_progress, device)
-    own, arrays = _score_all(space, rows, (train, test, at), graphs, on_progress)
-    sources = {"own": scores_to_json(own)}
+    graphs = cached_graphs(on_progress, device)
+    space_scores, arrays = _score_all(space, rows, (train, test, at), graphs, on_progress)
+    sources = {"own": scores_to_json(space_scores)}
     sources |= {} if space.is_loaded else _references(space, on_progress, device)
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)

@@ -41,8 +41,8 @@ def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[s
     none = (color < 0) | (color >= len(names))
     room = MAX_CATEGORIES - bool(none.any())
     if len(names) > room:
-        rest = len(names) - room + 1
-        names = [*names[: room - 1], f"{rest:,} more classes"]
+        n_more = len(names) - room + 1
+        names = [*names[: room - 1], f"{n_more:,} more classes"]
     group = np.minimum(color.astype(np.int64), len(names) - 1)
     group[none] = len(names)
     return group.astype(np.uint8), [*names, "no label"] if none.any() else names
