@@ -17,7 +17,8 @@ import torch
 from torchvision.transforms import v2
 
 from benchmarks._timing import Seconds, alternate, figure, summary
-from contrastive_core.data.augmentations import Recipe, make_views
+from contrastive_core.data.augmentations import make_views
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import synchronize
 
 SIZE, VIEWS = 32, 2

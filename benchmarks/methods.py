@@ -26,9 +26,9 @@ import numpy as np
 from benchmarks._training import trained
 from contrastive_core import methods
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation.compare import difference
 from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder
 from contrastive_core.evaluation.evaluate import evaluate_sets
+from contrastive_core.evaluation.paired_tests import difference
 from contrastive_core.runs import Run
 
 

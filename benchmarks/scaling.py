@@ -31,8 +31,8 @@ import torch.multiprocessing as mp
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from contrastive_core import losses, methods
-from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.distributed import collectives
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.training import global_batch, sync_norms

@@ -24,8 +24,8 @@ from torch import Tensor
 from benchmarks._timing import Seconds, alternate, figure, limit, summary
 from benchmarks.augment import peer
 from contrastive_core import losses, methods, runs
-from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import autocast, channels_last, synchronize, wants_bf16
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.training.config import TrainConfig

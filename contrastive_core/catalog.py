@@ -25,7 +25,7 @@ SOURCES = (
     "methods/*.py",
     "losses/*.py",
     "metrics/*.py",
-    "data/augmentations.py",
+    "data/recipe.py",
     "models/encoders.py",
     "catalog.py",
 )
@@ -73,7 +73,7 @@ def describe() -> dict[str, Any]:
     """`methods` and `losses` in the order of their years, `metrics`, `recipe`, `encoders`, as plain
     values. Imports torch."""
     from contrastive_core import losses, methods, metrics
-    from contrastive_core.data.augmentations import Recipe
+    from contrastive_core.data.recipe import Recipe
     from contrastive_core.models import encoders
     from contrastive_core.registry import knobs_of
 

@@ -36,8 +36,9 @@ APP = BUNDLE / "app.py"
 
 
 def run(page: Callable[[], None]) -> None:
-    """Draw a page. Before the server's first run of app.py it is asked for by its file alone: then
-    app.py is run, which brings it back with navigation around it."""
+    """Draw a page. Until `st.navigation` has run (in AppTest: at every run), Streamlit takes the
+    folder `pages` for its older kind of app and runs a page's file alone: then app.py is run, which
+    brings it back with navigation around it."""
     if PagesManager.uses_pages_directory:
         runpy.run_path(str(APP), run_name="__main__")
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.comparison import Comparison
 from contrastive_lab import guard, query_params, state
 from contrastive_lab.compare import choice, disagreements, knob_curves, maps, similarity, tables
 from contrastive_lab.compare.verdict import verdict

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
-from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder

@@ -128,8 +128,9 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
 def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
     from contrastive_core import runs
-    from contrastive_core.evaluation.compare import ACCURACIES, check_accuracies
+    from contrastive_core.evaluation.compare import check_accuracies
     from contrastive_core.evaluation.compare import compare as compare_entries
+    from contrastive_core.evaluation.comparison import ACCURACIES
     from contrastive_core.evaluation.entries import entry_of_run
 
     metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.evaluation.comparison import ACCURACIES, Comparison, Difference
 from contrastive_core.evaluation.evaluate import evaluate_sets
-from contrastive_core.evaluation.paired_tests import TESTED, holm, mcnemar, paired_tests
+from contrastive_core.evaluation.paired_tests import TESTED, difference, holm, mcnemar, paired_tests
 from contrastive_core.evaluation.representation_similarity import (
     ckas,
     graphs_of,
@@ -27,23 +28,16 @@ from contrastive_core.evaluation.representation_similarity import (
     overlaps,
     procrustes,
 )
-from contrastive_core.evaluation.score import Scores, scores_from_json, scores_to_json
+from contrastive_core.evaluation.score import Scores
 
 __all__ = [
-    "ACCURACIES",
-    "Comparison",
-    "Difference",
     "Entry",
     "check_accuracies",
     "common",
     "compare",
-    "difference",
     "seeds_verdict",
 ]
 
-ACCURACIES = {"knn": "kNN accuracy", "linear_probe": "linear probe accuracy"}
-
-DRAWS = 2000
 MOST = 8
 SEEDS = 3  # so many must agree before a method is called better
 NEAREST = 20  # rows by which neighborhoods are compared
@@ -59,131 +53,6 @@ class Entry:
     test: EmbeddingSet
     group: tuple[str, int] = ("", 0)
     recorded: Scores = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Accuracy of `a` less that of `b` on the same samples, with interval and p values."""
-
-    metric: str
-    a: str
-    b: str
-    value: float
-    interval: tuple[float, float]
-    p: float
-    p_corrected: float
-    only_a: int  # samples that a has right and b wrong
-    only_b: int
-
-    @property
-    def claimed(self) -> bool:
-        """Whether the data show a difference."""
-        low, high = self.interval
-        return (low > 0 or high < 0) and self.p_corrected < 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Everything that the Compare page draws. Matrices are (runs, runs)."""
-
-    names: list[str]
-    ids: tuple[str, ...]
-    labels: np.ndarray | None
-    correct: dict[str, np.ndarray]  # by accuracy: (runs, n), who is right
-    accuracy: dict[str, list[float]]  # by accuracy: of each run
-    differences: list[Difference]  # of each accuracy and pair of runs
-    cka: np.ndarray
-    overlap: np.ndarray
-    procrustes: np.ndarray
-    k: int
-    graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
-    tests: list[dict[str, Any]]  # paired tests of every score, corrected together
-    scores: list[Scores]  # every score of each run, if they were asked for
-    seeds: dict[str, str] = field(default_factory=dict)  # what the seeds say of two methods
-
-    @property
-    def right(self) -> np.ndarray | None:
-        """(runs, n): who is right by the first accuracy; None without labels."""
-        return next(iter(self.correct.values()), None)
-
-    @property
-    def verdict(self) -> str:
-        """One sentence: the winner by the first accuracy, or that there is none."""
-        return next(iter(self.verdicts.values()), "") or (
-            "Without labels no space is better than another; below is how alike they are."
-        )
-
-    @property
-    def verdicts(self) -> dict[str, str]:
-        """By accuracy: the winner, the difference and its interval, or that there is none."""
-        return {
-            metric: _verdict(
-                self.names, accuracy, [d for d in self.differences if d.metric == metric]
-            )
-            for metric, accuracy in self.accuracy.items()
-        }
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What is not plain values, by name."""
-        names = ("labels", "cka", "overlap", "procrustes", "graphs")
-        arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
-        return arrays | {f"correct:{metric}": v for metric, v in self.correct.items()}
-
-    def plain(self) -> dict[str, Any]:
-        """The rest, as plain values."""
-        names = ("names", "ids", "accuracy", "k", "tests", "seeds")
-        return {
-            **{k: getattr(self, k) for k in names},
-            "scores": [scores_to_json(scores) for scores in self.scores],
-            "differences": [dataclasses.asdict(d) for d in self.differences],
-        }
-
-    @classmethod
-    def of(cls, plain: dict[str, Any], arrays: Mapping[str, Any]) -> Comparison:
-        """The comparison that gave `plain()` and `arrays()`."""
-        fields = {
-            **plain,
-            "ids": tuple(plain["ids"]),
-            "scores": [scores_from_json(scores) for scores in plain["scores"]],
-            "differences": [
-                Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]
-            ],
-        }
-        correct = {metric: arrays[f"correct:{metric}"] for metric in plain["accuracy"]}
-        matrices = {k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")}
-        return cls(labels=arrays.get("labels"), correct=correct, **fields, **matrices)
-
-
-def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[Difference]) -> str:
-    best = names[int(np.argmax(accuracy))]
-    claimed = [d for d in differences if d.claimed]
-    if not claimed:
-        return "No difference that these data can show."
-    of_best = [d for d in differences if best in (d.a, d.b)]
-    beaten = [d for d in of_best if d.claimed]
-    if not beaten:
-        first = max(claimed, key=lambda d: abs(d.value))
-        return f"No winner that these data can show, but {_sentence(first)}"
-    text = _sentence(min(beaten, key=lambda d: abs(d.value)))
-    if len(beaten) > 1:
-        others = len(beaten) - 1
-        text += f" It is better than {f'{others} others' if others > 1 else 'the other'} too."
-    undecided = [d.b if d.a == best else d.a for d in of_best if not d.claimed]
-    if undecided:
-        listed = ", ".join(undecided)
-        who = listed if len(undecided) == 1 else f"{len(undecided)} others ({listed})"
-        text += f" Between it and {who} there is no difference that these data can show."
-    return text
-
-
-def _sentence(d: Difference) -> str:
-    """The better one, the difference and its interval."""
-    better, worse, sign = (d.a, d.b, 1) if d.value > 0 else (d.b, d.a, -1)
-    low, high = sorted(100 * sign * v for v in d.interval)
-    return (
-        f"{better} is better than {worse} by {100 * sign * d.value:.1f} points of "
-        f"{ACCURACIES[d.metric]} (95 %: {low:.1f} to {high:.1f})."
-    )
 
 
 def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
@@ -284,20 +153,6 @@ def _tests(names: Sequence[str], scores: Sequence[Scores]) -> list[dict[str, Any
         for of_run in scores
     ]
     return paired_tests(names, samples)
-
-
-def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
-    """Mean of a − b over paired samples (n), with its 95 % bootstrap interval."""
-    d = a.astype(np.float64) - b.astype(np.float64)
-    counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
-    if counts.sum() == len(d):  # correctness: resample the three outcomes
-        drawn = np.random.default_rng(seed).multinomial(len(d), counts / len(d), DRAWS)
-        means = (drawn[:, 2] - drawn[:, 0]) / len(d)
-    else:
-        rng = np.random.default_rng(seed)
-        means = np.array([d[rng.integers(0, len(d), len(d))].mean() for _ in range(DRAWS)])
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(d.mean()), (float(low), float(high))
 
 
 def seeds_verdict(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Z95", "holm", "influence", "mcnemar", "paired_tests"]
+__all__ = ["Z95", "difference", "holm", "influence", "mcnemar", "paired_tests"]
 
 Z95 = 1.959963984540054
+DRAWS = 2000  # of the bootstrap
 OF_PAIRS = ("alignment", "tolerance", "uniformity")
 TESTED = ("knn", "linear_probe", "purity", "silhouette", *OF_PAIRS)
 
@@ -47,6 +48,20 @@ def influence(name: str, value: float, per_sample: np.ndarray) -> np.ndarray:
     if name in OF_PAIRS:
         return value + 2 * (per_sample - value)
     return per_sample
+
+
+def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
+    """Mean of a − b over paired samples (n), with its 95 % bootstrap interval."""
+    d = a.astype(np.float64) - b.astype(np.float64)
+    counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
+    if counts.sum() == len(d):  # correctness: resample the three outcomes
+        drawn = np.random.default_rng(seed).multinomial(len(d), counts / len(d), DRAWS)
+        means = (drawn[:, 2] - drawn[:, 0]) / len(d)
+    else:
+        rng = np.random.default_rng(seed)
+        means = np.array([d[rng.integers(0, len(d), len(d))].mean() for _ in range(DRAWS)])
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(d.mean()), (float(low), float(high))
 
 
 def paired_tests(

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from contrastive_core.data.augmentations import Recipe
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.methods._base import DatasetInfo, Method
 from contrastive_core.registry import Knob, Registry, knobs_of
 

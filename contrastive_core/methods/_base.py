@@ -17,8 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from contrastive_core.data.augmentations import Recipe, make_views
+from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
 from contrastive_core.models.encoders import HEADS, ProjectionHead
 from contrastive_core.pairs.types import Pairs

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from contrastive_core import losses, methods
-from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import wants_bf16
 from contrastive_core.errors import BadSetting
 from contrastive_core.methods import DatasetInfo

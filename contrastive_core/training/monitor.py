@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.data.augmentations import Recipe, make_views, to_float
+from contrastive_core.data.augmentations import make_views, to_float
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import autocast
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings.embedding_set import EmbeddingSet

@@ -8,9 +8,9 @@ import torch
 
 from contrastive_core import losses, methods, runs
 from contrastive_core.data import datasets
-from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import curated
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import channels_last, for_process
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World

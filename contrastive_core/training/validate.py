@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from contrastive_core import losses, methods
-from contrastive_core.data.augmentations import Recipe
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import BadSetting
 from contrastive_core.methods import Method

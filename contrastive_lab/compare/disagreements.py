@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.comparison import Comparison
 from contrastive_core.evaluation.representation_similarity import overlap
 from contrastive_lab import cache, format, pictures, query_params, state
 from contrastive_lab.components.gallery import draw_gallery

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.comparison import Comparison
 from contrastive_lab import cache, format, plots, query_params
 from contrastive_lab.progress import answer_or_wait
 

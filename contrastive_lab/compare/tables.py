@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.comparison import Comparison
 from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.evaluation.score import Scores
 from contrastive_core.runs.cost import cost_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.comparison import Comparison
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, state
 from contrastive_lab.compare import tables

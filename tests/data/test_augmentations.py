@@ -9,8 +9,9 @@ import pytest
 import torch
 from torchvision.transforms.v2 import functional as tv
 
-from contrastive_core.data import augmentation_ops, augmentations
-from contrastive_core.data.augmentations import Recipe, augment, make_views
+from contrastive_core.data import augmentation_ops, augmentation_steps, augmentations
+from contrastive_core.data.augmentations import augment, make_views
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.registry import knobs_of
 
 TOLERANCE = 2 / 255
@@ -116,7 +117,7 @@ def test_sobel_against_a_slow_loop() -> None:
 
 def test_crop_boxes_are_distributed_as_torchvisions() -> None:
     recipe = Recipe(crop_low=0.2, crop_high=0.9)
-    boxes = augmentations.crop_boxes(4000, 32, 32, recipe, generator()).float()
+    boxes = augmentation_steps.crop_boxes(4000, 32, 32, recipe, generator()).float()
     top, left, height, width = boxes.T
     area = height * width / 32**2
     assert ((top + height <= 32) & (left + width <= 32) & (top >= 0) & (left >= 0)).all()

@@ -14,8 +14,9 @@ from worlds import spread
 
 from contrastive_core import losses, methods, pairs
 from contrastive_core.data import batch_sampler
-from contrastive_core.data.augmentations import Recipe, to_float
+from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import Elsewhere

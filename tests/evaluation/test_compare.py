@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation import compare, paired_tests, representation_similarity
+from contrastive_core.evaluation import (
+    compare,
+    comparison,
+    paired_tests,
+    representation_similarity,
+)
 from contrastive_core.evaluation.evaluate import evaluate_sets
 
 RNG = np.random.default_rng
@@ -49,7 +54,7 @@ def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None
     for d in found.differences:
         accuracy = big.accuracy[d.metric]
         assert found.verdicts[d.metric].startswith("good is better than bad by ")
-        assert compare.ACCURACIES[d.metric] in found.verdicts[d.metric]
+        assert comparison.ACCURACIES[d.metric] in found.verdicts[d.metric]
         assert d.claimed
         assert d.interval[0] < accuracy[0] - accuracy[1] < d.interval[1]
         assert d.p < d.p_corrected or d.p_corrected == d.p == max(
@@ -87,7 +92,7 @@ def test_a_comparison_comes_back_from_plain_values() -> None:
     entries = [Entry("ab"[q], space(80, 0.4), space(60, 0.3 + q, 1)) for q in range(2)]
     made = compare.compare(entries, every_score=True)
     plain = json.loads(json.dumps(made.plain()))
-    again = compare.Comparison.of(plain, made.arrays())
+    again = comparison.Comparison.of(plain, made.arrays())
     assert again.verdicts == made.verdicts
     assert again.differences == made.differences
     assert again.scores[1]["knn"].interval == made.scores[1]["knn"].interval

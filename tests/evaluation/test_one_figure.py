@@ -17,7 +17,7 @@ from contrastive_core.embeddings.cache import cached, path_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation import embed
 from contrastive_core.evaluation import evaluate as evaluation
-from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.comparison import Comparison
 from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.evaluation.record import read_evaluation, read_published, write_evaluation
 from contrastive_core.evaluation.score import scores_from_json

@@ -29,7 +29,8 @@ embeddings.open_vectors embeddings.table_files embeddings.nearest embeddings.pca
 data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
 embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.formats
 runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
-evaluation.representation_similarity evaluation.paired_tests jobs.process jobs.task
+evaluation.comparison evaluation.representation_similarity evaluation.paired_tests data.recipe
+jobs.process jobs.task
 jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
 samples.annotations samples.request loss_lab.view
 loss_lab.batch loss_lab.memory sweeps.spec sweeps.grid sweeps.runner sweeps.plots catalog

@@ -130,7 +130,7 @@ def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.Mon
 
 
 def test_a_comparison_of_loaded_vectors_comes_back_whole() -> None:
-    from contrastive_core.evaluation.compare import Comparison
+    from contrastive_core.evaluation.comparison import Comparison
 
     good, bad = rows(200), rows(200)
     wrong = np.arange(0, 200, 10)

@@ -9,7 +9,7 @@ import pytest
 
 from contrastive_core import losses, methods, runs
 from contrastive_core.data import augmentations
-from contrastive_core.data.augmentations import Recipe
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.errors import BadSetting
 from contrastive_core.jobs import queue
 from contrastive_core.paths import ROOT

@@ -19,7 +19,8 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     import torch
 
     from contrastive_core.data import datasets
-    from contrastive_core.data.augmentations import Recipe, make_views
+    from contrastive_core.data.augmentations import make_views
+    from contrastive_core.data.recipe import Recipe
     from contrastive_core.training.config import TrainConfig, with_settings
     from contrastive_core.training.defaults import resolve
 
