@@ -92,17 +92,17 @@ class _Deck:
 
     def __init__(self, items: np.ndarray, rng: np.random.Generator) -> None:
         self.items, self.rng = items, rng
-        self.left = rng.permutation(items)
+        self.remaining = rng.permutation(items)
 
     def __len__(self) -> int:
         return len(self.items)
 
     def draw(self, k: int) -> np.ndarray:
-        drawn, self.left = self.left[:k], self.left[k:]
+        drawn, self.remaining = self.remaining[:k], self.remaining[k:]
         if len(drawn) < k:
             fresh = self.rng.permutation(np.setdiff1d(self.items, drawn))
             need = k - len(drawn)
-            drawn, self.left = np.concatenate([drawn, fresh[:need]]), fresh[need:]
+            drawn, self.remaining = np.concatenate([drawn, fresh[:need]]), fresh[need:]
         return drawn
 
 
