@@ -11,6 +11,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a waiting thread leaves i
 
 import pytest
 
+# uv compiles nothing when it installs: where no bytecode may be written, every process of every
+# test would compile torch anew, which takes longer than to import it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # The slowest files first, so that no worker is left with one of them when the other has ended.
 SLOW = ("browser/test_runs_page.py", "browser/", "training/test_kills.py", "distributed/", "jobs/")
 
