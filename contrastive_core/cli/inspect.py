@@ -14,7 +14,7 @@ from contrastive_core.cli.output import (
     score_text,
     write_table,
 )
-from contrastive_core.progress import fraction_of
+from contrastive_core.progress import OnProgress, fraction_of
 
 __all__ = ["compare", "embed", "evaluate", "project"]
 
