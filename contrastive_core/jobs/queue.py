@@ -10,6 +10,7 @@ nothing is trained twice.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Sequence
 
@@ -75,12 +76,8 @@ def taken_names() -> set[str]:
 def free_name(stem: str) -> str:
     """`stem`, or it with the first number from 2 on that makes it free."""
     used_names, stem = taken_names(), stem[:58]
-    numbered = (f"{stem}-{number}" for number in range(2, 10**5))
-    return (
-        stem
-        if stem not in used_names
-        else next(name for name in numbered if name not in used_names)
-    )
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in used_names)
 
 
 def _check_free(name: str) -> None:
@@ -187,9 +184,7 @@ def start_due() -> list[str]:
 def work(report: Callable[[str], None] = lambda text: None) -> None:
     """Start waiting runs until none is left to start. One process at a time does this: another
     returns at once."""
-    while any(
-        not job.blocked_reason() for job in queue()
-    ):  # again, for what came as the lock was let go
+    while any(not job.blocked_reason() for job in queue()):  # again: more came as the lock went
         try:
             with lock(folder() / "runner.lock"):
                 while any(not job.blocked_reason() for job in queue()):

@@ -57,7 +57,5 @@ class SimCLR(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        overrides = {
-            "loss_knobs": (cls.loss_knobs, "τ 0.2: the paper's 0.5 is slower in short runs")
-        }
-        return super().defaults(facts) | overrides
+        why = "τ 0.2: the paper's 0.5 is slower in short runs"
+        return super().defaults(facts) | {"loss_knobs": (cls.loss_knobs, why)}

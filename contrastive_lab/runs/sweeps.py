@@ -99,24 +99,18 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def start(sweep: Sweep, path: Path, untrained: int) -> None:
+def start(sweep: Sweep, path: Path, todo: int) -> None:
     """How long it will take, then all cells or a few."""
     if sweep_runner.estimate(sweep) is None:
         arguments = ("sweep", str(path), "--dry-run")
         task = Task(f"time.{sweep.name}", arguments, sweep_runner.timings_path())
         on_demand(task, "How long will it take?", st, ":material/timer:")
-    if not untrained:
+    if not todo:
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key = cache.digest(sweep.name)
     most = query_params.number(
-        a.number_input,
-        "Cells to train now",
-        1,
-        untrained,
-        name="",
-        default=untrained,
-        key=f"most-{key}",
+        a.number_input, "Cells to train now", 1, todo, name="", default=todo, key=f"most-{key}"
     )
     budget = f", no new one after {sweep.budget_hours:g} h" if sweep.budget_hours else ""
     pressed = b.button(

@@ -44,9 +44,8 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
     maps = []
     for number, seed in enumerate(seeds, 1):
         part = prefixed(on_progress, f"seed {number} of {SEEDS}")
-        maps.append(
-            cached_result("map", map_of_space, {**values, "seed": seed}, part, device).arrays["xy"]
-        )
+        result = cached_result("map", map_of_space, {**values, "seed": seed}, part, device)
+        maps.append(result.arrays["xy"])
     k = min(15, len(maps[0]) - 1)
     return Result({"agreement": mean_agreement(maps, k, device), "k": k, "seeds": seeds})
 
