@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,11 @@ def test_parquet_has_a_row_per_sample(tmp_path) -> None:
     assert table["class"].tolist() == ["cat", "dog"] * 3
     with pytest.raises(ValueError, match=r"\.npz or \.parquet"):
         rows.save(tmp_path / "e.txt")
+
+
+def test_a_file_that_calls_the_layer_by_its_older_name_is_read() -> None:
+    arrays = EmbeddingSet(np.ones((3, 2), np.float32), layer="z").arrays()
+    meta = json.loads(arrays["meta"].tobytes())
+    meta["which"] = meta.pop("layer")
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    assert EmbeddingSet.from_arrays(arrays).layer == "z"
