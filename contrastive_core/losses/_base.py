@@ -43,11 +43,17 @@ class Loss(ABC):
     summary: ClassVar[str]
     family: ClassVar[str] = "softmax"  # or "hinge", "other"
     score: ClassVar[str] = "dot"  # or "distance", "squared_distance"
+    by_label: ClassVar[bool] = False  # its paper pairs rows of a class, not views of an image
     needs_negative: ClassVar[bool] = False  # undefined for an anchor without negatives
 
     @property
     def normalize(self) -> bool:
         """Whether unit rows are compared; most losses have it as a knob."""
+        return False
+
+    @property
+    def needs_whole_batch(self) -> bool:
+        """Whether an anchor's loss depends on which other rows are anchors."""
         return False
 
     @property

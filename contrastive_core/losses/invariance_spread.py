@@ -49,6 +49,10 @@ class InvarianceSpread(LogitLoss):
     detach: bool = knob(True, help="Candidates carry no gradient.")
     normalize: bool = knob(True, help="Compare unit rows (cosine).")
 
+    @property
+    def needs_whole_batch(self) -> bool:
+        return self.form == "paper"  # the softmax of a column is over all first views
+
     def check(self, pairs: Pairs) -> str | None:
         if self.form == "paper" and not (pairs.by_id and (pairs.anchor_views == 0).any()):
             return 'form="paper" needs the views of a batch (first views are its anchors)'

@@ -32,6 +32,7 @@ class LiftedStructure(Loss):
     title: ClassVar[str] = "Lifted structure"
     paper: ClassVar[str] = "https://arxiv.org/abs/1511.06452"
     year: ClassVar[int] = 2016
+    by_label: ClassVar[bool] = True
     family: ClassVar[str] = "other"
     score: ClassVar[str] = "distance"
     formula: ClassVar[str] = (

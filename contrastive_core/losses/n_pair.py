@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
-from contrastive_core.pairs.types import Pairs
+from contrastive_core.ops import tiled_logsumexp
+from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.registry import knob
 
@@ -27,6 +28,7 @@ class NPair(SoftmaxLoss):
         "loss-objective"
     )
     year: ClassVar[int] = 2016
+    by_label: ClassVar[bool] = True
     formula: ClassVar[str] = (
         r"L_i = \frac{1}{|P(i)|}\sum_{p\in P(i)}\log\Big(1+\sum_{k\in N(i)}"
         r"e^{f_i\cdot f_k - f_i\cdot f_p}\Big) + \lambda\lVert f_i\rVert^2"
@@ -42,11 +44,19 @@ class NPair(SoftmaxLoss):
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         return own_positive(logits, positive, negatives)
 
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        value, weight = super().per_anchor(scores, masks, pairs)
+        return value + self._penalty(pairs), weight
+
     def over_blocks(
         self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
     ) -> tuple[Tensor, Tensor]:
         value, weight = super().over_blocks(pairs, on_fraction)
-        return value + self.l2_penalty * pairs.anchors.square().sum(-1), weight
+        tiled = tiled_logsumexp.should_tile(pairs)  # then `per_anchor` was not asked
+        return (value + self._penalty(pairs) if tiled else value), weight
+
+    def _penalty(self, pairs: Pairs) -> Tensor:
+        return self.l2_penalty * pairs.anchors.square().sum(-1)
 
     def kernel(self) -> dict[str, Any] | None:
         if self.l2_penalty:

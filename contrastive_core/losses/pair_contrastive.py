@@ -28,6 +28,7 @@ class PairContrastive(Loss):
     title: ClassVar[str] = "Contrastive (pairs)"
     paper: ClassVar[str] = "http://yann.lecun.com/exdb/publis/pdf/hadsell-chopra-lecun-06.pdf"
     year: ClassVar[int] = 2006
+    by_label: ClassVar[bool] = True
     family: ClassVar[str] = "hinge"
     score: ClassVar[str] = "distance"
     formula: ClassVar[str] = (

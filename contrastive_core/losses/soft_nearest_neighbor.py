@@ -22,6 +22,7 @@ class SoftNearestNeighbor(SoftmaxLoss):
     title: ClassVar[str] = "Soft nearest neighbor"
     paper: ClassVar[str] = "https://arxiv.org/abs/1902.01889"
     year: ClassVar[int] = 2007
+    by_label: ClassVar[bool] = True
     formula: ClassVar[str] = (
         r"L_i = -\log\frac{\sum_{j\in P(i)} e^{-f_{ij}/\tau}}{\sum_{j\in A(i)} e^{-f_{ij}/\tau}}"
     )

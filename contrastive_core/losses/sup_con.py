@@ -26,6 +26,7 @@ class SupCon(SoftmaxLoss):
     title: ClassVar[str] = "SupCon"
     paper: ClassVar[str] = "https://arxiv.org/abs/2004.11362"
     year: ClassVar[int] = 2020
+    by_label: ClassVar[bool] = True
     formula: ClassVar[str] = (
         r"L_i^{out} = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
         r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}},\quad "

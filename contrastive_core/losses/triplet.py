@@ -28,6 +28,7 @@ class Triplet(Loss):
     title: ClassVar[str] = "Triplet"
     paper: ClassVar[str] = "https://arxiv.org/abs/1503.03832"
     year: ClassVar[int] = 2015
+    by_label: ClassVar[bool] = True
     family: ClassVar[str] = "hinge"
     score: ClassVar[str] = "squared_distance"
     formula: ClassVar[str] = (

@@ -16,10 +16,10 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, wilson
-from contrastive_core.ops.neighbors import Neighbors
+from contrastive_core.ops.neighbors import Neighbors, nearest
 from contrastive_core.registry import knob
 
-__all__ = ["Knn", "confusion", "default_k", "vote"]
+__all__ = ["Knn", "confusion", "default_k", "leave_one_out", "vote"]
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200)
 SHOWN = 100  # classes, above which the record leaves the confusion matrix out
@@ -103,6 +103,17 @@ def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> li
             about |= {"value": right / n, "interval": wilson(right, n)}
         records.append({**about, "taken_for": table[i].tolist()})
     return records
+
+
+def leave_one_out(rows: EmbeddingSet, device: str = "auto") -> float | None:
+    """Share of labeled rows whose class the others vote for; None with fewer than two classes."""
+    if rows.labels is None or len(np.unique(rows.labels[rows.labels >= 0])) < 2:
+        return None
+    labeled = rows.take(np.flatnonzero(rows.labels >= 0))
+    assert labeled.labels is not None
+    k = min(default_k(len(labeled)), len(labeled) - 1)
+    neighbors = nearest(labeled.features, None, k, device=device)
+    return float((vote(neighbors, labeled.labels, 0.07) == labeled.labels).mean())
 
 
 def vote(neighbors: Neighbors, labels: np.ndarray, temperature: float) -> np.ndarray:

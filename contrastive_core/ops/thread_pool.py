@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from contrastive_core.progress import OnFraction, ignore_fraction
 
-__all__ = ["num_threads", "run_rounds", "thread_buffer"]
+__all__ = ["num_threads", "run_rounds", "thread_buffer", "without_pool"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _local = threading.local()
@@ -46,7 +47,8 @@ def run_rounds(
         in_turn: one after the other in this thread, their operations threaded inside.
         on_fraction: called with the share done after every round; what it raises stops the work.
     """
-    number = 1 if in_turn else num_threads(like)
+    alone = in_turn or getattr(_local, "alone", False)
+    number = 1 if alone else num_threads(like)
     pool = _pool(number) if number > 1 else None
     for finished, pairs in enumerate(rounds, 1):
         if pool is None:
@@ -56,6 +58,18 @@ def run_rounds(
             for future in [pool.submit(_run, task, part) for part in parts]:
                 future.result()
         on_fraction(finished / len(rounds))
+
+
+@contextmanager
+def without_pool() -> Iterator[None]:
+    """In this thread everything is done in turn: starting a pool sets torch's number of threads for
+    a moment, which nobody may do beside a training that is to come out bit for bit."""
+    before = getattr(_local, "alone", False)
+    _local.alone = True
+    try:
+        yield
+    finally:
+        _local.alone = before
 
 
 def _run(task: Callable[[int, int], None], pairs: Round) -> None:

@@ -68,6 +68,9 @@ MANIFEST = fields(
         "classes": optional(list_of(text)),
         "image_shape": optional(list_of(whole(1, 10**6))),
         "imported": optional(fields()),
+        "recording": fields(  # of a run that `watch` writes
+            allowed={"every": whole(1), "rows": whole(1), "positives": text, "split": text}
+        ),
     },
 )
 STATUS = fields(

@@ -46,6 +46,16 @@ class Run:
         return self.path.parent == SHIPPED
 
     @property
+    def is_recording(self) -> bool:
+        """Whether `watch` writes it, from somebody else's training loop: rows, but no weights."""
+        return "recording" in self.manifest
+
+    @property
+    def unit(self) -> str:
+        """What its snapshots are numbered by: epoch, or a recording's step."""
+        return "step" if self.is_recording else "epoch"
+
+    @property
     def config(self) -> dict[str, Any]:
         """The settings of its training."""
         config = self.manifest.get("config")
@@ -56,7 +66,9 @@ class Run:
         return self.path / "weights.safetensors"
 
     def weights_hash(self) -> str:
-        """SHA-256 of the weights' file. Raises ValueError when the run has none yet."""
+        """SHA-256 of the weights' file. Raises ValueError when the run has none (yet)."""
+        if self.is_recording:
+            raise ValueError(f"{self.name} is a recording: it holds rows of a training, no weights")
         try:
             about = self.weights.stat()
         except FileNotFoundError:
@@ -99,7 +111,11 @@ class Run:
             return current
         while current["status"] in ("running", "queued") and not self._is_worked_on(current):
             if (again := self._read_status()) == current:
-                why = "its process ended without a word; Resume goes on from its last state"
+                why = "its process ended without a word; " + (
+                    "what it recorded until then is kept"
+                    if self.is_recording
+                    else "Resume goes on from its last state"
+                )
                 return {**current, "status": "failed", "reason": why}
             current = again  # it had its last word between the two looks
         return current
@@ -180,29 +196,33 @@ class Run:
                 path.unlink(missing_ok=True)
 
     def save_snapshot(
-        self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray
-    ) -> None:
+        self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray,
+        **more: np.ndarray,
+    ) -> None:  # fmt: skip
         """Keep the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
         h, z = h.astype(np.float16), z.astype(np.float16)
-        data = records.npz_bytes(index=index, labels=labels, h=h, z=z)
-        self.write(f"snapshots/epoch-{epoch:04d}.npz", data)
+        data = records.npz_bytes(index=index, labels=labels, h=h, z=z, **more)
+        self.write(f"snapshots/{self._snapshot_name(epoch)}", data)
 
     def snapshots(self) -> list[int]:
-        """Epochs of which there is a snapshot, rising."""
+        """Epochs (of a recording: steps) of which there is a snapshot, rising."""
         return [epoch for epoch, _ in self._snapshot_files()]
 
     def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
         """`index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged;
         FileNotFoundError."""
-        path = self.path / "snapshots" / f"epoch-{epoch:04d}.npz"
+        path = self.path / "snapshots" / self._snapshot_name(epoch)
         arrays = records.read_npz(path)
         if why := _not_a_snapshot(arrays):
             raise Damaged(f"{path} is damaged: {why}")
         return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in arrays.items()}
 
+    def _snapshot_name(self, number: int) -> str:
+        return f"{self.unit}-{number:04d}.npz"
+
     def _snapshot_files(self) -> list[tuple[int, Path]]:
-        files = (self.path / "snapshots").glob("epoch-*.npz")
-        numbered = [(p.stem.removeprefix("epoch-"), p) for p in files]
+        files = (self.path / "snapshots").glob(f"{self.unit}-*.npz")
+        numbered = [(p.stem.removeprefix(f"{self.unit}-"), p) for p in files]
         return sorted((int(n), p) for n, p in numbered if n.isascii() and n.isdigit())
 
     # --- title, note, tags ---

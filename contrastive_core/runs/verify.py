@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from contrastive_core.errors import Damaged
-from contrastive_core.runs import Run, formats
+from contrastive_core.runs import Run, formats, recorded
 from contrastive_core.storage import records
 from contrastive_core.storage.shapes import Shape
 
@@ -31,8 +31,10 @@ def damage(run: Run) -> list[str]:
 
     sentences = damaged_records(run)
     for epoch in run.snapshots():
-        path = run.path / "snapshots" / f"epoch-{epoch:04d}.npz"
+        path = run.path / "snapshots" / f"{run.unit}-{epoch:04d}.npz"
         sentences += _problem(run, path, partial(run.snapshot, epoch))
+    for step in recorded.steps(run):
+        sentences += _problem(run, recorded.path_of(run, step), partial(recorded.read, run, step))
     for path in checkpoints.state_manifests(run):
         sentences += _problem(run, path, partial(checkpoints.read_state, path))
     if run.weights.exists():

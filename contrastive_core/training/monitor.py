@@ -22,8 +22,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.methods import Method
 from contrastive_core.metrics import create
-from contrastive_core.metrics.knn import default_k, vote
-from contrastive_core.ops.neighbors import nearest
+from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.pairs.types import Pairs
 
 __all__ = ["Sample", "embed", "fixed_sample", "pair_similarity", "scores"]
@@ -80,7 +79,7 @@ def scores(
     rows_h = _rows(h, sample)
     rows_z = _rows(z, sample, twice.reshape(m, 2, -1))
     values = {
-        "knn_train_sample": _knn(rows_h, device),
+        "knn_train_sample": leave_one_out(rows_h, device),
         "alignment": _score("alignment", rows_z, device),
         "uniformity": _score("uniformity", rows_z, device),
         "rankme": _score("rankme", rows_h, device),
@@ -98,17 +97,6 @@ def _score(name: str, rows: EmbeddingSet, device: str) -> float | None:
         return create(name)(None, rows, Graphs(device)).value
     except CannotScore:
         return None
-
-
-def _knn(rows: EmbeddingSet, device: str) -> float | None:
-    """Share of labeled images whose class the others vote for (leave one out)."""
-    if rows.labels is None or len(np.unique(rows.labels[rows.labels >= 0])) < 2:
-        return None
-    labeled = rows.take(np.flatnonzero(rows.labels >= 0))
-    assert labeled.labels is not None
-    k = min(default_k(len(labeled)), len(labeled) - 1)
-    neighbors = nearest(labeled.features, None, k, device=device)
-    return float((vote(neighbors, labeled.labels, 0.07) == labeled.labels).mean())
 
 
 @torch.no_grad()

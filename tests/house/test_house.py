@@ -17,7 +17,8 @@ CORE = ROOT / "contrastive_core"
 # Bottom to top: a package may import from itself and from packages before it, never after it.
 ORDER = """
 errors paths progress registry device storage distributed pairs ops data losses models methods runs
-embeddings metrics training evaluation importers jobs samples loss_lab sweeps catalog cli
+embeddings metrics training evaluation importers jobs samples loss_lab sweeps recording
+catalog cli
 """.split()
 
 # What pages pass through: importing any of it must not import torch or its like.
@@ -28,7 +29,7 @@ storage.regular storage.limited distributed.partition data.pictures data.folder_
 embeddings.open_vectors embeddings.table_files embeddings.nearest embeddings.pca
 data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
 embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.formats
-runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
+runs.recorded runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
 evaluation.comparison evaluation.representation_similarity evaluation.paired_tests data.recipe
 jobs.process jobs.task
 jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table

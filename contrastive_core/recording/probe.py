@@ -1,0 +1,122 @@
+"""Embedding a fixed probe set in the middle of somebody's training, and leaving no trace in it.
+
+Whatever is drawn meanwhile (a `DataLoader` draws from torch's generator when it is iterated), the
+generators of torch, NumPy and Python are put back; modules that were training are in evaluation
+mode inside, and in their own mode afterwards.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import RandomSampler
+
+from contrastive_core.recording.handed import HandedProbe, numbers
+
+__all__ = ["MOST", "embed_probe"]
+
+MOST = 2000  # samples of the probe set, as many as of our own runs
+INPUTS = ("pixel_values", "input_ids", "images", "image", "inputs", "x")
+LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
+
+
+def embed_probe(
+    step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None
+) -> HandedProbe:
+    """h and z of at most 2,000 samples. Raises ValueError for what gives no rows, or rows that
+    cannot be followed."""
+    if isinstance(encode, DistributedDataParallel):
+        encode = encode.module  # on one process alone it would wait for the others
+    owner = encode if isinstance(encode, nn.Module) else getattr(encode, "__self__", None)
+    modules = [m for m in (model, owner) if isinstance(m, nn.Module)]
+    h, z, labels, ids = [], [], [], []
+    with keep_random_states(), evaluation_mode(modules), torch.no_grad():
+        for batch in loader:
+            inputs, label, name = parts_of(batch)
+            rows = encode(inputs)
+            first, second = rows if isinstance(rows, tuple) else (rows, rows)
+            h.append(_rows(first))
+            z.append(_rows(second))
+            labels.append(label)
+            ids.append(name)
+            if sum(map(len, z)) >= MOST:
+                break
+    if not z:
+        raise ValueError("the probe's loader gives no batches")
+    names = _together(ids, np.str_)
+    if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
+        raise ValueError(
+            "the probe's loader shuffles and gives no ids, so its samples cannot be followed; "
+            "set shuffle=False, or give ids"
+        )
+    known = _together(labels, np.int64)
+    n = min(MOST, sum(map(len, z)))
+    return HandedProbe(
+        step, np.concatenate(h)[:n], np.concatenate(z)[:n], None if known is None else known[:n],
+        () if names is None else tuple(names[:n].tolist()),
+    )  # fmt: skip
+
+
+def parts_of(batch: Any) -> tuple[Any, Any, Any]:
+    """What is encoded, labels and ids of a batch: a tensor, (x, labels, ids), or a mapping."""
+    if isinstance(batch, Mapping):
+        label, name = (next((batch[k] for k in keys if k in batch), None) for keys in (LABELS, IDS))
+        return batch, label, name
+    if isinstance(batch, (tuple, list)) and batch:
+        more = [*batch[1:3], None, None]
+        return batch[0], more[0], more[1]
+    return batch, None, None
+
+
+def _rows(z: Any) -> np.ndarray:
+    if not isinstance(z, Tensor) or z.ndim != 2:
+        shape = f" of shape {tuple(z.shape)}" if isinstance(z, Tensor) else ""
+        raise ValueError(
+            f"encode must give rows (n, d), or (h, z); got a {type(z).__name__}{shape}"
+        )
+    return z.detach().float().cpu().numpy()
+
+
+def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
+    """One array of what the batches brought along; None where one brought nothing usable."""
+    if any(part is None for part in parts):
+        return None
+    arrays = [np.asarray(numbers(part)) for part in parts]
+    if any(a.ndim != 1 or (dtype is np.int64 and a.dtype.kind not in "iub") for a in arrays):
+        return None
+    return np.concatenate([a.astype(dtype) for a in arrays])
+
+
+@contextmanager
+def keep_random_states() -> Iterator[None]:
+    """What is drawn inside from the global generators is as if it had not been."""
+    python, array, tensor = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(array)
+        torch.set_rng_state(tensor)
+        if gpus:
+            torch.cuda.set_rng_state_all(gpus)
+
+
+@contextmanager
+def evaluation_mode(modules: list[nn.Module]) -> Iterator[None]:
+    """Each module and all below it in evaluation mode, then each in its own mode again."""
+    before = {part: part.training for module in modules for part in module.modules()}
+    for module in modules:
+        module.eval()
+    try:
+        yield
+    finally:
+        for part, training in before.items():
+            part.training = training

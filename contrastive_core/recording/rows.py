@@ -1,0 +1,196 @@
+"""From what was handed over to rows that figures can be taken of; what cannot be used is left out.
+
+Rows are flat and image-major where they came as views; rows (n, d) that share an id are views of
+one image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core.recording.handed import HandedStep, numbers
+from contrastive_core.runs.recorded import StepRows
+
+__all__ = ["Batch", "LeaveOut", "batch_of", "sample_of"]
+
+LeaveOut = Callable[[str, str, int], None]  # what (rows, steps), why, how many
+LONGEST = 200  # characters of an id
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows z (n, d) float64: image, view and label (n; −1: none) of each, its id; the caller's
+    losses (n) where there are some, the queue (k, d) and τ that go along."""
+
+    z: Tensor
+    image: np.ndarray
+    view: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+    losses: np.ndarray | None = None
+    queue: Tensor | None = None
+    temperature: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    @property
+    def has_views(self) -> bool:
+        return bool((self.view > 0).any())
+
+    @property
+    def has_labels(self) -> bool:
+        return bool((self.labels >= 0).any())
+
+    def take(self, rows: np.ndarray) -> Batch:
+        """Some rows, by a mask (n)."""
+        losses = None if self.losses is None else self.losses[rows]
+        return Batch(
+            self.z[torch.from_numpy(np.flatnonzero(rows))], self.image[rows], self.view[rows],
+            self.labels[rows], self.ids[rows], losses, self.queue, self.temperature,
+        )  # fmt: skip
+
+
+def batch_of(handed: HandedStep, leave_out: LeaveOut) -> Batch:
+    """The rows of a step. Raises ValueError where none can be used."""
+    handed.wait()
+    if handed.skipped:
+        leave_out("rows", "a step has more than are looked at", handed.skipped)
+    if handed.queue_skipped:
+        leave_out("rows of the queue", "it has more than are looked at", handed.queue_skipped)
+    tensors = [z.cpu().double() for z in handed.views]
+    z = torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
+    count, views = len(z), z.shape[1] if z.ndim == 3 else 1
+    flat = z.reshape(-1, z.shape[-1])  # (n, d), image-major
+    if not flat.numel():
+        raise ValueError("it has no rows")
+    image, view = np.divmod(np.arange(len(flat)), views)
+    ids = _ids(handed, count)
+    if views == 1 and handed.ids is not None:
+        image, view = _views_by_id(ids)
+    losses = _losses(handed.losses, count, views, len(tensors) > 1, leave_out)
+    queue = None if handed.queue is None else handed.queue.cpu().double()
+    batch = Batch(
+        flat, image, view, _labels(handed.labels, count, views, leave_out), np.repeat(ids, views),
+        losses, queue, _number(handed.temperature),
+    )  # fmt: skip
+    return _finite(batch, leave_out)
+
+
+def sample_of(batch: Batch, loss: np.ndarray, rows: int, leave_out: LeaveOut) -> StepRows:
+    """About `rows` rows: all views of images that stand evenly over the batch.
+
+    Args: loss: (n) of each row, NaN where there is none.
+    """
+    batch, loss = _unrepeated(batch, loss, leave_out)
+    images = np.unique(batch.image)
+    each = max(1, round(len(batch) / len(images)))
+    count = min(len(images), max(1, rows // each))
+    chosen = images[np.linspace(0, len(images) - 1, count).round().astype(np.int64)]
+    kept = np.isin(batch.image, chosen)
+    order = np.lexsort((batch.view[kept], batch.image[kept]))
+    part, value = batch.take(kept), loss[kept][order]
+    queue = np.zeros((0, part.z.shape[1]), np.float32)
+    if batch.queue is not None:
+        at = np.linspace(0, len(batch.queue) - 1, min(rows, len(batch.queue))).astype(np.int64)
+        queue = batch.queue[torch.from_numpy(at)].float().numpy()
+    return StepRows(
+        part.z.float().numpy()[order],
+        np.unique(part.image[order], return_inverse=True)[1].astype(np.int64),
+        part.view[order].astype(np.int64), part.labels[order], part.ids[order],
+        value.astype(np.float32), queue,
+    )  # fmt: skip
+
+
+# --- what goes along with rows -------------------------------------------------------------------
+
+
+def _ids(handed: HandedStep, count: int) -> np.ndarray:
+    """An id for each image, as text; without any, step and place."""
+    if handed.ids is None:
+        return np.array([f"{handed.step}:{row}" for row in range(count)])
+    given = handed.ids if isinstance(handed.ids, list) else numbers(handed.ids).tolist()
+    if len(given) != count:
+        raise ValueError(f"ids must be ({count},), one for each row or image; got {len(given)}")
+    return np.array([str(getattr(i, "item", lambda i=i: i)())[:LONGEST] for i in given])
+
+
+def _views_by_id(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Image and view (n) each of rows that share an id, in the order in which ids first come."""
+    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    image = np.argsort(np.argsort(first))[place]
+    view, count = np.zeros(len(ids), np.int64), np.zeros(len(first), np.int64)
+    for row, number in enumerate(image):
+        view[row], count[number] = count[number], count[number] + 1
+    return image, view
+
+
+def _labels(given: object, count: int, views: int, leave_out: LeaveOut) -> np.ndarray:
+    """A label for each row (n); −1 where it has none, as for all if they cannot be used."""
+    none = np.full(count * views, -1)
+    if given is None:
+        return none
+    labels = numbers(given)
+    if labels.shape not in ((count,), (count * views,)) or labels.dtype.kind not in "iub":
+        leave_out("steps' labels", f"they must be ({count},) whole numbers", 1)
+        return none
+    labels = labels.astype(np.int64)
+    labels = np.where(labels < 0, -1, labels)
+    return labels if len(labels) == len(none) else np.repeat(labels, views)
+
+
+def _losses(
+    given: object, count: int, views: int, view_major: bool, leave_out: LeaveOut
+) -> np.ndarray | None:
+    """The caller's losses, one for each row (n); of an image, all its rows have the same. For
+    several tensors of views, losses of all rows come as these do: the first view's first."""
+    if given is None:
+        return None
+    losses = numbers(given).astype(np.float64)
+    if losses.shape == (count,):
+        return np.repeat(losses, views)
+    if losses.shape != (count * views,):
+        leave_out("steps' losses", f"they must be ({count},) or ({count * views},)", 1)
+        return None
+    return losses.reshape(views, count).T.ravel() if view_major else losses
+
+
+def _number(value: object) -> float | None:
+    return None if value is None else float(numbers([value])[0])
+
+
+# --- what cannot be used -------------------------------------------------------------------------
+
+
+def _finite(batch: Batch, leave_out: LeaveOut) -> Batch:
+    """Without images of which a row is not finite. Raises ValueError where none is left."""
+    bad = ~np.isfinite(batch.z.numpy()).all(1)
+    queue = batch.queue
+    if queue is not None and not (finite := torch.isfinite(queue).all(1)).all():
+        leave_out("rows of the queue", "not finite", int((~finite).sum()))
+        queue = queue[finite]
+    batch = Batch(**{**vars(batch), "queue": queue})
+    if not bad.any():
+        return batch
+    lost = np.isin(batch.image, batch.image[bad])
+    leave_out("rows", "not finite, or a view of one that is not", int(lost.sum()))
+    if lost.all():
+        raise ValueError("none of its rows is finite")
+    return batch.take(~lost)
+
+
+def _unrepeated(
+    batch: Batch, loss: np.ndarray, leave_out: LeaveOut
+) -> tuple[Batch, np.ndarray]:  # fmt: skip
+    """Without images whose id another image before has: the lab finds a sample by its id."""
+    _, first = np.unique(batch.ids, return_index=True)
+    kept = np.isin(batch.image, batch.image[first])
+    if kept.all():
+        return batch, loss
+    leave_out("rows of a sample", "their image's id stands there already", int((~kept).sum()))
+    return batch.take(kept), loss[kept]
