@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.jobs import queue
+from contrastive_core.jobs import fork_server, queue
 from contrastive_lab import query_params, server, state
 
 PAGES = (
@@ -57,4 +57,5 @@ def draw() -> None:
 if __name__ == "__main__":  # Streamlit draws it
     draw()
 else:  # `streamlit run` imports it first, and serves what it is behind (contrastive_lab/server.py)
+    fork_server.enable()
     app = st.App(__file__, middleware=server.guards())

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from contrastive_core.jobs import fork_server
 from contrastive_core.paths import ROOT, runs_home
 from contrastive_core.storage.lock import is_process, process_start
 from contrastive_core.storage.records import read_json, write_json
@@ -61,20 +62,27 @@ def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     """
     folder().mkdir(parents=True, exist_ok=True)
     progress_path(key).unlink(missing_ok=True)
-    began = time.time()
-    with (folder() / f"{key}.log").open("wb") as log:
+    began, log = time.time(), folder() / f"{key}.log"
+    arguments_with_progress = [*arguments, "--progress", str(progress_path(key))]
+    pid = fork_server.fork(arguments_with_progress, log) or _popen(arguments_with_progress, log)
+    identity = {"pid": pid, "started": process_start(pid), "time": began}
+    record = {**about, **identity, "command": list(arguments)}
+    write_json(folder() / f"{key}.json", record)
+
+
+def _popen(arguments: Sequence[str], log: Path) -> int:
+    with log.open("wb") as out:
         child = subprocess.Popen(
-            command_line([*arguments, "--progress", str(progress_path(key))]),
+            command_line(arguments),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
     _children[child.pid] = child
-    identity = {"pid": child.pid, "started": process_start(child.pid), "time": began}
-    record = {**about, **identity, "command": list(arguments)}
-    write_json(folder() / f"{key}.json", record)
+    fork_server.prepare(child.pid)
+    return child.pid
 
 
 def records() -> list[dict[str, Any]]:
