@@ -17,7 +17,7 @@ from contrastive_core.jobs.task import run_json
 from contrastive_core.paths import ROOT
 from contrastive_core.registry import Knob
 
-__all__ = ["describe", "is_ready", "knobs", "read"]
+__all__ = ["KIND", "describe", "is_ready", "knobs", "read", "values"]
 
 KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
@@ -46,14 +46,14 @@ def read() -> dict[str, Any]:
 
     Raises: RuntimeError with what the process said when a file cannot be read as a method or loss.
     """
-    values = _values()
-    result = results.read(KIND, values)
+    asked = values()
+    result = results.read(KIND, asked)
     if result is None:
         try:
-            run_json("analyze", KIND, json.dumps(values))
+            run_json("analyze", KIND, json.dumps(asked))
         except ValueError as error:
             raise RuntimeError(f"the catalog cannot be made: {error}") from None
-        result = results.read(KIND, values)
+        result = results.read(KIND, asked)
     if result is None:
         raise RuntimeError("the catalog has been made and cannot be read")
     return result.meta
@@ -61,7 +61,7 @@ def read() -> dict[str, Any]:
 
 def is_ready() -> bool:
     """Whether the catalog of the present files is on disk."""
-    return results.path(KIND, _values()).exists()
+    return results.path(KIND, values()).exists()
 
 
 def knobs(described: dict[str, Any]) -> dict[str, Knob]:
@@ -136,7 +136,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _values() -> dict[str, Any]:
+def values() -> dict[str, Any]:
+    """The values of the analysis: what the source files say."""
     digest = hashlib.sha256()
     for pattern in SOURCES:
         for path in sorted(PACKAGE.glob(pattern)):

@@ -7,10 +7,10 @@ time. Elsewhere a CPU emulates bf16 and loses.
 
 from __future__ import annotations
 
-import resource
 import sys
 from contextlib import AbstractContextManager, nullcontext
 
+import psutil
 import torch
 from torch import nn
 
@@ -106,6 +106,11 @@ def memory_bytes(device: torch.device) -> int:
     """Peak bytes: allocated on a CUDA device, or resident in this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # Windows keeps the peak elsewhere
+        about = psutil.Process().memory_info()
+        return int(getattr(about, "peak_wset", about.rss))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core import catalog
 from contrastive_core.embeddings import ref
 from contrastive_core.errors import Locked
 from contrastive_core.jobs import queue, results
@@ -18,7 +19,14 @@ from contrastive_core.progress import Progress
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format
 
-__all__ = ["answer_or_wait", "bar", "follow", "follow_training", "scored_or_wait"]
+__all__ = [
+    "answer_or_wait",
+    "bar",
+    "catalog_or_wait",
+    "follow",
+    "follow_training",
+    "scored_or_wait",
+]
 
 TRIES = 2  # starts in one session before a result that nobody can read is said to be so
 
@@ -29,6 +37,14 @@ def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Result | Non
     if result is None:
         follow(results.analysis(kind, values), what)
     return result
+
+
+def catalog_or_wait() -> dict[str, Any] | None:
+    """What is registered, or how far a process is that reads it, once after each change."""
+    if catalog.is_ready():
+        return cache.catalog()
+    follow(results.analysis(catalog.KIND, catalog.values()), "Methods and losses (once)")
+    return None
 
 
 def scored_or_wait(run: Run, split: str = "test", layer: str = "h") -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import cache, query_params, state
+from contrastive_lab import query_params, state
 from contrastive_lab.loss_lab.batch import on_batch
 from contrastive_lab.loss_lab.circle import on_circle
+from contrastive_lab.progress import catalog_or_wait
 
 MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
 
@@ -18,7 +19,9 @@ def page() -> None:
         st.info("The Loss Lab needs a run with weights. Choose one in the sidebar, or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
-    losses = cache.catalog()["losses"]
+    if (catalog := catalog_or_wait()) is None:
+        return
+    losses = catalog["losses"]
     mode = query_params.one_of(
         st.segmented_control, "On", MODES, name="on", format_func=MODES.get,
         label_visibility="collapsed",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import cache, query_params, state
+from contrastive_lab import query_params, state
 from contrastive_lab.methods import card
+from contrastive_lab.progress import catalog_or_wait
 
 
 def page() -> None:
     st.title("Methods")
-    methods = cache.catalog()["methods"]
+    if (catalog := catalog_or_wait()) is None:
+        return
+    methods = catalog["methods"]
     name = query_params.one_of(
         st.segmented_control, "Method", list(methods), name="method",
         format_func=lambda n: f"{methods[n]['year']} {methods[n]['title']}",
@@ -18,7 +21,7 @@ def page() -> None:
     )  # fmt: skip
     about = methods[name]
     card.head(name, about)
-    card.loss(cache.catalog()["losses"][about["default_loss"]])
+    card.loss(catalog["losses"][about["default_loss"]])
     card.defaults(about)
     left, right = st.columns(2)
     with left:

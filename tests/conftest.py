@@ -46,6 +46,24 @@ def homes(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def described():
+    """What is registered, read once."""
+    from contrastive_core import catalog
+    from contrastive_core.jobs.results import Result
+
+    return Result(catalog.describe())
+
+
+@pytest.fixture
+def made_catalog(homes, described):
+    """Pages find what is registered, and need not wait for a process that reads it."""
+    from contrastive_core import catalog
+    from contrastive_core.jobs import results
+
+    results.write(catalog.KIND, catalog.values(), described)
+
+
 @pytest.fixture(autouse=True)
 def main_module():
     """Streamlit's test runner puts its script in place of `__main__`, which children import."""

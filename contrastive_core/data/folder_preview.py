@@ -3,16 +3,19 @@ Torch-free."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from typing import Any
 
 import numpy as np
 
 from contrastive_core.data import image_folder
 from contrastive_core.data.image_folder import ImageFile, Listing
 
-__all__ = ["FolderPreview", "folder_preview"]
+__all__ = ["FolderPreview", "changed", "folder_preview", "values_of"]
 
 SHOWN = 60  # images
 SIDE = 96  # pixels of a side of each
@@ -54,6 +57,22 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         tuple((counted[0][label], counted[1][label]) for label in numbers),
         (*train.skipped, *unreadable),
     )
+
+
+def values_of(folder: str) -> dict[str, Any]:
+    """The values of the analysis `folder`: a folder that has changed is another one."""
+    return {"path": folder, "changed": changed(folder)}
+
+
+def changed(folder: str) -> list[int]:
+    """Changes with the files of a folder, and of those in it."""
+    times: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        root = os.path.expanduser(folder)
+        times.append(os.stat(root).st_mtime_ns)
+        with os.scandir(root) as entries:
+            times += sorted(e.stat().st_mtime_ns for e in entries if e.is_dir())[:1000]
+    return times
 
 
 def _some(listing: Listing, most: int) -> list[ImageFile]:

@@ -164,7 +164,7 @@ def _images(
 
 def _id(path: Path, root: Path) -> str:
     """A file's id: its path below the folder, as text that every file and message can hold."""
-    return printable(path.relative_to(root), limit=4096)
+    return printable(path.relative_to(root).as_posix(), limit=4096)
 
 
 def _part(files: list[ImageFile], split: str) -> list[ImageFile]:

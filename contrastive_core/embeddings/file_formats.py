@@ -44,7 +44,7 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
     """
     path = Path(path)
     name = printable(path.name)
-    if path.suffix not in ENDINGS:
+    if path.suffix.lower() not in ENDINGS:
         raise UnusableEmbedding(f"vectors are read from {', '.join(ENDINGS)}; got {name!r}")
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -63,11 +63,12 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
 
 
 def _read(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
-    if path.suffix == ".npy":
+    ending = path.suffix.lower()
+    if ending == ".npy":
         return _npy(file, path, part)
-    if path.suffix == ".npz":
+    if ending == ".npz":
         return _npz(file, path, part)
-    reader = table_files.parquet if path.suffix == ".parquet" else table_files.csv
+    reader = table_files.parquet if ending == ".parquet" else table_files.csv
     features, columns, provenance = reader(file, path, LIMIT)
     rows = checked_set(features, columns, path, provenance)
     if part[1] == 1:

@@ -30,7 +30,7 @@ def open_vectors(path: str | Path, name: str, pictures: str | Path | None = None
     """
     path = Path(path).expanduser().absolute()
     folder = None if pictures is None else Path(pictures).expanduser().absolute()
-    libraries = ("PIL.Image", *LIBRARIES.get(path.suffix, ()))
+    libraries = ("PIL.Image", *LIBRARIES.get(path.suffix.lower(), ()))
     limits = Limits(_memory(), SECONDS, preload=libraries)
     try:
         return str(call_limited(_keep, path, name, folder, limits=limits))

@@ -22,6 +22,7 @@ from contrastive_core.storage.lock import is_process, process_start
 from contrastive_core.storage.records import read_json, write_json
 
 __all__ = [
+    "OWN_SESSION",
     "command_line",
     "folder",
     "forget",
@@ -35,6 +36,11 @@ __all__ = [
 ]
 
 ENDINGS = ("json", "log", "progress")
+NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
+# Of a child that outlives its parent: Ctrl-C in the terminal is for the parent.
+OWN_SESSION: dict[str, Any] = (
+    {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
+)
 TAIL = 1 << 18  # bytes of a log that are read at most
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are reaped
@@ -78,7 +84,7 @@ def _popen(arguments: Sequence[str], log: Path) -> int:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            **OWN_SESSION,
         )
     _children[child.pid] = child
     fork_server.prepare(child.pid)

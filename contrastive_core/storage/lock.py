@@ -1,7 +1,8 @@
 """Locks that the system lets go of when their process ends, however it ends. Torch-free.
 
 The lock itself is the system's (`filelock`); the file's text says which process holds it, for
-people, and for a signal to it. Neither depends on the machine's name, so a changed host name or a
+people, and for a signal to it (Windows lets nobody read a locked file: there the text stands in a
+file beside it). Neither depends on the machine's name, so a changed host name or a
 lock left by a killed process blocks nobody.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -39,6 +41,7 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
     Raises: Locked, naming the process that holds it; OSError.
     """
     path = Path(path)
+    text_path = _text_path(path)
     make_folder(path.parent)
     guard = FileLock(path, max(wait, GRACE), mode=0o600, poll_interval=0.02, fallback_to_soft=False)
     try:
@@ -49,11 +52,11 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
         raise Locked(f"{who} is already working in {path.parent}") from None
     try:
         holder = {"pid": os.getpid(), "started": process_start(os.getpid()), "boot": _boot_id()}
-        path.write_text(json.dumps(holder))
+        text_path.write_text(json.dumps(holder), "utf-8")
         yield
     finally:
         with contextlib.suppress(OSError):  # the folder may have been moved meanwhile
-            os.truncate(path, 0)
+            os.truncate(text_path, 0)
         guard.release()
 
 
@@ -72,9 +75,14 @@ def lock_holder(path: str | Path) -> int | None:
 def _holder(path: str | Path) -> dict[str, Any] | None:
     """What the lock file says of its holder, living or not."""
     try:
-        return read_object(path, HOLDER)
+        return read_object(_text_path(Path(path)), HOLDER)
     except (OSError, Damaged):
         return None
+
+
+def _text_path(path: Path) -> Path:
+    """The file that names the holder: the lock file, where a locked one can be read."""
+    return path.with_name(f"{path.name}.holder") if sys.platform == "win32" else path
 
 
 def _is_here(holder: dict[str, Any]) -> bool:

@@ -26,6 +26,7 @@ import psutil
 
 from contrastive_core.errors import Damaged
 from contrastive_core.jobs import queue, training
+from contrastive_core.jobs.process import OWN_SESSION
 from contrastive_core.paths import BUNDLE, ROOT, runs_home
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import is_process, lock, process_start
@@ -134,7 +135,7 @@ def _start(port: int) -> Server:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for the command, which ends it
+            **OWN_SESSION,  # Ctrl-C is for the command, which ends it
         )
     return Server(process.pid, process_start(process.pid) or time.time(), port, token)
 

@@ -6,6 +6,7 @@ can be drawn, while the server starts. What cannot be opened is one sentence.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -14,10 +15,12 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from contrastive_core import runs
+from contrastive_core.data.folder_preview import values_of
 from contrastive_core.data.pictures import ENDINGS as PICTURES
 from contrastive_core.embeddings import file_formats
 from contrastive_core.embeddings.open_vectors import open_vectors
-from contrastive_core.errors import NoSuchRun
+from contrastive_core.errors import Locked, NoSuchRun
+from contrastive_core.jobs import results
 from contrastive_core.paths import BUNDLE, SHIPPED, runs_home
 from contrastive_core.runs import Run
 from contrastive_core.storage import atomic
@@ -76,7 +79,7 @@ def prepare(thing: Thing) -> str:
 
 
 def _run_of_that_name(name: str) -> Thing:
-    if os.sep in name or Path(name).suffix.lower() in _endings():
+    if len(Path(name).parts) > 1 or Path(name).suffix.lower() in _endings():
         raise ValueError(f"there is no {printable(name)}: {EXPECTED}")
     try:
         return Thing("run", runs.load(name).path.resolve())
@@ -138,6 +141,8 @@ def _run(path: Path) -> Page:
 
 
 def _images(path: Path) -> Page:
+    with contextlib.suppress(OSError, Locked):  # the page starts it too, and says what is wrong
+        results.analysis("folder", values_of(str(path))).start()  # while the server starts
     return "train", {"data": "folder", "folder": opened.remember(path)}
 
 

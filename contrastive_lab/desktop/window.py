@@ -13,6 +13,7 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from contrastive_core.jobs.process import OWN_SESSION
 from contrastive_core.storage import atomic
 from contrastive_lab.desktop import tickets
 
@@ -25,8 +26,11 @@ NAMES = (
     "microsoft-edge-stable",
 )  # fmt: skip
 APPLICATIONS = ("Google Chrome", "Chromium", "Microsoft Edge")  # of macOS
-PROGRAMS = (r"Google\Chrome\Application\chrome.exe", r"Microsoft\Edge\Application\msedge.exe",
-            r"Chromium\Application\chrome.exe")  # fmt: skip
+PROGRAMS = (
+    "Google/Chrome/Application/chrome.exe",
+    "Microsoft/Edge/Application/msedge.exe",
+    "Chromium/Application/chrome.exe",
+)  # of Windows
 SOON = 3.0  # seconds in which a browser that cannot start has ended
 Window = Callable[[], None]  # waits until it is closed
 
@@ -127,7 +131,7 @@ def _app_mode(program: str, address: str) -> subprocess.Popen[bytes] | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            **OWN_SESSION,
         )
     except OSError:
         return None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from typing import Any
 
 import streamlit as st
 
+from contrastive_core.data.folder_preview import values_of
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.progress import answer_or_wait
 
-__all__ = ["changed", "contents"]
+__all__ = ["contents"]
 
 CLASSES = 12  # that are named with their sizes
 
@@ -20,7 +19,7 @@ CLASSES = 12  # that are named with their sizes
 def contents(folder: str) -> None:
     """What a training would get of it."""
     st.subheader("What it holds")
-    result = answer_or_wait("folder", {"path": folder, "changed": changed(folder)}, "The images")
+    result = answer_or_wait("folder", values_of(folder), "The images")
     if result is None:
         return
     st.markdown(format.plain(summary(result.meta)))
@@ -51,14 +50,3 @@ def summary(meta: dict[str, Any]) -> str:
 def _caption(meta: dict[str, Any], row: int) -> str:
     label = meta["labels"][row]
     return meta["classes"][label] if label >= 0 else meta["ids"][row]
-
-
-def changed(folder: str) -> list[int]:
-    """Changes with the files of a folder, and of those in it."""
-    times: list[int] = []
-    with contextlib.suppress(OSError, ValueError):
-        root = os.path.expanduser(folder)
-        times.append(os.stat(root).st_mtime_ns)
-        with os.scandir(root) as entries:
-            times += sorted(e.stat().st_mtime_ns for e in entries if e.is_dir())[:1000]
-    return times

@@ -8,11 +8,12 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.data import datasets, torchvision_sets
+from contrastive_core.data.folder_preview import changed
 from contrastive_core.errors import Locked
 from contrastive_core.jobs import queue, training
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import format, query_params
 from contrastive_lab.path_input import path_input
-from contrastive_lab.train.folder import changed
+from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.train.watch import watch_next
 
 __all__ = ["form"]
@@ -31,13 +32,25 @@ class Data:
 
 def form() -> Data:
     """Five fields, the rest under Advanced; returns the data that are chosen."""
-    catalog = cache.catalog()
-    methods = catalog["methods"]
-    method = query_params.one_of(
+    first = st.container()
+    data = choose_data()  # drawn at once, with what it holds
+    if catalog := catalog_or_wait():
+        with first:
+            method = choose_method(catalog["methods"])
+        settings(catalog, method, data)
+    return data
+
+
+def choose_method(methods: dict[str, Any]) -> str:
+    """One of those that are registered."""
+    return query_params.one_of(
         st.selectbox, "Method", methods, name="method", default="simclr",
         format_func=lambda m: methods[m]["title"],
     )  # fmt: skip
-    data = choose_data()
+
+
+def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
+    """How to train it; Start, or a look at its views."""
     with st.form("train"):
         epochs = st.number_input("Epochs", 1, 10_000, 20)
         seed = st.number_input("Seed", 0, 2**31 - 1, 0)
@@ -53,20 +66,19 @@ def form() -> Data:
         buttons = st.container(horizontal=True)
         go = buttons.form_submit_button("Start", type="primary", icon=":material/play_arrow:")
         look = buttons.form_submit_button("See its views", icon=":material/visibility:")
-    settings = [line.strip() for line in extra.splitlines() if line.strip()]
+    further = [line.strip() for line in extra.splitlines() if line.strip()]
     if (go or look) and not data.name:
         st.error("Say which folder: the path of one with images goes into the field above.")
     elif look:
-        st.session_state["preview"] = views_of(method, data.name, settings)
+        st.session_state["preview"] = views_of(method, data.name, further)
     elif go:
         st.session_state.pop("preview", None)
         arguments += ["--method", method, "--dataset", data.name, "--epochs", str(int(epochs))]
         arguments += ["--seed", str(int(seed)), *(["--download"] if data.download else [])]
-        for setting in settings:
+        for setting in further:
             arguments += ["--set", setting]
         kind = "folder" if data.name.startswith("folder:") else data.name
         start(name.strip() or queue.free_name(f"{method}-{kind}-s{seed}"), arguments, beside)
-    return data
 
 
 def choose_data() -> Data:

@@ -9,8 +9,8 @@ from PIL import Image
 
 from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import SIDE, folder_preview
-from contrastive_lab.train.folder import changed, summary
+from contrastive_core.data.folder_preview import SIDE, changed, folder_preview
+from contrastive_lab.train.folder import summary
 
 
 def pictures(folder: Path, n: int, color: str = "red") -> None:

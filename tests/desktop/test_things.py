@@ -13,7 +13,9 @@ import pytest
 from PIL import Image
 
 from contrastive_core import runs
+from contrastive_core.data.folder_preview import values_of
 from contrastive_core.embeddings import ref
+from contrastive_core.jobs import results
 from contrastive_core.paths import BUNDLE, SHIPPED, runs_home
 from contrastive_lab import opened
 from contrastive_lab.desktop import things
@@ -172,3 +174,14 @@ def test_a_damaged_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("axes = 3")
     with pytest.raises(ValueError, match=r"bad\.toml"):
         things.prepare(things.recognize(str(tmp_path / "bad.toml")))
+
+
+def test_a_folder_is_looked_at_while_the_server_starts(tmp_path: Path) -> None:
+    picture(tmp_path / "images" / "x.png")
+    things.prepare(things.recognize(str(tmp_path / "images")))
+    task = results.analysis("folder", values_of(str(tmp_path / "images")))
+    while task.is_running():
+        time.sleep(0.02)
+    made = results.read("folder", values_of(str(tmp_path / "images")))
+    assert made is not None
+    assert made.meta["ids"] == ["x.png"]

@@ -141,7 +141,7 @@ def test_more_processes_than_gpus_are_refused_once(monkeypatch) -> None:
         collectives.init_process_group("cuda")
 
 
-def test_train_offers_the_gpus_there_are(monkeypatch) -> None:
+def test_train_offers_the_gpus_there_are(monkeypatch, made_catalog) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(training, "gpus", lambda: 4)
     monkeypatch.setattr(queue, "enqueue", lambda name, arguments: asked.append(arguments))

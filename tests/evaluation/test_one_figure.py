@@ -11,6 +11,7 @@ import pytest
 from contrastive_core import runs
 from contrastive_core.__main__ import main
 from contrastive_core.cli import analyses
+from contrastive_core.cli.analyses import scores as score_analyses
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.cache import cached, path_of
@@ -46,7 +47,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             path.parent.mkdir(parents=True, exist_ok=True)
             records.write_npz(path, **rows.arrays())
     monkeypatch.setattr(embed, "load_model", lambda *a: pytest.fail("it is embedded already"))
-    monkeypatch.setattr(analyses.scores, "_references", lambda *a: {})
+    monkeypatch.setattr(score_analyses, "_references", lambda *a: {})
     few = {}  # raw pixels and the random encoder are beside the point, and slow
     for split in ("train", "test"):
         few[split] = EmbeddingSet.from_arrays(records.read_npz(path_of(run, split, "h")))

@@ -26,6 +26,7 @@ TORCH_FREE = """
 errors paths progress registry storage distributed data embeddings runs jobs samples
 evaluation storage.atomic storage.lock storage.records storage.shapes storage.tables
 storage.regular storage.limited distributed.partition data.pictures data.folder_preview
+cli.main cli.analyses cli.analyses.previews
 embeddings.open_vectors embeddings.table_files embeddings.nearest embeddings.pca
 data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
 embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.formats

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from contrastive_core import catalog
+from contrastive_core.data.folder_preview import changed, values_of
 from contrastive_core.jobs import results
 from contrastive_core.jobs.results import Result
+from contrastive_core.jobs.task import Task
 from contrastive_core.paths import ROOT
 from contrastive_lab import opened
-from contrastive_lab.train.folder import changed
 
 
 def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
@@ -53,6 +55,22 @@ def test_an_address_alone_opens_no_path(asked: str, monkeypatch: pytest.MonkeyPa
     assert app.text_input(key="path-folder").value == ""
     app = page_at("runs", monkeypatch, view="import", file=asked)
     assert app.text_input(key="path-file").value == ""
+
+
+def test_a_folder_is_shown_before_what_is_registered_is_known(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results.path(catalog.KIND, catalog.values()).unlink()
+    meta = {"ids": ["a.png"], "labels": [-1], "classes": [], "counts": [[4, 1]],
+            "left_out": [], "n_left_out": 0}  # fmt: skip
+    images = {"images": np.zeros((1, 3, 8, 8), np.uint8)}
+    results.write("folder", values_of(str(folder)), Result(meta, images))
+    monkeypatch.setattr(Task, "is_running", lambda task: task.key.startswith("catalog"))
+    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    assert not app.exception
+    assert "5 images" in " ".join(m.value for m in app.markdown)
+    assert [s.label for s in app.selectbox if s.label in ("Method", "Data")] == ["Data"]
+    assert not app.button
 
 
 def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

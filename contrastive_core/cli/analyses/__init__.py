@@ -1,29 +1,30 @@
 """The analyses that pages wait for, by their kind; jobs/results.py keeps what comes out.
 
-An analysis is given plain values: spaces (`embeddings.ref.EmbeddingRef.values`) and settings.
+An analysis is given plain values: spaces (`embeddings.ref.EmbeddingRef.values`) and settings. Its
+module is imported when it is made, so that a look at a folder need not wait for torch.
 """
 
 from __future__ import annotations
 
-from contrastive_core.cli.analyses import comparisons, maps, previews, scores
-from contrastive_core.cli.analyses._base import Analysis, Values, cached_result
-from contrastive_core.cli.analyses.maps import with_defaults
+import importlib
+
+from contrastive_core.cli.analyses._base import Analysis, Values, cached_result, with_defaults
 from contrastive_core.jobs.results import Result
 from contrastive_core.progress import OnProgress, ignore_progress
 
 __all__ = ["KINDS", "make", "with_defaults"]
 
-KINDS: dict[str, Analysis] = {
-    "scores": scores.scores,
-    "loss": scores.losses,
-    "map": maps.map_of_space,
-    "agreement": maps.agreement,
-    "placed": maps.placed,
-    "comparison": comparisons.comparison,
-    "snapshots": comparisons.snapshots,
-    "views": previews.views,
-    "folder": previews.folder,
-    "catalog": previews.described,
+KINDS = {  # module and function
+    "scores": "scores.scores",
+    "loss": "scores.losses",
+    "map": "maps.map_of_space",
+    "agreement": "maps.agreement",
+    "placed": "maps.placed",
+    "comparison": "comparisons.comparison",
+    "snapshots": "comparisons.snapshots",
+    "views": "previews.views",
+    "folder": "previews.folder",
+    "catalog": "previews.described",
 }
 
 
@@ -33,4 +34,6 @@ def make(
     """The result, made on the device if it is not there yet. Raises ValueError with the reason."""
     if kind not in KINDS:
         raise ValueError(f"an analysis is one of {', '.join(KINDS)}; got {kind!r}")
-    return cached_result(kind, KINDS[kind], values, on_progress, device)
+    module, function = KINDS[kind].split(".")
+    analysis: Analysis = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    return cached_result(kind, analysis, values, on_progress, device)

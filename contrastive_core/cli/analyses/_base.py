@@ -1,23 +1,25 @@
-"""What every analysis is made of: its spaces' rows, their graphs, and the place it is kept in."""
+"""What every analysis is made of: its spaces' rows, their graphs, and the place it is kept in.
+Torch-free; what needs torch is imported late."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contrastive_core import runs
 from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.ref import EmbeddingRef, train_test_split
-from contrastive_core.evaluation.entries import recorded_scores
 from contrastive_core.evaluation.score import Scores
 from contrastive_core.jobs import results
-from contrastive_core.jobs.results import Result
+from contrastive_core.jobs.results import MAP_DEFAULTS, Result
 from contrastive_core.progress import OnProgress, fraction_of
+
+if TYPE_CHECKING:
+    from contrastive_core.embeddings.graphs import Graphs
 
 __all__ = [
     "Analysis",
@@ -27,6 +29,7 @@ __all__ = [
     "recorded_of",
     "rows_of",
     "test_rows",
+    "with_defaults",
 ]
 
 Values = dict[str, Any]
@@ -42,6 +45,11 @@ def cached_result(
         result = analysis(values, on_progress, device)
         results.write(kind, values, result)
     return result
+
+
+def with_defaults(values: Values) -> Values:
+    """The values of a map, with UMAP's default settings where none are given."""
+    return {**values, **MAP_DEFAULTS} if values["kind"] == "umap" else values
 
 
 def rows_of(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
@@ -76,10 +84,15 @@ def test_rows(
 
 def recorded_of(space: EmbeddingRef) -> Scores:
     """The scores that a run keeps of this very embedding."""
+    from contrastive_core.evaluation.entries import recorded_scores
+
     if space.is_loaded:
         return {}
     return recorded_scores(runs.load(space.name), space.split, space.layer)
 
 
 def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
+    """Nearest neighbors, kept on the disk."""
+    from contrastive_core.embeddings.graphs import Graphs
+
     return Graphs(device, place=graph_path, progress=fraction_of(on_progress, "nearest neighbors"))

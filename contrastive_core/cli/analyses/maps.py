@@ -5,17 +5,12 @@ from __future__ import annotations
 from contrastive_core.cli.analyses._base import Values, cached_graphs, cached_result, rows_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.jobs.results import MAP_DEFAULTS, Result
+from contrastive_core.jobs.results import Result
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 
-__all__ = ["agreement", "map_of_space", "placed", "with_defaults"]
+__all__ = ["agreement", "map_of_space", "placed"]
 
 SEEDS = 3  # maps that are compared
-
-
-def with_defaults(values: Values) -> Values:
-    """The values of a map, with UMAP's default settings where none are given."""
-    return {**values, **MAP_DEFAULTS} if values["kind"] == "umap" else values
 
 
 def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result:
