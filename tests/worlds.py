@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -17,16 +18,37 @@ from benchmarks.browser import free_port
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 
-__all__ = ["spread", "started", "torchrun"]
+__all__ = ["forks", "spread", "started", "torchrun"]
 
 Job = Callable[[World], Any]
 
+# What a test's processes need, imported once, by the process that they are forked from; the
+# optimizers import torch._dynamo, and digits are scikit-learn's.
+IMPORTED = [
+    "torch._dynamo",
+    "sklearn.datasets",
+    "sklearn.model_selection",
+    "contrastive_core.training.loop",
+    "contrastive_core.training.setup",
+]
 
-def _worker(rank: int, size: int, port: int, job: Job, folder: str) -> None:
-    os.environ |= {
+
+def forks() -> multiprocessing.context.ForkServerContext:
+    """Processes that start in a moment. They have the environment of the first of them: hand over
+    what a test sets."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    return context
+
+
+def _worker(
+    rank: int, size: int, port: int, job: Job, folder: str, environment: dict[str, str]
+) -> None:
+    os.environ |= environment | {
         "RANK": str(rank),
         "WORLD_SIZE": str(size),
         "LOCAL_RANK": str(rank),
+        "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "OMP_NUM_THREADS": "1",
@@ -46,8 +68,10 @@ def _worker(rank: int, size: int, port: int, job: Job, folder: str) -> None:
 def spread(job: Job, size: int, folder: Path) -> list[Any]:
     """Run `job(world)` in `size` processes; what each returned. Fails with their traces."""
     folder.mkdir(exist_ok=True)
+    forks()
+    arguments = (size, free_port(), job, str(folder), dict(os.environ))
     try:
-        mp.spawn(_worker, (size, free_port(), job, str(folder)), nprocs=size)
+        mp.start_processes(_worker, arguments, nprocs=size, start_method="forkserver")
     except Exception as error:
         traces = [p.read_text() for p in sorted(folder.glob("*.err"))]
         raise AssertionError("\n".join(traces) or str(error)) from None

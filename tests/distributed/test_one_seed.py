@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 import train_every_method
 from train_every_method import RESUMED, VARIANTS
-from worlds import torchrun
+from worlds import spread
 
 from contrastive_core import runs
 from contrastive_core.data import datasets
@@ -31,13 +32,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ids = datasets.load("digits", "train").ids
         (home / "exclude.txt").write_text("\n".join(ids[KEPT:]))
         more = ["--json", "--exclude", str(home / "exclude.txt")]
-        script = str(Path(train_every_method.__file__))
+        of_all = partial(train_every_method.train_all, more=["--epochs", "1", *more])
         for size in SIZES:
-            log, arguments = home / f"{size}.log", [str(size), "--epochs", "1", *more]
-            child = torchrun(
-                "--standalone", f"--nproc-per-node={size}", script, *arguments, log=log
-            )
-            assert child.wait() == 0, log.read_text()
+            spread(of_all, size, home / f"world{size}")
         for variant in VARIANTS:
             train_every_method.train("1", variant, "--epochs", "2", *more)
         for variant in RESUMED:

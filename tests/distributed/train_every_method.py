@@ -1,15 +1,10 @@
-"""The command line's `train`, once for each of many settings; started by torchrun in a test.
-
-Arguments: a prefix for the names of runs, then more arguments for every `train`.
-"""
+"""The command line's `train`, once for each of many settings, by each process of a world."""
 
 from __future__ import annotations
 
-import os
-import sys
-
 from contrastive_core.cli.main import main
 from contrastive_core.distributed import collectives
+from contrastive_core.distributed.collectives import World
 
 METHODS = "cpc inst_disc inva_spread metric moco_v1 moco_v2 simclr sup_con".split()
 VARIANTS: dict[str, list[str]] = {
@@ -35,11 +30,8 @@ def train(prefix: str, name: str, *more: str) -> None:
     assert status == 0, name
 
 
-if __name__ == "__main__":
-    prefix, *more = sys.argv[1:]
+def train_all(world: World, more: list[str]) -> None:
+    """A run of each variant, named by the number of processes."""
     collectives.destroy_process_group = lambda: None  # they meet once, for all commands
     for variant in VARIANTS:
-        train(prefix, variant, *more)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # gloo's threads can abort an exit by the usual way
+        train(str(world.size), variant, *more)
