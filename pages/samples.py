@@ -6,7 +6,7 @@ import streamlit as st
 
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.request import SampleRequest
-from contrastive_lab import guard, state
+from contrastive_lab import format, guard, state
 from contrastive_lab.samples import across_runs, detail, lists, over_epochs, retrain, selection
 from contrastive_lab.samples.at_hand import PARTS, choose_part, row_of
 from contrastive_lab.samples.choice import Pictures, choose, table_or_wait
@@ -26,6 +26,8 @@ def show(request: SampleRequest) -> None:
         return
     part = choose_part()
     pictures = Pictures(request)
+    if pictures.left_out:
+        st.caption(format.plain(pictures.left_out))
     if part == PARTS[1]:
         across_runs.across(request, table, pictures)
         return

@@ -36,6 +36,7 @@ __all__ = [
 LONGEST = 2000  # characters of a line
 SECONDS = 10.0  # between two lines of one stage where there is no terminal
 REFRESH = 0.1  # seconds between two drawings of a bar
+FULL = (errno.ENOSPC, errno.EDQUOT)
 DISK = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -81,7 +82,8 @@ def error_line(message: str) -> str:
 def sentence_of(error: Exception) -> str:
     """What an error says, in words where the system gives a number."""
     if isinstance(error, OSError) and error.errno in DISK:
-        return f"{DISK[error.errno]}: {error.filename or 'a file cannot be written'}"
+        text = f"{DISK[error.errno]}: {error.filename or 'a file cannot be written'}"
+        return f"{text}; free some space and try again" if error.errno in FULL else text
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: {error.filename}"
     return str(error) or type(error).__name__

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.cli.output import out_path, print_result, progress_of
+from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of
 from contrastive_core.progress import OnProgress
 
 __all__ = ["samples"]
@@ -50,4 +50,7 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
         inputs = score.SampleInputs(rows, args.loss or "sup_con", device=args.device)
         return args.run, score.score_samples(inputs, on_progress)
     run = collectives.raise_together(lambda: runs.load(args.run))
-    return run.name, build.samples_of_run(run, args.loss, args.split, on_progress, args.device)
+    table = build.samples_of_run(run, args.loss, args.split, on_progress, args.device)
+    if collectives.world().is_rank0:
+        note_left_out(run, args.split)
+    return run.name, table

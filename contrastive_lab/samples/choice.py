@@ -103,8 +103,10 @@ class Pictures:
         self.request = request
         self.by_split: dict[str, tuple[Any, dict[str, int]]] = {}
         self.classes: tuple[str, ...] = ()
+        self.left_out = ""  # which files of a folder are not among them
         if (run := request.run) is not None:
-            self.classes = tuple(cache.dataset_of(run, request.split).classes)
+            dataset = cache.dataset_of(run, request.split)
+            self.classes, self.left_out = tuple(dataset.classes), dataset.left_out
 
     def get(self, sample: str, split: str | None = None) -> np.ndarray | None:
         """An image (c, h, w) uint8, or None."""

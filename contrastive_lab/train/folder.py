@@ -31,7 +31,8 @@ def contents(folder: str) -> None:
     names = [result.meta["ids"][row] for row in picked]
     st.caption(format.plain(", ".join(names)) if names else "Press an image for its file's name.")
     if left_out := result.meta["left_out"]:
-        with st.expander(f"{result.meta['n_left_out']:,} files are left out"):
+        n = result.meta["n_left_out"]
+        with st.expander(f"{n:,} files are left out" if n > 1 else "1 file is left out"):
             st.code("\n".join(f"{name}: {reason}" for name, reason in left_out), language=None)
 
 

@@ -242,6 +242,7 @@ def test_a_disk_that_takes_nothing_is_said_in_one_sentence(
     assert len(errors) == 1
     assert words[errno] in errors[0]
     assert "/a/file" in errors[0]
+    assert ("free some space and try again" in errors[0]) == (errno == 28)
     assert "Traceback" not in "".join(lines)
 
 

@@ -56,6 +56,8 @@ def test_commands_and_pages_say_it(folder: str, capsys, monkeypatch) -> None:
     for split, count in (("train", 1), ("test", 0)):
         assert main(["embed", "r", "--split", split, "--device", "cpu"]) == 0
         assert capsys.readouterr().err.count("files were left out") == count
+        assert main(["samples", "r", "--split", split, "--device", "cpu"]) == 0
+        assert capsys.readouterr().err.count("files were left out") == count
     asked = {"method": "simclr", "dataset": folder, "set": []}
     assert analyses.make("views", asked).meta["left_out"].startswith("3 files")
     assert runs.load("r").manifest["left_out"].startswith("3 files")
@@ -65,5 +67,8 @@ def test_commands_and_pages_say_it(folder: str, capsys, monkeypatch) -> None:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     app.query_params["run"] = "r"
     app.run()
+    assert not app.exception
+    assert any("3 files were left out" in c.value for c in app.caption)
+    app.switch_page("pages/samples.py").run()
     assert not app.exception
     assert any("3 files were left out" in c.value for c in app.caption)

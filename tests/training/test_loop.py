@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -178,14 +179,20 @@ def test_a_collapse_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert runs.load("collapsed").status()["status"] == "failed"
 
 
-def test_a_full_disk_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def test_a_full_disk_names_the_file_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is full for a state, and not for the few bytes of a status."""
+    replace = os.replace
 
-    monkeypatch.setattr(checkpoints, "save_state", full)
+    def full(source: str, target: Path) -> None:
+        if Path(target).parent.name == "state":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(CannotGoOn, match="disk is full"):
         start(SHORT, "full")
-    assert "disk is full" in runs.load("full").status()["reason"]
+    said = r"the disk is full \(/\S+/full/state/\S+\); free some space and resume"
+    assert re.fullmatch(said, runs.load("full").status()["reason"])
 
 
 def test_too_little_memory_names_the_batch_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
