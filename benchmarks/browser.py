@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,18 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from contrastive_lab.desktop import window
+
 __all__ = ["ROOT", "chromium", "find_browser", "free_port", "is_local", "p95", "serving"]
 
 ROOT = Path(__file__).resolve().parents[1]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = ("--no-sandbox", "--disable-background-networking", "--disable-component-update")
 PATIENCE = 60  # seconds until a server answers, on a busy machine
 LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "about:", "data:", "blob:")
 
 
 def find_browser() -> str | None:
-    """Path of an installed Chromium or Chrome."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
+    """Path of an installed Chromium, Chrome or Edge: the first that the app would open too."""
+    return next(window.chromiums(), None)
 
 
 def is_local(url: str) -> bool:

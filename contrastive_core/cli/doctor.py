@@ -24,7 +24,7 @@ PACKAGES = (
     "pyarrow", "pillow", "streamlit", "faiss-cpu", "pywebview",
 )  # fmt: skip
 APP_CHECK = "contrastive_lab.desktop.check"  # run, not imported: the library knows no app
-SECONDS = 120
+SECONDS = 180  # more than the app gives its server to begin
 
 
 def doctor(args: Namespace) -> int:

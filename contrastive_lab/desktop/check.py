@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import urllib.request
 from pathlib import Path
 
 from contrastive_lab.components.shared.mount import COMPONENTS, PARTS
@@ -35,10 +34,7 @@ def _served() -> str:
     server, _ = serving.begin()
     try:
         serving.wait_until_ready(server)
-        with urllib.request.urlopen(
-            f"{server.address}/?token={server.token}", timeout=20
-        ) as answer:
-            page = answer.read().decode()
+        page = serving.read_page(f"{server.address}/?token={server.token}", seconds=20)
         return "" if "<script" in page else "its server answers without a page"
     finally:
         serving.stop(server)

@@ -40,6 +40,7 @@ __all__ = [
     "check_homes",
     "hold",
     "let_go",
+    "read_page",
     "stop",
     "wait_until_ready",
 ]
@@ -155,10 +156,17 @@ def wait_until_ready(server: Server) -> None:
 
 def _answers(server: Server) -> bool:
     try:
-        with urllib.request.urlopen(f"{server.address}/_stcore/health", timeout=2):
-            return True
+        read_page(f"{server.address}/_stcore/health", seconds=2)
     except OSError:
         return False
+    return True
+
+
+def read_page(address: str, seconds: float) -> str:
+    """A page of this computer: no proxy that the environment names is asked. Raises OSError."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(address, timeout=seconds) as answer:
+        return str(answer.read().decode())
 
 
 # --- who holds it --------------------------------------------------------------------------------

@@ -35,6 +35,10 @@ EXPECTED = (
     f"expected a run, a folder of images, vectors ({', '.join(file_formats.ENDINGS)}), "
     f"a checkpoint ({', '.join(CHECKPOINTS)}) or a sweep (.toml)"
 )
+VECTORS = (
+    "expected a row of numbers for each sample: an array (n, d) in .npy or .npz, columns of "
+    "numbers in .csv, such columns or one of vectors in .parquet"
+)
 OF_RUNS = ("run.json", "status.json", "metrics.jsonl", "weights.safetensors")
 PAUSE = 0.2  # seconds between two looks at a file that may be growing
 DEPTH, ENTRIES = 3, 20_000  # of a folder, in which an image is looked for
@@ -150,9 +154,9 @@ def _vectors(path: Path) -> Page:
     before = _stamp(path)
     try:
         key = open_vectors(path, path.name)
-    except ValueError:
+    except ValueError as error:
         _check_whole(path, before)
-        raise
+        raise ValueError(f"{error}; {VECTORS}") from None
     _check_whole(path, before)
     return "explore", {"vectors": key}
 

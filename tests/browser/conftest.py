@@ -16,6 +16,7 @@ import pytest
 from visits import filled
 
 from benchmarks import browser as real
+from contrastive_lab.desktop import window
 
 COMPONENTS = real.ROOT / "contrastive_lab" / "components"
 
@@ -29,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     if real.find_browser() is None:
-        pytest.skip(f"no browser: none of {', '.join(real.BROWSERS)} is installed")
+        pytest.skip(f"no browser: none of {', '.join(window.NAMES)} is installed")
     pytest.importorskip("playwright", reason="playwright is not installed")
     with real.chromium() as found:
         yield found

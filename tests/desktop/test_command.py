@@ -10,8 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -115,6 +117,25 @@ def test_another_users_home_is_left_alone(
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 54321)
     assert "belongs to another user of this computer" in refused(capsys, "--no-window")
+
+
+def test_a_proxy_is_not_asked_for_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nothing listens there
+    monkeypatch.setenv("no_proxy", "")
+    answering = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    monkeypatch.setattr(BaseHTTPRequestHandler, "do_GET", answer, raising=False)
+    threading.Thread(target=answering.serve_forever, daemon=True).start()
+    try:
+        assert serving._answers(serving.Server(1, 0.0, answering.server_port, "word"))
+    finally:
+        answering.shutdown()
+        answering.server_close()
+
+
+def answer(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200)
+    request.end_headers()
 
 
 def test_without_a_display_there_is_no_window(monkeypatch: pytest.MonkeyPatch) -> None:

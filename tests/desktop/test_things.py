@@ -167,6 +167,34 @@ def test_a_file_that_is_being_written_says_so(ending: str, tmp_path: Path) -> No
         writer.join()
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("cut.npz", None), ("words.csv", b"name,city\nanna,berlin\n"), ("one.NPY", b"no array"),
+     ("text.parquet", b"PAR1 and no more")],
+)  # fmt: skip
+def test_what_holds_no_vectors_names_what_was_expected(
+    name: str, content: bytes | None, tmp_path: Path
+) -> None:
+    if content is None:
+        np.savez(tmp_path / "whole.npz", features=np.ones((40, 8), np.float32))
+        content = (tmp_path / "whole.npz").read_bytes()[:500]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"^{name} .*; expected a row of numbers for each sample"):
+        things.prepare(things.recognize(str(tmp_path / name)))
+
+
+def test_endings_may_be_capitals(tmp_path: Path) -> None:
+    for name in ("ROWS.NPY", "ROWS.CSV"):
+        rows = np.random.default_rng(0).normal(size=(20, 4))
+        if name == "ROWS.NPY":
+            vectors(tmp_path / "rows.npy").rename(tmp_path / name)
+        else:
+            np.savetxt(tmp_path / name, rows, delimiter=",", header="a,b,c,d", comments="")
+        page, query = query_of(things.prepare(things.recognize(str(tmp_path / name))))
+        assert page == "/explore"
+        assert ref.loaded()[query["vectors"]]["name"] == name
+
+
 def test_a_damaged_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"PK no archive")
     with pytest.raises(ValueError, match=r"bad\.npz cannot be read"):
