@@ -6,7 +6,6 @@ A page that only reads results never imports torch: embeddings, scores and maps 
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from contrastive_core.runs import Run
 from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import SampleTable, read_arrays
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.digest import digest as digest
 
 AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows are wide
 
@@ -165,11 +165,6 @@ def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
 
 
 # --- keys ------------------------------------------------------------------------------------
-
-
-def digest(*parts: Any) -> str:
-    """A short hash of plain values: the key of what was made from them."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 # --- comparing and listing ---------------------------------------------------------------------

@@ -9,6 +9,7 @@ from contrastive_core.evaluation.comparison import Comparison
 from contrastive_lab import guard, query_params, state
 from contrastive_lab.compare import choice, disagreements, knob_curves, maps, similarity, tables
 from contrastive_lab.compare.verdict import verdict
+from contrastive_lab.report import button
 
 VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A knob as an axis")
 
@@ -23,6 +24,8 @@ def page() -> None:
     with guard.on_its_own("One of these"):
         spaces = choice.spaces(names, layer)
         comparison = verdict(spaces)
+        if comparison is not None and all(space.run for space in spaces):
+            button.offer(names, "test", layer)
     view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view",
                                label_visibility="collapsed")  # fmt: skip
     if view == "A knob as an axis":

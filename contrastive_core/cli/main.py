@@ -39,11 +39,22 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    module, function = args.run_command.split(".")
-    command: Callable[[Any], int | None] = getattr(
-        importlib.import_module(f"contrastive_core.cli.{module}"), function
-    )
-    return command(args) or 0
+    return _command(args.run_command)(args) or 0
+
+
+def _command(name: str) -> Callable[[Any], int | None]:
+    """The function that `Command.run` names. Raises ValueError where the app is not installed."""
+    place, colon, function = name.rpartition(":")
+    if not colon:
+        module, _, function = name.rpartition(".")
+        place = f"contrastive_core.cli.{module}"
+    try:
+        command: Callable[[Any], int | None] = getattr(importlib.import_module(place), function)
+    except ModuleNotFoundError as error:
+        if colon and error.name == place.split(".")[0]:
+            raise ValueError(f"this command needs {error.name}, which is not installed") from None
+        raise
+    return command
 
 
 def _exit_status(error: Exception) -> int:

@@ -28,7 +28,8 @@ class Option:
 
 @dataclass(frozen=True)
 class Command:
-    """`run` names a function as `module.function` of this package; `aliases` are older names."""
+    """`run` names a function as `module.function` of this package, or as `package.module:function`
+    of the app, imported when the command is given; `aliases` are older names."""
 
     run: str
     help: str
@@ -138,6 +139,30 @@ COMMANDS = {
         (
             _option("runs", nargs="+", metavar="RUN"),
             _option("--metrics", help="knn, linear_probe; default: both"),
+            _split(),
+            DEVICE,
+        ),
+    ),
+    "report": Command(
+        "contrastive_lab.report.command:report",
+        "write one HTML file of some runs: maps, scores, verdict, the live loss view",
+        (
+            _option("runs", nargs="+", metavar="RUN"),
+            _option("--out", required=True, help=".html"),
+            _option("--layer", choices=("h", "z"), default="h", help="backbone or projection"),
+            _option("--map", choices=("umap", "pca"), default="pca"),
+            _split(),
+            DEVICE,
+        ),
+    ),
+    "export": Command(
+        "export.export",
+        "write a run for another tool: its encoder as ONNX, or a log for TensorBoard",
+        (
+            _option("run"),
+            _option("--to", choices=("onnx", "tensorboard"), required=True),
+            _option("--out", required=True, help="a file .onnx, or a new folder"),
+            _option("--layer", choices=("h", "z"), default="h", help="backbone or projection"),
             _split(),
             DEVICE,
         ),

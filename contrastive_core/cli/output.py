@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import sys
 import time
 from argparse import Namespace
@@ -180,6 +181,10 @@ def out_path(path: str, *endings: str) -> Path:
         raise ValueError(f"--out must end in {' or '.join(endings)}; got {path!r}")
     if not out.resolve().parent.is_dir():
         raise ValueError(f"there is no folder {out.resolve().parent} to write {out.name} into")
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder, not a file to write")
+    if not os.access(out.resolve().parent, os.W_OK):
+        raise ValueError(f"nothing can be written into the folder {out.resolve().parent}")
     return out
 
 

@@ -6,9 +6,9 @@ import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.comparison import Comparison
-from contrastive_core.runs import Run
 from contrastive_lab import cache, format, state
 from contrastive_lab.compare import tables
+from contrastive_lab.compare.asked import CLAIMED, comparison_of
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
 
 __all__ = ["verdict"]
@@ -27,12 +27,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     scored = [scored_or_wait(run) for s in spaces if (run := s.run)]  # a line for each that is not
     if not all(scored):
         return None
-    values = {
-        "names": [s.title for s in spaces],
-        "spaces": [s.values for s in spaces],
-        "groups": [[_method_of(s.run), _seed_of(s.run)] if s.run else [s.title, 0] for s in spaces],
-    }
-    result = answer_or_wait("comparison", values, "Comparing")
+    result = answer_or_wait("comparison", comparison_of(spaces), "Comparing")
     if result is None:
         return None
     comparison = Comparison.of(result.meta, result.arrays)
@@ -52,17 +47,4 @@ def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
     text = f"{n:,} samples that all have in common" + (f" of {whole:,}. " if n < whole else ". ")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += f"Features {layer}. " if layer else ""
-    return text + (
-        "A difference is claimed if its 95 % interval excludes zero and its p, corrected for the "
-        "number of pairs and of accuracies, is below 0.05."
-    )
-
-
-def _method_of(run: Run) -> str:
-    """What runs that differ in their seed alone have in common."""
-    config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
-    return f"{config.get('method')} {cache.digest(sorted(config.items(), key=str))[:4]}"
-
-
-def _seed_of(run: Run) -> int:
-    return int(run.config.get("seed") or 0)
+    return text + CLAIMED

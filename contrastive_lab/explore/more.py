@@ -10,6 +10,7 @@ from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_lab import query_params
 from contrastive_lab.explore import scores, selection
 from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.report import button
 
 __all__ = ["show"]
 
@@ -21,6 +22,8 @@ def show(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
         view = query_params.one_of(st.segmented_control, "More", scores.VIEWS, name="more",
                                    optional=True, width="content")  # fmt: skip
         selection.out(space, rows, xy, picked)
+        if space.run and not space.epoch:
+            button.offer([space.name], space.split, space.layer)
     if view:
         values = {"space": space.values}
         answer = answer_or_wait("scores", values, "All scores and what they say of each sample")

@@ -16,7 +16,6 @@ from contrastive_core.runs import Run
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.loss_view import (
     Alternatives,
-    ComputedLoss,
     LossSetting,
     LossView,
     PairAxes,
@@ -27,9 +26,11 @@ from contrastive_lab.components.shared.thumbnails import (
     thumbnail_sheet,
 )
 from contrastive_lab.loss_lab.choices import choose_batch
-from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_knob
+from contrastive_lab.loss_lab.controls import knob_form
+from contrastive_lab.loss_lab.drawn import live_knob, setting_of
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.reported import PanelState, live_value, panel_state
+from contrastive_lab.report import button
 
 __all__ = ["on_batch"]
 
@@ -78,6 +79,7 @@ def on_batch(run: Run, losses: dict[str, Any]) -> None:
     draw(run, setting, view, losses, panels)
     if panels.panel == "formula":
         formula(loss, about)
+    button.offer([run.name])
 
 
 def computed(setting: Setting) -> LabView:
@@ -128,12 +130,8 @@ def _as_drawn(setting: Setting, view: LabView) -> LossSetting:
     live, knobs = live_knob(setting.about), setting.knobs
     held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
     rows = (setting.run, setting.weights, setting.request, setting.pairing)
-    return LossSetting(
-        cache.digest(rows, setting.loss, sorted(held.items())), view.scores, view.mask,
-        view.kernel, ComputedLoss(view.weight, view.grad, view.per_anchor),
-        knob_of(setting.about, live, knobs[live]) if live else None, view.value,
-        view.score_name, view.reason,
-    )  # fmt: skip
+    content = cache.digest(rows, setting.loss, sorted(held.items()))
+    return setting_of(view, setting.about, knobs, content)
 
 
 # --- the second setting ------------------------------------------------------------------------

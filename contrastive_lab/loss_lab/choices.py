@@ -8,10 +8,11 @@ import streamlit as st
 
 from contrastive_core.embeddings import file_formats, ref
 from contrastive_core.embeddings.open_vectors import open_upload
-from contrastive_core.loss_lab.batch import MEMORIES, SNAPSHOT, BatchRequest, snapshots_of
+from contrastive_core.loss_lab.batch import SNAPSHOT, BatchRequest, snapshots_of
 from contrastive_core.loss_lab.view import PAIRINGS, SOURCES
 from contrastive_core.runs import Run
 from contrastive_lab import format, query_params
+from contrastive_lab.loss_lab.drawn import default_pairing, request_of
 
 __all__ = ["choose_batch"]
 
@@ -55,23 +56,6 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
             return loss, pairing, None
         source = f"file:{file}"
     return loss, pairing, request_of(source, pairing, size, int(seed or 0))
-
-
-def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
-    """Images, views and the memory beside them, so that the matrix has `size` columns."""
-    if pairing not in MEMORIES or source.startswith(SNAPSHOT):
-        return BatchRequest(source, size // 2, 2, seed)
-    if source.startswith("file:"):
-        return BatchRequest(source, size, 2, seed)
-    return BatchRequest(source, size // 4, 2, seed, pairing)
-
-
-def default_pairing(run: Run) -> str:
-    method = run.config.get("method")
-    return {
-        "sup_con": "classes", "metric": "classes", "moco_v1": "queue", "moco_v2": "queue",
-        "inst_disc": "bank",
-    }.get(str(method), "views")  # fmt: skip
 
 
 def choose_vectors() -> str | None:

@@ -10,7 +10,8 @@ import streamlit as st
 
 from contrastive_lab import query_params
 from contrastive_lab.components.circle import CircleStart, draw_circle
-from contrastive_lab.loss_lab.controls import knob_form, knob_of, live_knob
+from contrastive_lab.loss_lab.controls import knob_form
+from contrastive_lab.loss_lab.drawn import knob_of, live_knob
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.reported import live_value, reported
 

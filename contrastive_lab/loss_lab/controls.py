@@ -7,11 +7,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_lab import query_params
-from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.loss_lab.drawn import LIVE
 
-__all__ = ["knob_form", "knob_of", "live_knob"]
-
-LIVE = ("temperature", "margin")
+__all__ = ["knob_form"]
 
 
 def knob_form(
@@ -52,17 +50,3 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
         st.number_input, label, low, high, name=name, default=default, key=key, help=k["help"],
         width=180,
     )  # fmt: skip
-
-
-def live_knob(about: dict[str, Any]) -> str | None:
-    """The name of the knob that is dragged."""
-    return next((k for k in LIVE if k in about["knobs"]), None)
-
-
-def knob_of(about: dict, live: str, value: float) -> Knob:
-    """What is dragged: its label, range and value."""
-    k = about["knobs"][live]
-    low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
-    label = "τ, temperature" if live == "temperature" else "ε, margin"
-    value = min(high, max(low, float(value)))
-    return Knob(label, low, high, value, k["log"])

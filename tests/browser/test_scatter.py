@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from contrastive_lab.components.scatter import _rows
+from contrastive_lab.components.scatter import rows_of
 from contrastive_lab.components.scatter.categories import PALETTE, categories
 from contrastive_lab.components.shared.mount import component_key
 
@@ -157,9 +157,9 @@ def test_a_selection_from_elsewhere_is_lit(page: Any, address: str) -> None:
 
 
 def test_rows_and_colors_in_python() -> None:
-    assert _rows(None) == []
-    assert _rows({"rows": [4, 1]}) == [4, 1]
-    assert _rows({"bits": "BQAB"}) == [0, 2, 16]
+    assert rows_of(None) == []
+    assert rows_of({"rows": [4, 1]}) == [4, 1]
+    assert rows_of({"bits": "BQAB"}) == [0, 2, 16]
     groups, names, palette = categories(np.array([0, 1, -1]), ["a", "b"], 3, PALETTE)
     assert groups.tolist() == [0, 1, 2]
     assert names == ["a", "b", "no label"]

@@ -17,7 +17,7 @@ CORE = ROOT / "contrastive_core"
 # Bottom to top: a package may import from itself and from packages before it, never after it.
 ORDER = """
 errors paths progress registry device storage distributed pairs ops data losses models methods runs
-embeddings metrics training evaluation importers jobs samples loss_lab sweeps recording
+embeddings metrics training evaluation importers exporters jobs samples loss_lab sweeps recording
 catalog cli
 """.split()
 
@@ -81,6 +81,16 @@ def test_only_the_app_sees_streamlit() -> None:
     others = {f for f in tracked if f.split("/")[0] not in ("contrastive_lab", "pages", "tests")}
     seers = {f for f in others if starts(imports(ROOT / f), "streamlit")}
     assert seers == {"app.py"}
+
+
+def test_notebooks_and_reports_import_no_streamlit() -> None:
+    """Imported for real, in one process: they run where no app is."""
+    names = (
+        "contrastive_lab.widgets, contrastive_lab.report.command, contrastive_lab.report.document"
+    )
+    code = f"import sys, {names}\nprint(*(m for m in ('streamlit', 'torch') if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
 
 
 def test_readers_stay_torch_free() -> None:

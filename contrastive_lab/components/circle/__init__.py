@@ -9,7 +9,7 @@ from contrastive_lab.components.shared.knob import Knob
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import pack
 
-__all__ = ["CircleStart", "draw_circle"]
+__all__ = ["CircleStart", "draw_circle", "pack_circle"]
 
 SCORES = ("dot", "distance", "squared_distance")
 
@@ -42,14 +42,22 @@ def draw_circle(
     """
     import streamlit as st
 
-    if score not in SCORES:
-        raise ValueError(f"a score is one of {', '.join(SCORES)}; got {score!r}")
     if kernel is None:
         st.info("The browser has no kernel for this loss; choose one of the softmax or hinge kind.")
         return {}
+    blob = pack_circle(kernel, score, knob, start)
+    return dict(mount("circle", blob, "chosen", style="lab", key=key, first={}) or {})
+
+
+def pack_circle(
+    kernel: dict[str, Any], score: str, knob: Knob | None = None, start: CircleStart = CircleStart()
+) -> bytes:
+    """The circle as the browser gets it, in any host. Raises ValueError for an unknown score."""
+    if score not in SCORES:
+        raise ValueError(f"a score is one of {', '.join(SCORES)}; got {score!r}")
     fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
     meta = {
         "kernel": kernel, "score": score, "knob": knob and asdict(knob), **asdict(start),
         "content": repr(sorted(fixed.items(), key=str)),
     }  # fmt: skip
-    return dict(mount("circle", pack(meta), "chosen", style="lab", key=key, first={}) or {})
+    return pack(meta)

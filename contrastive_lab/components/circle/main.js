@@ -7,21 +7,30 @@ import { setKnob, toSlider } from "../shared/knob.js";
 import { unpack } from "../shared/transport.js";
 
 /**
- * @param {PartArguments} component
+ * @param {any} parent the element that it fills
+ * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
+ * @param {Host} host where it stands
+ * @returns {() => void} takes it away
  */
-export default function (component) {
-  const { parentElement, setStateValue } = component,
-    data = unpack(component.data);
-  const ring = parentElement._ring || (parentElement._ring = build(parentElement));
-  ring.send = setStateValue;
+export function mount(parent, blob, host) {
+  const data = unpack(blob);
+  const ring = parent._ring || (parent._ring = build(parent));
+  ring.send = host.report;
   applyMeta(ring, data.meta);
   tick(ring);
   return () => {
     cancelAnimationFrame(ring.frame);
     ring.observer.disconnect();
     ring.root.remove();
-    parentElement._ring = null;
+    parent._ring = null;
   };
+}
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ parentElement, data, setStateValue }) {
+  return mount(parentElement, data, { report: setStateValue });
 }
 
 function applyMeta(ring, meta) {

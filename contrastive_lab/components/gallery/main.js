@@ -5,14 +5,15 @@ import { el } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
 
 /**
- * @param {PartArguments} component
+ * @param {any} parent the element that it fills
+ * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
+ * @param {Host} host where it stands
  */
-export default function (component) {
-  const { parentElement, setStateValue } = component,
-    data = unpack(component.data),
+export function mount(parent, blob, host) {
+  const data = unpack(blob),
     meta = data.meta;
-  const box = parentElement._gallery || (parentElement._gallery = el("div", { role: "group" }));
-  if (!box.isConnected) parentElement.append(el("div", { class: "map" }, box));
+  const box = parent._gallery || (parent._gallery = el("div", { role: "group" }));
+  if (!box.isConnected) parent.append(el("div", { class: "map" }, box));
   const lit = new Set(meta.selected);
   const show = (sheet) =>
     drawGallery(
@@ -27,7 +28,7 @@ export default function (component) {
           if (lit.has(i)) lit.delete(i);
           else lit.add(i);
           box.children[i].setAttribute("aria-pressed", String(lit.has(i)));
-          setStateValue("selected", [...lit]);
+          host.report("selected", [...lit]);
         },
       },
     );
@@ -37,4 +38,11 @@ export default function (component) {
     return;
   }
   createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then(show);
+}
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ parentElement, data, setStateValue }) {
+  return mount(parentElement, data, { report: setStateValue });
 }

@@ -17,7 +17,15 @@ from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
 
-__all__ = ["Alternatives", "ComputedLoss", "LossSetting", "LossView", "PairAxes", "draw_loss_view"]
+__all__ = [
+    "Alternatives",
+    "ComputedLoss",
+    "LossSetting",
+    "LossView",
+    "PairAxes",
+    "draw_loss_view",
+    "pack_loss_view",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +89,12 @@ class LossView:
 def draw_loss_view(view: LossView, key: str = "live") -> dict[str, Any]:
     """Draw the view; returns what was last let go: `value`, `anchor`, `view`, `panel`, `order`,
     `masks`, `second`, `second_value`, and `of`, the `name` that it was chosen for."""
+    blob = pack_loss_view(view)
+    return dict(mount("loss_view", blob, "chosen", style="lab", key=key, first={}) or {})
+
+
+def pack_loss_view(view: LossView) -> bytes:
+    """The view as the browser gets it, in any host. Raises ValueError without scores."""
     first, axes, sheet = view.first, view.axes, view.axes.thumbnails
     if first.scores is None:
         raise ValueError("the first setting of a loss view needs scores")
@@ -94,8 +108,7 @@ def draw_loss_view(view: LossView, key: str = "live") -> dict[str, Any]:
         "second": view.second and _meta(view.second) | {"choice": view.choice},
     }  # fmt: skip
     arrays = _arrays(first) | ({} if view.second is None else _arrays(view.second, "2"))
-    blob = pack(meta, sprite=sheet.picture, **arrays)
-    return dict(mount("loss_view", blob, "chosen", style="lab", key=key, first={}) or {})
+    return pack(meta, sprite=sheet.picture, **arrays)
 
 
 def _meta(setting: LossSetting) -> dict[str, Any]:

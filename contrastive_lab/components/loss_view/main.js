@@ -10,13 +10,15 @@ import { readSecond } from "./second_panel.js";
 import { unpack } from "../shared/transport.js";
 
 /**
- * @param {PartArguments} component
+ * @param {any} parent the element that it fills
+ * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
+ * @param {Host} host where it stands
+ * @returns {() => void} takes it away
  */
-export default function (component) {
-  const { parentElement, setStateValue } = component,
-    data = unpack(component.data);
-  const lab = parentElement._lab || (parentElement._lab = build(parentElement, data.meta.start || {}));
-  lab.send = setStateValue;
+export function mount(parent, blob, host) {
+  const data = unpack(blob);
+  const lab = parent._lab || (parent._lab = build(parent, data.meta.start || {}));
+  lab.send = host.report;
   lab.redraw = () => draw(lab);
   if (lab.key !== data.meta.key) load(lab, data);
   else applyKernel(lab, data.meta);
@@ -28,6 +30,13 @@ export default function (component) {
     lab.resize.disconnect();
     lab.root.remove();
     lab.empty.remove();
-    parentElement._lab = null;
+    parent._lab = null;
   };
+}
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ parentElement, data, setStateValue }) {
+  return mount(parentElement, data, { report: setStateValue });
 }

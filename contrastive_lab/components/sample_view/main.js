@@ -9,18 +9,26 @@ import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
 import { unpack } from "../shared/transport.js";
 
 /**
- * @param {PartArguments} component
+ * @param {any} parent the element that it fills
+ * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
+ * @returns {() => void} takes it away
  */
-export default function (component) {
-  const { parentElement } = component,
-    data = unpack(component.data);
-  const view = parentElement._why || (parentElement._why = build(parentElement));
+export function mount(parent, blob) {
+  const data = unpack(blob);
+  const view = parent._why || (parent._why = build(parent));
   if (view.key !== data.meta.key) load(view, data);
   return () => {
     view.resize.disconnect();
     view.root.remove();
-    parentElement._why = null;
+    parent._why = null;
   };
+}
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ parentElement, data }) {
+  return mount(parentElement, data);
 }
 
 function build(parent) {

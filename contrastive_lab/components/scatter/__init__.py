@@ -14,7 +14,10 @@ from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import float_bytes, pack
 
-__all__ = ["MAX_POINTS", "LinkedSelection", "Panels", "ScatterData", "draw_scatter"]
+__all__ = [
+    "MAX_POINTS", "LinkedSelection", "Panels", "ScatterData", "draw_scatter", "pack_scatter",
+    "rows_of",
+]  # fmt: skip
 
 MAX_POINTS = 50_000  # that stay smooth
 
@@ -64,29 +67,37 @@ def draw_scatter(
     key: str = "map",
 ) -> list[int]:
     """Draw a map, `height` pixels high; returns the selected rows."""
-    group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
     lit = _lit_at_first(key, f"{data.content} {selection.stamp}", selection.rows)
+    blob = pack_scatter(data, lit, selection.stamp, height)
+
+    def report() -> None:
+        if selection.on_change:
+            selection.on_change(rows_of(_reported(key)))
+
+    first = {"rows": lit}
+    return rows_of(
+        mount("scatter", blob, "selection", style="map", key=key, first=first, on_change=report)
+    )
+
+
+def pack_scatter(
+    data: ScatterData, lit: Sequence[int] = (), stamp: str = "", height: int = 520
+) -> bytes:
+    """The map as the browser gets it, in any host; `lit` is taken over when `stamp` changes."""
+    group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
     meta = {
         "key": data.content, "ids": [str(i) for i in data.ids], "names": labels, "palette": colors,
         "title": data.title, "note": data.note, "hints": list(data.hints), "height": height,
-        "across": data.thumbnails.across, "tile": data.thumbnails.tile, "selection": lit,
-        "stamp": selection.stamp, "panels": data.panels and asdict(data.panels),
+        "across": data.thumbnails.across, "tile": data.thumbnails.tile,
+        "selection": [int(i) for i in lit], "stamp": stamp,
+        "panels": data.panels and asdict(data.panels),
     }  # fmt: skip
-    blob = pack(
+    return pack(
         meta,
         xy=float_bytes(data.xy),
         color=group.tobytes(),
         sprite=data.thumbnails.picture,
         target=b"" if data.target is None else float_bytes(data.target),
-    )
-
-    def report() -> None:
-        if selection.on_change:
-            selection.on_change(_rows(_reported(key)))
-
-    first = {"rows": lit}
-    return _rows(
-        mount("scatter", blob, "selection", style="map", key=key, first=first, on_change=report)
     )
 
 
@@ -112,7 +123,7 @@ def _reported(key: str) -> dict[str, Any] | None:
     return selection
 
 
-def _rows(selection: dict[str, Any] | None) -> list[int]:
+def rows_of(selection: dict[str, Any] | None) -> list[int]:
     """Row numbers as the browser packed them: a list, or one bit per point."""
     if selection and "bits" in selection:
         bits = np.frombuffer(base64.b64decode(selection["bits"]), np.uint8)

@@ -15,13 +15,15 @@ import { unpack } from "../shared/transport.js";
 const MODES = { lasso: "lasso", box: "box", pan: "pan" };
 
 /**
- * @param {PartArguments} component
+ * @param {any} parent the element that it fills
+ * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
+ * @param {Host} host where it stands
+ * @returns {() => void} takes it away
  */
-export default function (component) {
-  const { parentElement, setStateValue } = component,
-    data = unpack(component.data);
-  const map = parentElement._map || (parentElement._map = build(parentElement));
-  map.send = (rows) => setStateValue("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
+export function mount(parent, blob, host) {
+  const data = unpack(blob);
+  const map = parent._map || (parent._map = build(parent));
+  map.send = (rows) => host.report("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
   map.redraw = () => draw(map);
   load(map, data);
   schedule(map, true);
@@ -29,8 +31,15 @@ export default function (component) {
     cancelAnimationFrame(map.frame);
     map.observer.disconnect();
     map.root.remove();
-    parentElement._map = null;
+    parent._map = null;
   };
+}
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ parentElement, data, setStateValue }) {
+  return mount(parentElement, data, { report: setStateValue });
 }
 
 function build(parent) {

@@ -1,9 +1,9 @@
 // Canvases of the browser parts: colors, sizes, lines and marks.
 
-export const BLUE = [59, 125, 216],
-  ORANGE = [232, 131, 58],
-  GREEN = [47, 163, 124],
-  GRAY = [130, 140, 150];
+export const BLUE = [59, 125, 216];
+export const ORANGE = [232, 131, 58];
+export const GREEN = [47, 163, 124];
+export const GRAY = [130, 140, 150];
 
 /**
  * @param {number[]} color

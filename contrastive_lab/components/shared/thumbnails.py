@@ -11,6 +11,7 @@ import numpy as np
 __all__ = ["NO_THUMBNAILS", "TILE", "ThumbnailSheet", "thumbnail_sheet", "tile_of"]
 
 TILE = 32  # pixels along the side of a thumbnail
+QUALITIES = (80, 60, 40, 20, 5)  # of a WebP, the first that fits
 MANY = 10_000  # images; more get tiles half as wide
 
 
@@ -18,7 +19,7 @@ MANY = 10_000  # images; more get tiles half as wide
 class ThumbnailSheet:
     """Square tiles of one picture, `across` in a row, each `tile` pixels wide."""
 
-    picture: bytes = b""  # PNG or JPEG; empty: there are none
+    picture: bytes = b""  # PNG, JPEG or WebP; empty: there are none
     across: int = 1
     tile: int = TILE
 
@@ -31,12 +32,38 @@ def tile_of(n: int) -> int:
     return TILE if n <= MANY else TILE // 2
 
 
-def thumbnail_sheet(images: np.ndarray | None) -> ThumbnailSheet:
-    """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many."""
+def thumbnail_sheet(images: np.ndarray | None, most: int | None = None) -> ThumbnailSheet:
+    """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many.
+
+    Args: most: bytes; then a WebP, as good as fits into so many.
+    """
     if images is None or not len(images):
         return NO_THUMBNAILS
+    pixels, across, tile = _tiles(images)
+    if most is not None:
+        return ThumbnailSheet(_webp(pixels, most), across, tile)
+    return ThumbnailSheet(_encoded(pixels, "PNG" if tile == TILE else "JPEG"), across, tile)
+
+
+def _webp(pixels: np.ndarray, most: int) -> bytes:
+    made = b""
+    for quality in QUALITIES:
+        made = _encoded(pixels, "WEBP", quality=quality)
+        if len(made) <= most:
+            break
+    return made
+
+
+def _encoded(pixels: np.ndarray, kind: str, **settings: int) -> bytes:
     from PIL import Image
 
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, **settings)
+    return buffer.getvalue()
+
+
+def _tiles(images: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """Pixels (h, w, 3) of all tiles, how many stand in a row, and a tile's side."""
     n, c, h, w = images.shape
     tile = tile_of(n)
     across = math.ceil(math.sqrt(n))
@@ -46,10 +73,7 @@ def thumbnail_sheet(images: np.ndarray | None) -> ThumbnailSheet:
     sheet = np.zeros((down * across, tile, tile, 3), np.uint8)
     sheet[:n] = small if c == 3 else small[..., :1]
     sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
-    buffer = io.BytesIO()
-    kind = "PNG" if tile == TILE else "JPEG"
-    Image.fromarray(sheet.reshape(down * tile, across * tile, 3)).save(buffer, kind)
-    return ThumbnailSheet(buffer.getvalue(), across, tile)
+    return sheet.reshape(down * tile, across * tile, 3), across, tile
 
 
 def _nearest(size: int, tile: int) -> np.ndarray:

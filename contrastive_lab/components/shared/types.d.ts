@@ -46,6 +46,11 @@ interface Knob {
   log: boolean;
 }
 
+/** Where a part stands: in the app, in a notebook, or in a file. */
+interface Host {
+  report: (name: string, value: unknown) => void; // hears of what was let go
+}
+
 /** What Streamlit gives to a part's main function. */
 interface PartArguments {
   data: Uint8Array;

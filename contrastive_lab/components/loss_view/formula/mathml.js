@@ -16,8 +16,9 @@ export function m(tag, ...children) {
   return node;
 }
 
-export const mi = (text) => m("mi", text),
-  mo = (text) => m("mo", text);
+export const mi = (text) => m("mi", text);
+
+export const mo = (text) => m("mo", text);
 
 export const row = (...children) => m("mrow", ...children);
 

@@ -1,0 +1,56 @@
+"""The button of pages that makes a report and then offers it. The one file here with Streamlit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.jobs.task import Task
+from contrastive_core.paths import data_home
+from contrastive_lab.digest import digest
+from contrastive_lab.progress import follow
+
+__all__ = ["offer", "task_of"]
+
+VERSION = 1  # of the report: a change makes those that are kept stale
+HELP = (
+    "Maps with pictures, scores with intervals, the verdict, settings, and the live loss view, in "
+    "one file that opens offline in any browser."
+)
+
+
+def task_of(names: Sequence[str], split: str, layer: str, kind: str) -> Task:
+    """The task that writes the report of some runs, kept by their weights. Raises ValueError."""
+    weights = [runs.load(name).weights_hash() for name in names]
+    titles = [runs.load(name).meta().get("title") for name in names]
+    key = f"report-{digest(VERSION, list(names), weights, titles, split, layer, kind)}"
+    out = data_home() / "reports" / f"{key}.html"
+    chosen = ("--split", split, "--layer", layer, "--map", kind)
+    return Task(key, ("report", *names, "--out", str(out), *chosen), out)
+
+
+def offer(names: Sequence[str], split: str = "test", layer: str = "h", kind: str = "pca") -> None:
+    """A button; then how far the report is; then the file."""
+    task = task_of(names, split, layer, kind)
+    if task.has_result():
+        st.download_button(
+            "Download the report (.html)", partial(Path.read_bytes, task.result_path),
+            f"{'-'.join(names)[:80]}.html", "text/html", icon=":material/download:",
+            key=f"get-{task.key}", help=HELP,
+        )  # fmt: skip
+        return
+    asked = f"asked {task.key}"
+    if not st.session_state.get(asked) and not task.is_running():
+        pressed = st.button(
+            "Report as one HTML file", icon=":material/description:", help=HELP,
+            key=f"make-{task.key}",
+        )  # fmt: skip
+        if not pressed:
+            return
+    st.session_state[asked] = True
+    task.result_path.parent.mkdir(parents=True, exist_ok=True)
+    follow(task, "The report", may_stop=True)

@@ -1,0 +1,178 @@
+"""What a report says: each run's rows, map, scores, settings and a batch, and their comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import runs
+from contrastive_core.cli import analyses
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.record import Evaluation, read_evaluation
+from contrastive_core.loss_lab.batch import load_batch
+from contrastive_core.loss_lab.view import compute_view
+from contrastive_core.progress import OnProgress, fraction_of, prefixed
+from contrastive_core.runs import Run
+from contrastive_lab.compare.asked import comparison_of
+from contrastive_lab.components.loss_view import LossView, PairAxes
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.digest import digest
+from contrastive_lab.loss_lab.drawn import (
+    about_loss,
+    default_pairing,
+    request_of,
+    setting_of,
+)
+
+__all__ = ["Asked", "Contents", "RunPart", "gather"]
+
+MOST = 8  # runs
+POINTS = 2000  # of each run's map
+BATCH = 64  # columns of the live view
+
+
+@dataclass(frozen=True, eq=False)
+class RunPart:
+    """One run. `xy` and `images` are of the `shown` rows."""
+
+    title: str
+    about: str
+    rows: EmbeddingSet
+    shown: np.ndarray  # (k) rows of the map
+    xy: np.ndarray  # (k, 2)
+    images: np.ndarray | None  # (k, c, h, w) uint8
+    map_about: dict[str, Any]  # its settings and quality
+    evaluation: Evaluation | None
+    layer: str
+    settings: list[tuple[str, str]]
+    loss_view: LossView | None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """All runs, and what the comparison says; `apart` says why there is none."""
+
+    parts: list[RunPart]
+    comparison: Comparison | None = None
+    apart: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a report is asked to show of each run."""
+
+    split: str = "test"
+    layer: str = "h"
+    map: str = "pca"
+    device: str = "auto"
+
+
+def gather(names: Sequence[str], asked: Asked, on_progress: OnProgress) -> Contents:
+    """Everything, made where it is not kept. Raises ValueError with the reason."""
+    names = list(dict.fromkeys(names))
+    if len(names) > MOST:
+        raise ValueError(f"a report is of at most {MOST} runs; got {len(names)}")
+    chosen = [runs.load(name) for name in names]
+    spaces = [ref.of_run(run, asked.split, asked.layer) for run in chosen]
+    parts = [
+        _part(run, space, asked, prefixed(on_progress, run.name))
+        for run, space in zip(chosen, spaces, strict=True)
+    ]
+    if len(parts) < 2:
+        return Contents(parts)
+    data = {(str(r.config.get("dataset")), str(r.manifest.get("data_fingerprint"))) for r in chosen}
+    if len(data) > 1:
+        named = ", ".join(sorted({name for name, _ in data}))
+        return Contents(parts, apart=f"These runs have no samples in common: they are of {named}.")
+    made = analyses.make("comparison", comparison_of(spaces), on_progress, asked.device)
+    return Contents(parts, Comparison.of(made.meta, made.arrays))
+
+
+def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) -> RunPart:
+    from contrastive_core.evaluation.embed import embed_run
+
+    on_fraction = fraction_of(on_progress, "embedding")
+    rows = embed_run(run, space.split, space.layer, asked.device, on_fraction)
+    evaluation = _evaluation(run, asked, on_progress)
+    values = analyses.with_defaults({"space": space.values, "kind": asked.map})
+    made = analyses.make("map", values, on_progress, asked.device)
+    shown, config = _some(len(rows)), run.config
+    on_progress("images and a batch", None)
+    images, notes = _images(space, shown)
+    view, problem = _loss_view(run)
+    about = (
+        f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')} · "
+        f"{config.get('epochs')} epochs · seed {config.get('seed')} · {space.split} split, "
+        f"{len(rows):,} rows of {space.layer}"
+    )
+    return RunPart(
+        str(run.meta().get("title") or run.name), about, rows, shown, made.arrays["xy"][shown],
+        images, made.meta, evaluation, space.layer, _settings(run), view,
+        [*notes, *filter(None, [run.manifest.get("left_out"), problem])],
+    )  # fmt: skip
+
+
+def _evaluation(run: Run, asked: Asked, on_progress: OnProgress) -> Evaluation | None:
+    """The scores that are kept of the split; made if they are of the test split and missing."""
+    found = read_evaluation(run, asked.split)
+    if found is None and asked.split == "test":
+        from contrastive_core.evaluation.evaluate import evaluate
+
+        found = evaluate(run, device=asked.device, on_progress=on_progress)
+    return found
+
+
+def _some(n: int) -> np.ndarray:
+    """The rows of n that a map shows, the same for all runs on the same samples."""
+    if n <= POINTS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).permutation(n)[:POINTS])
+
+
+def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
+    """Images of some rows; or a sentence where there are none."""
+    try:
+        images = space.images()
+    except (ValueError, OSError) as error:
+        return None, [f"The map has no pictures: {error}"]
+    return (None if images is None else np.asarray(images[shown])), []
+
+
+def _settings(run: Run) -> list[tuple[str, str]]:
+    """What the run was trained with, one line each, then who made it."""
+    lines = [("run", run.name)]
+    for key, value in run.config.items():
+        inner = value if isinstance(value, dict) else None
+        lines += [(key, str(value))] if inner is None else [
+            (f"{key}.{name}", str(v)) for name, v in inner.items()
+        ]  # fmt: skip
+    for key in ("created", "data_fingerprint", "versions"):
+        value = run.manifest.get(key)
+        inner = value if isinstance(value, dict) else {"": value}
+        lines += [(f"{key} {name}".strip(), str(v)) for name, v in inner.items() if v is not None]
+    return lines
+
+
+def _loss_view(run: Run) -> tuple[LossView | None, str]:
+    """A batch of the run's own data under its own loss; or a sentence why there is none."""
+    loss, pairing = str(run.config.get("loss")), default_pairing(run)
+    try:
+        about = about_loss(loss, dict(run.config.get("loss_knobs") or {}))
+        batch = load_batch(run, request_of("z", pairing, BATCH, 0))
+        view = compute_view(batch, pairing, loss, about["values"])
+    except (ValueError, OSError, TypeError) as error:
+        return None, f"There is no live loss view: {error}"
+    sheet = thumbnail_sheet(batch.thumbs)
+    thumbs = (view.row_thumbs, view.column_thumbs) if sheet.picture else ((), ())
+    setting = setting_of(view, about, about["values"], digest(run.name, loss))
+    if view.kernel is None:  # nothing can be dragged: there is no library behind a file
+        setting = replace(setting, knob=None)
+    axes = PairAxes(view.names, view.column_names, sheet, *thumbs)
+    return LossView(setting, axes, loss, about["title"]), view.note

@@ -1,0 +1,58 @@
+"""HTML by type: text is escaped when it is put into an element, markup is what `el` has made.
+
+There is no other way from a text to markup, so that a class called `<script>` is shown as that.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+__all__ = ["Html", "el", "script_bytes", "verbatim"]
+
+VOID = ("meta", "br", "hr")
+Child = "Html | str | float | None"
+
+
+class Html:
+    """Markup; of it `el` makes more."""
+
+    __slots__ = ("markup",)
+
+    def __init__(self, markup: str) -> None:
+        self.markup = markup
+
+
+def el(tag: str, *children: Html | str | float | None, **attributes: str | None) -> Html:
+    """An element. Children that are no `Html` are text; None is left out.
+
+    Args: attributes: `class_` is class and `data_part` data-part; None: there is none.
+    """
+    given = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_text(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if tag in VOID:
+        return Html(f"<{tag}{given}>")
+    inner = "".join(
+        c.markup if isinstance(c, Html) else _text(str(c)) for c in children if c is not None
+    )
+    return Html(f"<{tag}{given}>{inner}</{tag}>")
+
+
+def verbatim(tag: str, text: str, **attributes: str | None) -> Html:
+    """A script or style of ours, whose text HTML reads as it stands. Raises ValueError."""
+    if "</" + tag in text.lower() or "<!--" in text:
+        raise ValueError(f"a {tag} cannot hold what ends it")
+    return Html(el(tag, **attributes).markup.replace("></", f">{text}</", 1))
+
+
+def script_bytes(base64: str) -> Html:
+    """Data in base64, which the browser runs nothing of."""
+    return verbatim("script", base64, type="application/octet-stream")
+
+
+def _text(text: str) -> str:
+    """Escaped; a control character or half of a pair, which HTML has no way to write, as a box."""
+    shown = "".join(c if c.isprintable() or c in "\n\t" else "\N{WHITE SQUARE}" for c in text)
+    return escape(shown, quote=True)

@@ -1,0 +1,96 @@
+"""The report's tables and sentences: verdict, scores with their intervals, settings."""
+
+from __future__ import annotations
+
+from contrastive_core.evaluation.compare import ACCURACIES, Comparison
+from contrastive_core.evaluation.record import SOURCES
+from contrastive_core.evaluation.score import Score
+from contrastive_lab import format
+from contrastive_lab.compare.asked import CLAIMED
+from contrastive_lab.report.contents import Contents, RunPart
+from contrastive_lab.report.markup import Html, el
+
+__all__ = ["map_caption", "scores", "settings", "verdict"]
+
+
+def verdict(contents: Contents) -> Html | None:
+    """Which run is better and by how much; None where there is one run."""
+    made = contents.comparison
+    if made is None:
+        return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
+    others = [text for metric, text in made.verdicts.items() if text != made.verdict]
+    return el(
+        "section", el("h2", made.verdict, class_="verdict"),
+        *(el("p", f"By the linear probe: {text}") for text in others),
+        *(el("p", el("strong", text)) for text in made.seeds.values() if text),
+        _differences(made) if made.differences else None,
+        el("p", f"{len(made.ids):,} samples that all have in common. {CLAIMED}", class_="about"),
+    )  # fmt: skip
+
+
+def _differences(made: Comparison) -> Html:
+    rows = [
+        (
+            ACCURACIES[d.metric], d.a, d.b, f"{100 * d.value:+.1f}",
+            f"{100 * d.interval[0]:+.1f} to {100 * d.interval[1]:+.1f}", f"{d.p_corrected:.2g}",
+            "yes" if d.claimed else "no",
+        )
+        for d in made.differences
+    ]  # fmt: skip
+    head = ("", "A", "B", "A − B, points", "95 %", "p, corrected", "claimed")
+    return _table(head, rows, "Differences of accuracy between two runs")
+
+
+def scores(part: RunPart) -> Html:
+    """Each score of the run with its interval, beside the other layer and the references."""
+    if part.evaluation is None:
+        return el("p", "This split has not been scored.", class_="note")
+    known = part.evaluation.scores
+    sources = [part.layer, *(s for s in SOURCES if s != part.layer and s in known)]
+    names = list(dict.fromkeys(name for s in sources for name in known.get(s, {})))
+    rows = []
+    for name in names:
+        found = [known.get(s, {}).get(name) for s in sources]
+        title = next(s.title for s in found if s is not None)
+        rows.append((title, *map(_figure, found)))
+    return _table(("", *(SOURCES[s] for s in sources)), rows, f"Scores of {part.title}")
+
+
+def _figure(score: Score | None) -> Html | str:
+    """A figure, its interval below it."""
+    if score is None or score.value is None:
+        return "–"
+    interval = format.interval_of(score)
+    return el("span", format.figure_of(score), el("small", interval) if interval else None)
+
+
+def settings(part: RunPart) -> Html:
+    """What the run was trained with."""
+    pairs = [el("div", el("dt", name), el("dd", value)) for name, value in part.settings]
+    return el("dl", *pairs, class_="settings")
+
+
+def map_caption(part: RunPart) -> str:
+    """How the map was made and how far it can be believed."""
+    made, quality = part.map_about["settings"], part.map_about["quality"]
+    given = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in made.items()]
+    text = f"{str(made['kind']).upper()}{': ' + ', '.join(given[1:]) if given[1:] else ''}. "
+    if len(part.shown) < len(part.rows):
+        text += f"{len(part.shown):,} of {len(part.rows):,} samples, drawn by lot. "
+    if quality:
+        text += (
+            f"Trustworthiness {quality['trustworthiness']:.3f}, continuity "
+            f"{quality['continuity']:.3f} (1 is a map to be believed). "
+        )
+    return text + "Scores are computed in the embedding, never on the map."
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[Html | str, ...]], alt: str) -> Html:
+    """A table that can be scrolled sideways where the screen is narrow."""
+    lines = [
+        el("tr", el("th", row[0], scope="row"), *(el("td", cell) for cell in row[1:]))
+        for row in rows
+    ]
+    top = el("tr", *(el("th", text, scope="col") for text in head))
+    table = el("table", el("thead", top), el("tbody", *lines), aria_label=alt)
+    return el("div", table, class_="wide", tabindex="0", role="region", aria_label=alt)

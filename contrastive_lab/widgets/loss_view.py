@@ -1,0 +1,161 @@
+"""The live loss view on rows of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from contrastive_core.loss_lab.batch import LabBatch
+from contrastive_core.loss_lab.view import LabView, compute_view
+from contrastive_lab.components.loss_view import (
+    Alternatives,
+    LossSetting,
+    LossView,
+    PairAxes,
+    pack_loss_view,
+)
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.loss_lab.drawn import about_loss, live_knob, setting_of
+from contrastive_lab.widgets.given import images_of, labels_of, rows_of
+from contrastive_lab.widgets.host import KnobWidget, digest
+
+__all__ = ["LossViewWidget", "loss_view"]
+
+MOST = 1024  # rows that stay smooth under a drag
+SHOWN = ("view", "panel", "order", "masks", "second", "second_value")
+
+
+def loss_view(
+    z: Any,
+    labels: Any = None,
+    loss: str = "nt_xent",
+    *,
+    images: Any = None,
+    classes: Sequence[str] | None = None,
+    anchor: int = 0,
+    **knobs: Any,
+) -> LossViewWidget:
+    """A loss on rows, live: drag the knob and every pair answers.
+
+    Args:
+        z: rows (n, d), or views (images, views, d): arrays, tensors or lists, at most 1,024 rows.
+        labels: (n) whole numbers, −1 for none, or names: rows of one class are positives. Without
+            them the views of one image are.
+        images: (n, c, h, w) or (n, h, w), shown beside the rows. classes: names of the labels.
+        anchor: the row that is taken apart first. knobs: of the loss, as `losses.knobs` lists them.
+    Raises: ValueError with the reason for rows, labels or knobs that cannot be used.
+    """
+    rows = rows_of(z)
+    rows = rows if rows.ndim == 3 else rows[:, None]
+    b, v = rows.shape[:2]
+    if b * v > MOST:
+        raise ValueError(f"the live view draws at most {MOST:,} rows; got {b * v:,}: give some")
+    if labels is None and v == 1:
+        raise ValueError(
+            "these rows have no positives: give labels, or views (images, views, d) of each image"
+        )
+    numbers, names = labels_of(labels, b, classes)
+    pictures = images_of(images, b, v)
+    batch = LabBatch(rows, numbers, pictures, names, [str(i) for i in range(b)])
+    return LossViewWidget(batch, "views" if labels is None else "classes", loss, knobs, anchor)
+
+
+class LossViewWidget(KnobWidget):
+    """`temperature` or `margin`, and `anchor`, are what was last let go, and can be set."""
+
+    anchor = traitlets.Int(0).tag(sync=True)
+
+    def __init__(
+        self, batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any], anchor: int = 0
+    ) -> None:
+        super().__init__("loss_view", loss, knobs)
+        self._batch, self._pairing = batch, pairing
+        self._sheet = thumbnail_sheet(batch.thumbs)
+        self._view = self._compute(loss, self.knobs)
+        self._shown: dict[str, Any] = {}
+        self._moves = 0  # of the anchor from Python: the browser reads its place anew
+        with self.quietly():
+            self.anchor = anchor
+        self.draw()
+
+    @traitlets.validate("anchor")
+    def _check_anchor(self, proposal: Any) -> int:
+        n = len(self._view.names)
+        if not 0 <= proposal["value"] < n:
+            raise traitlets.TraitError(f"anchor must be from 0 to {n - 1}")
+        return int(proposal["value"])
+
+    @traitlets.observe("anchor")
+    def _move(self, change: Any) -> None:
+        if not self._is_quiet:
+            self._moves += 1
+            self.draw()
+
+    def hear(self, said: dict[str, Any]) -> None:
+        super().hear(said)
+        if isinstance(said.get("anchor"), int):
+            self.anchor = said["anchor"]
+        before = self._shown
+        self._shown = {name: said[name] for name in SHOWN if name in said}
+        seconds = [[s.get(k) for k in ("panel", *SHOWN[-2:])] for s in (before, self._shown)]
+        if self._view.kernel is None or seconds[0] != seconds[1]:
+            self.draw()
+
+    def draw(self) -> None:
+        """Send the view; a loss that the browser cannot compute is computed here."""
+        if self._view.kernel is None:
+            self._view = self._compute(self.loss, self.knobs)
+        view, others = self._view, self._others()
+        axes = PairAxes(
+            view.names, view.column_names, self._sheet,
+            *((view.row_thumbs, view.column_thumbs) if self._sheet.picture else ((), ())),
+        )  # fmt: skip
+        choice = str(self._shown.get("second", ""))
+        self.data = pack_loss_view(
+            LossView(
+                self._setting(view, self.about, self.knobs), axes, self.loss, self.about["title"],
+                self.anchor, self._shown, Alternatives(others), choice, self._second(choice),
+            )
+        )  # fmt: skip
+
+    def _compute(self, loss: str, knobs: dict[str, Any]) -> LabView:
+        return compute_view(self._batch, self._pairing, loss, knobs)
+
+    def _setting(
+        self, view: LabView, about: dict[str, Any], knobs: dict[str, Any]
+    ) -> LossSetting:  # fmt: skip
+        live = live_knob(about)
+        if view.kernel is not None and live:
+            view = replace(view, kernel=view.kernel | {live: knobs[live]})
+        held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
+        content = digest(view.scores, view.mask, about["title"], sorted(held.items()), self._moves)
+        return setting_of(view, about, knobs, content)
+
+    def _others(self) -> list[tuple[str, str]]:
+        """Losses that can be set beside this one."""
+        from contrastive_core import losses
+
+        return [(f"loss:{n}", losses.get(n).title) for n in losses.names() if n != self.loss]
+
+    def _second(self, choice: str) -> LossSetting | None:
+        """Another loss on the same pairs, once it is asked for."""
+        if self._shown.get("panel") != "two" or choice not in dict(self._others()):
+            return None
+        name = choice.removeprefix("loss:")
+        about, value = about_loss(name), self._shown.get("second_value")
+        live = live_knob(about)
+        knobs = about["values"]
+        if live and isinstance(value, int | float) and np.isfinite(value):
+            knobs = knobs | {live: value}
+        try:
+            view = self._compute(name, knobs)
+        except ValueError as error:
+            return LossSetting(digest(str(error)), reason=str(error))
+        if view.scores.shape != self._view.scores.shape:
+            text = "The second setting compares other pairs, so there is no difference to show."
+            return LossSetting(digest(text, name), reason=text)
+        return self._setting(view, about, knobs)
