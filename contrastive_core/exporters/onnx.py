@@ -1,0 +1,114 @@
+"""A run's encoder as an ONNX file, which is kept only if it gives what torch gives.
+
+The file takes `images` (n, c, height, width) in [0, 1] at the size that the run was trained on, any
+n, and gives `h` or `z` in float32.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.runs import Run
+from contrastive_core.storage import atomic
+
+__all__ = ["TOLERANCE", "export_onnx", "worst_difference"]
+
+TOLERANCE = 1e-5  # of each number, relative where it is above 1
+CHECKED = (1, 37)  # images of the two batches that are compared
+
+
+def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
+    """Write the encoder; returns `out`, `inputs`, `width`, and the `worst` difference from torch.
+
+    Raises: ValueError where the extra is missing, the run has no weights or data, or onnxruntime
+    gives something else than torch; then nothing is written.
+    """
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"ONNX needs {error.name}, which is missing: pip install 'contrastive-lab[onnx]'"
+        ) from None
+    from contrastive_core.evaluation.embed import data_of, load_model
+
+    dataset = data_of(run, "test")
+    model = _model(load_model(run, dataset, "cpu"), layer)
+    images = _images(dataset)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "encoder.onnx"
+        _write(model, images[:2], path, layer)
+        worst, width = worst_difference(model, images, path)
+        if not worst <= TOLERANCE:
+            raise ValueError(
+                f"onnxruntime gives what differs from torch by {worst:.2g}, more than "
+                f"{TOLERANCE:g}: nothing was written"
+            )
+        atomic.write_bytes(out, path.read_bytes(), shared=True, parents=False)
+    return {"out": str(out), "inputs": ["n", *images.shape[1:]], "width": width, "worst": worst}
+
+
+def worst_difference(model: Any, images: Any, path: Path) -> tuple[float, int]:
+    """|Δ| / max(1, |x|) at its largest, over batches of two sizes, and the width of the rows."""
+    import onnxruntime
+    import torch
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    worst, width = 0.0, 0
+    for n in CHECKED:
+        with torch.no_grad():
+            wanted = model(images[:n]).numpy()
+        (given,) = session.run(None, {"images": images[:n].numpy()})
+        if given.shape != wanted.shape:
+            return float("inf"), 0
+        share = np.abs(given - wanted) / np.maximum(1, np.abs(wanted))
+        worst, width = max(worst, float(share.max(initial=0))), wanted.shape[1]
+    return worst, width
+
+
+def _model(method: Any, layer: str) -> Any:
+    """A module from images to h or z, in evaluation mode."""
+    from torch import Tensor, nn
+
+    class Encode(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder, self.head = method.encoder, method.head
+
+        def forward(self, images: Tensor) -> Tensor:
+            features: Tensor = self.encoder(images)
+            return self.head(features) if layer == "z" else features
+
+    return Encode().eval()
+
+
+def _images(dataset: Any) -> Any:
+    """Some images of the data set in [0, 1], as many as are compared."""
+    import torch
+
+    from contrastive_core.data.augmentations import to_float
+
+    rows = np.resize(np.arange(len(dataset)), max(CHECKED))
+    return to_float(torch.from_numpy(np.array(dataset.images[rows])))
+
+
+def _write(model: Any, example: Any, path: Path, layer: str) -> None:
+    import torch
+
+    batch = torch.export.Dim("n", min=1)
+    torch.onnx.export(
+        model,
+        (example,),
+        str(path),
+        input_names=["images"],
+        output_names=[layer],
+        dynamic_shapes={"images": {0: batch}},
+        external_data=False,
+        dynamo=True,
+        verbose=False,
+    )
