@@ -51,9 +51,16 @@ def scores(part: RunPart) -> Html:
     rows = []
     for name in names:
         found = [known.get(s, {}).get(name) for s in sources]
-        title = next(s.title for s in found if s is not None)
-        rows.append((title, *map(_figure, found)))
+        first = next(s for s in found if s is not None)
+        rows.append((_title(first), *map(_figure, found)))
     return _table(("", *(SOURCES[s] for s in sources)), rows, f"Scores of {part.title}")
+
+
+def _title(score: Score) -> Html:
+    """What was taken, and how: an accuracy without its k says nothing."""
+    used = {k: v for k, v in score.extras.items() if isinstance(v, str | int | float) and k != "n"}
+    how = ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items())
+    return el("span", score.title, el("small", how) if how else None)
 
 
 def _figure(score: Score | None) -> Html | str:

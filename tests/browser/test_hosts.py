@@ -23,6 +23,7 @@ pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
 SCRIPT = Path(__file__).with_name("hosts_script.py")
 RUN, OTHER = "sup_con-digits", "simclr-digits"
 WITHIN = 1e-6
+PATIENCE = 120_000  # milliseconds that a notebook may take to open, on a busy machine
 FIND = """(name) => {
   const look = (node) => {
     if (node[name]) return node[name];
@@ -72,6 +73,7 @@ def notebook(browser: Any, rows: Path, tmp_path_factory: Any) -> Iterator[Any]:
     with jupyter(tmp_path_factory.mktemp("jupyter"), rows) as address:
         context = browser.new_context(viewport={"width": 1280, "height": 2600})
         page, asked = context.new_page(), []
+        page.set_default_timeout(PATIENCE)
         page.on("request", lambda request: asked.append(request.url))
         page.on("websocket", lambda socket: asked.append(socket.url))
         open_notebook(page, address, "lab.ipynb")

@@ -38,7 +38,8 @@ def part(title: str = "one", n: int = 30, images: np.ndarray | None = None) -> R
         rng.standard_normal((n, 4)).astype(np.float32), labels, [f"{title} {i}" for i in range(n)],
         classes=(title, "b", "c"),
     )  # fmt: skip
-    score = Score("kNN accuracy", value=0.931, interval=(0.9, 0.95), unit="share")
+    how = {"k": 20, "temperature": 0.07, "curve": {}}
+    score = Score("kNN accuracy", "", 0.931, (0.9, 0.95), "share", extras=how)
     evaluation = Evaluation(title, "test", "0", {"h": {"knn": score}, "raw": {}})
     shown = np.arange(n)
     made = {"settings": {"kind": "pca"}, "quality": {}}
@@ -116,7 +117,7 @@ def test_a_sheet_of_pictures_fits_into_what_it_is_given() -> None:
 
 def test_scores_stand_with_their_intervals_and_what_is_missing_is_said() -> None:
     text = Reader(document(Contents([part()]), TODAY)).text
-    assert "93.1 %90.0 to 95.0" in text
+    assert "kNN accuracyk 20, temperature 0.0793.1 %90.0 to 95.0" in text
     bare = Reader(document(Contents([replace(part(), evaluation=None)]), TODAY)).text
     assert "has not been scored" in bare
 
