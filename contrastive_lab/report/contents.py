@@ -13,7 +13,7 @@ from contrastive_core.cli import analyses
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.compare import Comparison
+from contrastive_core.evaluation.comparison import Comparison
 from contrastive_core.evaluation.record import Evaluation, read_evaluation
 from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.loss_lab.view import compute_view

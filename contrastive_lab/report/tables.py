@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contrastive_core.evaluation.compare import ACCURACIES, Comparison
+from contrastive_core.evaluation.comparison import ACCURACIES, Comparison
 from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.evaluation.score import Score
 from contrastive_lab import format
