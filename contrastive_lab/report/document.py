@@ -76,7 +76,7 @@ def _section(part: RunPart, number: int, sheets: _Sheets) -> Html:
     return el(
         "section", el("h2", part.title), *notes, tables.scores(part),
         el("h3", "Map"), _map(part, number, sheets),
-        *_live_view(part), el("h3", "Settings"), tables.settings(part),
+        *_live_view(part), el("h3", "Settings"), tables.settings(part), class_="run",
     )  # fmt: skip
 
 
