@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["NO_THUMBNAILS", "TILE", "ThumbnailSheet", "thumbnail_sheet", "tile_of"]
 
 TILE = 32  # pixels along the side of a thumbnail
-QUALITIES = (80, 60, 40, 20, 5)  # of a WebP, the first that fits
+QUALITIES = (80, 60, 40, 20)  # of a WebP, the first that fits
 MANY = 10_000  # images; more get tiles half as wide
 
 
@@ -35,23 +35,25 @@ def tile_of(n: int) -> int:
 def thumbnail_sheet(images: np.ndarray | None, most: int | None = None) -> ThumbnailSheet:
     """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many.
 
-    Args: most: bytes; then a WebP, as good as fits into so many.
+    Args: most: bytes; then a WebP, as good as fits into so many, of smaller tiles if it must be.
     """
     if images is None or not len(images):
         return NO_THUMBNAILS
-    pixels, across, tile = _tiles(images)
+    tile = tile_of(len(images))
     if most is not None:
-        return ThumbnailSheet(_webp(pixels, most), across, tile)
+        return _limited_sheet(images, tile, most)
+    pixels, across = _tiles(images, tile)
     return ThumbnailSheet(_encoded(pixels, "PNG" if tile == TILE else "JPEG"), across, tile)
 
 
-def _webp(pixels: np.ndarray, most: int) -> bytes:
-    made = b""
-    for quality in QUALITIES:
-        made = _encoded(pixels, "WEBP", quality=quality)
-        if len(made) <= most:
-            break
-    return made
+def _limited_sheet(images: np.ndarray, tile: int, most: int) -> ThumbnailSheet:
+    for side in (tile, tile // 2, tile // 4):
+        pixels, across = _tiles(images, side)
+        for quality in QUALITIES:
+            picture = _encoded(pixels, "WEBP", quality=quality)
+            if len(picture) <= most:
+                return ThumbnailSheet(picture, across, side)
+    return NO_THUMBNAILS
 
 
 def _encoded(pixels: np.ndarray, kind: str, **settings: int) -> bytes:
@@ -62,10 +64,9 @@ def _encoded(pixels: np.ndarray, kind: str, **settings: int) -> bytes:
     return buffer.getvalue()
 
 
-def _tiles(images: np.ndarray) -> tuple[np.ndarray, int, int]:
-    """Pixels (h, w, 3) of all tiles, how many stand in a row, and a tile's side."""
+def _tiles(images: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
+    """Pixels (h, w, 3) of all tiles, and how many stand in a row."""
     n, c, h, w = images.shape
-    tile = tile_of(n)
     across = math.ceil(math.sqrt(n))
     down = math.ceil(n / across)
     rows, columns = _nearest(h, tile), _nearest(w, tile)
@@ -73,7 +74,7 @@ def _tiles(images: np.ndarray) -> tuple[np.ndarray, int, int]:
     sheet = np.zeros((down * across, tile, tile, 3), np.uint8)
     sheet[:n] = small if c == 3 else small[..., :1]
     sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
-    return sheet.reshape(down * tile, across * tile, 3), across, tile
+    return sheet.reshape(down * tile, across * tile, 3), across
 
 
 def _nearest(size: int, tile: int) -> np.ndarray:
