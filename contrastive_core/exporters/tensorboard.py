@@ -55,7 +55,7 @@ def export_tensorboard(
         count = _scalars(writer, run)
         config = json.dumps(run.config, indent=1, default=str)
         writer.add_text("settings", "\n".join(f"    {line}" for line in config.split("\n")))
-        shown = _embedding(writer, rows, dataset.images, f"{layer} {split}")
+        shown = _embedding(writer, rows, dataset.images, f"{layer}-{split}")
     finally:
         writer.close()
     return {"out": str(out), "scalars": count, "rows": shown}
