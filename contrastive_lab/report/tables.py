@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from contrastive_core.evaluation.comparison import ACCURACIES, Comparison
 from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.evaluation.score import Score
@@ -92,7 +94,7 @@ def map_caption(part: RunPart) -> str:
     return text + "Scores are computed in the embedding, never on the map."
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[Html | str, ...]], alt: str) -> Html:
+def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) -> Html:
     """A table that can be scrolled sideways where the screen is narrow."""
     lines = [
         el("tr", el("th", row[0], scope="row"), *(el("td", cell) for cell in row[1:]))
