@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS, REPORT = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md"
 NAMES = (
     "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
-    "probe", "umap", "compare", "planted_errors", "start", "task_start", "loss_lab", "scatter",
+    "probe", "umap", "compare", "planted_errors", "label_errors", "label_worth", "start",
+    "task_start", "loss_lab", "scatter",
 )  # fmt: skip
 VERSIONS = (
     "torch", "torchvision", "numpy", "scikit-learn", "umap-learn", "streamlit", "lightly",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from contrastive_core.data.datasets import Dataset
 
@@ -35,8 +35,13 @@ def weak_classifier(dataset: Dataset) -> np.ndarray:
 
 
 def out_of_fold(model: Any, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Class probabilities (n, classes) by a classifier of scikit-learn, in five folds."""
-    return np.asarray(cross_val_predict(model, x, labels, cv=5, method="predict_proba"))
+    """Class probabilities (n, classes) by a classifier of scikit-learn, in five folds.
+
+    The rows are shuffled: images of a folder lie class by class, and folds in that order would have
+    all wrong labels of one kind in one fold, where the classifier cannot learn them.
+    """
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    return np.asarray(cross_val_predict(model, x, labels, cv=folds, method="predict_proba"))
 
 
 def wrong_labels(

@@ -7,7 +7,15 @@ import streamlit as st
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.request import SampleRequest
 from contrastive_lab import format, guard, state
-from contrastive_lab.samples import across_runs, detail, lists, over_epochs, retrain, selection
+from contrastive_lab.samples import (
+    across_runs,
+    cut_off,
+    detail,
+    lists,
+    over_epochs,
+    retrain,
+    selection,
+)
 from contrastive_lab.samples.at_hand import PARTS, choose_part, row_of
 from contrastive_lab.samples.choice import Pictures, choose, table_or_wait
 
@@ -39,7 +47,10 @@ def show(request: SampleRequest) -> None:
     run = request.run
     lists.show_explanation(table, name, "" if run is None else str(run.config.get("method")))
     followed = over_epochs.followed(request, table)
-    rows = lists.filtered(table, lists.order(table, name), marked, followed)
+    rows = lists.order(table, name)
+    if name == "mislabeled":
+        rows = cut_off.above(table, rows)
+    rows = lists.filtered(table, rows, marked, followed)
     rows = selection.bar(request, table, rows)
     retrain.bar(request, marked)
     row = row_of(table, rows)
@@ -49,7 +60,7 @@ def show(request: SampleRequest) -> None:
         sample = str(table.columns["id"][row])
         detail.show(request, table, name, rows, row, marked, pictures)
         lists.show(table, name, rows, sample, marked, pictures)
-        retrain.drop_first(request, [str(i) for i in table.columns["id"][rows]], marked)
+        retrain.decide_on_many(request, table, rows, marked)
     retrain.retrain(request, marked)
 
 

@@ -15,7 +15,7 @@ import csv
 import hashlib
 import io
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ __all__ = [
     "export",
     "marks",
     "of_split",
+    "relabel_many",
     "undo",
 ]
 
@@ -71,9 +72,18 @@ def add(run: Run | Path, sample: str, what: str | None, label: str | None = None
 
 def drop_many(run: Run | Path, samples: Sequence[str]) -> None:
     """Drop samples all at once; one undo takes them all back."""
+    _add_many(run, [{"id": i, "what": "drop"} for i in samples])
+
+
+def relabel_many(run: Run | Path, labels: Mapping[str, str]) -> None:
+    """Give samples other classes, by id, all at once; one undo takes them all back."""
+    _add_many(run, [{"id": i, "what": "relabel", "label": c} for i, c in labels.items()])
+
+
+def _add_many(run: Run | Path, lines: Sequence[dict[str, Any]]) -> None:
     path, group = _path(run), secrets.token_hex(4)
     path.parent.mkdir(parents=True, exist_ok=True)
-    records.append_lines(path, [{"id": i, "what": "drop", "group": group} for i in samples])
+    records.append_lines(path, [{**line, "group": group} for line in lines])
 
 
 def undo(run: Run | Path) -> str | None:

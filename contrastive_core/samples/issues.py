@@ -2,7 +2,7 @@
 
 Every score is higher where the suspicion is stronger:
 
-- mislabeled: the probability that the label is wrong, by four voters that have not seen it
+- mislabeled: the probability that the label is wrong, by five voters that have not seen it
   (wrong_labels.py).
 - false_negative: cosine similarity to the nearest row that the loss would push away: any other
   one, or with pairs by class the nearest of another class.

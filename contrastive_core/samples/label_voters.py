@@ -1,9 +1,11 @@
-"""What class each row has by the others: four voters, none of which has seen the row's own label.
+"""What class each row has by the others: five voters, none of which has seen the row's own label.
 
 - loss: the supervised contrastive loss of the row under each class in turn, e^{−L}
   (class_losses.py).
 - neighbors: the K nearest other rows, weighted e^{s/0.07} as in kNN.
 - probe: a logistic regression on unit rows, strength C = 10, fitted without the row's fold.
+- scaled_probe: likewise on standardized columns, C = 0.1: which of the two reads an encoder better
+  differs from one to another.
 - discriminant: Gaussian classes of one covariance (linear discriminant analysis), which is shrunk
   (Ledoit & Wolf 2004, J. Multivariate Analysis 88), likewise.
 
@@ -27,9 +29,10 @@ __all__ = [
     "VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "vote", "votes_of_neighbors",
 ]  # fmt: skip
 
-VOTERS = ("loss", "neighbors", "probe", "discriminant")
+VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
 C = 10.0  # strength of the probe
+SCALED_C = 0.1  # of that on standardized columns
 
 Classify = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # see `out_of_fold`
 
@@ -69,7 +72,10 @@ def vote(
         {
             "loss": _padded(class_votes(losses.losses), classes),
             "neighbors": votes_of_neighbors(graph, labels, classes),
-            "probe": out_of_fold(x, labels, classes, _probe(device), seed),
+            "probe": out_of_fold(x, labels, classes, _probe(device, C), seed),
+            "scaled_probe": out_of_fold(
+                rows.features, labels, classes, scaled(_probe(device, SCALED_C)), seed
+            ),
             "discriminant": out_of_fold(x, labels, classes, discriminant, seed),
         },
         losses,
@@ -115,7 +121,19 @@ def out_of_fold(
     return np.asarray(SPREAD.total(torch.from_numpy(p)).numpy())  # every fold is some process's
 
 
-def _probe(device: str) -> Classify:
+def scaled(classify: Classify) -> Classify:
+    """The same on columns of mean 0 and deviation 1 among the rows learned from (constant: 0)."""
+
+    def on_scaled(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> np.ndarray:
+        x, other = x.astype(np.float64), other.astype(np.float64)
+        mean, deviation = x.mean(0), x.std(0)
+        scale = np.where(deviation > 1e-12 * (1 + np.abs(mean)), deviation, np.inf)
+        return classify((x - mean) / scale, y, (other - mean) / scale)
+
+    return on_scaled
+
+
+def _probe(device: str, c: float) -> Classify:
     """Logistic regression, by the engine of the linear probe."""
     import torch
 
@@ -127,7 +145,7 @@ def _probe(device: str) -> Classify:
     def classify(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> np.ndarray:
         train, test = (torch.from_numpy(a).to(where).double() for a in (x, other))
         target = torch.from_numpy(y).to(where)
-        w = fit_logistic(train, target, int(y.max()) + 1, C, tolerance=1e-5)
+        w = fit_logistic(train, target, int(y.max()) + 1, c, tolerance=1e-5)
         return np.asarray((test @ w[:-1] + w[-1]).softmax(1).cpu().numpy())
 
     return classify

@@ -25,16 +25,17 @@ COLUMNS = (
     "id", "label", "loss", "weight", "rank", "mislabeled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
-VERSION = 9
+VERSION = 10
 K = 20  # neighbors behind every list
 
 LISTS = {
     "mislabeled": (
         "Likely mislabeled",
-        "Four voters that have not seen a sample's label give each class a probability: the "
+        "Five voters that have not seen a sample's label give each class a probability: the "
         "supervised contrastive loss it would have under that class, its 20 nearest neighbors, "
-        "a linear probe and Gaussian classes (linear discriminant), both trained without it. The "
-        "score is the probability that its label is wrong.",
+        "linear probes on unit rows and on scaled columns, and Gaussian classes (linear "
+        "discriminant), all trained without it. The score is the probability that its label is "
+        "wrong.",
     ),
     "loss": (
         "Highest loss",
@@ -74,10 +75,10 @@ class SampleTable:
     `extra` holds columns that explain them: hub, nearest_duplicate (id of the nearest row), leaked
     (it is of the other split), lookalike (id of what is pushed away), probe_prediction,
     knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct,
-    wrong_by_loss, _neighbors, _probe and _discriminant (1 − that voter's probability of the label),
-    suggested and suggested_probability, between, loss_in_batches and its spread, loss_by_draw
-    (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid` (g) the values
-    of `knob` that loss_over_knob is of.
+    wrong_by_loss, _neighbors, _probe, _scaled_probe and _discriminant (1 − that voter's probability
+    of the label), suggested and suggested_probability, between, loss_in_batches and its spread,
+    loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid`
+    (g) the values of `knob` that loss_over_knob is of.
     """
 
     columns: dict[str, np.ndarray]

@@ -1,20 +1,22 @@
 """Which labels are wrong, how sure that is, and how many there are.
 
-1. Four voters that have not seen a row's label give each class a probability (label_voters.py);
+1. Five voters that have not seen a row's label give each class a probability (label_voters.py);
    p is their mixture.
 2. Rows for which p gives another class more than half are left out of what the voters learn from,
    and they vote again: the classes they learn are cleaner, and where an embedding cannot tell
    classes apart hardly a row is left out. (To leave out more, as confident learning does,
    costs much there.)
-3. The mixture's weights, alike at first, are now those under which the labels that were learned
-   from are likeliest (a linear opinion pool, by expectation–maximization); likewise the
-   temperature that sharpens p (Guo et al. 2017, arXiv 1706.04599).
+3. In each round the mixture's weights are those under which the labels that were learned from are
+   likeliest (a linear opinion pool, by expectation–maximization), and likewise the temperature that
+   sharpens p (Guo et al. 2017, arXiv 1706.04599). The two rounds' p are multiplied: where wrong
+   labels are spread evenly the first knows more, where two classes are taken for each other the
+   second.
 4. A label y is wrong with odds e/(1 − e) · Σ_{c≠y} p_c S_cy / p_y. S_cy says how often a row of
-   class c that is labeled otherwise is labeled y, counted from the voters' first choices and
-   pulled towards all alike: where wrong labels are spread evenly the list is that of
-   self-confidence, 1 − p_y; where two classes are taken for each other it compares these. (The
-   noise model of Natarajan et al. 2013, NIPS 26.) e, the share of wrong labels, is the one under
-   which the given labels are likeliest.
+   class c that is labeled otherwise is labeled y, counted from the likeliest other classes of rows
+   as far as these are wrong, and mixed with all alike as is likeliest. Where wrong labels are
+   spread evenly the list is that of self-confidence, 1 − p_y; where two classes are taken for each
+   other it compares these. (The noise model of Natarajan et al. 2013, NIPS 26.) e, the share of
+   wrong labels, is the one under which the given labels are likeliest.
 
 What the embedding cannot see is not counted: e is low where classes overlap in it.
 Measured beside cleanlab by `benchmarks/label_errors.py`.
@@ -30,14 +32,18 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.samples.class_losses import ByClass
-from contrastive_core.samples.label_voters import vote
+from contrastive_core.samples.label_voters import Votes, vote
 
-__all__ = ["WrongLabels", "doubtful", "find_wrong_labels", "share_of", "weights_of"]
+__all__ = [
+    "WrongLabels", "confusions", "doubtful", "find_wrong_labels", "interval_of", "share_of",
+    "weights_of",
+]  # fmt: skip
 
 DOUBT = 0.5  # of another class: from there a row is not learned from
 LEAST = 0.3  # of every class that is learned from, the likeliest
-EVENLY = 10.0  # how strongly S is pulled towards all alike, in wrong labels of the usual kind
-RESAMPLES = 100  # of the rows, for the interval of their number
+EVENLY = 0.3  # how strongly S is pulled towards all alike, in wrong labels of the usual kind
+ROUNDS = 2  # of counting S by what is wrong, and what is wrong by S
+BELOW = 1.92  # of a log-likelihood: half the 95 % quantile of χ² with one degree of freedom
 FLOOR = 1e-12
 MOST_WRONG = 0.9  # of all labels
 
@@ -53,7 +59,7 @@ class WrongLabels:
     probability: np.ndarray  # (n) that the label is wrong
     suggested: np.ndarray  # (n) the likeliest other class
     confidence: np.ndarray  # (n) probability of that class
-    classes: np.ndarray  # (n, classes) the voters' mean probability, sharpened
+    classes: np.ndarray  # (n, classes) the voters' probability together
     by_voter: dict[str, np.ndarray]  # (n) each: 1 − its probability of the label
     weights: dict[str, float]  # of the voters, sum 1
     by_class: ByClass  # of all rows
@@ -82,13 +88,13 @@ def find_wrong_labels(
     votes = first if learned.sum() == labeled.sum() else vote(rows, graph, learned, seed, device)
     on_fraction(0.9)
     at, y = np.flatnonzero(labeled), rows.labels[labeled]
-    weight = weights_of(votes.by_voter, rows.labels, learned)
-    p = sum(w * votes.by_voter[name][at] for name, w in weight.items())
-    p = _sharpened(np.asarray(p), y, learned[at])
-    joint = p * _confusions(p, y)[:, y].T  # (m, classes): p_c S_cy
-    odds = joint.sum(1) / np.maximum(p[np.arange(len(y)), y], FLOOR)
+    before, _ = _together(first, rows.labels, labeled, at)
+    after, weight = _together(votes, rows.labels, learned, at)
+    product = np.sqrt(before * after)
+    p = _sharpened(product / product.sum(1, keepdims=True), y, learned[at])
+    joint, odds = _others(p, y)
     share = share_of(odds)
-    low, high = _interval(odds, np.random.default_rng(seed))
+    low, high = interval_of(odds, share)
     on_fraction(1.0)
     n = len(rows)
     return WrongLabels(
@@ -103,8 +109,33 @@ def find_wrong_labels(
         by_class=first.by_class,
         votes=votes.by_voter,
         number=len(y) * share,
-        interval=(low, high),
+        interval=(len(y) * low, len(y) * high),
     )  # fmt: skip
+
+
+def _together(
+    votes: Votes, labels: np.ndarray, learned: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, dict[str, float]]:
+    """The mixture of the voters (m, classes) on some rows, sharpened; and their weights."""
+    weight = weights_of(votes.by_voter, labels, learned)
+    p = np.asarray(sum(w * votes.by_voter[name][at] for name, w in weight.items()))
+    return _sharpened(p, labels[at], learned[at]), weight
+
+
+def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """p_c S_cy (m, classes), and its sum over p_y (m): the odds that a label is wrong, but for the
+    share of wrong ones."""
+    p_y = np.maximum(p[np.arange(len(y)), y], FLOOR)
+    even = np.asarray((1 - p_y) / (p.shape[1] - 1) / p_y)  # S all alike
+    odds = even
+    for _ in range(ROUNDS):
+        s = confusions(p, y, _posterior(odds, share_of(odds)))
+        shaped = (p * s[:, y].T).sum(1) / p_y
+        part = _likeliest(np.stack([np.ones(len(y)), even, shaped], 1))
+        evenly = part[1] / max(part[1] + part[2], FLOOR)
+        odds = evenly * even + (1 - evenly) * shaped
+    s = (1 - evenly) * s + evenly / (p.shape[1] - 1) * ~np.eye(p.shape[1], dtype=bool)
+    return p * s[:, y].T, odds
 
 
 def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -121,18 +152,22 @@ def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def weights_of(
-    votes: dict[str, np.ndarray], labels: np.ndarray, learned: np.ndarray, rounds: int = 200
+    votes: dict[str, np.ndarray], labels: np.ndarray, learned: np.ndarray
 ) -> dict[str, float]:
     """The weights of the voters under which the labels learned from are likeliest."""
     at = np.flatnonzero(learned)
-    label_probability = (
-        np.stack([v[at, labels[at]] for v in votes.values()], 1) + FLOOR
-    )  # (m, voters)
-    weight = np.full(len(votes), 1 / len(votes))
-    for _ in range(rounds):
-        share = label_probability * weight
-        weight = (share / share.sum(1, keepdims=True)).mean(0)
+    weight = _likeliest(np.stack([v[at, labels[at]] for v in votes.values()], 1))
     return dict(zip(votes, weight.tolist(), strict=True))
+
+
+def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
+    """Parts (k), sum 1, of a mixture by what each gives to m rows (m, k), by EM."""
+    likelihood = likelihood + FLOOR
+    part = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
+    for _ in range(rounds):
+        share = likelihood * part
+        part = (share / share.sum(1, keepdims=True)).mean(0)
+    return np.asarray(part)
 
 
 def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
@@ -150,16 +185,16 @@ def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
     return np.asarray(softmax(log_p / t, axis=1))
 
 
-def _confusions(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """S (classes, classes): how often a row of class c that is labeled otherwise has each label;
-    rows sum to 1, the diagonal is 0."""
-    classes, first = p.shape[1], p.argmax(1)
+    rows sum to 1, the diagonal is 0. wrong: (m) the probability of each label to be so."""
+    classes, every = p.shape[1], np.arange(len(y))
+    others = p.copy()
+    others[every, y] = -1
     counts = np.zeros((classes, classes))
-    np.add.at(counts, (first, y), p[np.arange(len(y)), first])
-    np.fill_diagonal(counts, 0)
+    np.add.at(counts, (others.argmax(1), y), wrong)
     off = ~np.eye(classes, dtype=bool)
-    usual = counts.sum() / max(1, off.sum())
-    counts += (EVENLY * usual + FLOOR) * off
+    counts += (EVENLY * counts.sum() / max(1, off.sum()) + FLOOR) * off
     return np.asarray(counts / counts.sum(1, keepdims=True))
 
 
@@ -168,23 +203,36 @@ def share_of(odds: np.ndarray) -> float:
     (1 − e) p_y + e Σ p_c S_cy, which is concave in e once its logarithm is taken."""
     from scipy.optimize import minimize_scalar
 
-    def cost(e: float) -> float:
-        return -float(np.log1p(e * (odds - 1)).mean())
+    best = minimize_scalar(
+        lambda e: -_log_likelihood(odds, e), bounds=(0, MOST_WRONG), method="bounded"
+    )
+    return float(best.x)
 
-    return float(minimize_scalar(cost, bounds=(0, MOST_WRONG), method="bounded").x)
 
+def interval_of(odds: np.ndarray, share: float) -> tuple[float, float]:
+    """95 % interval of the share: those whose likelihood is not too far below the highest (Wilks);
+    above 0 also where no label is wrong."""
+    from scipy.optimize import brentq
 
-def _interval(odds: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    """95 % interval of the number of wrong labels, by resampling the rows."""
-    n = len(odds)
-    counts = [n * share_of(odds[rng.integers(0, n, n)]) for _ in range(RESAMPLES)]
-    low, high = np.quantile(counts, [0.025, 0.975])
+    least = _log_likelihood(odds, share) - BELOW
+
+    def excess(e: float) -> float:
+        return _log_likelihood(odds, e) - least
+
+    low = 0.0 if excess(0) >= 0 else brentq(excess, 0, share)
+    high = MOST_WRONG if excess(MOST_WRONG) >= 0 else brentq(excess, share, MOST_WRONG)
     return float(low), float(high)
 
 
+def _log_likelihood(odds: np.ndarray, e: float) -> float:
+    """Of the given labels (m), but for a constant."""
+    return float(np.log1p(e * (odds - 1)).sum())
+
+
 def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
-    """Probability (n) that a label is wrong; e is kept off 0 so that the order stays."""
-    scaled = odds * max(e, 1e-4) / max(1 - e, 1e-4)
+    """Probability (m) that a label is wrong; as if one were at least, so that the order stays."""
+    e = max(e, 1 / (len(odds) + 1))
+    scaled = odds * e / (1 - e)
     return np.asarray(scaled / (1 + scaled))
 
 

@@ -16,7 +16,8 @@ from contrastive_lab.samples.choice import Pictures
 __all__ = ["filtered", "order", "pick", "show", "show_explanation"]
 
 VOTERS = {
-    "loss": "The loss", "neighbors": "Neighbors", "probe": "Probe", "discriminant": "Discriminant",
+    "loss": "The loss", "neighbors": "Neighbors", "probe": "Probe", "scaled_probe": "Scaled probe",
+    "discriminant": "Discriminant",
 }  # fmt: skip
 PAGE = 60  # pictures at once
 NEAR = 0.9  # of the duplicates' score: a tenth of the distance that is usual here
@@ -55,8 +56,6 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
             "This encoder was trained with the labels: mistakes that it has learned by heart stay "
             "hidden. An encoder trained without labels has no such blind spot."
         )
-    if name == "mislabeled":
-        lines.append(expected(table))
     if name == "duplicate":
         near = table.score(name) > NEAR
         leaks = int((near & table.extra["leaked"]).sum())
@@ -79,20 +78,6 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
         )
     if lines:
         st.caption(" ".join(lines))
-
-
-def expected(table: SampleTable) -> str:
-    """How many labels are likely wrong, and how many of the first are."""
-    wrong, low, high = (round(table.facts.get(k, 0)) for k in ("wrong", "wrong_low", "wrong_high"))
-    score = table.score("mislabeled")[table.ranked("mislabeled")]
-    cut = int((score > 0.5).sum())
-    text = f"About {wrong:,} of {len(table):,} labels look wrong (95 %: {low:,} to {high:,})"
-    if cut:
-        text += f"; of the first {cut:,}, {score[:cut].mean():.0%} are expected to be"
-    return (
-        text + ". What the encoder cannot tell apart is not counted: where classes overlap there "
-        "are more."
-    )
 
 
 def filtered(

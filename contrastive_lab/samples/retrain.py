@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from contrastive_core.errors import Locked
@@ -11,11 +12,12 @@ from contrastive_core.jobs import queue, training
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.request import SampleRequest
+from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, guard, query_params, state
 from contrastive_lab.progress import follow_training
 from contrastive_lab.samples.at_hand import open_one
 
-__all__ = ["bar", "drop_first", "retrain"]
+__all__ = ["bar", "decide_on_many", "retrain"]
 
 
 def bar(request: SampleRequest, marked: dict[str, Any]) -> None:
@@ -31,9 +33,12 @@ def bar(request: SampleRequest, marked: dict[str, Any]) -> None:
         st.rerun()
 
 
-def drop_first(request: SampleRequest, ids: list[str], marked: dict[str, Any]) -> None:
-    """Drop the first of a list at once, those that were kept or relabeled left out."""
-    with st.popover("Drop many", icon=":material/delete_sweep:"):
+def decide_on_many(
+    request: SampleRequest, table: SampleTable, rows: np.ndarray, marked: dict[str, Any]
+) -> None:
+    """Drop or relabel the first of a list at once, those that have a mark left out."""
+    ids = [str(i) for i in table.columns["id"][rows]]
+    with st.popover("Drop or relabel many", icon=":material/delete_sweep:"):
         number = query_params.number(
             st.number_input, "The first of this list", 1, len(ids), name="drop", key="drop-first",
             default=min(10, len(ids)),
@@ -42,6 +47,13 @@ def drop_first(request: SampleRequest, ids: list[str], marked: dict[str, Any]) -
         st.caption("Samples that have a mark keep it. One undo takes all of these back.")
         if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
             sample_annotations.drop_many(request.marked, part)
+            st.rerun()
+        if "suggested" not in table.extra:
+            return
+        classes = dict(zip(ids, table.extra["suggested"][rows].tolist(), strict=True))
+        changed = {i: classes[i] for i in part if classes[i] in table.classes}
+        if st.button(f"Relabel {len(changed)} as suggested", disabled=not changed):
+            sample_annotations.relabel_many(request.marked, changed)
             st.rerun()
 
 

@@ -78,6 +78,13 @@ def test_lists_filters_and_decisions() -> None:
     assert [p.name for p in own.iterdir()] == ["marks.jsonl"]  # the lists are files when asked for
     button(app, "Undo").click().run()
     assert not sample_annotations.marks(own)
+    button(app, "Relabel 10 as suggested").click().run()
+    suggested = dict(zip(table.columns["id"], table.extra["suggested"], strict=True))
+    assert {i: m["label"] for i, m in sample_annotations.marks(own).items()} == {
+        i: suggested[i] for i in table.columns["id"][ranked[:10]]
+    }
+    button(app, "Undo").click().run()
+    assert not sample_annotations.marks(own)
     assert not app.exception
 
 

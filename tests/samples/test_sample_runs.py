@@ -220,8 +220,10 @@ def changed(folder: Path, digits: datasets.Dataset) -> dict[str, str]:
 def test_planted_errors_come_first_as_with_the_peer() -> None:
     """Real digits with 5 % flips, 1 % copies of test images and 1 % noise."""
     pytest.importorskip("cleanlab")
-    method = embed.load_model(runs.load("simclr-digits"), datasets.load("digits", "train"), "cpu")
-    found = planted_errors.precisions("digits", 0, method)
+    run, digits = runs.load("simclr-digits"), datasets.load("digits", "train")
+    method, random = embed.load_model(run, digits, "cpu"), embed.random_encoder_of(run, digits)
+    outcome = planted_errors.outcome("digits", 0, method, random, hard=False)
+    found = outcome.precision
     assert found["mislabeled"]["ours"] > 0.95
     assert found["duplicate"]["ours"] > 0.99
     assert found["outlier"]["ours"] > 0.99

@@ -1,4 +1,4 @@
-"""Wrong labels: the four voters, what they learn from, the noise model, and how many there are."""
+"""Wrong labels: the five voters, what they learn from, the noise model, and how many there are."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_is_not_learned_from_has_no_vote() -> None:
     learned[2] = True  # one row of the class is left
     votes = label_voters.vote(rows, graph, learned).by_voter
     third = np.flatnonzero(rows.labels == 2)[1:]
-    for name in ("neighbors", "probe", "discriminant", "loss"):
+    for name in ("neighbors", "probe", "scaled_probe", "discriminant", "loss"):
         assert votes[name].shape == (90, 3)
         np.testing.assert_allclose(votes[name].sum(1), 1, atol=1e-6)
     assert votes["neighbors"][third, 2].max() < 1
@@ -149,3 +149,49 @@ def test_the_voter_that_knows_most_weighs_most() -> None:
     assert sum(weight.values()) == pytest.approx(1)
     alike = wrong_labels.weights_of({"a": knows, "b": knows}, y, np.ones(300, bool))
     assert alike == pytest.approx({"a": 0.5, "b": 0.5})
+
+
+def test_classes_that_are_hard_to_tell_apart_are_not_taken_for_wrong_labels() -> None:
+    """Classes 0 and 1 look alike and are labeled right; what is wrong is spread evenly."""
+    rng, n = np.random.default_rng(0), 6000
+    truth = np.arange(n) % 4
+    p = 0.97 * np.eye(4)[truth] + 0.01
+    alike = truth < 2
+    p[alike, :2] = rng.dirichlet([1, 1], int(alike.sum())) * 0.98
+    p[alike, 2:] = 0.01
+    truth[alike] = (rng.random(int(alike.sum())) < p[alike, 1] / 0.98).astype(np.int64)
+    y, flip = truth.copy(), rng.random(n) < 0.1
+    y[flip] = (truth[flip] + rng.integers(1, 4, int(flip.sum()))) % 4
+    s = wrong_labels.confusions(p, y, flip.astype(float))
+    doubted = wrong_labels.confusions(p, y, 1 - p[np.arange(n), y])
+    assert s[0, 1] < 0.45  # a third, where all others are alike
+    assert doubted[0, 1] > 0.6  # were all counted that the voters doubt
+    np.testing.assert_allclose(s.sum(1), 1)
+    assert (s.diagonal() == 0).all()
+
+
+def test_the_scaled_probe_does_not_ask_how_long_the_columns_are() -> None:
+    rows = overlapping(120)
+    graph, learned = nearest_together(rows.features, None, 60), np.ones(120, bool)
+    units = np.geomspace(0.01, 100, 8).astype(np.float32)
+    stretched = EmbeddingSet(rows.features * units + 3 * units, rows.labels)
+    before, after = (
+        label_voters.vote(r, graph, learned).by_voter["scaled_probe"] for r in (rows, stretched)
+    )
+    np.testing.assert_allclose(before, after, atol=1e-3)
+    constant = EmbeddingSet(np.hstack([rows.features, np.ones((120, 1), np.float32)]), rows.labels)
+    same = label_voters.vote(constant, graph, learned).by_voter["scaled_probe"]
+    np.testing.assert_allclose(before, same, atol=1e-3)
+
+
+def test_the_interval_of_the_share_holds_it_and_is_not_empty_where_none_is_wrong() -> None:
+    """Two values of the odds: the share is that of a binomial whose outcome is known."""
+    odds = np.array([1e9] * 30 + [1e-9] * 970)
+    share = wrong_labels.share_of(odds)
+    low, high = wrong_labels.interval_of(odds, share)
+    assert share == pytest.approx(0.03, abs=1e-4)
+    assert (low, high) == pytest.approx((0.0206, 0.0418), abs=3e-4)  # of the likelihood, by hand
+    none = np.full(1000, 1e-9)
+    low, high = wrong_labels.interval_of(none, wrong_labels.share_of(none))
+    assert low == 0
+    assert high == pytest.approx(1.92 / 1000, rel=0.02)  # 1000 log(1 − e) = −1.92
