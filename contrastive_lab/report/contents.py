@@ -91,8 +91,8 @@ def gather(names: Sequence[str], asked: Asked, on_progress: OnProgress) -> Conte
     if len(data) > 1:
         named = ", ".join(sorted({name for name, _ in data}))
         return Contents(parts, apart=f"These runs have no samples in common: they are of {named}.")
-    made = analyses.make("comparison", comparison_of(spaces), on_progress, asked.device)
-    return Contents(parts, Comparison.of(made.meta, made.arrays))
+    result = analyses.make("comparison", comparison_of(spaces), on_progress, asked.device)
+    return Contents(parts, Comparison.of(result.meta, result.arrays))
 
 
 def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) -> RunPart:
@@ -102,7 +102,7 @@ def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) 
     rows = embed_run(run, space.split, space.layer, asked.device, on_fraction)
     evaluation = _evaluation(run, asked, on_progress)
     values = analyses.with_defaults({"space": space.values, "kind": asked.map})
-    made = analyses.make("map", values, on_progress, asked.device)
+    drawn_map = analyses.make("map", values, on_progress, asked.device)
     shown, config = _some(len(rows)), run.config
     on_progress("images and a batch", None)
     images, notes = _images(space, shown)
@@ -113,20 +113,20 @@ def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) 
         f"{len(rows):,} rows of {space.layer}"
     )
     return RunPart(
-        str(run.meta().get("title") or run.name), about, rows, shown, made.arrays["xy"][shown],
-        images, made.meta, evaluation, space.layer, _settings(run), view,
+        str(run.meta().get("title") or run.name), about, rows, shown, drawn_map.arrays["xy"][shown],
+        images, drawn_map.meta, evaluation, space.layer, _settings(run), view,
         [*notes, *filter(None, [run.manifest.get("left_out"), problem])],
     )  # fmt: skip
 
 
 def _evaluation(run: Run, asked: Asked, on_progress: OnProgress) -> Evaluation | None:
     """The scores that are kept of the split; made if they are of the test split and missing."""
-    found = read_evaluation(run, asked.split)
-    if found is None and asked.split == "test":
+    evaluation = read_evaluation(run, asked.split)
+    if evaluation is None and asked.split == "test":
         from contrastive_core.evaluation.evaluate import evaluate
 
-        found = evaluate(run, device=asked.device, on_progress=on_progress)
-    return found
+        evaluation = evaluate(run, device=asked.device, on_progress=on_progress)
+    return evaluation
 
 
 def _some(n: int) -> np.ndarray:

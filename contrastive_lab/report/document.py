@@ -29,13 +29,13 @@ WITHOUT_SCRIPTS = (
 ALIGN = 8  # of the arrays of `pack`
 
 
-def document(contents: Contents, made: date) -> str:
+def document(contents: Contents, day: date) -> str:
     """The report as one HTML file that asks nobody for anything."""
     parts = contents.parts
     title = " and ".join(p.title for p in parts) if len(parts) < 3 else f"{len(parts)} runs"
     sheets = _Sheets(parts)
     body = el(
-        "main", _head(title, parts, made), tables.verdict(contents),
+        "main", _head(title, parts, day), tables.verdict(contents),
         *(_section(part, number, sheets) for number, part in enumerate(parts)),
         el("footer", FOOT),
         *sheets.kept,
@@ -61,11 +61,11 @@ def _policy(script: str) -> str:
     )
 
 
-def _head(title: str, parts: Sequence[RunPart], made: date) -> Html:
+def _head(title: str, parts: Sequence[RunPart], day: date) -> Html:
     return el(
         "header", el("h1", title),
         *(el("p", f"{part.title}: {part.about}", class_="about") for part in parts),
-        el("p", f"{made:%d %B %Y}", class_="about"),
+        el("p", f"{day:%d %B %Y}", class_="about"),
         el("noscript", el("p", WITHOUT_SCRIPTS, class_="note")),
     )  # fmt: skip
 

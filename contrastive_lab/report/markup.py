@@ -27,17 +27,17 @@ def el(tag: str, *children: Html | str | float | None, **attributes: str | None)
 
     Args: attributes: `class_` is class and `data_part` data-part; None: there is none.
     """
-    given = "".join(
+    written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_text(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
     if tag in VOID:
-        return Html(f"<{tag}{given}>")
+        return Html(f"<{tag}{written}>")
     inner = "".join(
         c.markup if isinstance(c, Html) else _text(str(c)) for c in children if c is not None
     )
-    return Html(f"<{tag}{given}>{inner}</{tag}>")
+    return Html(f"<{tag}{written}>{inner}</{tag}>")
 
 
 def verbatim(tag: str, text: str, **attributes: str | None) -> Html:

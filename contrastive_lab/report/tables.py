@@ -17,27 +17,27 @@ __all__ = ["map_caption", "scores", "settings", "verdict"]
 
 def verdict(contents: Contents) -> Html | None:
     """Which run is better and by how much; None where there is one run."""
-    made = contents.comparison
-    if made is None:
+    comparison = contents.comparison
+    if comparison is None:
         return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
-    others = [text for metric, text in made.verdicts.items() if text != made.verdict]
+    others = [text for metric, text in comparison.verdicts.items() if text != comparison.verdict]
     return el(
-        "section", el("h2", made.verdict, class_="verdict"),
+        "section", el("h2", comparison.verdict, class_="verdict"),
         *(el("p", f"By the linear probe: {text}") for text in others),
-        *(el("p", el("strong", text)) for text in made.seeds.values() if text),
-        _differences(made) if made.differences else None,
-        el("p", f"{len(made.ids):,} samples that all have in common. {CLAIMED}", class_="about"),
+        *(el("p", el("strong", text)) for text in comparison.seeds.values() if text),
+        _differences(comparison) if comparison.differences else None,
+        el("p", f"{len(comparison.ids):,} samples that all share. {CLAIMED}", class_="about"),
     )  # fmt: skip
 
 
-def _differences(made: Comparison) -> Html:
+def _differences(comparison: Comparison) -> Html:
     rows = [
         (
             ACCURACIES[d.metric], d.a, d.b, f"{100 * d.value:+.1f}",
             f"{100 * d.interval[0]:+.1f} to {100 * d.interval[1]:+.1f}", f"{d.p_corrected:.2g}",
             "yes" if d.claimed else "no",
         )
-        for d in made.differences
+        for d in comparison.differences
     ]  # fmt: skip
     head = ("", "A", "B", "A − B, points", "95 %", "p, corrected", "claimed")
     return _table(head, rows, "Differences of accuracy between two runs")
@@ -52,9 +52,9 @@ def scores(part: RunPart) -> Html:
     names = list(dict.fromkeys(name for s in sources for name in known.get(s, {})))
     rows = []
     for name in names:
-        found = [known.get(s, {}).get(name) for s in sources]
-        first = next(s for s in found if s is not None)
-        rows.append((_title(first), *map(_figure, found)))
+        by_source = [known.get(s, {}).get(name) for s in sources]
+        first = next(s for s in by_source if s is not None)
+        rows.append((_title(first), *map(_figure, by_source)))
     return _table(("", *(SOURCES[s] for s in sources)), rows, f"Scores of {part.title}")
 
 
@@ -81,9 +81,10 @@ def settings(part: RunPart) -> Html:
 
 def map_caption(part: RunPart) -> str:
     """How the map was made and how far it can be believed."""
-    made, quality = part.map_about["settings"], part.map_about["quality"]
-    given = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in made.items()]
-    text = f"{str(made['kind']).upper()}{': ' + ', '.join(given[1:]) if given[1:] else ''}. "
+    used, quality = part.map_about["settings"], part.map_about["quality"]
+    described = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items()]
+    how = ": " + ", ".join(described[1:]) if described[1:] else ""
+    text = f"{str(used['kind']).upper()}{how}. "
     if len(part.shown) < len(part.rows):
         text += f"{len(part.shown):,} of {len(part.rows):,} samples, drawn by lot. "
     if quality:

@@ -46,8 +46,8 @@ def labels_of(
     if given.shape != (n,):
         raise ValueError(f"labels must be ({n},), one for each row; got shape {given.shape}")
     if given.dtype.kind in "USO":
-        found, number = np.unique(given.astype(str), return_inverse=True)
-        return number.astype(np.int64), tuple(found.tolist())
+        distinct, number = np.unique(given.astype(str), return_inverse=True)
+        return number.astype(np.int64), tuple(distinct.tolist())
     whole = given.astype(np.int64) if np.isfinite(given).all() else np.empty(0)
     if not np.array_equal(whole, given):
         raise ValueError(f"labels must be whole numbers, -1 for none, or names; got {given.dtype}")
