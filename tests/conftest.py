@@ -17,7 +17,19 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # The slowest files first, so that no worker is left with one of them when the other has ended.
-SLOW = ("browser/test_runs_page.py", "browser/", "training/test_kills.py", "distributed/", "jobs/")
+SLOW = (
+    "browser/test_runs_page.py",
+    "browser/test_choices",
+    "browser/test_installed.py",
+    "browser/",
+    "distributed/",
+    "training/test_kills.py",
+    "jobs/",
+    "sweeps/",
+    "training/",
+    "lab/",
+    "hostile/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

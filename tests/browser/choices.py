@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from patience import PATIENCE
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-__all__ = ["CHOICES", "PATIENCE", "POPOVERS", "Answers", "Choosing", "shown", "state_of"]
+__all__ = ["CHOICES", "POPOVERS", "Answers", "Choosing", "shown", "state_of"]
 
-PATIENCE = 120  # seconds that a busy machine may take
 CHOICES = 3
 
 # By kind: its value as it is shown, its options where they stand in the page, and the buttons.

@@ -6,6 +6,7 @@ there is no browser the test is skipped with the reason (in CI a skip is a failu
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from patience import SLOW
 from visits import filled
 
 from benchmarks import browser as real
+from contrastive_core import catalog
+from contrastive_core.data import datasets
 from contrastive_lab.desktop import window
 
 COMPONENTS = real.ROOT / "contrastive_lab" / "components"
@@ -40,6 +44,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A page whose errors fail the test, and which reaches nothing but this computer."""
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(SLOW)
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -67,16 +72,41 @@ def modules(browser: Any) -> Iterator[Any]:
     page.close()
 
 
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of an app that was opened before: digits are decoded, and the catalog is made."""
+    home = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTRASTIVE_LAB_HOME", str(home))
+        for split in datasets.SPLITS:
+            datasets.load("digits", split)
+        catalog.read()
+    return home
+
+
+def fill(home: Path, prepared: Path) -> None:
+    """Copy what a home lacks; a file that is there may be open."""
+    for path in prepared.rglob("*"):
+        target = home / path.relative_to(prepared)
+        if path.is_file() and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+
+
 @pytest.fixture(scope="module")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
+def serve(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[Callable[..., str]]:
     """serve(script, *arguments) starts Streamlit with a script; returns the address.
 
-    The server has homes of its own, unless `environment` names others.
+    The server has homes of its own, unless `environment` names others. `is_new`: nothing was
+    prepared in them.
     """
     with ExitStack() as stack:
 
-        def start(script: Path, *arguments: str, **options: Any) -> str:
+        def start(script: Path, *arguments: str, is_new: bool = False, **options: Any) -> str:
             home = tmp_path_factory.mktemp("server")
+            named = (options.get("environment") or {}).get("CONTRASTIVE_LAB_HOME")
+            if not is_new:
+                fill(Path(named or home / "home"), prepared)
             return stack.enter_context(real.serving(script, home, *arguments, **options))
 
         yield start

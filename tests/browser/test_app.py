@@ -7,15 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from patience import SLOW
 
 from contrastive_core.paths import ROOT
-
-SLOW = 60_000  # milliseconds that a server on two busy cores may take
 
 
 @pytest.fixture(scope="module")
 def app(serve: Callable[..., str]) -> str:
-    return serve(ROOT / "app.py")
+    return serve(ROOT / "app.py", is_new=True)
 
 
 def test_explore_shows_a_scored_map_without_another_click(app: str, page: Any) -> None:

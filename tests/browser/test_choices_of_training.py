@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from choices import PATIENCE
+from patience import PATIENCE
 from visits import Visit, every_choice_counts
 
 PAGES = {

@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from patience import PATIENCE, SLOW
 from PIL import Image
 
 from benchmarks import browser as real
 from contrastive_core.storage.lock import is_process
 
-SLOW = 90_000  # milliseconds that a server on two busy cores may take
 CLASSES = ("Äpfel", "Birnen")
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
 
@@ -51,7 +51,7 @@ class Installed:
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.program), *arguments], cwd=self.place, env=self.environment, text=True,
-            capture_output=True, timeout=120,
+            capture_output=True, timeout=PATIENCE,
         )  # fmt: skip
 
     def address(self, *arguments: str) -> str:
@@ -127,7 +127,7 @@ def server(installed: Installed) -> Iterator[str]:
     assert found, line + process.stderr.read()
     yield found[0]
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE) == 0
     assert not answers(found[0])
     for path in (installed.data / "contrastive-lab" / "runs" / ".jobs").glob("*.json"):
         record = json.loads(path.read_text())  # of what a page waited for, and outlives it
@@ -261,7 +261,7 @@ def test_closing_the_window_ends_the_server(installed: Installed, tmp_path: Path
     installed.environment |= {"PATH": path, "DISPLAY": ":9",
                               "CONTRASTIVE_LAB_RUNS": str(tmp_path / "runs")}  # fmt: skip
     process = installed.begin()
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while not (tmp_path / "address").exists() and time.monotonic() < end:
         time.sleep(0.1)
     address = (tmp_path / "address").read_text()
@@ -269,5 +269,5 @@ def test_closing_the_window_ends_the_server(installed: Installed, tmp_path: Path
     assert "token=" not in address
     assert answers(address.removeprefix("--app="))
     closed.touch()
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE) == 0
     assert not answers(address.removeprefix("--app="))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import SLOW
 
 SCRIPT = Path(__file__).with_name("live_script.py")
 FIND = """() => {
@@ -94,6 +95,7 @@ def test_a_held_arrow_key_is_one_drag(page: Any, address: str) -> None:
 
 def test_touch_moves_the_knob(browser: Any, address: str) -> None:
     context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 900})
+    context.set_default_timeout(SLOW)
     page = context.new_page()
     visit(page, address)
     before, box = ask(page, "lab.value"), page.locator(".knob input").first.bounding_box()
@@ -191,6 +193,7 @@ def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
 
 def test_the_margin_line_answers_to_a_finger(browser: Any, address: str) -> None:
     context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 1400})
+    context.set_default_timeout(SLOW)
     page = context.new_page()
     visit(page, address, "pair", more="&panel=scores")
     line = page.locator("canvas.scores")
@@ -203,6 +206,7 @@ def test_the_margin_line_answers_to_a_finger(browser: Any, address: str) -> None
 
 def test_the_matrix_and_the_bars_answer_to_a_finger(browser: Any, address: str) -> None:
     context = browser.new_context(has_touch=True, viewport={"width": 900, "height": 1400})
+    context.set_default_timeout(SLOW)
     page = context.new_page()
     visit(page, address)
     at = page.locator(".matrix").bounding_box()["width"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import SLOW
 
 from contrastive_core.paths import ROOT
 
@@ -30,7 +31,7 @@ def visit(page: Any, url: str) -> None:
 
 def drawn(page: Any) -> None:
     """Until the page shows figures, which stand there before they have numbers."""
-    page.locator(".matrix:visible").wait_for(timeout=90_000)
+    page.locator(".matrix:visible").wait_for(timeout=SLOW)
     page.locator(".figures .loss").get_by_text(re.compile(r"\d")).wait_for()
     page.wait_for_timeout(300)
 
@@ -94,7 +95,7 @@ def test_vectors_of_a_file_can_be_bookmarked(page: Any, address: str, tmp_path: 
     np.savez(tmp_path / "mine.npz", features=rows.astype(np.float32), labels=labels)
     page.goto(f"{address}{LAB}&loss=sup_con&pairing=classes&rows=file")
     page.locator("input[type=file]").set_input_files(tmp_path / "mine.npz")
-    page.wait_for_url(re.compile(r"file=[0-9a-f]{16}"), timeout=60_000)
+    page.wait_for_url(re.compile(r"file=[0-9a-f]{16}"), timeout=SLOW)
     drawn(page)
     figures = page.locator(".figures").inner_text()
     visit(page, page.url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision.models as models
+from patience import PATIENCE, SLOW
 from PIL import Image
 from servers import Server
 
@@ -26,12 +28,11 @@ from contrastive_core.paths import SHIPPED
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock_holder
 
-SLOW = 90_000  # milliseconds that a server on two busy cores may take
-
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[Server]:
     found = Server(tmp_path_factory.mktemp("lab"))
+    shutil.copytree(prepared, found.home / "home")
     found.start()
     yield found
     found.kill()
@@ -45,12 +46,19 @@ def home(server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
     return server.home / "runs"
 
 
-def wait(what: Callable[[], Any], seconds: float = 300) -> Any:
+def wait(what: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     last = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < last, "took too long"
         time.sleep(0.1)
     return found
+
+
+def tab(browser: Any, **settings: Any) -> Any:
+    """A page of a session of its own."""
+    page = browser.new_page(**settings)
+    page.set_default_timeout(SLOW)
+    return page
 
 
 def start(page: Any, address: str, name: str, epochs: int) -> None:
@@ -67,12 +75,14 @@ def mine() -> dict[str, str]:
 
 
 def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser: Any) -> None:
-    one = browser.new_page()
+    one = tab(browser)
     start(one, server.address, "first", 400)
     wait(lambda: mine().get("first") == "running" and len(runs.load("first").metrics()) > 20)
+    pid = lock_holder(home / "first" / "lock") or os.getpid()
+    os.kill(pid, signal.SIGSTOP)  # it is at work as before, and leaves the processors to the pages
     start(one, server.address, "second", 1)
     one.get_by_text("second waits for").wait_for(timeout=SLOW)
-    two = browser.new_page()
+    two = tab(browser)
     start(two, server.address, "third", 1)
     two.get_by_text("third waits for").wait_for(timeout=SLOW)
     start(two, server.address, "second", 1)  # opened twice: the same name again
@@ -83,24 +93,25 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     one.close()
     two.close()
     server.kill()
-    pid = lock_holder(home / "first" / "lock")
     before = len(runs.load("first").metrics())
     assert [job.name for job in queue.queue()] == ["second", "third"]
+    os.kill(pid, signal.SIGCONT)
     wait(lambda: len(runs.load("first").metrics()) > before)  # it trains on without the app
+    os.kill(pid, signal.SIGSTOP)
     server.start()
     assert lock_holder(home / "first" / "lock") == pid  # and is still the only one
 
-    three = browser.new_page()
+    three = tab(browser)
     three.goto(f"{server.address}/runs")
     three.get_by_text(re.compile(r"first: epoch \d+ of 400")).wait_for(timeout=SLOW)
     three.get_by_text("1. second: waits for").wait_for(timeout=SLOW)
     three.get_by_text("2. third: waits for").wait_for(timeout=SLOW)
     three.close()
-    os.kill(pid or os.getpid(), signal.SIGKILL)  # the training itself dies
+    os.kill(pid, signal.SIGKILL)  # the training itself dies
     wait(lambda: mine() == {"first": "failed", "second": "done", "third": "done"})  # no page open
     assert queue.queue() == []
 
-    four = browser.new_page()
+    four = tab(browser)
     four.goto(f"{server.address}/train?watch=first")
     four.get_by_text("its process ended without a word").wait_for(timeout=SLOW)
     step = runs.load("first").status()["step"]
@@ -276,7 +287,7 @@ def test_classes_and_files_with_markup_in_their_names_are_words(
     for path in ("explore", "samples", "loss_lab", "train?watch=marked"):
         page.goto(f"{server.address}/{path}{'&' if '?' in path else '?'}run=marked")
         page.locator("h1").first.wait_for(timeout=SLOW)
-        wait(lambda: page.locator("canvas").count(), 120)
+        wait(lambda: page.locator("canvas").count())
         page.wait_for_timeout(1000)
         assert page.evaluate("window.harm") is None, path
         assert page.locator("[data-testid=stMain] img[src='x']").count() == 0, path
@@ -287,7 +298,7 @@ def test_classes_and_files_with_markup_in_their_names_are_words(
 
 def test_two_sessions_see_nothing_of_each_other(server: Server, home: Path, browser: Any) -> None:
     made("shared")
-    pages = [browser.new_context(viewport={"width": 1280, "height": 1000}).new_page() for _ in "ab"]
+    pages = [tab(browser, viewport={"width": 1280, "height": 1000}) for _ in "ab"]
     for page in pages:
         opened(page, server, "shared")
         select(page, 0)

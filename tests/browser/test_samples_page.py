@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import SLOW
 
 from contrastive_core.data import datasets, overrides
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.storage import records
 
-SLOW = 60_000  # milliseconds that a server on two busy cores may take
 FLIPS, LOOKED_AT, FOUND = 10, 15, 8
 
 

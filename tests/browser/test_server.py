@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from patience import SLOW
 
 from contrastive_core.paths import ROOT
 
@@ -98,7 +99,7 @@ def test_the_pages_work_under_the_policy_and_fetch_nothing(
     refused: list[str] = []
     page.on("console", lambda m: refused.append(m.text) if "Content Security" in m.text else None)
     page.goto(f"http://{address[0]}:{address[1]}/")
-    page.wait_for_selector("canvas", timeout=120_000)
+    page.wait_for_selector("canvas", timeout=SLOW)
     assert refused == []
     page.evaluate("new Image().src = 'http://evil.example/x.png'")
     page.wait_for_function("true")

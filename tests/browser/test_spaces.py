@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import SLOW
 
 from contrastive_core import runs
 from contrastive_core.cli import analyses
@@ -23,7 +24,6 @@ from contrastive_core.jobs import results
 from contrastive_core.paths import ROOT
 from contrastive_core.storage import atomic, records
 
-SLOW = 60_000  # milliseconds that a server on two busy cores may take
 WRONG = 36  # of 360 test images, in the run that is planted as the worse: 10 points
 POINTS = 50_000
 

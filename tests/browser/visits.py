@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from choices import CHOICES, PATIENCE, POPOVERS, Answers, Choosing, shown, state_of
+from choices import CHOICES, POPOVERS, Answers, Choosing, shown, state_of
+from patience import PATIENCE
 
 from contrastive_core import runs
 from contrastive_core.jobs import process, queue_files
@@ -122,6 +123,7 @@ class Visit:
         """What opens above the page."""
         button.click()
         self.page.get_by_test_id("stPopoverBody").first.wait_for(timeout=1000 * PATIENCE)
+        self.answers.wait(0)  # what stands in it may come a moment later
         for name in [n for n in shown(self.page) if n not in (*self.first, *self.tried)]:
             self.try_out(name, button)
         self.page.keyboard.press("Escape")
