@@ -72,7 +72,9 @@ def color_of(
         if values is None:
             return None, ()
         if "right" in name:
-            return np.where(np.isnan(values), -1, 1 - values).astype(np.int64), ("right", "wrong")
+            unknown = np.isnan(values)
+            names = ("right", "wrong", *(["not judged"] if unknown.any() else []))
+            return np.where(unknown, 2, 1 - values).astype(np.int64), names
         if name.startswith("prediction"):
             names = rows.classes or tuple(map(str, range(int(values.max()) + 1)))
             return _few(values, names)

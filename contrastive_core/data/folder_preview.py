@@ -24,7 +24,8 @@ SIDE = 96  # pixels of a side of each
 @dataclass(frozen=True, eq=False)
 class FolderPreview:
     """`images` (k, 3, side, side) uint8 of at most SHOWN files, with the id and the class (−1:
-    none) of each; `counts` are files of the train and the test split by class."""
+    none) of each; `counts` are files of the train and the test split by class, without those of the shown that cannot
+    be read."""
 
     images: np.ndarray
     ids: tuple[str, ...]
@@ -47,7 +48,8 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
             unreadable.append((file.id, image_folder.reason_of(error)))
         else:
             files.append(file)
-    counted = [Counter(f.label for f in part.files) for part in (train, test)]
+    bad = {name for name, _ in unreadable}
+    counted = [Counter(f.label for f in p.files if f.id not in bad) for p in (train, test)]
     numbers = range(len(train.classes)) if train.classes else (-1,)
     return FolderPreview(
         np.stack(images) if images else np.zeros((0, 3, SIDE, SIDE), np.uint8),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,7 +149,8 @@ def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
         return "", np.zeros(0)
     value = float((inputs.knobs or {}).get(knob, knobs[knob].default))
     inside = [v for v in RANGES[knob] if knobs[knob].low <= v <= knobs[knob].high]
-    return knob, np.unique([*inside, value])
+    others = [v for v in inside if not math.isclose(v, value, rel_tol=1e-6)]
+    return knob, np.sort([*others, value])
 
 
 def _columns(

@@ -61,7 +61,7 @@ def retrain(request: SampleRequest, marked: dict[str, Any]) -> None:
     """What was decided, as files to download; a button that trains without it; what came of it."""
     changed = sum(m["what"] in ("drop", "relabel") for m in marked.values())
     run = request.run
-    with st.expander(f"Train again with {changed} changes", expanded=bool(changed)):
+    with st.expander(f"Train again with {_changes(changed)}", expanded=bool(changed)):
         if changed:
             files(request)
         if run is None:
@@ -92,7 +92,7 @@ def start(run: Run, changed: int) -> None:
         default=int(run.config.get("epochs") or 20),
     )  # fmt: skip
     pressed = b.button(
-        f"Retrain with these {changed} changes", type="primary", disabled=not changed,
+        f"Retrain with {_changes(changed)}", type="primary", disabled=not changed,
         icon=":material/replay:",
     )  # fmt: skip
     if not pressed:
@@ -113,6 +113,11 @@ def start(run: Run, changed: int) -> None:
         st.error(format.plain(error))
         return
     st.session_state["retrained"] = fresh
+    st.toast(f"{format.plain(fresh)} waits for its turn, or trains: Train and Runs show it.")
+
+
+def _changes(count: int) -> str:
+    return "1 change" if count == 1 else f"{count:,} changes"
 
 
 def results(run: Run) -> None:

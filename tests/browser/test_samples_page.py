@@ -74,7 +74,7 @@ def test_planted_flips_are_found_marked_and_trained_without(
 
     page.get_by_label("Epochs").fill("2")
     page.get_by_label("Epochs").press("Enter")
-    page.get_by_role("button", name=f"Retrain with these {len(dropped)} changes").click()
+    page.get_by_role("button", name=f"Retrain with {len(dropped)} change").click()
     page.get_by_text(re.compile("planted-cleaned-1: done")).wait_for(timeout=2 * SLOW)
     config = json.loads((home / "planted-cleaned-1" / "run.json").read_text())["config"]
     assert set(overrides.read_ids(config["exclude"])) == dropped

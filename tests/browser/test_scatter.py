@@ -163,6 +163,8 @@ def test_rows_and_colors_in_python() -> None:
     groups, names, palette = categories(np.array([0, 1, -1]), ["a", "b"], 3, PALETTE)
     assert groups.tolist() == [0, 1, 2]
     assert names == ["a", "b", "no label"]
+    assert palette[2] not in PALETTE  # also where colors are used over again
+    assert categories(np.array([0, 1, -1]), ["a", "b"], 3, PALETTE[:2])[2][2] == palette[2]
     for count, none in ((255, 0), (254, 1), (300, 0), (1000, 7)):
         color = np.concatenate([np.arange(count), np.full(none, -1)])
         groups, names, palette = categories(color, [f"c{i}" for i in range(count)], count, PALETTE)

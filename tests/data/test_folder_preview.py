@@ -46,6 +46,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     made = folder_preview(str(tmp_path), limit=10)
     assert len(made.images) < 5
     assert [name for name, _ in made.left_out] == ["a/broken.png"]
+    assert sum(map(sum, made.counts)) == 3  # a training gets no more
 
 
 def test_a_folder_without_classes_says_what_follows(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ export function rankAt(view, v) {
   while (k < g - 2 && grid[k + 1] < v) k++;
   const a = onScale(knob, grid[k]),
     b = onScale(knob, grid[k + 1]);
-  const t = Math.min(1, Math.max(0, (onScale(knob, v) - a) / (b - a)));
+  const t = b > a ? Math.min(1, Math.max(0, (onScale(knob, v) - a) / (b - a))) : 0;
   const at = (i) => (1 - t) * view.losses[i * g + k] + t * view.losses[i * g + k + 1];
   const own = at(row);
   if (Number.isNaN(own)) return 0;

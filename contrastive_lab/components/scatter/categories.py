@@ -14,6 +14,7 @@ PALETTE = (
     "#7A6BD1", "#5BB5DB", "#B4553F", "#7C8794", "#8FAE3F",
 )  # fmt: skip
 SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
+NO_LABEL = "#B8BFC6"  # of points without one
 MAX_CATEGORIES = 255  # a category is one byte
 
 
@@ -26,7 +27,10 @@ def categories(
     color = np.asarray(color)
     if color.dtype.kind in "iub" and len(names):
         group, labels = _of_classes(color, [str(v) for v in names])
-        return group, labels, [palette[i % len(palette)] for i in range(len(labels))]
+        colors = [palette[i % len(palette)] for i in range(len(labels))]
+        if ((color < 0) | (color >= len(names))).any():
+            colors[-1] = NO_LABEL
+        return group, labels, colors
     values = color.astype(np.float64)
     finite = values[np.isfinite(values)]
     edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
