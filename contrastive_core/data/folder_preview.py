@@ -24,8 +24,8 @@ SIDE = 96  # pixels of a side of each
 @dataclass(frozen=True, eq=False)
 class FolderPreview:
     """`images` (k, 3, side, side) uint8 of at most SHOWN files, with the id and the class (−1:
-    none) of each; `counts` are files of the train and the test split by class, without those of the shown that cannot
-    be read."""
+    none) of each; `counts` are files of the train and the test split by class, without those of the
+    shown that cannot be read."""
 
     images: np.ndarray
     ids: tuple[str, ...]
