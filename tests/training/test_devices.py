@@ -14,6 +14,7 @@ from contrastive_core import methods, runs
 from contrastive_core.device import for_process
 from contrastive_core.distributed import collectives
 from contrastive_core.errors import CannotGoOn, Elsewhere, NoDevice
+from contrastive_core.metrics import knn
 from contrastive_core.training import loop, monitor, save_and_resume, state
 from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.defaults import SET, resolve
@@ -152,9 +153,9 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch) -> None:
 
 def test_the_monitor_works_on_the_trainings_device(monkeypatch) -> None:
     setup, devices = prepare(SHORT), []
-    nearest, graphs = monitor.nearest, monitor.Graphs
+    nearest, graphs = knn.nearest, monitor.Graphs
     monkeypatch.setattr(
-        monitor, "nearest", lambda *a, device: devices.append(device) or nearest(*a, device=device)
+        knn, "nearest", lambda *a, device: devices.append(device) or nearest(*a, device=device)
     )
     monkeypatch.setattr(monitor, "Graphs", lambda device: devices.append(device) or graphs(device))
     h, z = monitor.embed(setup.method, setup.sample.images)
