@@ -44,9 +44,10 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
     """The row of the sample at hand, else the list's first; None where the list is empty."""
     sample = st.session_state.get(AT)
     row = table.row(sample) if sample else None
-    if sample and row is None:
-        st.warning(format.plain(f"There is no sample {sample} in this split."))
-    elif row not in rows and sample != st.session_state.get(ASKED):
+    if sample and sample == st.session_state.get(ASKED):
+        if row is None:
+            st.warning(format.plain(f"There is no sample {sample} in this split."))
+    elif row not in rows:  # it was at hand in another list, or of another space
         row = None
     if row is None and len(rows):
         row = int(rows[0])

@@ -103,6 +103,11 @@ def test_a_bookmark_opens_its_sample_on_any_list() -> None:
     assert wanted in text_of(short)
     gone = opened(run=run.name, split="test", sample="digits/9999")
     assert "There is no sample digits/9999" in text_of(gone)
+    other = opened(run=run.name, split="test")
+    other.session_state["sample-at"] = "796"  # it was at hand among vectors, nobody asked for it
+    other.run()
+    assert heading(other).startswith("1 of 360")
+    assert "There is no sample" not in text_of(other)
 
 
 def test_two_runs_are_compared_sample_by_sample() -> None:
