@@ -22,9 +22,9 @@ PAGES = (
 DOCS = Path(__file__).with_name("docs")
 STYLE = """<style>
 .stMainBlockContainer { padding: 3rem 3rem 6rem; }
-@media (max-width: 900px) { .stMainBlockContainer { padding: 3rem 1rem 6rem; } }
+@media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
 @media (max-width: 600px) { .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; } }
-</style>"""  # Streamlit leaves a tenth of the first screen empty
+</style>"""  # Streamlit leaves a tenth of the first screen empty; a narrow one has a bar above it
 
 
 def explore() -> None:

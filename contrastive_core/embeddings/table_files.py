@@ -22,6 +22,7 @@ __all__ = ["Texts", "csv", "parquet"]
 MAX_ROWS = 20_000_000
 MAX_COLUMNS = 20_000
 BATCH = 4096  # rows that are decoded at a time
+USUAL = ("embedding", "embeddings", "features", "vector", "vectors", "emb")  # columns of vectors
 KNOWN = ("id", "ids", "label", "labels", "y", "class", "split", "embedding", "features")
 Columns = dict[str, Any]  # arrays (n) of numbers, or Texts
 Table = tuple[np.ndarray, Columns, dict[str, Any]]  # vectors (n, d), columns, origin
@@ -50,7 +51,7 @@ def parquet(file: BinaryIO, path: Path, limit: int) -> Table:
     table = pq.ParquetFile(file, read_dictionary=texts)
     flat = sum(_is_column(f.type) for f in schema)
     _check_metadata(table.metadata, flat, path, limit)
-    vectors = next((f.name for f in schema if _is_vector(f.type)), None)
+    vectors = _vector_column(schema)
     names = [f.name for f in schema if f.name == vectors or _is_column(f.type)]
     features, columns = None, {}
     for name in names:
@@ -62,9 +63,32 @@ def parquet(file: BinaryIO, path: Path, limit: int) -> Table:
     return _with_vectors(features, columns, path), columns, _provenance(schema.metadata or {})
 
 
+def _vector_column(schema: Any) -> str | None:
+    """The column of vectors: of several the one with a usual name, else of fractions, which token
+    numbers and lists of neighbors are not; else the first."""
+    import pyarrow as pa
+
+    lists = [f for f in schema if _is_vector(f.type)]
+
+    def rank(field: Any) -> tuple[int, bool]:
+        name = field.name.lower()
+        usual = USUAL.index(name) if name in USUAL else len(USUAL)
+        return usual, not pa.types.is_floating(_stored(field.type).value_type)
+
+    return min(lists, key=rank).name if lists else None
+
+
+def _stored(kind: Any) -> Any:
+    """The type that a column is stored as: a tensor of a fixed shape is a list of its numbers."""
+    import pyarrow as pa
+
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
 def _is_vector(kind: Any) -> bool:
     import pyarrow as pa
 
+    kind = _stored(kind)
     listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     if not listed and not pa.types.is_fixed_size_list(kind):
         return False
@@ -105,7 +129,8 @@ def _read_column(table: Any, name: str, path: Path, limit: int) -> Any:
 
     total, parts = 0, []
     for batch in table.iter_batches(batch_size=BATCH, columns=[name], use_threads=False):
-        parts.append(batch.column(0))
+        part = batch.column(0)
+        parts.append(part.storage if isinstance(part, pa.ExtensionArray) else part)
         total += parts[-1].nbytes
         if total > limit:
             raise UnusableEmbedding(f"{path.name} would unpack to more than {limit:,} bytes")

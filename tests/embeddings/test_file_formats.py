@@ -281,3 +281,32 @@ def test_a_file_that_a_page_opens_is_kept_under_its_content(
         open_vectors.open_upload("mine.npy", content.getvalue())
     with pytest.raises(FileNotFoundError):
         open_vectors.open_vectors(tmp_path / "gone.npy", "gone.npy")
+
+
+@pytest.mark.parametrize("kind", ["list", "large", "fixed", "tensor"])
+def test_the_column_of_vectors_is_found_whatever_its_type(kind: str, tmp_path: Path) -> None:
+    """As files of Hugging Face and Embedding Atlas have it, beside other lists and numbers."""
+    n, d = 40, 6
+    rows = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), d)
+    column = {
+        "list": pa.array(rows.tolist(), pa.list_(pa.float32())),
+        "large": pa.array(rows.tolist(), pa.large_list(pa.float64())),
+        "fixed": fixed,
+        "tensor": pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), [d]), fixed),
+    }[kind]
+    pq.write_table(pa.table({
+        "input_ids": pa.array([[i, 2, 3] for i in range(n)]), "identifier": np.arange(n),
+        "vec": column, "projection_x": rows[:, 0], "text": [f"text {i}" for i in range(n)],
+        "image": pa.array([{"bytes": b"x", "path": "x.png"}] * n),
+    }), tmp_path / "rows.parquet")  # fmt: skip
+    made = file_formats.read(tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(made.features, rows)
+    assert {"identifier", "projection_x", "text"} <= set(made.columns)
+
+
+def test_of_two_columns_of_vectors_the_usual_name_is_taken(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(2, 20, 4)).astype(np.float32)
+    table = {"logits": rows[0].tolist(), "Embedding": rows[1].tolist()}
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(file_formats.read(tmp_path / "rows.parquet").features, rows[1])
