@@ -135,7 +135,9 @@ def _untrained(run: Run, dataset: Dataset) -> Any:
 
 
 def data_of(run: Run, split: str) -> Dataset:
-    """The data set a run was trained on."""
+    """The data set a run was trained on. Raises ValueError for a recording."""
+    if run.is_recording:
+        run.weights_hash()  # its sentence: there is nothing to embed with
     return datasets.load(str(run.config.get("dataset")), split, run.config.get("root"))
 
 

@@ -69,7 +69,10 @@ def start(name: str, arguments: Sequence[str], **about: Any) -> None:
 
 
 def stop(name: str) -> None:
-    """Ask a run's process to save and end. A run that is not at work here is left alone."""
+    """Ask a run's process to save and end. A run that is not at work here is left alone. Raises
+    ValueError for a recording, whose process is somebody else's training."""
+    if (runs_home() / name).exists() and runs.load(name).is_recording:
+        raise ValueError(f"{name} is a recording: it ends with the training that it is of")
     if process.pid_of(name):
         process.terminate(name)
     elif holder := lock_holder(runs_home() / name / "lock"):
@@ -85,6 +88,8 @@ def is_taken(name: str) -> bool:
 def check_resumable(name: str) -> None:
     """Raises: NoSuchRun; ValueError when the run is shipped, done or at work."""
     run = runs.load(name)
+    if run.is_recording:
+        raise ValueError(f"{name} is a recording: its training goes on where it was begun")
     if run.shipped:
         raise ValueError(f"{name} is shipped with the project; clone it to train further")
     if at_work(run):
@@ -127,8 +132,8 @@ def status_of(run: Run) -> dict[str, Any]:
 
 
 def working() -> list[Run]:
-    """Runs that a living process works on."""
-    return [run for run in runs.list_runs() if run.is_alive()]
+    """Runs that a living process of ours works on; recordings are of somebody else's."""
+    return [run for run in runs.list_runs() if not run.is_recording and run.is_alive()]
 
 
 def starting() -> list[str]:

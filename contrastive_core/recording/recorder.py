@@ -30,6 +30,7 @@ __all__ = ["LeftOut", "Recorder"]
 WAITING = 4  # steps that may wait to be recorded
 STATUS_SECONDS = 1.0  # between two looks at how far the training is
 KEPT = 400  # steps of which rows are kept, at most
+GONE = "the recording's folder was moved or deleted"
 CLOSE_SECONDS = 120.0  # for what still waits when the recording is closed
 
 logger = logging.getLogger("contrastive_core.watch")
@@ -90,16 +91,25 @@ class Recorder:
 
     def put(self, item: HandedStep | HandedProbe) -> None:
         """Hand something over; where too much waits, it is dropped."""
+        if not self._thread.is_alive():
+            self.left_out("steps", GONE)
+            return
         try:
             self._queue.put_nowait(item)
         except queue.Full:
             self.left_out("steps", "those before were still being recorded")
 
+    def wait(self) -> None:
+        """Until all that was handed over is recorded."""
+        self._queue.join()
+
     def close(self) -> None:
         """Record what waits, then end the thread."""
-        with contextlib.suppress(queue.Full):
-            self._queue.put(None, timeout=CLOSE_SECONDS)
-        self._thread.join(CLOSE_SECONDS)
+        last = time.monotonic() + CLOSE_SECONDS
+        while self._thread.is_alive() and time.monotonic() < last:
+            with contextlib.suppress(queue.Full):
+                self._queue.put(None, timeout=0.1)
+                self._thread.join(last - time.monotonic())
 
     # --- the thread ---
 
@@ -116,12 +126,17 @@ class Recorder:
         except queue.Empty:
             self._say_how_far()
             return True
-        if item is None:
-            return False
+        try:
+            return item is not None and self._take(item)
+        finally:
+            self._queue.task_done()
+
+    def _take(self, item: HandedStep | HandedProbe) -> bool:
+        """Record it; False where there is nothing to write into any more."""
         try:
             self._record(item)
         except Gone:
-            self.left_out("steps", "the recording's folder was moved or deleted")
+            self.left_out("steps", GONE)
             return False
         except OSError as error:
             self._failed(item, error.strerror or str(error), error)

@@ -132,6 +132,7 @@ def load_weights(run: Run) -> dict[str, Tensor]:
         data = path.read_bytes()
         tensors, recorded_hash = load(data), _metadata(data).get(HASH)
     except FileNotFoundError:
+        run.weights_hash()  # says why: a recording never has any
         raise ValueError(f"{run.name} has no weights yet") from None
     except (SafetensorError, ValueError) as error:
         raise Damaged(f"{path} is damaged: {error}") from None

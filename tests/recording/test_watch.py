@@ -75,7 +75,6 @@ def test_a_recording_is_a_run_like_any_other() -> None:
 
 def test_of_many_steps_a_bounded_number_is_kept(monkeypatch) -> None:
     monkeypatch.setattr(recorder_module, "KEPT", 6)
-    monkeypatch.setattr(recorder_module, "WAITING", 100)
     with watch("many", loss="nt_xent", every=1, strict=True) as w:
         for _ in range(40):
             w.step(torch.randn(4, 2, 3))
@@ -89,6 +88,7 @@ def test_of_many_steps_a_bounded_number_is_kept(monkeypatch) -> None:
 
 
 def test_a_slow_recorder_drops_and_counts(monkeypatch) -> None:
+    monkeypatch.setattr(recorder_module, "WAITING", 4)
     held = recorder_module.threading.Event()
     record = recorder_module.Recorder._record
     monkeypatch.setattr(
