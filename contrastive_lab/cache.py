@@ -14,7 +14,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import recorded, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.embeddings.ref import EmbeddingRef
@@ -191,7 +191,7 @@ def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
 def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
     """Images of a run's data set, or of loaded vectors (None where none came along), and where
     each sample stands."""
-    if not name.startswith(ref.PREFIX):
+    if not name.startswith((ref.PREFIX, recorded.PREFIX)):
         data = dataset_of(runs.load(name), split)
         return data.images, {sample: i for i, sample in enumerate(data.ids)}
     space = ref.of_name(name, split)

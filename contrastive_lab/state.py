@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import runs
+from contrastive_core.embeddings.recorded import PROBE
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.paths import BUNDLE
 from contrastive_core.runs import Run
@@ -91,7 +92,8 @@ def _label(run: Run) -> str:
         title = run.meta().get("title")
     except guard.DAMAGE:
         return f"{run.name} · damaged"
-    return f"{title or run.name}{' · shipped' if run.shipped else ''}"
+    kind = " · shipped" if run.shipped else " · recording" if run.is_recording else ""
+    return f"{title or run.name}{kind}"
 
 
 def selection(data: str | None = None) -> list[int]:
@@ -128,6 +130,8 @@ def data_key(run: Run) -> str:
 def data_of(space: EmbeddingRef) -> str:
     """What embeddings of the same samples have in common; loaded vectors have it for themselves."""
     run = space.run
+    if place := space.recorded:  # the probe set has the same rows at all steps
+        return f"recording {place.content.rpartition('-')[0] if place.kind == PROBE else place.key}"
     return data_key(run) if run else f"vectors {space.key}"
 
 

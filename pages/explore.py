@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
 from contrastive_lab import cache, guard, state
 from contrastive_lab.explore import choice, heading, load_vectors, more, selection, space_map
 from contrastive_lab.progress import scored_or_wait
+from contrastive_lab.recordings import place
 
 
 def page() -> None:
@@ -29,6 +32,9 @@ def of_vectors(key: str) -> None:
 
 
 def of_run(run: Run) -> None:
+    if run.is_recording:
+        of_recording(run)
+        return
     heading.of_run(run)
     if not run.weights.exists():
         heading.without_weights(run)
@@ -39,6 +45,25 @@ def of_run(run: Run) -> None:
             show(space)
         else:
             choice.split_and_layer(space)  # the way back, while it is made
+
+
+def of_recording(run: Run) -> None:
+    """A recording: its figures, and the rows that it keeps, at any step."""
+    heading.of_recording(run)
+    chosen = place.place_of(run)
+    if chosen is None:
+        st.info("It has recorded no rows yet; they appear here with its first step.")
+        return
+    space = place.space_of(chosen)
+    rows = cache.embedding(space)
+    if rows is None or len(rows) < 3:
+        place.choose_place(run, chosen)
+        st.info("Fewer than three rows were kept of this step: too few for a map.")
+        return
+    xy, picked = space_map.show_recorded(run, chosen, space, rows)
+    if picked:
+        selection.selected(space, rows, picked)
+    more.show(space, rows, xy, picked)
 
 
 def show(space: EmbeddingRef) -> None:

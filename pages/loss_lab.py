@@ -8,6 +8,7 @@ from contrastive_lab import query_params, state
 from contrastive_lab.loss_lab.batch import on_batch
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.progress import catalog_or_wait
+from contrastive_lab.recordings.place import has_rows
 
 MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
 
@@ -15,8 +16,11 @@ MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
 def page() -> None:
     st.title("Loss Lab")
     run = state.chosen_run()
-    if run is None or not run.weights.exists():
-        st.info("The Loss Lab needs a run with weights. Choose one in the sidebar, or train one.")
+    if run is None or not has_rows(run):
+        st.info(
+            "The Loss Lab needs a run with weights, or a recording. Choose one in the sidebar, "
+            "or train one."
+        )
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return
     if (catalog := catalog_or_wait()) is None:

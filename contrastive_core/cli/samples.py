@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of
+from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.progress import OnProgress
 
 __all__ = ["samples"]
@@ -38,13 +39,16 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
     from contrastive_core.samples import build, score
     from contrastive_core.samples.request import request_of
 
-    if args.run.startswith(ref.PREFIX):
-        space = ref.of_vectors(args.run.removeprefix(ref.PREFIX), args.split)
-        request = request_of(args.run, args.split, args.loss or "sup_con")
+    space = _existing_rows(args)
+    if space is not None:
+        place = space.recorded
+        own = str(place.run.config.get("loss") or "sup_con") if place else "sup_con"
+        request = request_of(space.name, space.split, args.loss or own)
         if (rows := space.rows()) is None:
             raise ValueError(f"there are no vectors {args.run}")
         pictures = ref.pictures(space)
-        return args.run, build.samples_of_vectors(request, rows, pictures, on_progress, args.device)
+        table = build.samples_of_vectors(request, rows, pictures, on_progress, args.device)
+        return space.name, table
     if Path(args.run).suffix in file_formats.ENDINGS:
         rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
         inputs = score.SampleInputs(rows, args.loss or "sup_con", device=args.device)
@@ -54,3 +58,19 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
     if collectives.world().is_rank0:
         note_left_out(run, args.split)
     return run.name, table
+
+
+def _existing_rows(args: Namespace) -> EmbeddingRef | None:
+    """Loaded vectors, or rows of a recording; None for all else."""
+    from contrastive_core import runs
+    from contrastive_core.distributed import collectives
+    from contrastive_core.embeddings import file_formats, recorded, ref
+
+    if args.run.startswith(ref.PREFIX):
+        return ref.of_vectors(args.run.removeprefix(ref.PREFIX), args.split)
+    if args.run.startswith(recorded.PREFIX):
+        return ref.of_name(args.run)
+    is_file = Path(args.run).suffix in file_formats.ENDINGS
+    if is_file or not collectives.raise_together(lambda: runs.load(args.run)).is_recording:
+        return None
+    return ref.of_name(args.run)

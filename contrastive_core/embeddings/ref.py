@@ -1,4 +1,5 @@
-"""Where an embedding comes from: a run, one of its snapshots, or loaded vectors. Torch-free.
+"""Where an embedding comes from: a run, one of its snapshots, a recording, or loaded vectors.
+Torch-free.
 
 It is named by plain values, so that an address can hold it and another process can find it.
 Loaded vectors are kept under their content in `data_home()/spaces/<key>/`: `rows.npz`,
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.data import datasets
+from contrastive_core.embeddings import recorded
 from contrastive_core.embeddings.cache import cached
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import UnusableEmbedding
@@ -32,6 +34,7 @@ __all__ = [
     "forget",
     "loaded",
     "of_name",
+    "of_recording",
     "of_run",
     "of_vectors",
     "pictures",
@@ -51,8 +54,9 @@ HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marke
 class EmbeddingRef:
     """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values.
 
-    `name` is a run's, or `vectors:KEY`; `layer` h or z ("loaded" for vectors); `epoch` that of a
-    snapshot; `content` the hash of the run's weights or of the vectors.
+    `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded.py);
+    `layer` h or z ("loaded" for vectors); `epoch` that of a snapshot; `content` the hash of the
+    run's weights or of the vectors.
     """
 
     name: str
@@ -63,26 +67,35 @@ class EmbeddingRef:
 
     @property
     def is_loaded(self) -> bool:
-        return self.name.startswith(PREFIX)
+        """Whether these rows are all there is: no encoder made them here, or can make others."""
+        return self.name.startswith((PREFIX, recorded.PREFIX))
 
     @property
     def key(self) -> str:
-        return self.name.removeprefix(PREFIX)
+        return self.name.removeprefix(PREFIX).removeprefix(recorded.PREFIX)
+
+    @property
+    def recorded(self) -> recorded.Recorded | None:
+        """The place in a recording; None for all else. Raises ValueError when there is none."""
+        return recorded.of_key(self.key) if self.name.startswith(recorded.PREFIX) else None
 
     @property
     def run(self) -> Run | None:
-        """The run; None for loaded vectors. Raises ValueError when it does not exist."""
+        """The run that embeds them; None for loaded vectors and recorded rows. Raises ValueError
+        when it does not exist."""
         return None if self.is_loaded else load(self.name)
 
     @property
     def title(self) -> str:
         """The run's name, or that of the file the vectors came from."""
+        if place := self.recorded:
+            return place.title
         return str(about(self.key)["name"]) if self.is_loaded else self.name
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits it has; none where loaded vectors are not marked as train and test."""
-        if self.is_loaded and about(self.key).get("splits") != ["test", "train"]:
+        if self.recorded or (self.is_loaded and about(self.key).get("splits") != ["test", "train"]):
             return ()
         return ("test", "train")
 
@@ -95,6 +108,8 @@ class EmbeddingRef:
         """The embedding, if it has been made. Raises ValueError for what does not exist."""
         if run := self.run:
             return _of_snapshot(run, self) if self.epoch else cached(run, self.split, self.layer)
+        if place := self.recorded:
+            return place.rows(self.layer)
         rows = EmbeddingSet.from_arrays(records.read_npz(_folder(self.key) / "rows.npz"))
         return _of_split(rows, self.split)
 
@@ -120,13 +135,24 @@ def of_vectors(key: str, split: str = "") -> EmbeddingRef:
     return EmbeddingRef(PREFIX + key, split, "loaded", key)
 
 
+def of_recording(place: recorded.Recorded, layer: str = "z") -> EmbeddingRef:
+    """Rows of a recording: a snapshot of its probe set, or a step's."""
+    return EmbeddingRef(recorded.PREFIX + place.key, "", layer, place.content)
+
+
 def of_name(name: str, split: str = "test", layer: str = "h") -> EmbeddingRef:
-    """By the name of a run, or of loaded vectors, whose rows may be of no split and have no layers.
+    """By the name of a run, of a recording (its newest rows, or those named), or of loaded
+    vectors, whose rows may be of no split and have no layers.
 
     Raises: ValueError for what does not exist, or a run that has no weights.
     """
+    if name.startswith(recorded.PREFIX):
+        return of_recording(recorded.of_key(name.removeprefix(recorded.PREFIX)), layer)
     if not name.startswith(PREFIX):
-        return of_run(load(name), split, layer)
+        run = load(name)
+        if run.is_recording:
+            return of_recording(recorded.newest(run), layer)
+        return of_run(run, split, layer)
     every = of_vectors(name.removeprefix(PREFIX))
     return every.with_split(split) if every.splits else every
 
@@ -215,7 +241,10 @@ def forget(key: str) -> None:
 
 
 def pictures(loaded: EmbeddingRef) -> np.ndarray | None:
-    """Images (n, c, h, w) uint8 of the rows of loaded vectors, in their order, if there are."""
+    """Images (n, c, h, w) uint8 of the rows of loaded vectors, in their order, if there are; of
+    recorded rows, those of the data set that their ids are of."""
+    if place := loaded.recorded:
+        return dataset_pictures(place.rows())
     path = _folder(loaded.key) / "images.npy"
     if not path.exists():
         return None

@@ -6,7 +6,7 @@ import.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ import numpy as np
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.recorded import PROBE, Recorded
 from contrastive_core.loss_lab.memory import Memory, bank_of, label_name, queue_of
-from contrastive_core.runs import Run
+from contrastive_core.runs import Run, recorded
 
-__all__ = ["MEMORIES", "SNAPSHOT", "BatchRequest", "LabBatch", "load_batch", "snapshots_of"]
+__all__ = ["MEMORIES", "SNAPSHOT", "STEP", "BatchRequest", "LabBatch", "load_batch", "snapshots_of"]
 
 SNAPSHOT = "snapshot:"
+STEP = "step:"  # of a recording
 SHOWN = 6  # snapshots that are offered at most, the first and the last among them
 MEMORIES = ("queue", "bank")
 PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns are its own
@@ -63,7 +65,16 @@ def snapshots_of(run: Run) -> dict[str, str]:
     if len(epochs) > SHOWN:
         epochs = [epochs[round(q)] for q in np.linspace(0, len(epochs) - 1, SHOWN)]
     place = {epochs[0]: ", the first", epochs[-1]: ", the last"} if len(epochs) > 1 else {}
-    return {f"{SNAPSHOT}{e}": f"Snapshot: z after epoch {e}{place.get(e, '')}" for e in epochs}
+    of = "of the probe set at step" if run.is_recording else "after epoch"
+    return {f"{SNAPSHOT}{e}": f"Snapshot: z {of} {e:,}{place.get(e, '')}" for e in epochs}
+
+
+def steps_of(run: Run) -> dict[str, str]:
+    """Sources that some steps of a recording give, first to last, with their names."""
+    steps = recorded.steps(run)
+    if len(steps) > SHOWN:
+        steps = [steps[round(q)] for q in np.linspace(0, len(steps) - 1, SHOWN)]
+    return {f"{STEP}{step}": f"Rows of step {step:,}" for step in steps}
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,8 @@ class BatchRequest:
     """Which rows: augmented views of some images of a run's data set, by class, or rows that exist.
 
     source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's
-    fixed sample and "file:KEY" for loaded vectors, of both images · views rows. memory: "queue" or
+    fixed sample (or a recording's probe set), "step:STEP" for those of a recording's step and
+    "file:KEY" for loaded vectors, of all three images · views rows. memory: "queue" or
     "bank": the images are training images, and rows stand beside them.
     """
 
@@ -94,6 +106,8 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch:
             raise ValueError("These vectors are not kept here; open their file again.") from None
         assert vectors is not None  # loaded vectors need no making
         return _batch_of_vectors(vectors, ref.pictures(space), rows, seed)
+    if run.is_recording:
+        return _batch_of_recording(run, request)
     in_training = request.memory or source.startswith(SNAPSHOT)
     dataset = _dataset(run, "train" if in_training else request.split)
     if source.startswith(SNAPSHOT):
@@ -199,6 +213,24 @@ def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: 
     return LabBatch(
         z, snapshot["labels"][at], np.asarray(dataset.images[index]), dataset.classes, ids
     )
+
+
+def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
+    """Rows that a recording kept, of a step with what stood in the queue, or of its probe set."""
+    kind, _, number = request.source.partition(":")
+    if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
+        raise ValueError(f"{run.name} is a recording: it has rows of steps, and no encoder")
+    place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
+    vectors, count = place.rows(), request.images * request.views
+    batch = _batch_of_vectors(vectors, ref.dataset_pictures(vectors), count, request.seed)
+    if not request.memory or f"{kind}:" == SNAPSHOT:
+        return batch
+    queue = recorded.read(run, place.number).queue[: PER_QUERY * request.images]
+    if not len(queue):
+        raise ValueError("No queue was recorded with these rows; compare views or classes.")
+    note = f"{len(queue):,} keys of the queue were recorded with this step, spread over it."
+    names = [f"queue #{i}" for i in range(1, len(queue) + 1)]
+    return replace(batch, memory=Memory(queue, None, names, len(queue), note))
 
 
 def _batch_of_vectors(

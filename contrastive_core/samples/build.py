@@ -20,8 +20,8 @@ import numpy as np
 
 from contrastive_core.data import datasets
 from contrastive_core.distributed import partition
-from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.recorded import PROBE
 from contrastive_core.progress import (
     OnFraction,
     OnProgress,
@@ -112,10 +112,14 @@ def samples_of_vectors(
 
     Args: pixels: (n, c, h, w) uint8 images that came along.
     """
+    place = request.rows.recorded
+    knobs = knobs_of(place.run, request.loss) if place else None
+    if place and place.kind == PROBE:
+        follow(place.run, request.loss, device, request.path("snapshots"))
     if (table := request.table()) is not None:
         return table
     thin = None if pixels is None else pixel_rows(pixels)
-    inputs = SampleInputs(rows, request.loss, pixels=thin, device=device)
+    inputs = SampleInputs(rows, request.loss, knobs, pixels=thin, device=device)
     table = score_samples(inputs, on_progress)
     keep_table(table, request.path())
     return table
@@ -148,8 +152,9 @@ def why_of(request: SampleRequest, sample: str) -> Why:
     """Why a sample has the loss it has. Raises ValueError for one that is not there."""
     run, views, knobs = request.run, None, None
     if run is None:
-        rows = ref.of_vectors(request.name.removeprefix(ref.PREFIX), request.split).rows()
+        rows = request.rows.rows()
         assert rows is not None
+        knobs = knobs_of(place.run, request.loss) if (place := request.rows.recorded) else None
     else:
         rows, views = compared(run, request.split)
         knobs = knobs_of(run, request.loss)

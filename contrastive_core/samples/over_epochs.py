@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
@@ -15,31 +17,37 @@ __all__ = ["follow", "loss_over_snapshots"]
 def loss_over_snapshots(
     run: Run, loss: str | None = None, device: str = "auto"
 ) -> dict[str, np.ndarray]:
-    """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z.
+    """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z; of a
+    recording, `ids` (s) of its probe set, and NaN where a snapshot lacks a sample.
 
     Raises: ValueError without snapshots or labels.
     """
     loss, epochs, by_epoch = loss or str(run.config.get("loss")), run.snapshots(), []
     if not epochs:
         raise ValueError(f"{run.name} has no snapshots")
-    for epoch in epochs:
-        snapshot = run.snapshot(epoch)
+    snapshots = [run.snapshot(epoch) for epoch in epochs]
+    index = np.unique(np.concatenate([s["index"] for s in snapshots])).astype(np.int64)
+    ids = index.astype(str)
+    for snapshot in snapshots:
         labels = snapshot["labels"].astype(np.int64)
-        if (labels < 0).all():
+        if not len(labels) or (labels < 0).all():
             raise ValueError("its images have no classes, by which snapshots are compared")
         rows = EmbeddingSet(snapshot["z"].astype(np.float32), labels)
         value, weight = per_sample(rows, loss, knobs_of(run, loss), device=device)
-        by_epoch.append(np.where(weight > 0, value, np.nan))
-    index = np.asarray(snapshot["index"], np.int64)
-    return {"epochs": np.array(epochs), "index": index, "loss": np.stack(by_epoch)}
+        places, losses = np.searchsorted(index, snapshot["index"]), np.full(len(index), np.nan)
+        losses[places] = np.where(weight > 0, value, np.nan)
+        by_epoch.append(losses)
+        ids[places] = snapshot.get("ids", ids[places])
+    arrays = {"epochs": np.array(epochs), "index": index, "loss": np.stack(by_epoch)}
+    return {**arrays, "ids": ids} if run.is_recording else arrays
 
 
-def follow(run: Run, loss: str, device: str = "auto") -> None:
+def follow(run: Run, loss: str, device: str = "auto", path: Path | None = None) -> None:
     """Keep the loss over the snapshots that there are now, unless it is kept; why it cannot be had
     is kept too, so that a page can say it. Of many processes all do it, the first writes."""
     from contrastive_core.distributed import collectives
 
-    path = path_of(run, "snapshots", loss, "train")
+    path = path or path_of(run, "snapshots", loss, "train")
     if not run.snapshots() or collectives.any_process(path.exists()):
         return
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import recorded, ref
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.task import Task
 from contrastive_core.paths import data_home
@@ -44,9 +44,10 @@ class SampleRequest:
         """Where the table is kept, or `views` or `snapshots` beside it."""
         if run := self.run:
             return path_of(run, what, "z" if what == "views" else self.loss, self.split)
-        key = self.rows.key
         name = f"{what}-{self.split}-{self.loss}-v{VERSION}.npz"
-        return data_home() / "embeddings" / f"vectors-{key}" / name
+        place = self.rows.recorded
+        folder = f"recording-{place.content}" if place else f"vectors-{self.rows.key}"
+        return data_home() / "embeddings" / folder / name
 
     def table(self) -> SampleTable | None:
         """The table, if it has been made."""
@@ -57,16 +58,22 @@ class SampleRequest:
         """Whose marks these are: the run's, or a folder."""
         if run := self.run:
             return sample_annotations.of_split(run, self.split)
+        if place := self.rows.recorded:
+            return data_home() / "marks" / f"recording-{place.run.manifest.get('id')}"
         return data_home() / "marks" / self.name.replace(ref.PREFIX, "vectors-")
 
     @property
     def task(self) -> Task:
         """The task that makes the table."""
-        key = f"{self.name.replace(':', '-')}.{self.path().stem}"
-        arguments = ("samples", self.name, "--loss", self.loss, "--split", self.split)
+        key = f"{self.name.replace(':', '-').replace('@', '-')}.{self.path().stem}"
+        split = ("--split", self.split) if self.split else ()
+        arguments = ("samples", self.name, "--loss", self.loss, *split)
         return Task(key, arguments, self.path())
 
 
 def request_of(name: str, split: str, loss: str) -> SampleRequest:
-    """By the name of a run or of loaded vectors, whose rows need not be of any split."""
+    """By the name of a run, of a recording, or of loaded vectors; rows of the last two need not be
+    of any split."""
+    if name.startswith(recorded.PREFIX):
+        split = ""
     return SampleRequest(EmbeddingRef(name, split), loss)

@@ -8,6 +8,7 @@ from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
 from contrastive_lab import guard, query_params, state
+from contrastive_lab.recordings.place import has_rows
 
 __all__ = ["choose", "ready", "spaces"]
 
@@ -18,7 +19,7 @@ def ready() -> list[Run]:
     """Runs that have weights and whose settings can be read; a line for each whose cannot."""
     readable = []
     for run in state.all_runs():
-        if run.weights.exists():
+        if has_rows(run):
             with guard.on_its_own(run.name):
                 state.data_key(run)
                 readable.append(run)
@@ -30,7 +31,7 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
     titles = {run.name: run.name for run in ready}
     titles |= {ref.PREFIX + key: str(about["name"]) for key, about in ref.loaded().items()}
     if len(titles) < 2:
-        st.info("Two runs with weights are needed. Train another one, and compare.")
+        st.info("Two runs with weights, or recordings, are needed. Train another one, and compare.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return [], "h"
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -46,7 +47,8 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
 
 
 def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
-    """The test rows of runs, and of loaded vectors where they are marked. Raises ValueError."""
+    """The test rows of runs, and of loaded vectors where they are marked; of recordings the newest
+    of the probe set, or of a step. Raises ValueError."""
     return [ref.of_name(name, "test", layer) for name in names]
 
 

@@ -139,6 +139,8 @@ Page = tuple[str, dict[str, str]]  # its name, and what its address asks for
 
 def _run(path: Path) -> Page:
     run = Run(path, runs.load(path.name).manifest)
+    if run.is_recording:
+        return "explore", {"run": run.name}
     if run.weights.exists() and not run.is_alive():
         return "explore", {"run": run.name}
     return "train", {"run": run.name, "watch": run.name}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.recorded import kinds_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.score import scores_from_json
 from contrastive_core.runs import Run
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.explore import load_vectors, scores
 from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.recordings import growing
 
 __all__ = [
     "not_embedded",
+    "of_recording",
     "of_run",
     "of_vectors",
     "scores_of_run",
@@ -55,6 +58,22 @@ def of_run(run: Run) -> None:
     ))  # fmt: skip
     if left_out := run.manifest.get("left_out"):
         st.caption(format.plain(left_out))
+
+
+def of_recording(run: Run) -> None:
+    """Its name, how far it is, what is known of it, and what it does not hold."""
+    title(run.meta().get("title") or run.name)
+    if run.is_alive():
+        growing.follow(run.name, kinds_of(run))
+    else:
+        st.caption(format.plain(growing.describe(run)))
+    if note := run.status().get("note"):
+        st.warning(format.plain(note))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(growing.LACKS)
+        st.page_link("pages/loss_lab.py", label="Its rows under the loss", icon=":material/tune:")
+    if query_params.switch(st.toggle, "Figures over the steps", name="figures"):
+        growing.figures(run)
 
 
 def scores_of_vectors(space: EmbeddingRef) -> None:

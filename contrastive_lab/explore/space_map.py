@@ -9,14 +9,17 @@ import streamlit as st
 
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.recorded import Recorded
 from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.runs import Run
 from contrastive_lab import cache, embedding_map, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
 from contrastive_lab.components.scatter import MAX_POINTS
 from contrastive_lab.explore.choice import split_and_layer
 from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.recordings.place import choose_place, follows_newest, quick_map
 
-__all__ = ["show"]
+__all__ = ["show", "show_recorded"]
 
 WIDTH = 150  # pixels of a list of choices
 NOTHING = "nothing else"
@@ -37,18 +40,27 @@ def show(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[np.ndarray, list[int]
     return drawn_map["xy"], [i for i in picked if i < len(rows)]
 
 
+def show_recorded(
+    run: Run, place: Recorded, space: EmbeddingRef, rows: EmbeddingSet
+) -> tuple[np.ndarray, list[int]]:
+    """The same of rows of a recording, with the step that they are of. While the newest step is
+    followed the map is PCA, which is there at once."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        choose_place(run, place)
+        follows = follows_newest(run, place)
+        kind, settings = ("pca", {}) if follows else _kind(rows, "pca")
+        color = _color(space, rows)
+    drawn_map = quick_map(rows) if follows else embedding_map.map_of(space, kind, settings, rows)
+    picked = embedding_map.draw(space, rows, drawn_map, (color, _details(space, color)))
+    embedding_map.caption(drawn_map)
+    return drawn_map["xy"], [i for i in picked if i < len(rows)]
+
+
 def _controls(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[str, dict[str, Any], str, str]:
     """Choices above the map: its kind and settings, what colors it, what else is placed on it."""
     split_and_layer(space)
-    large = len(rows) > MAX_POINTS  # then UMAP takes minutes, and is made when it is asked for
-    kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
-                               default="pca" if large else "umap", format_func=str.upper,
-                               width="content", key=f"map-kind-{large}")  # fmt: skip
-    settings = embedding_map.settings(kind)
-    names = names_of(rows, space.split != "train", not space.is_loaded)
-    data = state.data_of(space)
-    color = query_params.one_of(st.selectbox, "Color by", names, name="color",
-                                key=f"color-{cache.digest(data)}", width=WIDTH)  # fmt: skip
+    kind, settings = _kind(rows, "pca" if len(rows) > MAX_POINTS else "umap")
+    color, data = _color(space, rows), state.data_of(space)
     other = NOTHING
     if kind == "umap" and (others := _others_of(space)):
         other = query_params.one_of(
@@ -56,6 +68,23 @@ def _controls(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[str, dict[str, A
             key=f"place-{cache.digest(data, space.split)}",
         )  # fmt: skip
     return kind, settings, color, "" if other == NOTHING else other
+
+
+def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
+    """PCA or UMAP, and its settings. Of many rows UMAP takes minutes: it is made when asked for."""
+    large = len(rows) > MAX_POINTS
+    kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
+                               default=default, format_func=str.upper,
+                               width="content", key=f"map-kind-{large}-{default}")  # fmt: skip
+    return kind, embedding_map.settings(kind)
+
+
+def _color(space: EmbeddingRef, rows: EmbeddingSet) -> str:
+    names = names_of(rows, space.split != "train", not space.is_loaded)
+    key = f"color-{cache.digest(state.data_of(space))}"
+    return query_params.one_of(
+        st.selectbox, "Color by", names, name="color", key=key, width=WIDTH
+    )  # fmt: skip
 
 
 def _details(space: EmbeddingRef, color: str) -> dict[str, np.ndarray]:

@@ -10,7 +10,13 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.embeddings import ref
-from contrastive_core.loss_lab.batch import BatchRequest, LabBatch, load_batch, snapshots_of
+from contrastive_core.loss_lab.batch import (
+    BatchRequest,
+    LabBatch,
+    load_batch,
+    snapshots_of,
+    steps_of,
+)
 from contrastive_core.loss_lab.view import SOURCES, LabView, compute_view
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, query_params
@@ -30,6 +36,7 @@ from contrastive_lab.loss_lab.controls import knob_form
 from contrastive_lab.loss_lab.drawn import live_knob, setting_of
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.reported import PanelState, live_value, panel_state
+from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
 
 __all__ = ["on_batch"]
@@ -55,7 +62,7 @@ def on_batch(run: Run, losses: dict[str, Any]) -> None:
     st.caption(
         "Drag the knob and every pair answers. The encoder is frozen: what moves is the loss's "
         "view of these rows, not the training. “Effective negatives” says over how many "
-        "negatives the loss spreads its push."
+        "negatives the loss spreads its push." + (f" {growing.LACKS}" if run.is_recording else "")
     )
     loss, pairing, request = choose_batch(run, losses)
     about, panels = losses[loss], panel_state(KEY)
@@ -68,7 +75,7 @@ def on_batch(run: Run, losses: dict[str, Any]) -> None:
     query_params.keep(**({live: knobs[live]} if live else {}), **asdict(panels))
     if request is None:  # no file has been opened
         return
-    setting = Setting(run.name, run.weights_hash(), request, pairing, loss, about, knobs)
+    setting = Setting(run.name, content_of(run), request, pairing, loss, about, knobs)
     try:
         view = computed(setting)
     except ValueError as error:
@@ -80,6 +87,11 @@ def on_batch(run: Run, losses: dict[str, Any]) -> None:
     if panels.panel == "formula":
         formula(loss, about)
     button.offer([run.name])
+
+
+def content_of(run: Run) -> str:
+    """What its rows are made of: weights, or a recording whose steps never change."""
+    return str(run.manifest.get("id")) if run.is_recording else run.weights_hash()
 
 
 def computed(setting: Setting) -> LabView:
@@ -101,6 +113,9 @@ def draw(
     """The live view, with what may be set beside it."""
     source, other_rows = setting.request.source, _other_rows(run, setting.request.source)
     has_pictures = not source.startswith("file:") or _file_has_pictures(source)
+    if run.is_recording and has_pictures:
+        thumbs = _batch(setting.run, setting.weights, setting.request).thumbs
+        has_pictures = thumbs is not None and not setting.request.memory
     axes = PairAxes(view.names, view.column_names)
     if has_pictures:
         sheet = _thumbnails(setting.run, setting.weights, setting.request)
@@ -142,6 +157,8 @@ def _other_rows(run: Run, source: str) -> dict[str, str]:
     if source.startswith("file:"):
         return {}
     sources = SOURCES if source in SOURCES else snapshots_of(run)
+    if run.is_recording:
+        sources = {**steps_of(run), **sources}
     return {s: title for s, title in sources.items() if s not in (source, "file")}
 
 

@@ -8,11 +8,12 @@ import streamlit as st
 
 from contrastive_core.embeddings import file_formats, ref
 from contrastive_core.embeddings.open_vectors import open_upload
-from contrastive_core.loss_lab.batch import SNAPSHOT, BatchRequest, snapshots_of
+from contrastive_core.loss_lab.batch import SNAPSHOT, STEP, BatchRequest, snapshots_of
 from contrastive_core.loss_lab.view import PAIRINGS, SOURCES
-from contrastive_core.runs import Run
+from contrastive_core.runs import Run, recorded
 from contrastive_lab import format, query_params
 from contrastive_lab.loss_lab.drawn import default_pairing, request_of
+from contrastive_lab.recordings.place import choose_step
 
 __all__ = ["choose_batch"]
 
@@ -29,12 +30,17 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
         format_func=lambda n: losses[n]["title"],
     )  # fmt: skip
     sources = SOURCES | snapshots_of(run)
-    source = query_params.one_of(c.selectbox, "Rows from", sources, name="rows", default="z",
+    if run.is_recording:
+        sources = of_recording(run)
+    source = query_params.one_of(c.selectbox, "Rows from", sources, name="rows",
+        key=f"lab-rows-{run.is_recording}", default=next(iter(sources)),
         format_func=lambda s: sources[s], help=(
         "Projection z is what the run's loss saw in training, backbone h what is used afterwards. "
         "An untrained encoder shows the start of training. Snapshots are the run's fixed sample of "
         "training images, one row of each, as it was after an epoch."
     ))  # fmt: skip
+    if source == STEP:
+        source = f"{STEP}{choose_step(st.select_slider, run, 'step', recorded.steps(run))}"
     single = source == "file" or source.startswith(SNAPSHOT)
     pairing = query_params.one_of(b.selectbox, "Positives are", PAIRINGS, name="pairing",
         default="classes" if single else default_pairing(run),
@@ -56,6 +62,12 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
             return loss, pairing, None
         source = f"file:{file}"
     return loss, pairing, request_of(source, pairing, size, int(seed or 0))
+
+
+def of_recording(run: Run) -> dict[str, str]:
+    """What a recording has: rows of its steps, snapshots of its probe set; and files."""
+    steps = {STEP: "Rows of a step"} if recorded.steps(run) else {}
+    return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
 def choose_vectors() -> str | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from contrastive_core.loss_lab.batch import MEMORIES, SNAPSHOT, BatchRequest
+from contrastive_core.loss_lab.batch import MEMORIES, SNAPSHOT, STEP, BatchRequest
 from contrastive_core.loss_lab.view import LabView
-from contrastive_core.runs import Run
+from contrastive_core.runs import Run, recorded
 from contrastive_lab.components.loss_view import ComputedLoss, LossSetting
 from contrastive_lab.components.shared.knob import Knob
 
@@ -56,7 +56,9 @@ def setting_of(
 
 def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
     """Images, views and the memory beside them, so that the matrix has `size` columns."""
-    if pairing not in MEMORIES or source.startswith(SNAPSHOT):
+    if source.startswith(STEP) and pairing == "queue":
+        return BatchRequest(source, size // 4, 2, seed, pairing)
+    if pairing not in MEMORIES or source.startswith((SNAPSHOT, STEP)):
         return BatchRequest(source, size // 2, 2, seed)
     if source.startswith("file:"):
         return BatchRequest(source, size, 2, seed)
@@ -64,11 +66,27 @@ def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
 
 
 def default_pairing(run: Run) -> str:
+    if run.is_recording:
+        return _pairing_of_recording(run)
     method = run.config.get("method")
     return {
         "sup_con": "classes", "metric": "classes", "moco_v1": "queue", "moco_v2": "queue",
         "inst_disc": "bank",
     }.get(str(method), "views")  # fmt: skip
+
+
+def _pairing_of_recording(run: Run) -> str:
+    """As the recorded loss paired its newest rows."""
+    steps = recorded.steps(run)
+    try:
+        rows = recorded.read(run, steps[-1]) if steps else None
+    except (ValueError, OSError):
+        rows = None
+    if rows is None:
+        return "classes"
+    if len(rows.queue):
+        return "queue"
+    return "views" if rows.has_views else "classes"
 
 
 def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.embeddings.ref import PREFIX
 from contrastive_core.jobs.task import Task
 from contrastive_core.paths import data_home
 from contrastive_lab.digest import digest
@@ -34,7 +35,11 @@ def task_of(names: Sequence[str], split: str, layer: str, kind: str) -> Task:
 
 
 def offer(names: Sequence[str], split: str = "test", layer: str = "h", kind: str = "pca") -> None:
-    """A button; then how far the report is; then the file."""
+    """A button; then how far the report is; then the file. None where a recording is among them:
+    a report is of what its weights give."""
+    if any(not name.startswith(PREFIX) and runs.load(name).is_recording for name in names):
+        st.caption("A report needs runs with weights; a recording has none.")
+        return
     task = task_of(names, split, layer, kind)
     if task.has_result():
         st.download_button(

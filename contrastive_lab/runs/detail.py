@@ -12,6 +12,8 @@ from contrastive_core.runs import Run, export_weights
 from contrastive_core.runs import verify as run_verify
 from contrastive_core.training.config import from_dict, settings_of, with_settings
 from contrastive_lab import cache, format
+from contrastive_lab.recordings import growing
+from contrastive_lab.recordings.place import has_rows
 from contrastive_lab.runs import table
 
 __all__ = ["details", "difference"]
@@ -34,29 +36,40 @@ def details(run: Run) -> None:
         if why != status.get("reason"):
             st.warning(format.plain(f"{why}. It is left as it is."))
     act(run, str(status["status"]))
-    again(run)
+    if run.is_recording:
+        st.caption(growing.LACKS)
+        growing.figures(run)
+    else:
+        again(run)
     left, right = st.columns(2)
     with left, st.expander("Settings"):
         st.json(run.config)
     with right, st.expander("Versions, data, seed, files"):
         st.json({k: v for k, v in run.manifest.items() if k != "config"})
         st.text(f"Its folder: {run.path}")
-    clone(run)
+    if not run.is_recording:
+        clone(run)
     if not run.shipped:
         annotate(run)
-    elsewhere(run)
+    if not run.is_recording:
+        elsewhere(run)
     check(run)
+    if run.is_recording:
+        return
     with st.expander("Log"):
         st.code(process.log_of(run.name, 100) or "no log", language=None)
 
 
 def act(run: Run, state: str) -> None:
     a, b, c = st.columns(3)
-    if a.button("Explore", icon=":material/scatter_plot:", disabled=not run.weights.exists()):
+    if a.button("Explore", icon=":material/scatter_plot:", disabled=not has_rows(run)):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
     if run.name in [job.name for job in queue.queue()]:
         b.button("Resume", disabled=True, help="It waits for its turn already")
+    elif run.is_recording:
+        if state == "running":
+            b.caption("It ends with the training that it is of.")
     elif state in ("running", "starting") and b.button("Stop", icon=":material/stop:"):
         training.stop(run.name)
         st.toast("It saves its state and stops.")

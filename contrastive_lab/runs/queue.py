@@ -10,6 +10,7 @@ from contrastive_core.jobs import queue, training
 from contrastive_core.progress import Progress
 from contrastive_lab import format
 from contrastive_lab.progress import bar
+from contrastive_lab.recordings.growing import describe
 
 __all__ = ["line"]
 
@@ -43,6 +44,9 @@ def line() -> None:
         if b.button("Dismiss", key=f"dismiss-{name}"):
             training.dismiss(name)
             st.rerun()
+    growing = [run for run in runs.list_runs() if run.is_recording and run.is_alive()]
+    for run in growing:
+        st.caption(format.plain(f"{run.name}: {describe(run)}"))
     if not names and not queued:
         return
     with st.container(border=True):

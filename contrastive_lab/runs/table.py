@@ -31,7 +31,7 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     a, b, c, d = st.columns([3, 2, 2, 3])
     placeholder = "name, title, tag, note, method, data"
     text = a.text_input("Search", placeholder=placeholder, key="runs-search")
-    method_names = sorted({str(r.config.get("method")) for r in all_runs})
+    method_names = sorted({str(_method(r)) for r in all_runs})
     states = query_params.many_of(b.multiselect, "Status", STATES, name="status")
     methods = query_params.many_of(c.multiselect, "Method", method_names, name="method")
     origins = ["all", "mine", "shipped"]
@@ -90,10 +90,10 @@ def row(run: Run) -> dict[str, Any]:
         "name": run.name,
         "title": str(meta.get("title") or ""),
         "status": status["status"],
-        "method": run.config.get("method"),
+        "method": _method(run),
         "loss": run.config.get("loss"),
         "data": run.config.get("dataset"),
-        "epochs": epoch,
+        "epochs": None if run.is_recording else epoch,
         "of": epochs,
         "seed": run.config.get("seed"),
         "kNN %": None if knn is None else 100 * knn,
@@ -102,6 +102,10 @@ def row(run: Run) -> dict[str, Any]:
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
         "origin": "shipped" if run.shipped else "mine",
     }
+
+
+def _method(run: Run) -> Any:
+    return "recording" if run.is_recording else run.config.get("method")
 
 
 def _text(row: dict[str, Any]) -> str:

@@ -22,7 +22,10 @@ def across(request: SampleRequest, table: SampleTable, pictures: Pictures) -> No
     """The loss of this run against that of others, on the samples they have in common."""
     run = request.run
     if run is None:
-        st.info("Loaded vectors are alone here: choose a run in the sidebar to compare runs.")
+        st.info(
+            "Loaded vectors and recordings are alone here: choose a run with weights in the "
+            "sidebar to compare runs."
+        )
         return
     same = [
         r.name for r in state.all_runs()

@@ -7,28 +7,32 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import recorded, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.runs import Run
 from contrastive_core.samples.request import SampleRequest, request_of
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.progress import follow
+from contrastive_lab.recordings import growing
 from contrastive_lab.samples.at_hand import open_one
 
 __all__ = ["Pictures", "choose", "embedding_of", "table_or_wait"]
 
 SPLITS = ["train", "test"]
 SPLIT = "samples-split"
+SHOWN = 50  # snapshots of a recording that are offered
 
 
 def choose() -> SampleRequest | None:
     """The request of the address or of the pickers; None when there is nothing to look at."""
     run, loaded = state.chosen_run(), ref.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
+    names += _recorded(run)
     names += [ref.PREFIX + key for key in loaded]
     if not names:
-        st.info("Choose a run with weights in the sidebar, or train one.")
+        st.info("Choose a run with weights, or a recording, in the sidebar; or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return None
     a, b, c = st.columns([2, 1, 2])
@@ -39,26 +43,39 @@ def choose() -> SampleRequest | None:
             a.selectbox, "Of", names, name="on", key=f"samples-on-{cache.digest(names[0])}",
             default=looked_at if looked_at in names else names[0],
             format_func=lambda n: f"{loaded[n.removeprefix(ref.PREFIX)]['name']} (vectors)"
-            if n.startswith(ref.PREFIX) else n,
+            if n.startswith(ref.PREFIX) else n.removeprefix(recorded.PREFIX),
         )  # fmt: skip
     else:
         query_params.keep(on=name)
     about = loaded.get(name.removeprefix(ref.PREFIX), {"splits": SPLITS})
     split = SPLITS[0]
+    if name.startswith(recorded.PREFIX):
+        about = {"splits": []}
+        st.caption(growing.LACKS)
     if about["splits"]:
         open_asked(name)
         split = query_params.one_of(
             b.segmented_control, "Split", SPLITS, name="split", key=SPLIT
         )  # fmt: skip
     losses = cache.catalog()["losses"]
-    default_loss = (
-        str(run.config.get("loss")) if run is not None and name == run.name else "sup_con"
-    )
+    default_loss = "sup_con"
+    if run is not None and not name.startswith(ref.PREFIX):
+        default_loss = str(run.config.get("loss") or default_loss)
     loss = query_params.one_of(
         c.selectbox, "Loss", losses, name="loss", default=default_loss,
         format_func=lambda n: losses[n]["title"], key=f"samples-loss-{cache.digest(name)}",
     )  # fmt: skip
     return request_of(name, split, loss)
+
+
+def _recorded(run: Run | None) -> list[str]:
+    """The snapshots of a recording's probe set, the newest first, or its newest step."""
+    if run is None or not run.is_recording:
+        return []
+    kinds = recorded.kinds_of(run)
+    steps = kinds.get(recorded.PROBE, [])[::-1] or kinds.get(recorded.STEP, [])[-1:]
+    kind = recorded.PROBE if recorded.PROBE in kinds else recorded.STEP
+    return [recorded.PREFIX + recorded.Recorded(run, kind, step).key for step in steps[:SHOWN]]
 
 
 def open_asked(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from contrastive_core.runs import Run
 from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, plots, query_params
@@ -22,7 +23,7 @@ def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: in
     history = losses_over_time(request)
     if history is None:
         return
-    where = places(table, history["index"])
+    where = places(table, history)
     if row in where:
         curves(request, table, history, [row])
         st.caption(covered(table, where, history))
@@ -46,9 +47,10 @@ def covered(table: SampleTable, where: dict[int, int], history: dict[str, np.nda
     """How many samples the snapshots follow, and when they were taken."""
     epochs = history["epochs"].tolist()
     when = ", ".join(map(str, epochs)) if len(epochs) <= 8 else f"{epochs[0]} to {epochs[-1]}"
+    unit = _unit(history)
     return (
-        f"{len(where):,} of {len(table):,} samples are followed, at epochs {when}; their losses "
-        "are of these samples alone, paired by class."
+        f"{len(where):,} of {len(table):,} samples are followed, at {unit}s {when}; their "
+        "losses are of these samples alone, paired by class."
     )
 
 
@@ -57,13 +59,13 @@ def curves(
 ) -> None:
     """Losses of rows of the table over the snapshots, beside the mean of all that they follow."""
     every, epochs = history["loss"], history["epochs"].tolist()
-    where = places(table, history["index"])
+    where = places(table, history)
     finite = every[:, np.isfinite(every).all(0)]
     series = {"mean of all": (epochs, finite.mean(1).tolist())} if finite.size else {}
     for row in rows:
         name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
         series[name] = (epochs, every[:, where[row]].tolist())
-    st.plotly_chart(plots.curves(series, "epoch", f"{request.loss} by class"))
+    st.plotly_chart(plots.curves(series, _unit(history), f"{request.loss} by class"))
 
 
 def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
@@ -71,7 +73,7 @@ def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> No
     history = losses_over_time(request)
     if history is None:
         return
-    where = places(table, history["index"])
+    where = places(table, history)
     st.caption(covered(table, where, history))
     rows = [row for row, q in where.items() if np.isfinite(history["loss"][:, q]).all()]
     if not rows:
@@ -99,8 +101,8 @@ def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> No
 
 def losses_over_time(request: SampleRequest) -> dict[str, np.ndarray] | None:
     """What snapshots say; None, with a sentence, where they say nothing."""
-    run = request.run
-    if run is None or request.split != "train" or not run.snapshots():
+    run = _followed_run(request)
+    if run is None or not run.snapshots():
         st.info("Losses over time need the snapshots of a run's training; here there are none.")
         return None
     try:
@@ -122,20 +124,35 @@ def losses_over_time(request: SampleRequest) -> dict[str, np.ndarray] | None:
 
 def followed(request: SampleRequest, table: SampleTable) -> np.ndarray | None:
     """Which rows (n) bool the snapshots follow; None where that is all, none, or not known."""
-    if request.run is None or request.split != "train":
+    if _followed_run(request) is None:
         return None
     try:
         history = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
         return None
     mask = np.zeros(len(table), bool)
-    mask[list(places(table, history.get("index", np.zeros(0))))] = True
+    mask[list(places(table, history))] = True
     return mask if mask.any() and not mask.all() else None
 
 
-def places(table: SampleTable, index: np.ndarray) -> dict[int, int]:
+def places(table: SampleTable, history: dict[str, np.ndarray]) -> dict[int, int]:
     """Where rows of the table stand among the snapshots' samples.
 
-    The index counts the training set as the run saw it, which is what the table lists.
+    The index counts the training set as the run saw it, which is what the table lists; the samples
+    of a recording's probe set are found by their ids.
     """
-    return {int(i): q for q, i in enumerate(index) if i < len(table)}
+    if "ids" in history:
+        rows = ((table.row(str(name)), q) for q, name in enumerate(history["ids"]))
+        return {row: q for row, q in rows if row is not None}
+    return {int(i): q for q, i in enumerate(history.get("index", ())) if i < len(table)}
+
+
+def _followed_run(request: SampleRequest) -> Run | None:
+    """Whose snapshots follow these samples: the run's, or the recording's; None: nobody's."""
+    if place := request.rows.recorded:
+        return place.run
+    return request.run if request.split == "train" else None
+
+
+def _unit(history: dict[str, np.ndarray]) -> str:
+    return "step" if "ids" in history else "epoch"

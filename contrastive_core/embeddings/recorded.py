@@ -1,0 +1,141 @@
+"""Rows of a recording as an embedding: a snapshot of its probe set, or the rows of one step.
+
+They are named `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text, which an
+address can hold, and which means the same rows however long the recording grows. Torch-free.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.data import datasets
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.runs import Run, load, recorded
+
+__all__ = ["PREFIX", "PROBE", "STEP", "Recorded", "kinds_of", "newest", "of_key"]
+
+PREFIX = "recording:"
+PROBE, STEP = "probe", "step"
+KEY = re.compile(rf"(?P<name>[^@]+)@(?P<kind>{PROBE}|{STEP})-(?P<number>[0-9]{{1,15}})")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One snapshot of a recording's probe set (kind "probe"), or the rows of a step ("step")."""
+
+    run: Run
+    kind: str
+    number: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.run.name}@{self.kind}-{self.number}"
+
+    @property
+    def title(self) -> str:
+        what = "probe set at step" if self.kind == PROBE else "rows of step"
+        return f"{self.run.name}, {what} {self.number:,}"
+
+    @property
+    def content(self) -> str:
+        """Names these very rows: of another recording under the same name they are others."""
+        return f"{self.run.manifest.get('id')}-{self.kind}-{self.number}"
+
+    def rows(self, layer: str = "z") -> EmbeddingSet:
+        """The rows; layer h is what `encode` gave beside z. Raises UnusableEmbedding; Damaged."""
+        return self._of_probe(layer) if self.kind == PROBE else self._of_step()
+
+    def has_h(self) -> bool:
+        """Whether the probe set has rows h that are not z."""
+        if self.kind != PROBE:
+            return False
+        arrays = self._snapshot()
+        return not np.array_equal(arrays["h"], arrays["z"])
+
+    def _of_probe(self, layer: str) -> EmbeddingSet:
+        arrays = self._snapshot()
+        ids = arrays.get("ids", arrays["index"]).astype(str)
+        features = arrays["h" if layer == "h" else "z"].astype(np.float32)
+        return self._set(features, arrays["labels"], ids)
+
+    def _snapshot(self) -> dict[str, np.ndarray]:
+        try:
+            return self.run.snapshot(self.number)
+        except FileNotFoundError:
+            raise self._gone() from None
+
+    def _of_step(self) -> EmbeddingSet:
+        try:
+            rows = recorded.read(self.run, self.number)
+        except FileNotFoundError:
+            raise self._gone() from None
+        columns = {"view": rows.view} if rows.has_views else {}
+        if np.isfinite(rows.loss).any():
+            columns["loss"] = rows.loss
+        return self._set(rows.z, rows.labels, rows.ids, columns)
+
+    def _set(
+        self,
+        features: np.ndarray,
+        labels: np.ndarray,
+        ids: np.ndarray,
+        columns: dict[str, np.ndarray] | None = None,
+    ) -> EmbeddingSet:
+        about = self.run.manifest.get("recording") or {}
+        dataset, split = str(self.run.config.get("dataset") or ""), str(about.get("split", ""))
+        return EmbeddingSet(
+            np.ascontiguousarray(features, np.float32), labels.astype(np.int64),
+            _sample_ids(dataset, split, ids), split, "loaded",
+            tuple(map(str, self.run.manifest.get("classes") or ())), columns or {},
+            provenance={"dataset": dataset} if dataset else {},
+        )  # fmt: skip
+
+    def _gone(self) -> UnusableEmbedding:
+        return UnusableEmbedding(
+            f"{self.run.name} keeps no rows of step {self.number:,} (any more); choose another step"
+        )
+
+
+def of_key(key: str) -> Recorded:
+    """By what stands behind the prefix. Raises UnusableEmbedding; NoSuchRun."""
+    match = KEY.fullmatch(key)
+    if match is None:
+        raise UnusableEmbedding(
+            f"{key!r} names no rows of a recording: NAME@probe-100, NAME@step-50"
+        )
+    run = load(match["name"])
+    if not run.is_recording:
+        raise UnusableEmbedding(f"{run.name} is no recording")
+    return Recorded(run, match["kind"], int(match["number"]))
+
+
+def kinds_of(run: Run) -> dict[str, list[int]]:
+    """Steps of which a recording has rows, rising, by kind; kinds without any are left out."""
+    steps = {PROBE: run.snapshots(), STEP: recorded.steps(run)}
+    return {kind: numbers for kind, numbers in steps.items() if numbers}
+
+
+def newest(run: Run) -> Recorded:
+    """The newest snapshot of the probe set, or else the newest step. Raises UnusableEmbedding."""
+    for kind, numbers in kinds_of(run).items():
+        return Recorded(run, kind, numbers[-1])
+    raise UnusableEmbedding(f"{run.name} has recorded no rows yet")
+
+
+def _sample_ids(dataset: str, split: str, ids: np.ndarray) -> tuple[str, ...]:
+    """Ids of the data set's samples where row numbers of its split were given; else as they are."""
+    names = tuple(map(str, ids.tolist()))
+    if not dataset or not all(name.isascii() and name.isdigit() for name in names):
+        return names
+    try:
+        if not datasets.is_made(dataset, split):
+            return names
+        known = datasets.load(dataset, split).ids
+    except (ValueError, OSError):
+        return names
+    rows = [int(name) for name in names]
+    return tuple(str(known[row]) for row in rows) if max(rows) < len(known) else names

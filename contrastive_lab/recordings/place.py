@@ -1,0 +1,83 @@
+"""Which rows of a recording a page looks at: of the probe set or of a batch, and at which step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.embeddings import recorded, ref
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.recorded import PROBE, STEP, Recorded, kinds_of
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.runs import Run
+from contrastive_lab import cache, query_params
+
+__all__ = ["NEWEST", "choose_place", "choose_step", "place_of", "space_of"]
+
+NEWEST = "newest"
+KINDS = {PROBE: "Probe set", STEP: "Rows of a step"}
+
+
+def place_of(run: Run) -> Recorded | None:
+    """The rows that the address or the controls ask for; None while there are none."""
+    kinds = kinds_of(run)
+    if not kinds:
+        return None
+    kind = query_params.current("rows", kinds, next(iter(kinds)))
+    steps = [str(step) for step in kinds[kind]]
+    chosen = query_params.current("step", [*steps, NEWEST], NEWEST, key=_key(run, kind))
+    return Recorded(run, kind, int(steps[-1] if chosen == NEWEST else chosen))
+
+
+def space_of(place: Recorded) -> EmbeddingRef:
+    """The rows of a place, in the layer that is asked for where there are two."""
+    layers = ("h", "z") if place.has_h() else ("z",)
+    return ref.of_recording(place, query_params.current("features", layers, layers[0]))
+
+
+def choose_place(run: Run, place: Recorded) -> None:
+    """The controls: probe set or batch, which step, which layer."""
+    kinds = kinds_of(run)
+    if len(kinds) > 1:
+        query_params.one_of(
+            st.segmented_control, "Rows", list(kinds), name="rows", width="content",
+            format_func=KINDS.get,
+        )  # fmt: skip
+    choose_step(st.select_slider, run, place.kind, kinds[place.kind])
+    if place.has_h():
+        query_params.one_of(
+            st.segmented_control, "Features", ("h", "z"), name="features", width="content"
+        )
+
+
+def choose_step(widget: Any, run: Run, kind: str, steps: list[int], **more: Any) -> int:
+    """A step of those that are kept; the newest is followed until another is chosen."""
+    options = [*map(str, steps), NEWEST]
+    chosen = query_params.one_of(
+        widget, "Step", options, name="step", key=_key(run, kind), default=NEWEST,
+        format_func=lambda s: s if s == NEWEST else f"{int(s):,}", **more,
+    )  # fmt: skip
+    return steps[-1] if chosen == NEWEST else int(chosen)
+
+
+def follows_newest(run: Run, place: Recorded) -> bool:
+    """Whether the page shows whatever is newest of a recording that grows."""
+    steps = [str(step) for step in kinds_of(run)[place.kind]]
+    key = _key(run, place.kind)
+    return run.is_alive() and query_params.current("step", [*steps, NEWEST], NEWEST, key) == NEWEST
+
+
+def quick_map(rows: EmbeddingSet) -> dict[str, Any]:
+    """PCA without a judgment: following a growing recording may take no process for each step."""
+    xy = cache.map_pca(rows.content_hash, rows.features)
+    return {"xy": xy, "settings": {"kind": "pca"}, "quality": {}}
+
+
+def _key(run: Run, kind: str) -> str:
+    return f"recorded-step-{cache.digest(run.name, kind)}"
+
+
+def has_rows(run: Run) -> bool:
+    """Whether a page can show a run: it has weights, or is a recording with rows."""
+    return run.weights.exists() or (run.is_recording and bool(recorded.kinds_of(run)))
