@@ -44,7 +44,9 @@ class Wrapped(nn.Module):
     ) -> Any:
         if not torch.is_grad_enabled():
             return self.criterion(*args, **kwargs)
-        given = self._given(args, kwargs)  # before the loss pushes keys into its bank
+        given = self._given(args, kwargs)
+        if given is not None and "queue" in given and self.watch.records_next:
+            given["queue"] = given["queue"].clone()  # before the loss pushes its own keys into it
         value = self.criterion(*args, **kwargs)
         if given is not None:
             if watch_labels is not None:
@@ -134,7 +136,7 @@ def _queue_of(criterion: Any) -> Tensor | None:
     keys = getattr(bank, "bank", None)
     if not isinstance(keys, Tensor) or keys.ndim != 2 or not keys.numel():
         return None
-    return keys
+    return keys.detach()
 
 
 def _temperature(criterion: Any, name: str) -> Any:

@@ -136,9 +136,9 @@ class Watch:
             recorder.step = self._steps
         if views and hasattr(views[0], "shape"):
             self._images += views[0].shape[0]
-        every = settings.every
-        due = self._last == 0 or self._steps // every > self._last // every
-        if not due or (recorder is None and (self._closed or not settings.gather)):
+        if not self._is_due(self._steps) or (
+            recorder is None and (self._closed or not settings.gather)
+        ):
             return
         if self._pid != os.getpid():  # a fork: its thread and its lock are the parent's
             return
@@ -149,6 +149,14 @@ class Watch:
             self.on_error(error, "steps")
         self._last = max(self._steps, 1)
         self._raise_if_strict()
+
+    @property
+    def records_next(self) -> bool:
+        """Whether the next step, numbered by this object, will be recorded."""
+        return self._recorder is not None and self._is_due(self._steps + 1)
+
+    def _is_due(self, step: int) -> bool:
+        return self._last == 0 or step // self.settings.every > self._last // self.settings.every
 
     def _hand_over(self, views: Sequence[Any], **given: Any) -> None:
         now = time.monotonic()

@@ -56,6 +56,7 @@ def _start(ready: list[Run]) -> list[str]:
     """The sidebar's run with another of its data set."""
     if not ready:
         return []
-    run = state.chosen_run() or ready[0]
+    chosen = state.chosen_run()
+    run = chosen if chosen in ready else ready[0]
     same = [r.name for r in ready if state.data_key(r) == state.data_key(run)]
     return [run.name, *[n for n in same if n != run.name]][:2]

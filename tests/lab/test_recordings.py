@@ -25,6 +25,7 @@ def make(name: str = "watched", steps: int = 3, probe: bool = True, queue: bool 
         z = torch.randn(16, 2, 6, generator=generator)
         rows = (z[:, 0], z[:, 1]) if queue else (z,)
         keys = torch.randn(50, 6, generator=generator) if queue else None
+        w._recorder.wait()  # so that none is dropped, however slow the machine
         w.step(*rows, labels=torch.arange(16) % 4, ids=torch.arange(16), queue=keys)
         if probe:
             w.probe(lambda x, step=step: x + step * torch.eye(4, 6)[y], [(x, y, torch.arange(40))])
