@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from patience import PATIENCE
+from playwright.sync_api import TimeoutError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -139,6 +140,18 @@ class Choosing:
             self.page.wait_for_timeout(50)
         return widget
 
+    def place(self) -> Any:
+        """Where it stands; what is drawn anew has lost the name that `shown` gave it."""
+        place, end = self.page.locator(f'[data-name="{self.name}"]'), time.monotonic() + PATIENCE
+        while True:
+            try:
+                place.scroll_into_view_if_needed(timeout=1000)
+            except TimeoutError:
+                assert time.monotonic() < end, f"{self.name} is gone"
+                self.widget()
+            else:
+                return place
+
     def choose(self) -> bool:
         """Choose something else than what is shown, and wait for the answer; False where there is
         nothing else."""
@@ -147,8 +160,7 @@ class Choosing:
             self.chosen = before["value"]
             self.past = list(self.chosen) if isinstance(self.chosen, list) else [str(self.chosen)]
         assert before["value"] == self.chosen, f"{self.name}: {self.chosen} was lost"
-        asked, place = self.answers.asked, self.page.locator(f'[data-name="{self.name}"]')
-        place.scroll_into_view_if_needed()
+        asked, place = self.answers.asked, self.place()
         if not getattr(self, f"_{before['kind'].lower()}")(place, before):
             return False
         self.answers.wait(asked + (not before["form"]))
