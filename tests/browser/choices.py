@@ -10,9 +10,10 @@ from playwright.sync_api import TimeoutError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-__all__ = ["CHOICES", "POPOVERS", "Answers", "Choosing", "shown", "state_of"]
+__all__ = ["CHOICES", "LOOK", "POPOVERS", "Answers", "Choosing", "shown", "state_of"]
 
 CHOICES = 3
+LOOK = 200  # ms between two looks at a page, which cost it as much as drawing does
 
 # By kind: its value as it is shown, its options where they stand in the page, and the buttons.
 SHOWN = """() => {
@@ -100,8 +101,8 @@ class Answers:
         end = time.monotonic() + PATIENCE
         while self.asked < asked or self._waits:
             assert time.monotonic() < end, "the server does not answer"
-            self.page.wait_for_timeout(5)
-        self.page.wait_for_function(IDLE, timeout=1000 * PATIENCE)
+            self.page.wait_for_timeout(20)
+        self.page.wait_for_function(IDLE, polling=LOOK, timeout=1000 * PATIENCE)
         self.page.evaluate(PAINTED)
         assert self.page.locator("[data-testid=stException]").count() == 0
 
@@ -137,7 +138,7 @@ class Choosing:
             assert time.monotonic() < end, f"{self.name} is gone"
             if self.behind:
                 self.behind.click()
-            self.page.wait_for_timeout(50)
+            self.page.wait_for_timeout(LOOK)
         return widget
 
     def place(self) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from choices import CHOICES, POPOVERS, Answers, Choosing, shown, state_of
+from choices import CHOICES, LOOK, POPOVERS, Answers, Choosing, shown, state_of
 from patience import PATIENCE
 
 from contrastive_core import runs
@@ -94,7 +94,7 @@ class Visit:
         self.page.goto(address)
         self.answers.wait(asked + 1)
         if "watch=" not in address:  # a training is followed as long as one looks
-            self.page.wait_for_function(MADE, timeout=1000 * PATIENCE)
+            self.page.wait_for_function(MADE, polling=LOOK, timeout=1000 * PATIENCE)
             self.answers.wait(asked + 1)
             self.wait_until_drawn()
 
@@ -140,7 +140,7 @@ class Visit:
             end = time.monotonic() + PATIENCE
             while not is_later and state_of(self.page) == before:  # a part draws when it can
                 assert time.monotonic() < end, f"{name}: {choosing.chosen} changes nothing"
-                self.page.wait_for_timeout(50)
+                self.page.wait_for_timeout(LOOK)
             self.tried[name] += 1
             for other in shown(self.page):
                 if other not in (*self.tried, *self.first) and other in shown(self.page):
