@@ -250,8 +250,8 @@ def test_what_points_are_colored_by() -> None:
     assert colors.color_of(given, "size", {})[1] == ()
     right = np.where(np.arange(40) < 30, 1.0, np.nan)
     values, names = colors.color_of(given, "right or wrong (kNN)", {"knn:per_sample": right})
-    assert names == ("right", "wrong")
-    assert values.tolist() == [0] * 30 + [-1] * 10
+    assert names == ("right", "wrong", "not judged")
+    assert values.tolist() == [0] * 30 + [2] * 10
     assert colors.color_of(given, "hubness", {})[0] is None
     many = rows(900, d=300, kinds=300)
     assert len(colors.color_of(many, "class", {})[1]) == 10
