@@ -35,11 +35,7 @@ from contrastive_core.paths import ROOT
 __all__ = ["disable", "enable", "fork", "is_ready", "prepare"]
 
 FIRST = ("torch", "sklearn.linear_model", "contrastive_core.cli.analyses")
-LATER = (
-    "contrastive_core.cli.inspect",
-    "contrastive_core.cli.samples",
-    "umap",
-)  # while nobody asks
+LATER = ("contrastive_core.cli.inspect", "contrastive_core.cli.samples", "umap")  # when it is idle
 READY, BUSY = "ready", "busy"
 IDLE = 600  # seconds without a task, after which it ends and its memory is free
 STEP = 0.2  # seconds between two looks at the first task

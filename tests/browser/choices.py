@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from patience import PATIENCE
-from playwright.sync_api import TimeoutError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -143,6 +142,8 @@ class Choosing:
 
     def place(self) -> Any:
         """Where it stands; what is drawn anew has lost the name that `shown` gave it."""
+        from playwright.sync_api import TimeoutError  # where it is missing, tests are skipped
+
         place, end = self.page.locator(f'[data-name="{self.name}"]'), time.monotonic() + PATIENCE
         while True:
             try:
