@@ -7,9 +7,10 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.jobs import fork_server, queue
-from contrastive_lab import query_params, server, state
+from contrastive_lab import activity, query_params, server, state
 
 PAGES = (
+    ("home", "Home", ":material/home:"),
     ("explore", "Explore", ":material/scatter_plot:"),
     ("loss_lab", "Loss Lab", ":material/tune:"),
     ("train", "Train", ":material/play_circle:"),
@@ -23,34 +24,42 @@ DOCS = Path(__file__).with_name("docs")
 STYLE = """<style>
 .stMainBlockContainer { padding: 3rem 3rem 6rem; }
 @media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
-@media (max-width: 600px) { .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; } }
+@media (max-width: 600px) {
+  .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; }
+  .stMarkdown :is(th, td):first-child { min-width: 5rem; }
+}
+[data-testid="stCaptionContainer"] {
+  opacity: 1;
+  color: color-mix(in srgb, currentcolor 78%, transparent);
+}
+.stElementContainer:has(> .stHtml > .frame) { display: none; }
 </style>"""  # Streamlit leaves a tenth of the first screen empty; a narrow one has a bar above it
-
-
-def explore() -> None:
-    """/explore: the first page under its name; what its address asks for goes along."""
-    st.switch_page("pages/explore.py", query_params=st.query_params.to_dict())
+# Styles alone go to the container of toasts, where a fragment's toast takes their place
+# (streamlit#10475): with an element beside them they stay on the page.
+IN_PLACE = '<i class="frame"></i>'
+ON_LIGHT_BLUE = """<style>
+:is([data-testid^="stBaseButton-primary"], [data-tag]) :is(p, span, svg) { color: #0F1419; }
+</style>"""  # white on the dark theme's blue is 2.5:1
 
 
 def draw() -> None:
     """One run of the app: the frame that every page stands in, then the page."""
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
-    st.html(STYLE)
-    pages = [
-        st.Page(
-            f"pages/{name}.py", title=title, icon=icon, default=name == "explore",
-            url_path="first" if name == "explore" else name,  # an address of its own has /explore
-        )
+    dark = st.context.theme.type == "dark"
+    st.html(IN_PLACE + STYLE + (ON_LIGHT_BLUE if dark else ""))
+    page = st.navigation([
+        st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == "home")
         for name, title, icon in PAGES
-    ]  # fmt: skip
-    page = st.navigation(
-        [*pages, st.Page(explore, title="Explore", url_path="explore", visibility="hidden")]
-    )
+    ])  # fmt: skip
     query_params.arrive(page.title.lower().replace(" ", "_"))
-    state.pick_run()
+    if page.title != "Home":  # which is of no run
+        state.pick_run()
+    in_sidebar = st.sidebar.container()
     queue.go_on()  # after a restart of the computer somebody has to start what waits
     page.run()
+    with in_sidebar:
+        activity.strip()
     query_params.write()
     state.give_back()
 

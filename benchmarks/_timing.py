@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Seconds", "alternate", "extra_memory", "figure", "limit", "summary"]
+__all__ = ["Seconds", "alternate", "extra_memory", "figure", "limit", "resident", "summary"]
 
 
 class Seconds(float):
@@ -107,11 +107,11 @@ def extra_memory(make: Callable[..., Callable[[], Any]], *args: Any) -> float:
 def _peak(queue: Any, make: Callable[..., Callable[[], Any]], args: tuple[Any, ...]) -> None:
     make(None)()
     work, stop, most = make(*args), threading.Event(), [0.0]
-    before = _resident()
+    before = resident()
 
     def watch() -> None:
         while not stop.is_set():
-            most[0] = max(most[0], _resident())
+            most[0] = max(most[0], resident())
             time.sleep(0.001)
 
     watcher = threading.Thread(target=watch)
@@ -122,7 +122,7 @@ def _peak(queue: Any, make: Callable[..., Callable[[], Any]], args: tuple[Any, .
     queue.put(max(0.0, most[0] - before))
 
 
-def _resident() -> float:
+def resident() -> float:
     """Megabytes of this process in memory now (Linux)."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6

@@ -109,8 +109,8 @@ def outcome(name: str, seed: int, method: Any, random: Any, hard: bool = True) -
 
     planted = plant(name, seed, hard)
     train, test = encode(method, planted.train), encode(method, planted.test)
-    pixels = [sample_build.pixel_rows(d.images) for d in (planted.train, planted.test)]
-    issues = sample_issues.find_issues(train, other=test, pixels=pixels[0])
+    pixels = sample_build.pixel_rows(planted.train.images, planted.test.images)
+    issues = sample_issues.find_issues(train, other=test, pixels=pixels[0], other_pixels=pixels[1])
     p = out_of_fold(LogisticRegression(max_iter=1000), train.features, train.labels)
     untrained = [encode(random, d).features for d in (planted.train, planted.test)]
     images = [np.asarray(d.images) for d in (planted.train, planted.test)]
@@ -119,7 +119,7 @@ def outcome(name: str, seed: int, method: Any, random: Any, hard: bool = True) -
         "ambiguous": others.ambiguous_peers(p),
         "outlier": others.outlier_peers(train.features, pixels[0]),
         "duplicate": others.duplicate_peers(
-            [train.features, test.features], untrained, pixels, images
+            [train.features, test.features], untrained, list(pixels), images
         ),
     }
     precision, truth = {}, {}

@@ -68,8 +68,8 @@ def duplicate_peers(
 
 
 def _hash(image: np.ndarray) -> np.ndarray:
-    """64 bits of an image (h, w, c): which of its lowest frequencies are above their median, on 32
+    """64 bits of an image (c, h, w): which of its lowest frequencies are above their median, on 32
     by 32 gray pixels (pHash, Zauner 2010)."""
-    gray = Image.fromarray(image.squeeze()).convert("L").resize((32, 32))
+    gray = Image.fromarray(np.moveaxis(image, 0, 2).squeeze()).convert("L").resize((32, 32))
     low = dctn(np.asarray(gray, np.float64))[:8, :8]
     return np.asarray(low > np.median(low)).ravel()

@@ -49,7 +49,7 @@ def once(browser: Any, script: Path, home: Path) -> tuple[float, float]:
     try:
         wait_for(f"http://127.0.0.1:{port}/_stcore/health", server, home / "log")
         page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{port}/")
+        page.goto(f"http://127.0.0.1:{port}/explore")
         page.get_by_text("kNN accuracy").first.wait_for(timeout=120_000)
         seconds = time.perf_counter() - start
         status = Path(f"/proc/{server.pid}/status").read_text()

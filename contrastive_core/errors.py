@@ -27,6 +27,7 @@ __all__ = [
     "Refused",
     "UnknownName",
     "UnusableEmbedding",
+    "explained",
 ]
 
 
@@ -115,3 +116,17 @@ class Elsewhere(Exception):
     """Another process of the group failed, and says why: this one ends without a word."""
 
     exit_status: ClassVar[int] = 2
+
+
+# --- what others raise -------------------------------------------------------------------------
+
+
+def explained(error: BaseException) -> str:
+    """Why, in words for a person: the message, with what kind of error it is only where the message
+    alone would not be understood."""
+    text = str(error).strip()
+    if isinstance(error, KeyError):
+        return f"{text} is missing"
+    if isinstance(error, (ValueError, OSError)) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

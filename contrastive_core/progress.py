@@ -21,6 +21,7 @@ __all__ = [
     "OnProgress",
     "Progress",
     "ProgressFile",
+    "first_progress",
     "fraction_of",
     "ignore_fraction",
     "ignore_progress",
@@ -93,6 +94,16 @@ def read_progress(path: Path) -> Progress | None:
     except OSError:
         return None
     return next(filter(None, map(_progress, reversed(lines))), None)
+
+
+def first_progress(path: Path) -> Progress | None:
+    """The first line of such a file; None where there is none."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(TAIL)
+    except OSError:
+        return None
+    return _progress(line) if line.endswith(b"\n") else None
 
 
 def _progress(line: bytes) -> Progress | None:

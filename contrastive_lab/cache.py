@@ -14,7 +14,8 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import recorded, ref
+from contrastive_core.data.image_form import USUAL, ImageForm, form_of
+from contrastive_core.embeddings import kept_vectors, recorded, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.embeddings.ref import EmbeddingRef
@@ -87,17 +88,20 @@ def map_pca(content: str, _features: np.ndarray) -> np.ndarray:
 
 
 @st.cache_resource(max_entries=6, show_spinner="Reading images…")
-def dataset(name: str, split: str, root: str | None = None) -> datasets.Dataset:
-    return datasets.load(name, split, root)
+def dataset(
+    name: str, split: str, root: str | None = None, form: ImageForm = USUAL
+) -> datasets.Dataset:
+    return datasets.load(name, split, root, form=form)
 
 
 def dataset_of(run: Run, split: str) -> datasets.Dataset:
-    return dataset(str(run.config.get("dataset")), split, run.config.get("root"))
+    config = run.config
+    return dataset(str(config.get("dataset")), split, config.get("root"), form_of(config))
 
 
 @st.cache_data(max_entries=6, show_spinner=False)
-def _thumbnails_of(name: str, split: str, fingerprint: str, root: str | None) -> ThumbnailSheet:
-    return thumbnail_sheet(dataset(name, split, root).images)
+def _thumbnails_of(fingerprint: str, split: str, _images: np.ndarray) -> ThumbnailSheet:
+    return thumbnail_sheet(_images)
 
 
 def images(space: EmbeddingRef) -> np.ndarray | None:
@@ -128,7 +132,7 @@ def thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
     if (run := space.run) is None:
         return _vector_thumbnails(space)
     data = dataset_of(run, space.split)
-    return _thumbnails_of(data.name, space.split, data.fingerprint, run.config.get("root"))
+    return _thumbnails_of(data.fingerprint, space.split, data.images)
 
 
 def picture(images: np.ndarray, i: int) -> np.ndarray:
@@ -191,7 +195,7 @@ def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
 def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
     """Images of a run's data set, or of loaded vectors (None where none came along), and where
     each sample stands."""
-    if not name.startswith((ref.PREFIX, recorded.PREFIX)):
+    if not name.startswith((kept_vectors.PREFIX, recorded.PREFIX)):
         data = dataset_of(runs.load(name), split)
         return data.images, {sample: i for i, sample in enumerate(data.ids)}
     space = ref.of_name(name, split)

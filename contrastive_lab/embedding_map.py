@@ -70,11 +70,11 @@ def question(space: EmbeddingRef, kind: str, map_settings: dict[str, Any]) -> di
     return {"space": space.values, "kind": kind, **map_settings}
 
 
-def caption(drawn_map: dict[str, Any]) -> None:
-    """The map's settings and quality."""
+def caption(drawn_map: dict[str, Any], of: str = "") -> None:
+    """The map's settings and quality, and of which rows it is where the page does not say so."""
     q, s = drawn_map["quality"], drawn_map["settings"]
     parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in s.items()]
-    text = f"{s['kind'].upper()}{': ' + ', '.join(parts[1:]) if parts[1:] else ''}. "
+    text = f"{s['kind'].upper()}{of}{': ' + ', '.join(parts[1:]) if parts[1:] else ''}. "
     if q:
         text += (
             f"Trustworthiness {q['trustworthiness']:.3f}, continuity {q['continuity']:.3f} "

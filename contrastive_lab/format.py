@@ -14,6 +14,7 @@ from contrastive_core.storage.tables import safe_cell
 
 __all__ = [
     "csv_of",
+    "duration",
     "figure_of",
     "interval_of",
     "plain",
@@ -36,6 +37,13 @@ def interval_of(score: Score | ClassShare) -> str:
     if isinstance(score, Score) and score.unit != "share":
         return f"{low:.3g} to {high:.3g}"
     return f"{100 * low:.1f} to {100 * high:.1f}"
+
+
+def duration(seconds: float) -> str:
+    """About so long: 40 s, 12 min, 3.5 h."""
+    if seconds < 55:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from contrastive_core.errors import explained
 from contrastive_lab import format
 
 __all__ = ["DAMAGE", "on_its_own"]
@@ -21,5 +22,4 @@ def on_its_own(name: str) -> Iterator[None]:
     try:
         yield
     except DAMAGE as error:
-        reason = f"{type(error).__name__}: {error}".removeprefix("ValueError: ")
-        st.warning(format.plain(f"{name} is damaged: {reason}"))
+        st.warning(format.plain(f"{name} is damaged: {explained(error)}"))

@@ -16,7 +16,7 @@ from contrastive_core.paths import data_home
 from contrastive_core.storage import records
 from contrastive_core.storage.shapes import fields, text
 
-__all__ = ["id_of", "path_of", "remember"]
+__all__ = ["folders", "id_of", "path_of", "remember"]
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 MOST = 200  # that are kept
@@ -51,6 +51,12 @@ def id_of(path: str) -> str | None:
     if not path:
         return None
     return next((p.stem for p in _newest_first() if path_of(p.stem) == Path(path)), None)
+
+
+def folders() -> list[Path]:
+    """Folders that were named here and are still there, the last one first."""
+    paths = [path for p in _newest_first() if (path := path_of(p.stem)) is not None]
+    return [path for path in dict.fromkeys(paths) if path.is_dir()]
 
 
 def _folder() -> Path:

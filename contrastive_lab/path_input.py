@@ -1,5 +1,5 @@
 """A field for a path on this computer; an address fills it only by the id of a path that a person
-named on the command line (opened.py)."""
+named on the command line or typed here (opened.py)."""
 
 from __future__ import annotations
 
@@ -19,5 +19,14 @@ def path_input(label: str, name: str, placeholder: str) -> str:
     if key not in st.session_state and path is not None:
         st.session_state[key] = str(path)
     typed = st.text_input(label, placeholder=placeholder, key=key).strip()
-    query_params.keep(**{name: opened.id_of(typed) if Path(typed).is_absolute() else None})
+    query_params.keep(**{name: _id_of(typed)})
     return typed
+
+
+def _id_of(typed: str) -> str | None:
+    """What a path that is there stands under in the address, so that it outlives a refresh."""
+    path = Path(typed).expanduser()
+    try:
+        return opened.remember(path) if path.is_absolute() and path.exists() else None
+    except (OSError, ValueError):
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contrastive_core.data import datasets
+from contrastive_core.data.image_form import form_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs import results
 from contrastive_lab import cache
@@ -19,9 +20,8 @@ def are_decoded(space: EmbeddingRef) -> bool:
     run = space.run
     if run is None:
         return cache.images(space) is not None
-    name, root = str(run.config.get("dataset")), run.config.get("root")
-    if not datasets.is_made(name, space.split):
-        follow(results.decoding(name, space.split, root), "The images behind the points (once)")
+    if not datasets.is_made(str(run.config.get("dataset")), space.split, form_of(run.config)):
+        follow(results.decoding(run.config, space.split), "The images behind the points (once)")
         return False
     return True
 

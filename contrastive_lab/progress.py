@@ -67,7 +67,7 @@ def follow(task: Task, label: str, may_stop: bool = False) -> None:
     mark = f"starts of {task.key}"
     tries = st.session_state.get(mark, 0)
     if not task.is_running():
-        if problem := _problem(task, tries):
+        if problem := _problem(task, tries, label):
             _failed(task, label, problem, mark)
             return
         tries += 1
@@ -75,14 +75,14 @@ def follow(task: Task, label: str, may_stop: bool = False) -> None:
     _follow(task, label, may_stop)
 
 
-def _problem(task: Task, tries: int) -> str | None:
+def _problem(task: Task, tries: int, label: str) -> str | None:
     """Why a task cannot be followed; None where it has been started."""
     if tries and (problem := task.failure()):
         return problem
     if tries >= TRIES:
         return "its result cannot be read"
     try:
-        task.start()
+        task.start(label=label)
     except (OSError, Locked) as error:
         return str(error)
     return None

@@ -24,6 +24,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 __all__ = [
     "Address",
     "arrive",
+    "ask",
+    "begin",
     "choose",
     "current",
     "keep",
@@ -31,6 +33,7 @@ __all__ = [
     "many_of",
     "number",
     "one_of",
+    "optional_number",
     "requested",
     "switch",
     "take",
@@ -150,6 +153,26 @@ def number(
     return picked
 
 
+def optional_number(
+    widget: Callable[..., Any], label: str, low: float, high: float, *, name: str, **more: Any
+) -> Any:
+    """A number of the kind of `low` between low and high, or None where the field is empty."""
+    kind, key = type(low), _key(name)
+
+    def is_valid(value: Any) -> bool:
+        return value is None or (isinstance(value, (int, float)) and low <= value <= high)
+
+    value = _value(name, key, None, lambda word: kind(float(word)), is_valid)
+    if key in st.session_state and st.session_state[key] != value:
+        st.session_state[key] = value
+    start = None if key in st.session_state else value
+    picked = widget(
+        label, low, high, value=start, key=key, on_change=_changed, args=(key, None), **more
+    )
+    _show(name, picked)
+    return picked
+
+
 def switch(
     widget: Callable[..., Any], label: str, *, name: str, default: bool = False, key: str = "",
     on_change: Callable[[], object] | None = None, **more: Any,
@@ -188,6 +211,19 @@ def take(name: str) -> str | None:
     """The same, once."""
     parameters: dict[str, str] = _session()["asked"]
     return parameters.pop(name, None)
+
+
+def ask(parameters: dict[str, str]) -> None:
+    """Ask for what the address leaves open, before the widgets are drawn."""
+    session = _session()
+    session["asked"] = {**parameters, **session["asked"]}
+
+
+def begin(parameters: dict[str, str]) -> None:
+    """The page begins anew, as if one had come to it by a link with these parameters."""
+    session = _session()
+    session["values"][session["page"]] = {}
+    session["asked"] = dict(parameters)
 
 
 def keep(**values: Any) -> None:

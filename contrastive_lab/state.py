@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core import runs
+from contrastive_core.advice.plan import is_trial
 from contrastive_core.embeddings.recorded import PROBE
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.paths import BUNDLE
@@ -67,6 +68,8 @@ def chosen_run() -> Run | None:
 def pick_run() -> None:
     """The sidebar's run picker, kept in the address; pages choose by `session_state["run"]`."""
     names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
+    asked = (query_params.requested("run"), st.session_state.get("run"))
+    names = [name for name in names if name in asked or not is_trial(name)]
     if not names:
         st.sidebar.info("No runs yet. Start one on the Train page.")
         return
@@ -92,8 +95,18 @@ def _label(run: Run) -> str:
         title = run.meta().get("title")
     except guard.DAMAGE:
         return f"{run.name} · damaged"
-    kind = " · shipped" if run.shipped else " · recording" if run.is_recording else ""
-    return f"{title or run.name}{kind}"
+    return f"{title or run.name}{_kind(run)}"
+
+
+def _kind(run: Run) -> str:
+    """What a run is that was not trained here."""
+    if run.shipped:
+        return " · example"
+    if run.is_recording:
+        return " · recording"
+    if not (imported := run.manifest.get("imported")):
+        return ""
+    return " · random weights" if imported.get("random") else " · not trained here"
 
 
 def selection(data: str | None = None) -> list[int]:

@@ -7,6 +7,7 @@ import streamlit as st
 from contrastive_lab import query_params, state
 from contrastive_lab.loss_lab.batch import on_batch
 from contrastive_lab.loss_lab.circle import on_circle
+from contrastive_lab.loss_lab.lesson_panel import choose_lesson, leave
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.recordings.place import has_rows
 
@@ -14,7 +15,8 @@ MODES = {"batch": "A batch of real images", "circle": "Points on a circle"}
 
 
 def page() -> None:
-    st.title("Loss Lab")
+    head = st.container(horizontal=True, vertical_alignment="center", gap="medium")
+    head.title("Loss Lab", width="content")
     run = state.chosen_run()
     if run is None or not has_rows(run):
         st.info(
@@ -26,14 +28,16 @@ def page() -> None:
     if (catalog := catalog_or_wait()) is None:
         return
     losses = catalog["losses"]
-    mode = query_params.one_of(
-        st.segmented_control, "On", MODES, name="on", format_func=MODES.get,
-        label_visibility="collapsed",
-    )  # fmt: skip
+    with head:
+        lesson = choose_lesson()
+        mode = query_params.one_of(
+            st.segmented_control, "On", MODES, name="on", format_func=MODES.get,
+            label_visibility="collapsed", on_change=leave, width="content",
+        )  # fmt: skip
     if mode == "circle":
-        on_circle(losses)
+        on_circle(losses, lesson)
     else:
-        on_batch(run, losses)
+        on_batch(run, losses, lesson)
 
 
 state.run(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_lab import query_params, state
-from contrastive_lab.methods import card
+from contrastive_lab.methods import card, side_by_side
 from contrastive_lab.progress import catalog_or_wait
 
 
@@ -19,6 +19,9 @@ def page() -> None:
         format_func=lambda n: f"{methods[n]['year']} {methods[n]['title']}",
         label_visibility="collapsed",
     )  # fmt: skip
+    if others := side_by_side.choose_others(name, methods):
+        side_by_side.show([name, *others], catalog)
+        return
     about = methods[name]
     card.head(name, about)
     card.loss(catalog["losses"][about["default_loss"]])

@@ -1,10 +1,12 @@
-"""Train: what to train on the left; its views, or the run at work, on the right."""
+"""Train: what to train on the left; its views, or the run at work, on the right;
+below them, where settings are in doubt, the adviser."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from contrastive_lab import state
+from contrastive_lab.train.adviser import adviser
 from contrastive_lab.train.augmentations import preview
 from contrastive_lab.train.folder import contents
 from contrastive_lab.train.form import form
@@ -19,9 +21,11 @@ def page() -> None:
     with right:
         if values := st.session_state.get("preview"):
             preview(values)
-        elif data.name.startswith("folder:"):
-            contents(data.name.removeprefix("folder:"))
+        elif data.files:
+            contents(data.files)
         watch()
+    if data.name and data.method and not data.download:
+        adviser(data.name, data.method)
 
 
 state.run(page)

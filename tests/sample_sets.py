@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.samples import score as sample_score
+from contrastive_core.samples import table as sample_table
 
 
 def blobs(n: int = 300, seed: int = 0) -> EmbeddingSet:
@@ -13,3 +18,12 @@ def blobs(n: int = 300, seed: int = 0) -> EmbeddingSet:
     centers = 4 * np.eye(3, 8, dtype=np.float32)
     x = centers[labels] + 0.6 * rng.normal(size=(n, 8))
     return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64), classes=("a", "b", "c"))
+
+
+def table_of(
+    rows: EmbeddingSet, loss: str, knobs: dict[str, float] | None = None,
+    on_progress: OnProgress = ignore_progress, **more: Any,
+) -> sample_table.SampleTable:  # fmt: skip
+    return sample_score.score_samples(
+        sample_score.SampleInputs(rows, loss, knobs, **more), on_progress
+    )

@@ -1,24 +1,78 @@
-"""`import`: what a checkpoint from elsewhere is, and a run of it."""
+"""`import`: what a checkpoint from elsewhere is, or a model of a library, and a run of it."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
-from contrastive_core.cli.output import print_result
+from contrastive_core.cli.output import print_note, print_result
+
+if TYPE_CHECKING:
+    from contrastive_core.importers import OpenedCheckpoint
+    from contrastive_core.importers.pretrained import Wanted
 
 __all__ = ["import_checkpoint"]
 
+OF_MODELS = ("weights", "pixels", "fetch", "random")  # options that only a library's model has
+
 
 def import_checkpoint(args: Namespace) -> None:
-    """Say what a checkpoint from elsewhere is, and make a run of it."""
+    """Say what a checkpoint or a model is, and make a run of it."""
     from contrastive_core import importers, runs
+    from contrastive_core.errors import CannotImport
+    from contrastive_core.importers import pretrained
 
     if args.run:
         runs.checked_name(args.run)
-    with importers.open_checkpoint(args.file, args.encoder) as it:
+    wanted = _wanted(args) if pretrained.is_model(args.file) else None
+    if wanted is None and any(getattr(args, name) for name in OF_MODELS):
+        raise CannotImport(
+            "--weights, --pixels, --fetch and --random are for torchvision:NAME and timm:NAME; a "
+            "file is given alone"
+        )
+    if wanted and args.dry_run and not (wanted.random or pretrained.about(wanted)["file"]):
+        _say_where(args, pretrained.about(wanted))
+        return
+    with _opened(args, wanted) as it:
         record, run = it.report(), None
         if not args.dry_run:
             run = importers.create_run(it, args.dataset, args.run, args.root)
+    _say(args, {**record, "run": run and run.name})
+
+
+def _wanted(args: Namespace) -> Wanted:
+    from contrastive_core.errors import CannotImport
+    from contrastive_core.importers.pretrained import Wanted
+
+    if args.random and (args.weights or args.fetch):
+        raise CannotImport("--random takes no weights: leave --weights and --fetch out")
+    if args.pixels < 0:
+        raise CannotImport(f"--pixels must be 0 or more; got {args.pixels}")
+    return Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)
+
+
+def _opened(args: Namespace, wanted: Wanted | None) -> AbstractContextManager[OpenedCheckpoint]:
+    from contrastive_core import importers
+    from contrastive_core.importers import pretrained
+
+    if wanted:
+        return pretrained.open_model(wanted, print_note)
+    return importers.open_checkpoint(args.file, args.encoder)
+
+
+def _say_where(args: Namespace, about: dict[str, Any]) -> None:
+    """What a model's weights are, which are not here."""
+    from contrastive_core.importers.pretrained import source
+
+    text = f"{about['encoder']}: images of {about['pixels']} pixels; no weights on this computer"
+    if about["host"]:
+        text += f"; --fetch fetches {about['weights']} from {source(about)}"
+    print_result(args, about, text)
+
+
+def _say(args: Namespace, record: dict[str, Any]) -> None:
+    """What was recognized, what matched, and the run that was made of it."""
     parts = [f"{len(record[k])} {k}" for k in ("missing", "unlike", "unused")]
     lines = [
         f"{record['file']}: {record['kind']}, {record['encoder']}",
@@ -26,6 +80,6 @@ def import_checkpoint(args: Namespace) -> None:
         *(f"  {k}: {v}" for k in ("missing", "unlike", "unused") for v in record[k][:10]),
         *record["notes"],
     ]
-    if run:
-        lines.append(f"run {run.name}, to be judged on {args.dataset}")
-    print_result(args, {**record, "run": run and run.name}, "\n".join(lines))
+    if record["run"]:
+        lines.append(f"run {record['run']}, to be judged on {args.dataset}")
+    print_result(args, record, "\n".join(lines))

@@ -65,7 +65,7 @@ def _set(help: str) -> Option:
 
 def _train_options() -> tuple[Option, ...]:
     settings = [
-        _option(f"--{name}", help=entry["help"], metavar=entry["metavar"])
+        _option(f"--{name.replace('_', '-')}", help=entry["help"], metavar=entry["metavar"])
         for name, entry in OPTIONS.items()
     ]
     return (
@@ -169,15 +169,21 @@ COMMANDS = {
     ),
     "import": Command(
         "import_checkpoint.import_checkpoint",
-        "import a checkpoint that was trained elsewhere",
+        "import a checkpoint that was trained elsewhere, or a model of torchvision or timm",
         (
-            _option("file"),
+            _option("file", help="a file, or torchvision:NAME or timm:NAME"),
             _option("--format", choices=("auto",), default="auto", help="told from its content"),
             _option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
             _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
             ROOT,
             _option("--run", help="name of the run to make"),
-            _flag("--dry-run", "only say what it is"),
+            _option(
+                "--weights", metavar="FILE", help="of the model; default: what was fetched before"
+            ),
+            _option("--pixels", type=int, default=0, help="image size of the model (its own)"),
+            _flag("--fetch", "fetch the model's weights where they are not here"),
+            _flag("--random", "random weights: a model that has learned nothing"),
+            _flag("--dry-run", "only say what it is; fetch nothing"),
         ),
     ),
     "sweep": Command(
@@ -189,6 +195,27 @@ COMMANDS = {
             _option("--most", type=int, metavar="N", help="train at most N cells now"),
             _flag("--score", "score the done cells' test images"),
             _set("changed in every cell"),
+        ),
+    ),
+    "advise": Command(
+        "advise.advise",
+        "say what images show, and try which settings suit them",
+        (
+            _option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
+            _option("--minutes", type=float, default=30.0, help="time it may take (30)"),
+            _option(
+                "--choose",
+                default="temperature",
+                metavar="QUESTIONS",
+                help="comma-separated: temperature, method, augmentation, head, batch",
+            ),
+            _option("--method", default="simclr", help="default: simclr"),
+            _option("--epochs", type=int, default=20, help="of the longest tries (20)"),
+            _option("--name", help="of the adviser; one that was begun goes on"),
+            _flag("--look", "only look at the images: nothing is trained"),
+            _flag("--dry-run", "say what would be tried, and how long it takes"),
+            ROOT,
+            DEVICE,
         ),
     ),
     "queue": Command(
@@ -229,7 +256,13 @@ COMMANDS = {
     "decode": Command(
         "prepare.decode",
         "decode the images of a data set once, so that reading them is quick",
-        (_option("dataset"), _split("train"), ROOT),
+        (
+            _option("dataset"),
+            _split("train"),
+            _option("--image-size", type=int, metavar="PIXELS", help="of a folder's images"),
+            _option("--resize", choices=("crop", "pad"), default="crop"),
+            ROOT,
+        ),
     ),
 }
 

@@ -69,9 +69,8 @@ def note_left_out(run: Run, split: str) -> None:
     """Say which files a run's data set is without; nothing where its data are gone."""
     from contrastive_core.data import datasets
 
-    name, root = str(run.config.get("dataset")), run.config.get("root")
     with contextlib.suppress(ValueError, OSError):
-        if left_out := datasets.load(name, split, root).left_out:
+        if left_out := datasets.of_config(run.config, split).left_out:
             print_note(left_out)
 
 

@@ -27,8 +27,11 @@ def analyze(args: Namespace) -> None:
 def decode(args: Namespace) -> None:
     """Decode the images of a data set, unless they have been."""
     from contrastive_core.data import datasets
+    from contrastive_core.data.image_form import ImageForm
 
-    dataset = datasets.load(args.dataset, args.split, args.root)
+    form = ImageForm(args.image_size, args.resize)
+    with progress_of(args) as on_progress:
+        dataset = datasets.load(args.dataset, args.split, args.root, False, form, on_progress)
     count, left_out = len(dataset), dataset.left_out
     record = {"dataset": args.dataset, "split": args.split, "images": count, "left_out": left_out}
     text = f"{args.dataset}, {args.split}: {count:,} images"

@@ -64,10 +64,10 @@ def _existing_rows(args: Namespace) -> EmbeddingRef | None:
     """Loaded vectors, or rows of a recording; None for all else."""
     from contrastive_core import runs
     from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats, recorded, ref
+    from contrastive_core.embeddings import file_formats, kept_vectors, recorded, ref
 
-    if args.run.startswith(ref.PREFIX):
-        return ref.of_vectors(args.run.removeprefix(ref.PREFIX), args.split)
+    if args.run.startswith(kept_vectors.PREFIX):
+        return ref.of_vectors(args.run.removeprefix(kept_vectors.PREFIX), args.split)
     if args.run.startswith(recorded.PREFIX):
         return ref.of_name(args.run)
     is_file = Path(args.run).suffix in file_formats.ENDINGS

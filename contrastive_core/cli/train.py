@@ -32,7 +32,7 @@ def train(args: Namespace) -> None:
         collectives.process_group(args.device) as world,
         progress_of(args, speaks=world.is_rank0) as on_progress,
     ):
-        setup, run = _setup_and_run(args, world)
+        setup, run = _setup_and_run(args, world, on_progress)
         if world.is_rank0 and setup.dataset.left_out:
             print_note(setup.dataset.left_out)
         is_quiet = args.json or not world.is_rank0
@@ -53,7 +53,7 @@ def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:
     os.execv(sys.executable, [sys.executable, *start, "-m", "contrastive_core", *arguments])
 
 
-def _setup_and_run(args: Namespace, world: Any) -> tuple[Any, Any]:
+def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tuple[Any, Any]:
     """All that training needs, and its run, agreed upon by all processes."""
     from contrastive_core import runs
     from contrastive_core.data import datasets
@@ -65,7 +65,7 @@ def _setup_and_run(args: Namespace, world: Any) -> tuple[Any, Any]:
 
     def fetch() -> None:  # one process of each machine; the others wait until the data are there
         if world.local_rank == 0:
-            datasets.load(config.dataset, "train", config.root, args.download)
+            datasets.of_config(config.to_dict(), "train", args.download, on_progress)
 
     collectives.raise_together(fetch, patient=True)
     setup = collectives.raise_together(lambda: prepare(config, world))
@@ -87,6 +87,7 @@ def _config_and_run(args: Namespace) -> tuple[Any, Any]:
     """The settings, and the run if it exists already (resumed, or queued by the app)."""
     from contrastive_core import runs
     from contrastive_core.errors import BadSetting
+    from contrastive_core.training.image_size import with_image_size
 
     if args.run:
         runs.checked_name(args.run)
@@ -98,7 +99,7 @@ def _config_and_run(args: Namespace) -> tuple[Any, Any]:
         if args.device != "auto":
             config = dataclasses.replace(config, device=args.device)
         return with_settings(config, args.set), run
-    return config_of(args), None
+    return with_image_size(config_of(args)), None
 
 
 def config_of(args: Namespace) -> TrainConfig:

@@ -7,27 +7,34 @@ memory map. Importing this module is cheap; pages read images through it without
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
+import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from contrastive_core.errors import Damaged, NotDownloaded, UnknownName
+from contrastive_core.data.image_form import USUAL, ImageForm, form_of
+from contrastive_core.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.paths import data_home
+from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock
 from contrastive_core.storage.regular import printable
 
-__all__ = ["Dataset", "check_name", "dataset_names", "is_made", "load", "made_path"]
+__all__ = ["Dataset", "check_name", "dataset_names", "is_made", "load", "made_path",
+           "of_config"]  # fmt: skip
 
 SPLITS = ("train", "test")
+FILES = ("folder:", "csv:")  # begin the names of data sets that are files of images
 CHUNK = 1000  # images written at a time
 PATIENCE = 3600.0  # seconds to wait for another process that makes the same images
 NOT_WHOLE = (FileNotFoundError, Damaged, ValueError, KeyError)
+MANY = 100_000  # ids that a JSON file holds at most
 REASONS = 3  # for files left out that are named
 SEED = 0  # of the splits that are ours to make
 
@@ -35,64 +42,87 @@ SEED = 0  # of the splits that are ours to make
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """One split. `labels` are −1 where there is none; `factors` is known for `shapes` only;
-    `skipped` lists files that could not be read, with the reason."""
+    `skipped` lists files that could not be read, with the reason, `notes` what was taken of others;
+    `form` is that of files of images."""
 
     name: str
     split: str
-    images: np.ndarray  # (n, c, h, w) uint8, often a memory map
+    images: Any  # (n, c, h, w) uint8: an array, a memory map, or some rows of one (overrides.Rows)
     labels: np.ndarray  # (n) int64
     classes: tuple[str, ...]
     ids: list[str]
     fingerprint: str
     factors: dict[str, np.ndarray] = field(default_factory=dict)
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    form: ImageForm | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def left_out(self) -> str:
-        """How many files were left out and why, in one sentence; "" where none was."""
-        if not self.skipped:
-            return ""
-        reasons = Counter(reason for _, reason in self.skipped).most_common(REASONS)
-        parts = [f"{count:,} for this: {reason}" for reason, count in reasons]
-        if remaining := len(self.skipped) - sum(count for _, count in reasons):
-            parts.append(f"{remaining:,} for other reasons")
-        files = f"{n:,} files were" if (n := len(self.skipped)) > 1 else "1 file was"
-        first = f"the first is {self.skipped[0][0]}"
-        return f"{files} left out of {printable(self.name)} ({first}); {'; '.join(parts)}"
+        """How many files were left out, or taken in part, and why, in a sentence each; "" where
+        none was."""
+        told = (("left out of", self.skipped), ("taken in part from", self.notes))
+        return ". ".join(_remark(what, self.name, files) for what, files in told if files)
+
+
+def _remark(what: str, name: str, files: list[tuple[str, str]]) -> str:
+    reasons = Counter(reason for _, reason in files).most_common(REASONS)
+    parts = [f"{count:,} for this: {reason}" for reason, count in reasons]
+    if remaining := len(files) - sum(count for _, count in reasons):
+        parts.append(f"{remaining:,} for other reasons")
+    subject = f"{n:,} files were" if (n := len(files)) > 1 else "1 file was"
+    first = f"the first is {files[0][0]}"
+    return f"{subject} {what} {printable(name)} ({first}); {'; '.join(parts)}"
 
 
 Arrays = dict[str, Any]  # images, labels, classes, and perhaps ids, factors, skipped
 
 
 def dataset_names() -> list[str]:
-    """Names that `load` takes, besides `folder:PATH`."""
+    """Names that `load` takes, besides `folder:PATH` and `csv:PATH`."""
     return [*_MADE, *_DOWNLOADED]
 
 
 def load(
-    name: str, split: str = "train", root: str | None = None, download: bool = False
+    name: str,
+    split: str = "train",
+    root: str | None = None,
+    download: bool = False,
+    form: ImageForm = USUAL,
+    on_progress: OnProgress = ignore_progress,
 ) -> Dataset:
     """A data set's split.
 
     Args:
         name: one of `dataset_names()`, or `folder:PATH` with a folder per class, or images only,
-            or `train/` and `test/` with either.
+            or `train/` and `test/` with either, or `csv:PATH` with a list of images.
         root: where torchvision's files lie; default `data_home()/torchvision`.
         download: fetch them if they are missing.
-    Raises: UnknownName, NotDownloaded, ValueError for an empty folder.
+        form: of the images of a folder; the others have a size of their own.
+        on_progress: of decoding.
+    Raises: UnknownName, NotDownloaded, ValueError for an empty folder; BadSetting for a size that
+    the images cannot be brought to, or that does not fit on the disk.
     """
     if split not in SPLITS:
         raise ValueError(f"split must be train or test; got {split!r}")
-    if name.strip() == "folder:":
-        raise ValueError("folder: needs the path of a folder with images behind the colon")
-    if name.startswith("folder:"):
-        from contrastive_core.data import image_folder
+    if name.strip() in FILES:
+        what = "a folder with images" if name.strip() == "folder:" else "a list of images"
+        raise ValueError(f"{name.strip()} needs the path of {what} behind the colon")
+    if is_files(name):
+        from contrastive_core.data import image_sets
 
-        key, make = image_folder.plan(name.removeprefix("folder:"), split, data_home() / "data")
-    elif name in _MADE:
+        home = data_home() / "data"
+        key, form, make = image_sets.plan(name, split, home, form, on_progress)
+        return dataclasses.replace(_cached(name, split, key, make), form=form)
+    if form.size:
+        raise BadSetting(
+            f"image_size is for folders and lists of images; those of {name} have a size of their "
+            f"own, which --set encoder.pixels={form.size} changes at the encoder"
+        )
+    if name in _MADE:
         key, make = f"{name}-{split}-v1", lambda: _MADE[name](split)
     elif name in _DOWNLOADED:
         from contrastive_core.data import torchvision_sets
@@ -109,34 +139,50 @@ def load(
     return _cached(name, split, key, make)
 
 
+def of_config(
+    config: Mapping[str, Any],
+    split: str = "train",
+    download: bool = False,
+    on_progress: OnProgress = ignore_progress,
+) -> Dataset:
+    """The data set that a run's settings name, in the form that they name. Raises as `load`."""
+    name, root = str(config.get("dataset")), config.get("root")
+    return load(name, split, root, download, form_of(config), on_progress)
+
+
+def is_files(name: str) -> bool:
+    """Whether a data set is made of files of images, which have no size of their own."""
+    return name.startswith(FILES)
+
+
 def check_name(name: str) -> None:
     """Raises UnknownName for what no data set can be called; reads no file."""
-    if name.removeprefix("folder:").strip() and name.startswith("folder:"):
+    if is_files(name) and name.partition(":")[2].strip():
         return
     if name in dataset_names():
         return
-    text = f"unknown data set {name!r}; known: {', '.join(dataset_names())}, folder:PATH"
+    text = f"unknown data set {name!r}; known: {', '.join(dataset_names())}, folder:PATH, csv:PATH"
     if "/" in name or "\\" in name:
         text += f" (a folder of images is written folder:{name})"
     raise UnknownName(text)
 
 
-def is_made(name: str, split: str) -> bool:
+def is_made(name: str, split: str, form: ImageForm = USUAL) -> bool:
     """Whether `load` only has to read what was decoded before."""
     try:
-        return made_path(name, split).exists()
+        return made_path(name, split, form).exists()
     except ValueError:
         return True  # `load` says what is wrong
 
 
-def made_path(name: str, split: str) -> Path:
+def made_path(name: str, split: str, form: ImageForm = USUAL) -> Path:
     """The file that is written last when a split is decoded. Raises ValueError for a folder that
     cannot be used."""
     key = f"{name}-{split}-v1"
-    if name.startswith("folder:"):
-        from contrastive_core.data import image_folder
+    if is_files(name):
+        from contrastive_core.data import image_sets
 
-        key, _ = image_folder.plan(name.removeprefix("folder:"), split, data_home() / "data")
+        key, _, _ = image_sets.plan(name, split, data_home() / "data", form)
     return data_home() / "data" / key / "about.json"
 
 
@@ -156,23 +202,33 @@ def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Data
 def _write(folder: Path, arrays: Arrays) -> None:
     images, labels = arrays["images"], np.asarray(arrays["labels"], np.int64)
     digest = hashlib.sha256(repr((images.shape, tuple(arrays["classes"]))).encode())
-    with atomic.writing(folder / "images.npy") as file:  # in parts: they may not fit into memory
-        head = {"descr": "|u1", "fortran_order": False, "shape": images.shape}
-        np.lib.format.write_array_header_1_0(file, head)
+    written = folder / "images.npy"
+    if made := arrays.get("file"):  # decoded into a file that only has to be given its name
         for start in range(0, len(images), CHUNK):
-            part = np.ascontiguousarray(images[start : start + CHUNK], np.uint8).tobytes()
-            digest.update(part)
-            file.write(part)
-        size = file.tell()
+            digest.update(images[start : start + CHUNK].tobytes())
+        atomic.make_folder(folder)
+        Path(made).replace(written)
+        shutil.rmtree(Path(made).parent, ignore_errors=True)
+    else:
+        with atomic.writing(written) as file:  # in parts: they may not fit into memory
+            head = {"descr": "|u1", "fortran_order": False, "shape": images.shape}
+            np.lib.format.write_array_header_1_0(file, head)
+            for start in range(0, len(images), CHUNK):
+                part = np.ascontiguousarray(images[start : start + CHUNK], np.uint8).tobytes()
+                digest.update(part)
+                file.write(part)
     digest.update(labels.tobytes())
-    records.write_npz(folder / "labels.npz", labels=labels, **arrays.get("factors", {}))
+    ids = arrays.get("ids")
+    more = {"ids": np.array(ids)} if ids and len(ids) > MANY else {}  # too long a JSON file
+    records.write_npz(folder / "labels.npz", labels=labels, **more, **arrays.get("factors", {}))
     about = {
         "classes": list(arrays["classes"]),
-        "ids": arrays.get("ids"),
+        "ids": None if more else ids,
         "fingerprint": digest.hexdigest(),
         "skipped": arrays.get("skipped", []),
+        "notes": arrays.get("notes", []),
         "n": len(labels),
-        "bytes": size,
+        "bytes": written.stat().st_size,
     }
     records.write_json(folder / "about.json", about)  # last: without it nothing is there
 
@@ -188,10 +244,16 @@ def _read(name: str, split: str, folder: Path) -> Dataset:
     n = about["n"]
     if len(images) != n or len(labels) != n:
         raise Damaged(f"{folder} is damaged: its files do not fit together")
-    ids = about["ids"] or [f"{split}/{i:06d}" for i in range(n)]
-    skipped = [(str(a), str(b)) for a, b in about["skipped"]]
-    classes = tuple(about["classes"])
-    return Dataset(name, split, images, labels, classes, ids, about["fingerprint"], arrays, skipped)
+    many = arrays.pop("ids", None)
+    ids = about["ids"] if many is None else many.tolist()
+    ids = ids or [f"{split}/{i:06d}" for i in range(n)]
+    skipped, notes = (
+        [(str(a), str(b)) for a, b in about.get(k) or ()] for k in ("skipped", "notes")
+    )
+    return Dataset(
+        name, split, images, labels, tuple(about["classes"]), ids, about["fingerprint"], arrays,
+        skipped, notes,
+    )  # fmt: skip
 
 
 # --- made on the spot --------------------------------------------------------------------------

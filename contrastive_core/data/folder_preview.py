@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.data import image_folder
+from contrastive_core.data import decoding, image_cache, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
 
-__all__ = ["FolderPreview", "changed", "folder_preview", "values_of"]
+__all__ = ["FolderPreview", "changed", "folder_preview", "name_of", "values_of"]
 
 SHOWN = 60  # images
+HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
 
 
 @dataclass(frozen=True, eq=False)
 class FolderPreview:
     """`images` (k, 3, side, side) uint8 of at most SHOWN files, with the id and the class (−1:
-    none) of each; `counts` are files of the train and the test split by class, without those of the
-    shown that cannot be read."""
+    none) of each; `counts` are files of the train and the test split by class, without those
+    that cannot be read, as far as that was looked for."""
 
     images: np.ndarray
     ids: tuple[str, ...]
@@ -33,21 +34,27 @@ class FolderPreview:
     classes: tuple[str, ...]
     counts: tuple[tuple[int, int], ...]  # (train, test) of each class; of all where there is none
     left_out: tuple[tuple[str, str], ...]  # ids and reasons: links, and what cannot be read
+    side: int = 0  # the median of the training images' shorter sides, in pixels
+    sizes: tuple[tuple[int, int], ...] = ()  # least and greatest (width, height) of the shown
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
-    """Look at a folder as `folder:PATH` would. Raises ValueError for what is no such folder."""
-    train, test = (image_folder.listing(path, split) for split in ("train", "test"))
+    """Look at a folder as `folder:PATH` would, or at a list as `csv:PATH` would. Raises ValueError
+    for what is no such folder or list."""
+    name = name_of(path)
+    train, test = image_sets.listings_of(name).values()
     if not train.files:
-        raise ValueError(image_folder.why_empty(path, train, "train"))
+        raise ValueError(image_sets.why_empty(name, train, "train"))
     images, files, unreadable = [], [], []
     for file in _some(train, limit):
         try:
-            images.append(image_folder.pixels(file.path, SIDE, gray=False))
+            images.append(decoding.decoded(file.path, SIDE, gray=False)[0])
         except Exception as error:  # whatever Pillow raises at a damaged file
-            unreadable.append((file.id, image_folder.reason_of(error)))
+            unreadable.append((file.id, decoding.reason_of(error)))
         else:
             files.append(file)
+    looked_at = {file.id for file in files} | {name for name, _ in unreadable}
+    unreadable += _unreadable([f for f in (*train.files, *test.files) if f.id not in looked_at])
     bad = {name for name, _ in unreadable}
     counted = [Counter(f.label for f in p.files if f.id not in bad) for p in (train, test)]
     numbers = range(len(train.classes)) if train.classes else (-1,)
@@ -58,7 +65,37 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         train.classes,
         tuple((counted[0][label], counted[1][label]) for label in numbers),
         (*train.skipped, *unreadable),
+        image_cache.median_side(train.files),
+        _sizes(files),
     )
+
+
+def name_of(path: str) -> str:
+    """The data set of a folder, or of a list of images, that a person has named by its path."""
+    is_list = path.partition("#")[0].lower().endswith(".csv")
+    return (
+        f"csv:{path}"
+        if is_list and not os.path.isdir(os.path.expanduser(path))
+        else (f"folder:{path}")
+    )
+
+
+def _sizes(files: list[ImageFile]) -> tuple[tuple[int, int], ...]:
+    """The smallest and the largest picture; one where all are alike, none where there are none."""
+    sizes = {decoding.shape_of(file.path) for file in files}
+    in_order = sorted(sizes, key=lambda size: (size[0] * size[1], size))
+    return tuple(dict.fromkeys([in_order[0], in_order[-1]])) if in_order else ()
+
+
+def _unreadable(files: list[ImageFile]) -> list[tuple[str, str]]:
+    """Ids and reasons of those without a head that can be read; many files are not looked at."""
+    bad = []
+    for file in files if len(files) <= HEADS else ():
+        try:
+            decoding.shape_of(file.path)
+        except Exception as error:  # whatever Pillow raises at a damaged file
+            bad.append((file.id, decoding.reason_of(error)))
+    return bad
 
 
 def values_of(folder: str) -> dict[str, Any]:
@@ -71,6 +108,8 @@ def changed(folder: str) -> list[int]:
     times: list[int] = []
     with contextlib.suppress(OSError, ValueError):
         root = os.path.expanduser(folder)
+        if not os.path.exists(root):  # a list and one of its columns
+            root = root.rpartition("#")[0]
         times.append(os.stat(root).st_mtime_ns)
         with os.scandir(root) as entries:
             times += sorted(e.stat().st_mtime_ns for e in entries if e.is_dir())[:1000]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,44 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
 from contrastive_core.storage.regular import printable, read_regular
 
-__all__ = ["curated", "read_ids", "read_labels"]
+__all__ = ["Rows", "curated", "read_ids", "read_labels"]
 
 MAX_BYTES = 256 << 20  # of a list of samples: a few million ids
 
 
-def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
-    """The data set without the samples of `exclude`, and with the classes of `relabel`."""
+class Rows:
+    """Some rows of an array of images, read when they are asked for: of a memory map nothing is
+    copied before. Takes what an array takes as its first index."""
+
+    def __init__(self, images: np.ndarray, index: np.ndarray) -> None:
+        self.images, self.index = images, index
+        self.shape, self.dtype = (len(index), *images.shape[1:]), images.dtype
+        self.ndim, self.size = images.ndim, math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.asarray(self.images[self.index[rows]])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.images[self.index], dtype)
+
+
+def curated(
+    dataset: Dataset, exclude: str | None, relabel: str | None, *, by_index: bool = False
+) -> Dataset:
+    """The data set without the samples of `exclude`, and with the classes of `relabel`.
+
+    Args: by_index: images are `Rows`, read from the disk when they are asked for, and no copy.
+    """
     if exclude:
         gone = set(read_ids(exclude))
         _check_ids(gone, dataset, exclude)
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
             raise BadSetting(f"{exclude} excludes every training image")
-        dataset = _take(dataset, keep)
+        dataset = _take(dataset, keep, by_index)
     if relabel:
         changes = read_labels(relabel)
         _check_ids(set(changes), dataset, relabel)
@@ -41,10 +66,11 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
     return dataset
 
 
-def _take(dataset: Dataset, keep: np.ndarray) -> Dataset:
+def _take(dataset: Dataset, keep: np.ndarray, by_index: bool) -> Dataset:
+    images: Any = Rows(dataset.images, keep) if by_index else dataset.images[keep]
     return dataclasses.replace(
         dataset,
-        images=dataset.images[keep],
+        images=images,
         labels=dataset.labels[keep],
         ids=[dataset.ids[i] for i in keep],
         factors={k: v[keep] for k, v in dataset.factors.items()},

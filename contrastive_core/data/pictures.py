@@ -29,16 +29,21 @@ MAX_BYTES = 512 << 20  # of its file
 def opened_picture(source: Path | bytes) -> Iterator[Image]:
     """A picture whose head has been read, while inside.
 
-    Raises: NotRegular, OSError; ValueError for too many pixels or bytes; whatever Pillow raises.
+    Raises: NotRegular, OSError; ValueError for another format, too many pixels or bytes; whatever
+    else Pillow raises.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     with io.BytesIO(source) if isinstance(source, bytes) else open_regular(source) as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
         if size > MAX_BYTES:
             raise ValueError(f"{size:,} bytes; at most {MAX_BYTES:,} are read of a picture")
-        with Image.open(file, formats=FORMATS) as image:
+        try:
+            opened = Image.open(file, formats=FORMATS)
+        except UnidentifiedImageError:
+            raise ValueError(f"no picture in one of the formats {', '.join(FORMATS)}") from None
+        with opened as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ValueError(
                     f"{image.width:,} × {image.height:,} pixels; at most {MAX_PIXELS:,} are read"

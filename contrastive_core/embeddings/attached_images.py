@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.data import datasets
+from contrastive_core.data.image_form import form_of
 from contrastive_core.data.pictures import opened_picture
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.paths import follow_links
 from contrastive_core.storage import records
 from contrastive_core.storage.regular import is_regular, open_regular, printable
 
-__all__ = ["SIDE", "Attached", "pictures_of"]
+__all__ = ["SIDE", "Attached", "dataset_pictures", "pictures_of"]
 
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
@@ -173,3 +175,26 @@ def _thumbnail(source: Any) -> np.ndarray | None:
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
         return None
     return np.asarray(small).transpose(2, 0, 1)
+
+
+def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
+    """Images (n, c, h, w) of rows that came from a data set of this computer, found by their ids;
+    None where they did not, or it has not been decoded here."""
+    name = str(rows.provenance.get("dataset") or "")
+    splits = {rows.split} if rows.split else set(map(str, rows.columns.get("split", ())))
+    if not name or len(splits) != 1:
+        return None
+    try:
+        (split,) = splits
+        form = form_of({"dataset": name, **rows.provenance})
+        if not datasets.is_made(name, split, form):
+            return None
+        dataset = datasets.load(name, split, form=form)
+    except ValueError:
+        return None
+    at = {str(sample): row for row, sample in enumerate(dataset.ids)}
+    if not all(sample in at for sample in rows.ids):
+        return None
+    step = max(1, -(-max(dataset.images.shape[2:]) // SIDE))
+    chosen = [at[sample] for sample in rows.ids]
+    return np.asarray(dataset.images[chosen][:, :, ::step, ::step])

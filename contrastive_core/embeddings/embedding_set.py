@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.errors import UnusableEmbedding, explained
 from contrastive_core.storage import atomic
 
 __all__ = ["EmbeddingSet"]
@@ -148,7 +148,7 @@ class EmbeddingSet:
             if isinstance(error, UnusableEmbedding):
                 raise
             raise UnusableEmbedding(
-                f"what is kept beside the vectors is damaged: {type(error).__name__} {error}"
+                f"what is kept beside the vectors is damaged: {explained(error)}"
             ) from None
         _check_parts(**parts)
         return cls(**parts)

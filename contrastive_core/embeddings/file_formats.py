@@ -22,16 +22,26 @@ from contrastive_core.distributed.partition import part_of
 from contrastive_core.embeddings import table_files
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.table_files import Texts
-from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.storage.regular import open_regular, printable
 
 __all__ = ["ENDINGS", "checked_set", "read"]
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
-LIMIT = 2 << 30  # bytes that a file may hold, or unpack to
+LIMIT = 2 << 30  # bytes that a table may hold, or unpack to
+ARRAYS = 8 << 30  # of `.npy` and `.npz`, which are read in parts
+STEP = 64 << 20  # bytes of such a part
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
 MAX_TEXT = 500  # characters of a text that are kept
-USUAL = ("features", "embeddings", "embedding", "x", "z")  # names of the array of vectors
+USUAL = (
+    "features",
+    "embeddings",
+    "embedding",
+    "vectors",
+    "x",
+    "X",
+    "z",
+)  # names of the array of vectors
 Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
@@ -48,8 +58,8 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
         raise UnusableEmbedding(f"vectors are read from {', '.join(ENDINGS)}; got {name!r}")
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > LIMIT:
-            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
+        if size > (limit := ARRAYS if path.suffix.lower() in (".npy", ".npz") else LIMIT):
+            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {limit:,} are read")
         try:
             rows = _read(file, path, part)
         except (UnusableEmbedding, Damaged, NotRegular):
@@ -57,7 +67,7 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
         except MemoryError:
             raise UnusableEmbedding(f"{name} promises more than memory holds") from None
         except Exception as error:
-            why = printable(f"{type(error).__name__}: {error}")
+            why = printable(explained(error))
             raise Damaged(f"{name} cannot be read: {why}") from None
     return rows
 
@@ -96,9 +106,9 @@ def _npy(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
 
 def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     with zipfile.ZipFile(file) as archive:
-        if (total := sum(entry.file_size for entry in archive.infolist())) > LIMIT:
+        if (total := sum(entry.file_size for entry in archive.infolist())) > ARRAYS:
             raise UnusableEmbedding(
-                f"{path.name} would unpack to {total:,} bytes; at most {LIMIT:,} are read"
+                f"{path.name} would unpack to {total:,} bytes; at most {ARRAYS:,} are read"
             )
         heads: dict[str, Head] = {}
         for entry in archive.infolist():
@@ -125,7 +135,13 @@ def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
     wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
     if not wide:
         raise UnusableEmbedding(f"{path.name} has no array (n, d) of numbers")
-    return next((k for k in USUAL if k in wide), wide[0])
+    usual = next((k for k in USUAL if k in wide), None)
+    if usual is None and len(wide) > 1:
+        raise UnusableEmbedding(
+            f"{path.name} has several arrays (n, d), {printable(', '.join(wide), 200)}; the one of "
+            f"vectors must be named {' or '.join(USUAL)}"
+        )
+    return usual or wide[0]
 
 
 def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray, slice]:
@@ -137,10 +153,14 @@ def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray,
     if by_column and part[1] > 1:
         raise UnusableEmbedding(f"{path.name} holds its vectors by columns; save them anew")
     file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
-    content = file.read((rows.stop - rows.start) * d * dtype.itemsize)
-    array = np.frombuffer(content, dtype)
-    array = array.reshape(d, -1).T if by_column else array.reshape(-1, d)
-    return np.array(array, np.float32, order="C"), rows
+    features = np.empty((rows.stop - rows.start, d), np.float32)
+    lines = features.T if by_column else features  # as they lie in the file, one after the other
+    step = max(1, STEP // max(1, lines.shape[1] * dtype.itemsize))
+    for begin in range(0, len(lines), step):
+        part_of_lines = lines[begin : begin + step]
+        content = file.read(part_of_lines.size * dtype.itemsize)
+        part_of_lines[:] = np.frombuffer(content, dtype).reshape(part_of_lines.shape)
+    return features, rows
 
 
 def _cut(

@@ -8,21 +8,21 @@ import os
 import tempfile
 from pathlib import Path
 
-from contrastive_core.embeddings import attached_images, file_formats, ref
+from contrastive_core.embeddings import attached_images, file_formats, kept_vectors
 from contrastive_core.errors import Refused, UnusableEmbedding
 from contrastive_core.storage.limited import Limits, call_limited
 from contrastive_core.storage.regular import printable
 
 __all__ = ["open_upload", "open_vectors"]
 
-MEMORY = 3 * file_formats.LIMIT  # the file's arrays, as float32, and once more while written
+MEMORY = file_formats.ARRAYS + 3 * file_formats.LIMIT  # vectors, and what is known of them
 SECONDS = 300
 LIBRARIES = {".parquet": ("pyarrow.parquet", "pyarrow.compute"), ".csv": ("pandas",)}
 
 
 def open_vectors(path: str | Path, name: str, pictures: str | Path | None = None) -> str:
     """Keep the vectors of a file and the pictures that came along; returns the key they are kept
-    under, as `ref.loaded` lists it.
+    under, as `kept_vectors.loaded` lists it.
 
     Args: name: what the file is called for a person; pictures: a folder that file names in it may
         start from, besides its own.
@@ -62,6 +62,8 @@ def _keep(path: str, name: str, folder: str | None) -> str:
     """In the child: read, attach, keep."""
     rows = file_formats.read(path)
     attached = attached_images.pictures_of(Path(path), rows, Path(folder) if folder else None)
-    images = attached.images if attached.images is not None else ref.dataset_pictures(rows)
+    images = (
+        attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
+    )
     note = attached.note if attached.images is not None or images is None else ""
-    return ref.save_vectors(rows, name, images, note)
+    return kept_vectors.save_vectors(rows, name, images, note)

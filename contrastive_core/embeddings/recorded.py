@@ -37,8 +37,12 @@ class Recorded:
 
     @property
     def title(self) -> str:
+        return f"{self.run.name}, {self.rows_title}"
+
+    @property
+    def rows_title(self) -> str:
         what = "probe set at step" if self.kind == PROBE else "rows of step"
-        return f"{self.run.name}, {what} {self.number:,}"
+        return f"{what} {self.number:,}"
 
     @property
     def content(self) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "random_encoder",
     "random_encoder_of",
     "raw_pixels",
+    "untrained_rows",
 ]
 
 CHUNK = 500  # images per forward pass
@@ -118,13 +119,32 @@ def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -
     return method.eval().to(choose(device))
 
 
+def untrained_rows(config: Any, dataset: Dataset, device: str = "auto") -> np.ndarray:
+    """h (n, d) of an encoder as a training with these settings would begin with."""
+    from contrastive_core.device import choose
+    from contrastive_core.training.defaults import resolve
+
+    where = choose(device)
+    resolved, _ = resolve(config, dataset, where)
+    return _forward(_as_made(resolved, dataset).to(where), dataset, None)[0]
+
+
 def random_encoder_of(run: Run, dataset: Dataset) -> Any:
     """The run's method as it was before training, in evaluation mode."""
+    from contrastive_core.training.config import from_dict
+
+    return _as_made(from_dict(run.config), dataset)
+
+
+def _as_made(config: Any, dataset: Dataset) -> Any:
+    """The method that a training with these settings begins with, in evaluation mode."""
     import torch
 
+    from contrastive_core.training.setup import create_method
+
     with torch.random.fork_rng():
-        torch.manual_seed(int(run.config.get("seed", 0)))
-        return _untrained(run, dataset).eval()
+        torch.manual_seed(config.seed)
+        return create_method(config, dataset).eval()
 
 
 def _untrained(run: Run, dataset: Dataset) -> Any:
@@ -138,7 +158,7 @@ def data_of(run: Run, split: str) -> Dataset:
     """The data set a run was trained on. Raises ValueError for a recording."""
     if run.is_recording:
         run.weights_hash()  # its sentence: there is nothing to embed with
-    return datasets.load(str(run.config.get("dataset")), split, run.config.get("root"))
+    return datasets.of_config(run.config, split)
 
 
 def raw_pixels(dataset: Dataset, rows: slice = ALL) -> EmbeddingSet:
@@ -211,5 +231,11 @@ def _as_set(
         tuple(dataset.classes),
         {k: np.asarray(v)[rows] for k, v in dataset.factors.items()},
         None,
-        {"dataset": dataset.name, "fingerprint": dataset.fingerprint, **about},
+        {"dataset": dataset.name, "fingerprint": dataset.fingerprint, **_form(dataset), **about},
     )
+
+
+def _form(dataset: Dataset) -> dict[str, Any]:
+    """What the images of a folder were brought to; nothing for the others."""
+    form = dataset.form
+    return {} if form is None else {"image_size": form.size, "resize": form.resize}

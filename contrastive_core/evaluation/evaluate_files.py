@@ -18,7 +18,7 @@ from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.embeddings import file_formats
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.embeddings.ref import split_masks
+from contrastive_core.embeddings.splits import split_masks
 from contrastive_core.evaluation.evaluate import evaluate_sets, metric_names
 from contrastive_core.evaluation.score import scores_to_json
 from contrastive_core.ops.neighbors import pick_device

@@ -16,7 +16,7 @@ from typing import Any
 from contrastive_core.errors import NotRecognized
 from contrastive_core.importers.heads import Fold, match_head
 
-__all__ = ["Recognized", "recognize"]
+__all__ = ["Recognized", "Shapes", "recognize"]
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -60,6 +60,8 @@ class Recognized:
     head: dict[str, Any] = field(default_factory=lambda: {"head": "none"})
     folds: tuple[Fold, ...] = ()
     notes: tuple[str, ...] = ()
+    of_library: bool = False  # a model of torchvision or timm that was asked for by name
+    random: bool = False  # of such a model: its weights were drawn, not learned
 
 
 def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Recognized:

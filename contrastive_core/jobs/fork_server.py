@@ -2,11 +2,12 @@
 of a second, where importing torch anew takes seconds (benchmarks/task_start.py). Torch-free on the
 side of whoever asks.
 
-A program that starts tasks for as long as it lives (the app) calls `enable`. Until the server is
-ready, and wherever there is none, `fork` returns None and a task is started the ordinary way. Linux
-only: elsewhere a fork without exec is not safe for the libraries. `multiprocessing.forkserver` does
-not serve: its children import the program's main module again, and its parent waits for them at its
-end, where tasks outlive the app.
+A program that starts tasks for as long as it lives (the app) calls `enable`; one that is about to
+start one after the other (the adviser) calls `start`. Until the server is ready, and wherever there
+is none, `fork` returns None and a task is started the ordinary way. Linux only: elsewhere a fork
+without exec is not safe for the libraries. `multiprocessing.forkserver` does not serve: its
+children import the program's main module again, and its parent waits for them at its end, where
+tasks outlive the app.
 
     python -m contrastive_core.jobs.fork_server PID    (imports when process PID has ended)
 """
@@ -32,9 +33,10 @@ import psutil
 
 from contrastive_core.paths import ROOT
 
-__all__ = ["disable", "enable", "fork", "is_ready", "prepare"]
+__all__ = ["disable", "enable", "fork", "is_ready", "prepare", "start"]
 
-FIRST = ("torch", "sklearn.linear_model", "contrastive_core.cli.analyses")
+# torch._dynamo: torch's optimizers import it, for two to four seconds
+FIRST = ("torch", "torch._dynamo", "sklearn.linear_model", "contrastive_core.cli.analyses")
 LATER = ("contrastive_core.cli.inspect", "contrastive_core.cli.samples", "umap")  # when it is idle
 READY, BUSY = "ready", "busy"
 IDLE = 600  # seconds without a task, after which it ends and its memory is free
@@ -51,6 +53,22 @@ def enable() -> None:
     """Let tasks of this process be forked, from the second on."""
     global _enabled
     _enabled = sys.platform == "linux"
+
+
+def start(patience: float = 60.0) -> bool:
+    """Let tasks be forked from the first on: start the server and wait until it is ready.
+
+    For a program that is about to start several tasks, one after the other. Returns: whether it is
+    ready within `patience` seconds; if not, tasks are started the ordinary way until it is.
+    """
+    enable()
+    prepare(after=0)
+    last = time.monotonic() + patience
+    while _server is not None and _server.is_alive() and time.monotonic() < last:
+        if is_ready():
+            return True
+        time.sleep(STEP)
+    return False
 
 
 def disable() -> None:

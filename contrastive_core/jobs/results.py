@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from contrastive_core import runs
 from contrastive_core.data import datasets
+from contrastive_core.data.image_form import form_of
 from contrastive_core.embeddings.cache import path_of as embedding_path
 from contrastive_core.jobs.task import Task
 from contrastive_core.paths import SHIPPED, data_home
@@ -71,12 +73,16 @@ def embedding(run: Run, split: str) -> Task:
     return Task(key, ("embed", run.name, "--split", split), embedding_path(run, split, "z"))
 
 
-def decoding(dataset: str, split: str, root: str | None = None) -> Task:
-    """The task that decodes the images of a data set. Raises ValueError for what cannot be read."""
-    where = ["--root", root] if root else []
-    key = hashlib.sha256(json.dumps([dataset, split, root]).encode()).hexdigest()[:24]
-    arguments = ("decode", dataset, "--split", split, *where)
-    return Task(f"decode-{key}", arguments, datasets.made_path(dataset, split))
+def decoding(config: Mapping[str, Any], split: str) -> Task:
+    """The task that decodes the images of the data set that a run's settings name. Raises
+    ValueError for what cannot be read."""
+    dataset, root, form = str(config.get("dataset")), config.get("root"), form_of(config)
+    more = ["--root", root] if root else []
+    if datasets.is_files(dataset) and form.size is not None:
+        more += ["--image-size", str(form.size), "--resize", form.resize]
+    key = hashlib.sha256(json.dumps([dataset, split, *more]).encode()).hexdigest()[:24]
+    arguments = ("decode", dataset, "--split", split, *more)
+    return Task(f"decode-{key}", arguments, datasets.made_path(dataset, split, form))
 
 
 # --- results -----------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class Task:
         """
         with lock(process.folder() / "start.lock", wait=PATIENCE):
             if not self.is_running():
-                process.spawn(self.key, self.arguments, **about)
+                process.spawn(self.key, self.arguments, result=str(self.result_path), **about)
 
     def is_running(self) -> bool:
         return process.pid_of(self.key) is not None

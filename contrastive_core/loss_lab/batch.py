@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import attached_images, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.recorded import PROBE, Recorded
 from contrastive_core.loss_lab.memory import Memory, bank_of, label_name, queue_of
@@ -222,7 +222,9 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
         raise ValueError(f"{run.name} is a recording: it has rows of steps, and no encoder")
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
     vectors, count = place.rows(), request.images * request.views
-    batch = _batch_of_vectors(vectors, ref.dataset_pictures(vectors), count, request.seed)
+    batch = _batch_of_vectors(
+        vectors, attached_images.dataset_pictures(vectors), count, request.seed
+    )
     if not request.memory or f"{kind}:" == SNAPSHOT:
         return batch
     queue = recorded.read(run, place.number).queue[: PER_QUERY * request.images]

@@ -92,6 +92,7 @@ class Method(nn.Module, ABC):
         self.head = self.make_head(int(encoder.out_dim))  # type: ignore[arg-type]
         self.loss: Loss | None = None  # the loss it is trained with, where it may ask it
         self.gather: Callable[[Tensor], Tensor] = lambda rows: rows  # rows of every process
+        self.total_steps = 0  # of the whole training, where it is known
         self.build()
 
     def build(self) -> None:

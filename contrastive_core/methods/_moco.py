@@ -7,6 +7,7 @@ x_q, x_k → q, k → loss on (q·k | q·queue) → SGD → momentum update → 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ class MoCoSettings(HeadSettings):
 
     momentum: float = knob(0.99, 0.0, 1.0, "m: how slowly the key encoder follows.")
     momentum_warmup: bool = knob(False, help="m rises as (1+t)/(10+t) to its value.")
+    momentum_cosine: bool = knob(False, help="m rises to 1 along half a cosine, as BYOL's does.")
     queue: int = knob(2048, 1, 65536, "K: how many old keys are negatives.", log=True)
     symmetric: bool = knob(False, help="Both views serve as query and as key.")
     bn_splits: int = knob(1, 1, 64, "BatchNorm by parts, as on so many GPUs.")
@@ -86,8 +88,15 @@ class MoCo(Method):
 
     @property
     def m(self) -> float:
+        """m of this step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 for T steps in all (Grill et
+        al. 2020, arXiv 2006.07733, section 3.3)."""
         m, t = self.settings.momentum, int(self.steps)
-        return min(m, (1 + t) / (10 + t)) if self.settings.momentum_warmup else m
+        if self.settings.momentum_warmup:
+            m = min(m, (1 + t) / (10 + t))
+        if self.settings.momentum_cosine:
+            part = min(1.0, t / max(1, self.total_steps))
+            m = 1 - (1 - m) * (math.cos(math.pi * part) + 1) / 2
+        return m
 
     def extra_metrics(self) -> dict[str, float]:
         filled = min(1.0, int(self.queue.enqueued) / len(self.queue))

@@ -2,7 +2,7 @@
 
 `small` is made for 8 to 64 pixels and a CPU (0.28 M parameters; its field of view, 41 pixels,
 covers a 32-pixel image). torchvision's ResNets have the stem of their papers' ImageNet or small
-images; any name of timm, if it is installed, is `timm:NAME`.
+images; any name of theirs is `torchvision:NAME`, and `timm:NAME` if timm is installed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from contrastive_core.models.libraries import LIBRARIES, create_network, fixed_pixels
 
 __all__ = ["ProjectionHead", "SplitBatchNorm", "create_encoder", "encoder_names"]
 
@@ -27,7 +29,7 @@ STEMS = ("small", "padded", "imagenet")
 
 
 def encoder_names() -> list[str]:
-    """Names that `create_encoder` takes, besides `timm:NAME`."""
+    """Names that `create_encoder` takes, besides `torchvision:NAME` and `timm:NAME`."""
     return ["small", *RESNETS]
 
 
@@ -35,48 +37,68 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
     """A backbone with `.out_dim`.
 
     Args:
-        name: one of `encoder_names()`, or `timm:NAME`.
+        name: one of `encoder_names()`, `torchvision:NAME` or `timm:NAME`.
         channels: of the images; image_size: their height in pixels.
         knobs: `width` (a factor, small), `stem` (one of STEMS, ResNets), and for all:
-            `colors`, one of COLORS; `pixels`, to which images are brought first (0: as they are).
+            `colors`, one of COLORS, or the channels' means and deviations; `pixels`, to which
+            images are brought first (0: as they are, or the only size that the encoder takes);
+            `gray_as_color`, for an encoder of color images that gray ones enter three times.
     Raises: ValueError for an unknown name or knob, or images too small.
     """
     scale = {"colors": knobs.pop("colors", "plain"), "pixels": int(knobs.pop("pixels", 0))}
     image_size = scale["pixels"] or image_size
+    scale["gray_as_color"] = bool(knobs.pop("gray_as_color", False))
+    channels = 3 if scale["gray_as_color"] else channels
     if name == "small":
         return _Encoder(*_small(channels, image_size, **_only(knobs, name, "width")), **scale)
     if name in RESNETS:
         return _Encoder(*_resnet(name, channels, image_size, **_only(knobs, name, "stem")), **scale)
-    if name.startswith("timm:"):
-        return _Encoder(*_timm(name.removeprefix("timm:"), channels, **_only(knobs, name)), **scale)
-    choices = ", ".join(encoder_names())
-    raise ValueError(f"unknown encoder {name!r}; known: {choices}, timm:NAME")
+    if name.partition(":")[0] in LIBRARIES:
+        _only(knobs, name)
+        scale["pixels"] = scale["pixels"] or fixed_pixels(name)
+        return _Encoder(*create_network(name, channels, scale["pixels"]), **scale)
+    choices = ", ".join([*encoder_names(), *(f"{library}:NAME" for library in LIBRARIES)])
+    raise ValueError(f"unknown encoder {name!r}; known: {choices}")
 
 
 class _Encoder(nn.Module):
     """A backbone behind the scaling of its input."""
 
     def __init__(
-        self, body: nn.Module, out_dim: int, colors: str = "plain", pixels: int = 0
-    ) -> None:
+        self, body: nn.Module, out_dim: int, colors: Any = "plain", pixels: int = 0,
+        gray_as_color: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        if colors not in COLORS:
-            raise ValueError(f"colors must be one of {', '.join(COLORS)}; got {colors!r}")
+        self.mean, self.deviation = _scale(colors)
         self.body, self.out_dim, self.colors, self.pixels = body, out_dim, colors, pixels
+        self.gray_as_color = gray_as_color
 
     def forward(self, images: Tensor) -> Tensor:
+        if self.gray_as_color and images.shape[1] == 1:
+            images = images.expand(-1, 3, -1, -1)
         if self.pixels and self.pixels != images.shape[-1]:
             side = (self.pixels, self.pixels)
             images = nn.functional.interpolate(images, side, mode="bilinear", antialias=True)
-        mean, deviation = COLORS[self.colors]
-        if len(mean) == 1:
-            x = (images - mean[0]) / deviation[0]
+        if len(self.mean) == 1:
+            x = (images - self.mean[0]) / self.deviation[0]
         else:
-            shape = (-1, 1, 1)
-            x = (images - images.new_tensor(mean).view(shape)) / images.new_tensor(deviation).view(
-                shape
-            )
+            mean = images.new_tensor(self.mean).view(-1, 1, 1)
+            x = (images - mean) / images.new_tensor(self.deviation).view(-1, 1, 1)
         return self.body(x.contiguous(memory_format=torch.channels_last))
+
+
+def _scale(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel, of one of COLORS or as two lists."""
+    if isinstance(colors, str) and colors in COLORS:
+        return COLORS[colors]
+    try:
+        mean, deviation = (tuple(float(x) for x in row) for row in colors)
+        if len(mean) == len(deviation) and len(mean) in (1, 3) and min(deviation) > 0:
+            return mean, deviation
+    except (TypeError, ValueError):
+        pass
+    names = ", ".join(COLORS)
+    raise ValueError(f"colors must be one of {names}, or means and deviations; got {colors!r}")
 
 
 def _small(channels: int, size: int, width: float = 1.0) -> tuple[nn.Module, int]:
@@ -111,23 +133,10 @@ def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Mod
     return net, out_dim
 
 
-def _timm(name: str, channels: int) -> tuple[nn.Module, int]:
-    try:
-        import timm
-    except ImportError:
-        raise ValueError(
-            "timm is not installed: pip install timm, or choose another encoder"
-        ) from None
-    if not timm.is_model(name):
-        raise ValueError(f"timm has no model {name!r}; timm.list_models() lists them")
-    net = timm.create_model(name, pretrained=False, num_classes=0, in_chans=channels)
-    return net, net.num_features
-
-
 def _only(knobs: dict[str, Any], name: str, *allowed: str) -> dict[str, Any]:
     for key in knobs:
         if key not in allowed:
-            has = ", ".join((*allowed, "colors", "pixels"))
+            has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))
             raise ValueError(f"encoder {name!r} has no setting {key!r}; it has: {has}")
     return knobs
 

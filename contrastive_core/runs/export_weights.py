@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from contrastive_core.errors import Damaged
+from contrastive_core.errors import Damaged, explained
 from contrastive_core.runs import Run
 from contrastive_core.storage.regular import open_regular, printable
 
@@ -58,6 +58,22 @@ for c_in, c_out, stride in {sizes}:
     layers += [nn.Conv2d(c_in, c_out, 3, stride, 1, bias=False), nn.BatchNorm2d(c_out), nn.ReLU()]
 net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())"""
 
+TORCHVISION = """\
+net = models.get_model({name}, weights=None{settings})
+last = [k for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1]
+net.set_submodule(last, nn.Identity())"""
+
+FIRST = """
+name, conv = next((k, m) for k, m in net.named_modules() if isinstance(m, nn.Conv2d))
+shape = conv.kernel_size, conv.stride, conv.padding
+bias = conv.bias is not None
+net.set_submodule(name, nn.Conv2d({channels}, conv.out_channels, *shape, bias=bias))"""
+
+TIMM = """\
+about = timm.models.get_pretrained_cfg({name})
+size = {{"img_size": {side}}} if {side} and about and about.fixed_input_size else {{}}
+net = timm.create_model({name}, num_classes=0, in_chans={channels}, **size)"""
+
 RESNET = """\
 net = models.{name}(weights=None)
 net.fc = nn.Identity()"""
@@ -72,13 +88,16 @@ def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
     config = run.config
     try:
         knobs = dict(config.get("encoder_knobs") or {})
-        mean, deviation = COLORS[str(knobs.get("colors", "plain"))]
+        mean, deviation = _colors(knobs.get("colors", "plain"))
         side = int(knobs.get("pixels") or 0)
         body = {k.removeprefix("encoder.body."): v for k, v in shapes.items()}
         encoder, stem = str(config.get("encoder")), str(knobs.get("stem"))
-        imports, network, channels = _network(encoder, stem, body, _side(run, side))
+        if encoder.startswith(("torchvision:", "timm:")):
+            imports, network, channels = _of_library(encoder, body, side)
+        else:
+            imports, network, channels = _network(encoder, stem, body, _side(run, side))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        why = printable(f"{type(error).__name__} {error}")
+        why = printable(explained(error))
         raise Damaged(f"{run.name} has settings that are of no encoder: {why}") from None
     return TEXT.format(
         name=printable(run.name),
@@ -124,13 +143,35 @@ def _side(run: Run, pixels: int) -> int:
     return pixels or int(shape[1])
 
 
+def _colors(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel, of one of COLORS or as two lists of numbers."""
+    if isinstance(colors, str):
+        return COLORS[colors]
+    mean, deviation = (tuple(float(x) for x in row) for row in colors)
+    return mean, deviation
+
+
+def _of_library(encoder: str, body: dict[str, Any], side: int) -> tuple[str, str, int]:
+    """What `_network` returns, for a model of torchvision or timm."""
+    library, _, model = encoder.partition(":")
+    first = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
+    if library == "timm":
+        lines = TIMM.format(name=_literal(model), side=side, channels=first[1])
+        return "import timm\n", lines, first[1]
+    base, settings = model.partition(".")[0], ""
+    if side and base.startswith("vit_"):
+        settings = f", image_size={side}"
+    elif side and base.startswith("maxvit_"):
+        settings = f", input_size=({side}, {side})"
+    elif base in ("googlenet", "inception_v3"):
+        settings = ", aux_logits=False, init_weights=False, transform_input=True"
+    lines = TORCHVISION.format(name=_literal(base), settings=settings)
+    lines += FIRST.format(channels=first[1]) if first[1] != 3 else ""
+    return "import torchvision.models as models\n", lines, first[1]
+
+
 def _network(name: str, stem: str, body: dict[str, Any], side: int) -> tuple[str, str, int]:
     """Imports, the lines that make the untrained network as `net`, and the images' channels."""
-    if name.startswith("timm:"):
-        model = _literal(name.removeprefix("timm:"))
-        first = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
-        line = f"net = timm.create_model({model}, num_classes=0, in_chans={first[1]})"
-        return "import timm\n", line, first[1]
     if name in RESNETS:
         out, channels, kernel = body["conv1.weight"][:3]
         lines = RESNET.format(name=name)

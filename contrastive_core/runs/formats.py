@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from contrastive_core.data.image_form import LARGEST, RESIZES
 from contrastive_core.errors import Damaged, OldFormat
 from contrastive_core.storage.records import read_object
 from contrastive_core.storage.shapes import (
@@ -44,8 +45,14 @@ CONFIG = fields(  # of a run.json; a test holds it to the fields of TrainConfig
         **dict.fromkeys(("method", "dataset", "encoder", "loss", "optimizer", "schedule"), _WORD),
         **dict.fromkeys(("root", "device", "exclude", "relabel", "start"), _WORD),
         **dict.fromkeys(("encoder_knobs", "loss_knobs", "method_knobs", "recipe"), _KNOBS),
-        **dict.fromkeys(("lr", "weight_decay", "momentum", "warmup", "clip"), _NUMBER),
-        **dict.fromkeys(("amp", "channels_last", "compile", "freeze"), optional(flag)),
+        **dict.fromkeys(
+            ("lr", "weight_decay", "momentum", "warmup", "clip", "layer_decay"), _NUMBER
+        ),
+        **dict.fromkeys(
+            ("amp", "channels_last", "compile", "freeze", "start_head"), optional(flag)
+        ),
+        "image_size": optional(whole(0, LARGEST)),
+        "resize": optional(one_of(*RESIZES)),
         "epochs": optional(whole(1, 10**9)),
         "batch_size": optional(whole(1, 10**9)),
         "threads": optional(whole(1, 10**6)),

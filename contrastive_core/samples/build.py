@@ -87,9 +87,11 @@ def samples_of_run(
     views, augmented = (None, [v[:, 0] for v in draws]) if by_class else (draws, None)
     if views and is_rank0:
         keep_arrays(path_of(run, "views", "z", split), views=views[0])
+    other, other_images = _other(run, split, device)
+    pixels, other_pixels = pixel_rows(dataset.images, other_images)
     inputs = SampleInputs(
         z, loss, knobs_of(run, loss), views, augmented, features=h,
-        other=_other(run, split, device), pixels=pixel_rows(dataset.images),
+        other=other, pixels=pixels, other_pixels=other_pixels,
         batch_size=int(run.config.get("batch_size") or 0), device=device,
     )  # fmt: skip
     table = score_samples(inputs, on_progress)
@@ -118,7 +120,7 @@ def samples_of_vectors(
         follow(place.run, request.loss, device, request.path("snapshots"))
     if (table := request.table()) is not None:
         return table
-    thin = None if pixels is None else pixel_rows(pixels)
+    thin = None if pixels is None else pixel_rows(pixels)[0]
     inputs = SampleInputs(rows, request.loss, knobs, pixels=thin, device=device)
     table = score_samples(inputs, on_progress)
     keep_table(table, request.path())
@@ -187,26 +189,36 @@ def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
     return dataclasses.replace(part, labels=labels)
 
 
-def _other(run: Run, split: str, device: str) -> EmbeddingSet | None:
-    """The other split, or None where the data have none."""
-    from contrastive_core.evaluation.embed import embed_run
+def _other(
+    run: Run, split: str, device: str
+) -> tuple[EmbeddingSet, np.ndarray] | tuple[None, None]:
+    """The other split and its images, or None where the data have none."""
+    from contrastive_core.evaluation.embed import data_of, embed_run
 
+    far = "test" if split == "train" else "train"
     try:
-        return embed_run(run, "test" if split == "train" else "train", "h", device)
+        return embed_run(run, far, "h", device), data_of(run, far).images
     except (ValueError, FileNotFoundError):
-        return None
+        return None, None
 
 
-def pixel_rows(images: np.ndarray) -> np.ndarray:
-    """Images (n, c, h, w) uint8 as rows (n, p) float32: every pixel of each, or as many of them on
-    a grid as WIDEST and MOST allow."""
+def pixel_rows(
+    images: np.ndarray, other: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Images (n, c, h, w) uint8 of one split or two as rows (n, p) float32: every pixel of each, or
+    as many of them on a grid as WIDEST and MOST allow."""
     images, step = np.asarray(images), 1
-    while (p := images[0, :, ::step, ::step].size) > WIDEST or p * len(images) > MOST:
+    n = max(len(images), 0 if other is None else len(other))
+    while (p := images[0, :, ::step, ::step].size) > WIDEST or p * n > MOST:
         if p <= images.shape[1]:
             break
         step += 1
-    thin = images[:, :, ::step, ::step]
-    return thin.reshape(len(thin), -1).astype(np.float32) / 255
+
+    def rows(of: np.ndarray) -> np.ndarray:
+        thin = np.asarray(of)[:, :, ::step, ::step]
+        return thin.reshape(len(thin), -1).astype(np.float32) / 255
+
+    return rows(images), None if other is None else rows(other)
 
 
 def _views(

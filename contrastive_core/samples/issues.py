@@ -7,12 +7,15 @@ Every score is higher where the suspicion is stronger:
 - false_negative: cosine similarity to the nearest row that the loss would push away: any other
   one, or with pairs by class the nearest of another class.
 - duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
-  one: 1 − d₁/d_k, d Euclidean on unit rows.
-- outlier: mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), in the embedding
-  and in raw pixels, each as (x − median)/interquartile range; the larger counts. An encoder maps
-  what it cannot read to one tight spot, so noise is no outlier in its own space: the pixels tell.
+  one, 1 − d₁/d_k, d Euclidean on unit rows: in the embedding and in centered pixels.
+- outlier: log of the mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), cosine,
+  in the embedding and in centered pixels. An encoder maps what it cannot read to one tight spot,
+  so noise is no outlier in its own space: the pixels tell.
 - ambiguous: normalized entropy of the voters' probabilities over classes.
 - hub: how often it is among the k nearest of others, over k (Radovanović et al. 2010, JMLR 11).
+
+Of the two spaces of duplicate and outlier the larger (x − median)/interquartile range counts, so
+that a space in which these numbers vary much anyway does not hide a clear sign of the other.
 
 Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`.
 """
@@ -32,6 +35,7 @@ from contrastive_core.samples.wrong_labels import WrongLabels, find_wrong_labels
 
 __all__ = ["Issues", "find_issues"]
 
+BLOCK = 4096  # rows whose distances are taken at a time
 WIDE = 3  # times the neighbors that vote: some of them may not
 
 
@@ -45,6 +49,7 @@ class Issues:
     labels: WrongLabels | None  # None with fewer than two classes
     nearest_duplicate: np.ndarray  # (n) row number, in the other split if `leaked`
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
+    nearness: np.ndarray  # (n) 1 − d₁/d_k to it; 1: a copy
 
 
 def find_issues(
@@ -53,6 +58,7 @@ def find_issues(
     seed: int = 0,
     other: EmbeddingSet | None = None,
     pixels: np.ndarray | None = None,
+    other_pixels: np.ndarray | None = None,
     supervised: bool = False,
     on_fraction: OnFraction = ignore_fraction,
     device: str = "auto",
@@ -61,7 +67,8 @@ def find_issues(
 
     Args:
         other: the other split, in the same space: where leaks are looked for.
-        pixels: the images as rows (n, p), for outliers that the encoder does not see.
+        pixels: the images as rows (n, p), for copies and outliers that the encoder does not see;
+            other_pixels: those of the other split.
         supervised: only rows of another class are negatives.
         on_fraction: called with the fraction done; what it raises stops the work.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
@@ -72,9 +79,12 @@ def find_issues(
         progress=lambda f: on_fraction(0.3 * f), device=device,
     )  # fmt: skip
     graph = wide.first(k)
-    nearest_duplicate, leaked, apart = _duplicates(rows, other, graph, device)
-    on_fraction(0.5)
-    outlier = _outlyingness(graph, pixels, k, device)
+    spaces = [_Space(rows.features, other.features if other else None, graph)]
+    on_fraction(0.4)
+    if pixels is not None:
+        x, y = _centered(pixels), None if other_pixels is None else _centered(other_pixels)
+        spaces.append(_Space(x, y, nearest_together(x, None, k, device=device)))
+    nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
     wrong = classes = None
     labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
@@ -90,13 +100,13 @@ def find_issues(
     scores = {
         "mislabeled": wrong.probability if wrong else none,
         "false_negative": classes.other_score if supervised and classes else negative,
-        "duplicate": apart,
-        "outlier": outlier,
+        "duplicate": duplicate,
+        "outlier": np.max([_outlyingness(space.graph) for space in spaces], 0),
         "ambiguous": _entropy(wrong.classes) if wrong else none,
         "hub": np.bincount(graph.index.ravel(), minlength=len(rows)) / k,
     }
     on_fraction(1.0)
-    return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked)
+    return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked, nearness)
 
 
 def _entropy(p: np.ndarray) -> np.ndarray:
@@ -104,35 +114,64 @@ def _entropy(p: np.ndarray) -> np.ndarray:
     return np.asarray(-(p * np.log(np.maximum(p, 1e-12))).sum(1) / np.log(p.shape[1]))
 
 
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """Rows of this split and of the other (if there is one), and the k nearest of this split."""
+
+    x: np.ndarray
+    other: np.ndarray | None
+    graph: Neighbors
+
+
+def _centered(pixels: np.ndarray) -> np.ndarray:
+    """Rows whose cosine does not change when an image is made brighter or flatter."""
+    return np.asarray(pixels - pixels.mean(1, keepdims=True))
+
+
 def _duplicates(
-    rows: EmbeddingSet, other: EmbeddingSet | None, graph: Neighbors, device: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest row of both splits, whether it is of the other, and 1 − d₁/d_k; (n) each."""
-    nearest, score = graph.index[:, 0].copy(), graph.score[:, 0].copy()
-    leaked = np.zeros(len(rows), bool)
-    if other is not None:
-        across = nearest_together(rows.features, other.features, 1, device=device)
-        leaked = across.score[:, 0] > score
-        nearest[leaked], score[leaked] = across.index[leaked, 0], across.score[leaked, 0]
-    d_1, d_k = _distance(score), _distance(graph.score[:, -1])
-    return nearest, leaked, 1 - d_1 / np.maximum(d_k, 1e-12)
+    spaces: list[_Space], device: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The nearest row of both splits, whether it is of the other, 1 − d₁/d_k, and the score; (n)
+    each, of the space in which the score is larger."""
+    found = []
+    for space in spaces:
+        nearest = space.graph.index[:, 0].copy()
+        first, last = (_apart(space.x, space.x, space.graph.index[:, q]) for q in (0, -1))
+        leaked = np.zeros(len(nearest), bool)
+        if space.other is not None:
+            far = nearest_together(space.x, space.other, 1, device=device).index[:, 0]
+            across = _apart(space.x, space.other, far)
+            leaked = across < first
+            nearest[leaked], first[leaked] = far[leaked], across[leaked]
+        nearness = 1 - first / np.maximum(last, 1e-12)
+        found.append((nearest, leaked, nearness, _standard(nearness)))
+    which = np.argmax([standard for *_, standard in found], 0)
+    nearest, leaked, nearness, standard = (np.choose(which, c) for c in zip(*found, strict=True))
+    return nearest, leaked, nearness, standard
 
 
-def _outlyingness(graph: Neighbors, pixels: np.ndarray | None, k: int, device: str) -> np.ndarray:
-    """The larger of the standardized mean distances, in the embedding and in pixels (n)."""
-    embedded = _standard(1 - graph.score.mean(1, dtype=np.float64))
-    if pixels is None:
-        return embedded
-    near = nearest_together(pixels, None, k, "euclidean", device=device)
-    distance = near.score.mean(1, dtype=np.float64)
-    return np.maximum(embedded, _standard(distance))
+def _apart(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Distance (n) of each row of x to its row of y, on the sphere; in float64, since a float32
+    cosine says nothing of copies nearer than 3e-4."""
+    apart = np.empty(len(x))
+    for start in range(0, len(x), BLOCK):
+        part = slice(start, start + BLOCK)
+        apart[part] = np.linalg.norm(_unit(x[part]) - _unit(y[index[part]]), axis=1)
+    return apart
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    wide = x.astype(np.float64)
+    return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-300))
+
+
+def _outlyingness(graph: Neighbors) -> np.ndarray:
+    """How far rows (n) are from their neighbors, standardized."""
+    distance = 1 - graph.score.mean(1, dtype=np.float64)
+    least = max(1e-3 * float(np.median(distance)), 1e-12)  # copies: their logarithm is no matter
+    return _standard(np.log(np.maximum(distance, least)))
 
 
 def _standard(x: np.ndarray) -> np.ndarray:
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
     return np.asarray((x - middle) / max(high - low, 1e-12))
-
-
-def _distance(similarity: np.ndarray) -> np.ndarray:
-    """Euclidean distance of unit rows from their cosine."""
-    return np.sqrt(np.maximum(2 - 2 * similarity.astype(np.float64), 0))

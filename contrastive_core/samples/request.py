@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastive_core.embeddings import recorded, ref
+from contrastive_core.embeddings import kept_vectors, recorded
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.task import Task
 from contrastive_core.paths import data_home
@@ -60,7 +60,7 @@ class SampleRequest:
             return sample_annotations.of_split(run, self.split)
         if place := self.rows.recorded:
             return data_home() / "marks" / f"recording-{place.run.manifest.get('id')}"
-        return data_home() / "marks" / self.name.replace(ref.PREFIX, "vectors-")
+        return data_home() / "marks" / self.name.replace(kept_vectors.PREFIX, "vectors-")
 
     @property
     def task(self) -> Task:

@@ -35,9 +35,10 @@ class SampleInputs:
     """What a table is made from: an embedding with its loss, and what goes along.
 
     rows: what the loss is taken on. features: what is searched for issues (default: rows); other:
-    the other split in the space of `features`; pixels: the images as rows (n, p). views: draws of
-    (n, v, d) augmented views, for self-supervised pairs. augmented: draws of (n, d), an augmented
-    view of each row, where rows are paired by class: what augmentation alone does to each loss.
+    the other split in the space of `features`; pixels and other_pixels: both splits' images as rows
+    (n, p). views: draws of (n, v, d) augmented views, for self-supervised pairs. augmented: draws
+    of (n, d), an augmented view of each row, where rows are paired by class: what augmentation
+    alone does to each loss.
     batch_size: images in a training batch; 0: no estimate of what training saw.
     """
 
@@ -49,6 +50,7 @@ class SampleInputs:
     features: EmbeddingSet | None = None
     other: EmbeddingSet | None = None
     pixels: np.ndarray | None = None
+    other_pixels: np.ndarray | None = None
     batch_size: int = 0
     device: str = "auto"
 
@@ -72,7 +74,8 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
 
     by_draw, value, weight = _losses(inputs, fraction_of(on_progress, "loss of every sample"))
     issues = find_issues(
-        inputs.searched, other=inputs.other, pixels=inputs.pixels, device=inputs.device,
+        inputs.searched, other=inputs.other, pixels=inputs.pixels,
+        other_pixels=inputs.other_pixels, device=inputs.device,
         supervised=inputs.views is None, on_fraction=fraction_of(on_progress, "issues"),
     )  # fmt: skip
     columns = _columns(inputs.searched, value, weight, issues)
@@ -182,8 +185,10 @@ def _explained(
     if other is not None:
         far = np.array(other.ids)[np.where(issues.leaked, issues.nearest_duplicate, 0)]
         duplicate = np.where(issues.leaked, far, duplicate)
-    extra = {"hub": issues.scores["hub"], "nearest_duplicate": duplicate, "leaked": issues.leaked}
-    extra["lookalike"] = names[near[:, 0]]
+    extra = {
+        "hub": issues.scores["hub"], "nearest_duplicate": duplicate, "leaked": issues.leaked,
+        "nearness": issues.nearness, "lookalike": names[near[:, 0]],
+    }  # fmt: skip
     facts: dict[str, float] = {}
     if rows.labels is not None and supervised:
         negative = _nearest_of_each(issues)[1]

@@ -25,7 +25,7 @@ COLUMNS = (
     "id", "label", "loss", "weight", "rank", "mislabeled", "false_negative", "duplicate",
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
-VERSION = 10
+VERSION = 11
 K = 20  # neighbors behind every list
 
 LISTS = {
@@ -48,13 +48,13 @@ LISTS = {
     ),
     "duplicate": (
         "Near-duplicates and leaks",
-        "Much nearer to one sample, of this or of the other split, than to its 20th neighbor: "
-        "1 − d₁/d₂₀.",
+        "Much nearer to one sample, of this or of the other split, than to its 20th neighbor, in "
+        "the embedding or in pixels: 1 − d₁/d₂₀, in interquartile ranges above the median.",
     ),
     "outlier": (
         "Outliers",
-        "Far from everything, in the embedding or in raw pixels: mean distance to the 20 nearest, "
-        "in interquartile ranges above the median.",
+        "Far from everything, in the embedding or in pixels: the logarithm of the mean distance to "
+        "the 20 nearest, in interquartile ranges above the median.",
     ),
     "ambiguous": (
         "Ambiguous between classes",
@@ -73,11 +73,12 @@ class SampleTable:
     """One row per sample, as columns (see COLUMNS).
 
     `extra` holds columns that explain them: hub, nearest_duplicate (id of the nearest row), leaked
-    (it is of the other split), lookalike (id of what is pushed away), probe_prediction,
-    knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct,
-    wrong_by_loss, _neighbors, _probe, _scaled_probe and _discriminant (1 − that voter's probability
-    of the label), suggested and suggested_probability, between, loss_in_batches and its spread,
-    loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the whole set; `grid`
+    (it is of the other split), nearness (1 − d₁/d₂₀ to it), lookalike (id of what is pushed away),
+    probe_prediction, knn_prediction, discriminant_prediction and min_loss_class (classes by each
+    voter), correct, wrong_by_loss, _neighbors, _probe, _scaled_probe and _discriminant (1 − that
+    voter's probability of the label), suggested and suggested_probability, between, loss_in_batches
+    and its spread, loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the
+    whole set; `grid`
     (g) the values of `knob` that loss_over_knob is of.
     """
 
@@ -130,7 +131,8 @@ def reason(table: SampleTable, name: str, row: int) -> str:
         return f"pushed away from {other}{same if label else ''}"
     if name == "duplicate":
         where = " in the other split" if extra["leaked"][row] else ""
-        return f"nearest: {extra['nearest_duplicate'][row]}{where}"
+        share = max(0.0, 1 - float(extra["nearness"][row]))
+        return f"nearest: {extra['nearest_duplicate'][row]}{where}, {share:.0%} as far as its {K}th"
     if name == "ambiguous" and "between" in extra:
         return f"between {extra['between'][row]}"
     if name == "hub":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.errors import Damaged, NotRegular
-from contrastive_core.storage.atomic import sync_file, write_bytes
+from contrastive_core.storage import npz
+from contrastive_core.storage.atomic import sync_file, write_bytes, writing
 from contrastive_core.storage.regular import open_regular, read_regular
 from contrastive_core.storage.shapes import Shape, fields, plain, problem
 
@@ -40,7 +40,7 @@ __all__ = [
 
 MAX_JSON = 64 << 20  # bytes of one document
 MAX_LINES = 4 << 30
-MAX_NPZ = 4 << 30  # bytes an archive may unpack to
+MAX_NPZ = 4 << 30  # bytes of an archive that are held in memory
 TAIL = 1 << 16  # bytes looked through for a last line, at first
 
 
@@ -162,29 +162,25 @@ def object_of(line: bytes, shape: Shape = plain) -> dict[str, Any] | None:
 
 def write_npz(path: str | Path, **arrays: np.ndarray) -> None:
     """Write arrays, whole or not at all."""
-    write_bytes(path, npz_bytes(**arrays))
+    with writing(path) as file:
+        npz.write(file, arrays)
 
 
 def npz_bytes(**arrays: np.ndarray) -> memoryview:
     """The content of an `.npz` of these arrays."""
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    npz.write(buffer, arrays)
     return buffer.getbuffer()
 
 
 def read_npz(path: str | Path, limit: int = MAX_NPZ) -> dict[str, np.ndarray]:
-    """Arrays of an `.npz`, without pickle. Raises Damaged, also where it would unpack to more
-    than `limit` bytes; FileNotFoundError."""
+    """Arrays of an `.npz`, without pickle; large ones are mapped, read-only, and not in memory.
+    Raises Damaged, also where the others would unpack to more than `limit` bytes;
+    FileNotFoundError."""
     try:
         with open_regular(path) as file:
-            with zipfile.ZipFile(file) as archive:
-                total = sum(entry.file_size for entry in archive.infolist())
-                if total > limit:
-                    raise Damaged(f"{path} would unpack to {total:,} bytes; at most {limit:,}")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-    except (FileNotFoundError, Damaged):
+            return npz.read(file, limit)
+    except FileNotFoundError:
         raise
     except Exception as error:
         raise Damaged(f"{path} is damaged: {error}") from None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.training.config import TrainConfig, with_settings
 
-__all__ = ["Axis", "Cell", "Draw", "Sweep", "as_text", "config_of"]
+__all__ = ["Axis", "Cell", "Draw", "Sweep", "arguments_of", "as_text", "config_of"]
 
 OPTIONS = ("method", "dataset", "epochs", "loss", "encoder", "exclude", "relabel", "root")
 
@@ -51,13 +51,7 @@ class Cell:
 
     def arguments(self) -> list[str]:
         """Arguments of `train` without the run's name."""
-        arguments = ["--seed", str(self.seed)]
-        for key, value in self.settings.items():
-            if key in OPTIONS:
-                arguments += [f"--{key}", str(value)]
-            else:
-                arguments += ["--set", f"{key}={as_text(value)}"]
-        return arguments
+        return arguments_of(self.settings, self.seed)
 
 
 @dataclass(frozen=True)
@@ -112,6 +106,17 @@ def config_of(cell: Cell) -> TrainConfig:
     """A cell's settings. Raises BadSetting."""
     settings = [f"{k}={as_text(v)}" for k, v in cell.settings.items()]
     return with_settings(TrainConfig(seed=cell.seed), settings)
+
+
+def arguments_of(settings: Mapping[str, Any], seed: int) -> list[str]:
+    """Arguments of `train` for settings by their names, without the run's."""
+    arguments = ["--seed", str(seed)]
+    for key, value in settings.items():
+        if key in OPTIONS:
+            arguments += [f"--{key}", str(value)]
+        else:
+            arguments += ["--set", f"{key}={as_text(value)}"]
+    return arguments
 
 
 def as_text(value: Any) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from contrastive_core.data.image_form import LARGEST, SMALLEST, ImageForm, form_of
 from contrastive_core.errors import BadSetting
 
 __all__ = ["GROUPS", "OPTIONS", "TrainConfig", "from_dict", "settings_of", "with_settings"]
@@ -45,8 +46,14 @@ class TrainConfig:
     """All settings of one training run. JSON in, JSON out."""
 
     method: str = _option("simclr", "default: simclr")
-    dataset: str = _option("digits", "digits (default), shapes, cifar10, …, folder:PATH")
+    dataset: str = _option("digits", "digits (default), shapes, cifar10, …, folder:PATH, csv:PATH")
     root: str | None = _option(None, "where downloaded data sets lie", metavar="FOLDER")
+    image_size: int | None = _option(
+        None,
+        "pixels of a side of a folder's images; default: the encoder's, else their median up to 64",
+        metavar="PIXELS",
+    )  # 0: as of runs without the setting, the median up to 96
+    resize: str = _option("crop", "of a folder's images: crop (default) or pad")
     epochs: int = _option(20, "default: 20", low=1)
     batch_size: int | None = _setting(None, low=1)
     encoder: str = _option("small", "small (default), resnet18, resnet50, timm:NAME")
@@ -70,7 +77,9 @@ class TrainConfig:
     compile: bool = False
     exclude: str | None = _option(None, "ids of samples to leave out", metavar="FILE")
     relabel: str | None = _option(None, "CSV or JSON of ids and their classes", metavar="FILE")
-    start: str | None = None  # run whose encoder this one starts from
+    layer_decay: float = _setting(1.0, low=0, high=1)  # of the rate, per layer towards the images
+    start: str | None = _option(None, "a run whose encoder this one starts from", metavar="RUN")
+    start_head: bool = False  # take that run's head, too
     freeze: bool = False  # train the head only
     snapshot_every: int = _setting(1, low=0)  # epochs between snapshots; 0: only the last
     sample: int = _setting(2000, low=2, high=2000)  # images in the fixed sample
@@ -81,6 +90,11 @@ class TrainConfig:
         for name, entry in FIELDS.items():
             if getattr(self, name) is not None:
                 _check_range(name, getattr(self, name), entry.metadata)
+        ImageForm(self.image_size, self.resize)  # says what is wrong with them
+        if 0 < (self.image_size or 0) < SMALLEST:
+            raise BadSetting(f"image_size must lie in {SMALLEST}..{LARGEST}; got {self.image_size}")
+        if self.layer_decay == 0:
+            raise BadSetting("layer_decay must be above 0; 1 gives every layer the same rate")
         if self.momentum >= 1:
             raise BadSetting(f"momentum must be below 1; got {self.momentum}")
 
@@ -107,7 +121,7 @@ def from_dict(values: Mapping[str, Any]) -> TrainConfig:
     for name in values:
         if name not in FIELDS:
             raise BadSetting(f"unknown setting {name!r}; known: {', '.join(FIELDS)}")
-    return TrainConfig(**values)
+    return TrainConfig(**{"image_size": form_of(values).size, **values})
 
 
 def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
@@ -137,9 +151,10 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
     Settings that are None, or missing, are left to their defaults.
     """
     arguments: list[str] = []
+    config = {**config, "image_size": form_of(config).size}
     for name in (*OPTIONS, "device"):
         if config.get(name) is not None:
-            arguments += [f"--{name}", str(config[name])]
+            arguments += [f"--{name.replace('_', '-')}", str(config[name])]
     for group, name in GROUPS.items():
         for knob, value in (config.get(name) or {}).items():
             arguments += ["--set", f"{group}.{knob}={_written(value)}"]

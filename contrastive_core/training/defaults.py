@@ -15,13 +15,15 @@ from contrastive_core.device import wants_bf16
 from contrastive_core.errors import BadSetting
 from contrastive_core.methods import DatasetInfo
 from contrastive_core.methods._base import Default
+from contrastive_core.models.libraries import LIBRARIES, fixed_pixels
 from contrastive_core.registry import Knob, knobs_of
 from contrastive_core.training.config import TrainConfig
 
-__all__ = ["create_recipe", "dataset_info", "none_as_no_value", "resolve"]
+__all__ = ["create_recipe", "dataset_info", "none_as_no_value", "resolve", "usual_settings"]
 
 FIELDS = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
 SET = "set for this run"
+LARS_WHY = "SimCLR's with LARS: 0.3 · batch / 256, and a decay of 1e-6"
 
 
 def resolve(
@@ -30,7 +32,10 @@ def resolve(
     """The config with the method's defaults for this data set filled in, and why each is so."""
     cls = methods.get(config.method)
     defaults = cls.defaults(dataset_info(dataset))
-    values = {name: value for name, (value, _) in defaults.items()}
+    values = usual_settings(config.method, dataset)
+    if config.optimizer == "lars":
+        values = {**values, **_of_lars(config.batch_size or values["batch_size"])}
+        defaults = {**defaults, **{k: (values[k], LARS_WHY) for k in ("lr", "weight_decay")}}
     filled: dict[str, Any] = {
         name: values.get(name) for name in FIELDS if getattr(config, name) is None
     }
@@ -43,15 +48,37 @@ def resolve(
         "loss_knobs": none_as_no_value(losses.knobs(loss), {**loss_knobs, **config.loss_knobs}),
         "method_knobs": none_as_no_value(methods.knobs(config.method), method_knobs),
         "recipe": dataclasses.asdict(create_recipe(values.get("recipe", Recipe()), config.recipe)),
+        "encoder_knobs": _with_size(config),
         "amp": wants_bf16(device) if config.amp is None else config.amp,
         "threads": config.threads or torch.get_num_threads(),
         "warmup": filled.get("warmup", config.warmup) or 0.0,
     }
+    if dataset.form is not None:  # that of its images, whoever chose it
+        filled |= {"image_size": dataset.form.size, "resize": dataset.form.resize}
     resolved = dataclasses.replace(config, **filled)
     reasons = {name: _reason(name, default, config) for name, default in defaults.items()}
     if loss != usual_loss:
         reasons["loss_knobs"] = SET if config.loss_knobs else f"the defaults of {loss}"
     return resolved, reasons
+
+
+def _of_lars(batch_size: int) -> dict[str, float]:
+    """Rate and decay that SimCLR's paper uses with LARS (section 2.2)."""
+    return {"lr": 0.3 * batch_size / 256, "weight_decay": 1e-6}
+
+
+def _with_size(config: TrainConfig) -> dict[str, Any]:
+    """The encoder's knobs, with the image size of a library's model that takes no other."""
+    knobs, name = config.encoder_knobs, config.encoder
+    if name.partition(":")[0] in LIBRARIES and not knobs.get("pixels") and fixed_pixels(name):
+        return {**knobs, "pixels": fixed_pixels(name)}
+    return knobs
+
+
+def usual_settings(method: str, dataset: Dataset) -> dict[str, Any]:
+    """The settings that a method names for a data set, without the reasons."""
+    defaults = methods.get(method).defaults(dataset_info(dataset))
+    return {name: value for name, (value, _) in defaults.items()}
 
 
 def dataset_info(dataset: Dataset, classes: int | None = None) -> DatasetInfo:

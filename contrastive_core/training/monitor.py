@@ -8,6 +8,7 @@ every epoch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,7 +42,7 @@ class Sample:
     labels: np.ndarray
 
 
-def fixed_sample(images: np.ndarray, labels: np.ndarray, size: int, device: torch.device) -> Sample:
+def fixed_sample(images: Any, labels: np.ndarray, size: int, device: torch.device) -> Sample:
     """At most `size` rows, drawn once from a seed of their own, in rising order."""
     n = len(labels)
     chosen = np.random.default_rng(SEED).permutation(n)[:size]

@@ -7,14 +7,17 @@ rate is a pure function of the step, so a schedule has no state that a resume co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
 
+from contrastive_core.training.lars import LARS
+
 __all__ = ["OPTIMIZERS", "SCHEDULES", "create_optimizer", "learning_rate", "set_learning_rate"]
 
-OPTIMIZERS = ("sgd", "adamw")
+OPTIMIZERS = ("sgd", "adamw", "lars")
 SCHEDULES = ("constant", "cosine", "steps", "one_cycle")
 STEPS = (0.6, 0.8)  # where "steps" divides by ten: 120 and 160 of Inst Disc's 200 epochs
 ONE_CYCLE_RISE = 0.25  # part of the run in which one-cycle rises
@@ -26,24 +29,50 @@ def create_optimizer(
     lr: float,
     weight_decay: float,
     momentum: float = 0.9,
+    scales: Mapping[int, float] | None = None,
 ) -> torch.optim.Optimizer:
-    """SGD with momentum, or AdamW, over the parameters that require gradients.
+    """SGD with momentum, AdamW or LARS, over the parameters that require gradients.
 
+    `scales`: by a parameter's id, the part of the learning rate that it takes (default: all of it).
     Raises: ValueError for an unknown name or when nothing is to be trained.
     """
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
         raise ValueError("nothing to train: every parameter is frozen")
-    groups = [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    groups = [g for g in groups if g["params"]]
+    groups = _groups(trained, weight_decay, scales)
     if name == "sgd":
-        return torch.optim.SGD(groups, lr=lr, momentum=momentum)
-    if name == "adamw":
-        return torch.optim.AdamW(groups, lr=lr)
-    raise ValueError(f"unknown optimizer {name!r}; known: {', '.join(OPTIMIZERS)}")
+        optimizer: torch.optim.Optimizer = torch.optim.SGD(groups, lr=lr, momentum=momentum)
+    elif name == "adamw":
+        optimizer = torch.optim.AdamW(groups, lr=lr)
+    elif name == "lars":
+        optimizer = LARS(groups, lr, momentum)
+    else:
+        raise ValueError(f"unknown optimizer {name!r}; known: {', '.join(OPTIMIZERS)}")
+    set_learning_rate(optimizer, lr)
+    return optimizer
+
+
+def _groups(
+    trained: list[nn.Parameter], weight_decay: float, scales: Mapping[int, float] | None
+) -> list[dict[str, Any]]:
+    """Parameters with the same weight decay and the same part of the learning rate."""
+    decays = ((True, weight_decay), (False, 0.0))
+    if scales is None:
+        groups = [
+            {"params": [p for p in trained if (p.ndim >= 2) == wide], "weight_decay": decay}
+            for wide, decay in decays
+        ]
+    else:
+        groups = [
+            {
+                "params": [p for p in trained if scales[id(p)] == scale and (p.ndim >= 2) == wide],
+                "weight_decay": decay,
+                "lr_scale": scale,
+            }
+            for scale in sorted({scales[id(p)] for p in trained})
+            for wide, decay in decays
+        ]
+    return [g for g in groups if g["params"]]
 
 
 def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int = 0) -> float:
@@ -73,6 +102,6 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Give every parameter group the rate `lr`."""
+    """Give every parameter group its part of the rate `lr`."""
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group.get("lr_scale", 1.0)

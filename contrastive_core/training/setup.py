@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from contrastive_core import losses, methods, runs
+from contrastive_core import losses, methods
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import curated
@@ -14,16 +14,17 @@ from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import channels_last, for_process
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
-from contrastive_core.errors import BadSetting
 from contrastive_core.losses import Loss
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.runs import checkpoints
 from contrastive_core.training.batch_loader import BatchLoader
 from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.defaults import resolve
+from contrastive_core.training.image_size import with_image_size
+from contrastive_core.training.layers import learning_rate_scales
 from contrastive_core.training.monitor import Sample, fixed_sample
 from contrastive_core.training.optim import create_optimizer
+from contrastive_core.training.start import start_from
 from contrastive_core.training.sync_norms import synchronize_norms
 from contrastive_core.training.validate import check_loss_fits, check_names, validate
 
@@ -56,9 +57,9 @@ def prepare(config: TrainConfig, world: World | None = None) -> TrainSetup:
     torch.set_flush_denormal(True)  # once learned, tiny gradients made CPU steps 20 times slower
     if config.threads:
         torch.set_num_threads(config.threads)
-    dataset = curated(
-        datasets.load(config.dataset, "train", config.root), config.exclude, config.relabel
-    )
+    config = with_image_size(config)
+    every = datasets.of_config(config.to_dict())
+    dataset = curated(every, config.exclude, config.relabel, by_index=True)
     config, reasons = resolve(config, dataset, device)
     torch.manual_seed(config.seed)
     method = create_method(config, dataset).to(device)
@@ -66,7 +67,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> TrainSetup:
         channels_last(method)
     validate(config, dataset, world)
     if config.start:
-        _start_from(method, config.start)
+        start_from(method, config)
     synchronize_norms(method)
     method.gather = collectives.all_gather
     method.loss = losses.create(config.loss or "", **config.loss_knobs)
@@ -79,8 +80,15 @@ def prepare(config: TrainConfig, world: World | None = None) -> TrainSetup:
         _compile(method)
     assert config.lr is not None
     assert config.optimizer is not None
+    method.total_steps = config.epochs * len(loader.epoch(0))
+    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else None
     optimizer = create_optimizer(
-        config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum
+        config.optimizer,
+        method.parameters(),
+        config.lr,
+        config.weight_decay or 0,
+        config.momentum,
+        scales,
     )
     return TrainSetup(
         config,
@@ -112,23 +120,6 @@ def create_method(config: TrainConfig, dataset: Dataset, n_train: int | None = N
     if config.freeze:
         method.encoder.requires_grad_(False)
     return method
-
-
-def _start_from(method: Method, name: str) -> None:
-    """Give the encoder (and a key encoder) the weights of another run's encoder."""
-    weights = checkpoints.load_weights(runs.load(name))
-    encoder = {
-        k.removeprefix("encoder."): v for k, v in weights.items() if k.startswith("encoder.")
-    }
-    for part in ("encoder", "key_encoder"):
-        if (module := getattr(method, part, None)) is not None:
-            try:
-                module.load_state_dict(encoder)
-            except RuntimeError:
-                raise BadSetting(
-                    f"the encoder of {name} has another form than this one; choose the encoder "
-                    f"and data set that {name} was trained with"
-                ) from None
 
 
 def _compile(method: Method) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import kept_vectors, ref
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
 from contrastive_lab import guard, query_params, state
@@ -29,7 +29,10 @@ def ready() -> list[Run]:
 def choose(ready: list[Run]) -> tuple[list[str], str]:
     """Names of the chosen runs and loaded vectors, and the layer; fewer than two: it says why."""
     titles = {run.name: run.name for run in ready}
-    titles |= {ref.PREFIX + key: str(about["name"]) for key, about in ref.loaded().items()}
+    titles |= {
+        kept_vectors.PREFIX + key: str(about["name"])
+        for key, about in kept_vectors.loaded().items()
+    }
     if len(titles) < 2:
         st.info("Two runs with weights, or recordings, are needed. Train another one, and compare.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")

@@ -31,7 +31,8 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     if result is None:
         return None
     comparison = Comparison.of(result.meta, result.arrays)
-    st.subheader(format.plain(comparison.verdict))
+    by = "By kNN: " if "knn" in comparison.verdicts else ""
+    st.header(by + format.plain(comparison.verdict))
     if probe := comparison.verdicts.get("linear_probe"):
         st.markdown(f"By the linear probe: {format.plain(probe)}")
     for text in filter(None, comparison.seeds.values()):

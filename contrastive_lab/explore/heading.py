@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core.embeddings import ref
+from contrastive_core.data.image_form import described
+from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.recorded import kinds_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.score import scores_from_json
@@ -37,13 +38,13 @@ def title(text: str) -> None:
 
 def of_vectors(space: EmbeddingRef) -> None:
     title(space.title)
-    about = ref.about(space.key)
+    about = kept_vectors.about(space.key)
     labels = "with labels" if about["labels"] else "no labels"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"Loaded vectors · {about['rows']:,} rows × {about['width']:,} · {labels}")
         st.page_link(
             "pages/samples.py", label="Its lists: mislabeled, duplicate, outlying",
-            icon=":material/image_search:", query_params={"on": ref.PREFIX + space.key},
+            icon=":material/image_search:", query_params={"on": kept_vectors.PREFIX + space.key},
         )  # fmt: skip
     if left_out := load_vectors.about_left_out(space.key):
         st.warning(format.plain(left_out))
@@ -52,10 +53,15 @@ def of_vectors(space: EmbeddingRef) -> None:
 def of_run(run: Run) -> None:
     title(run.meta().get("title") or run.name)
     config = run.config
-    st.caption(format.plain(
+    about = (
         f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')}"
         f" · {config.get('epochs')} epochs · seed {config.get('seed')}"
-    ))  # fmt: skip
+    )
+    if imported := run.manifest.get("imported"):
+        about = f"{imported.get('kind')}, not trained here · {config.get('dataset')}"
+        about += " · random weights: it has learned nothing" if imported.get("random") else ""
+    about += f" · images of {form}" if (form := described(config)) else ""
+    st.caption(format.plain(about))
     if left_out := run.manifest.get("left_out"):
         st.caption(format.plain(left_out))
 

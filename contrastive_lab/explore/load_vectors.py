@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.embeddings import file_formats, ref
+from contrastive_core.embeddings import file_formats, kept_vectors
 from contrastive_core.embeddings.open_vectors import open_upload, open_vectors
 from contrastive_lab import format, query_params
 
@@ -16,7 +16,7 @@ __all__ = ["about_left_out", "chosen", "opener"]
 def chosen() -> str | None:
     """The key of the vectors that are looked at, kept in the address; None: a run is."""
     key = query_params.requested("vectors") or st.session_state.get("vectors")
-    if key not in ref.loaded():
+    if key not in kept_vectors.loaded():
         key = None
     st.session_state["vectors"] = key or ""
     query_params.keep(vectors=key)
@@ -75,14 +75,14 @@ def _recent_files() -> None:
     if now and st.button("Back to the run", icon=":material/arrow_back:"):
         look_at(None)
         st.rerun()
-    for key, about in list(ref.loaded().items())[:8]:
+    for key, about in list(kept_vectors.loaded().items())[:8]:
         a, b = st.columns([5, 1])
         text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"
         if a.button(format.plain(text), key=f"open-{key}", disabled=key == now, width="stretch"):
             look_at(key)
             st.rerun()
         if b.button("", icon=":material/close:", key=f"forget-{key}", help="Forget"):
-            ref.forget(key)
+            kept_vectors.forget(key)
             if key == now:
                 look_at(None)
             st.rerun()
@@ -90,7 +90,7 @@ def _recent_files() -> None:
 
 def about_left_out(key: str) -> str:
     """What was not taken over from the file, in sentences; "" if all was."""
-    about = ref.loaded()[key]
+    about = kept_vectors.loaded()[key]
     counts = about.get("left_out", {})
     reasons = {"not_finite": "with values that are not finite", "zero": "of zeros only"}
     parts = [f"{n} {reasons[k]}" for k, n in counts.items()]

@@ -28,9 +28,9 @@ def selected(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None
     """A sentence about the selection, and the neighbors of one of its samples."""
     one = picked[0]
     if len(picked) == 1:
-        st.subheader(format.plain(rows.ids[one]))
+        st.header(format.plain(rows.ids[one]))
     else:
-        st.subheader(f"{len(picked):,} selected")
+        st.header(f"{len(picked):,} selected")
         if rows.labels is not None:
             counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
             order = np.argsort(-counts)[:12]

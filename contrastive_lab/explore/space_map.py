@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import kept_vectors, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.recorded import Recorded
 from contrastive_core.embeddings.ref import EmbeddingRef
@@ -52,7 +52,7 @@ def show_recorded(
         color = _color(space, rows)
     drawn_map = quick_map(rows) if follows else embedding_map.map_of(space, kind, settings, rows)
     picked = embedding_map.draw(space, rows, drawn_map, (color, _details(space, color)))
-    embedding_map.caption(drawn_map)
+    embedding_map.caption(drawn_map, f" of the {place.rows_title}")
     return drawn_map["xy"], [i for i in picked if i < len(rows)]
 
 
@@ -100,7 +100,9 @@ def _details(space: EmbeddingRef, color: str) -> dict[str, np.ndarray]:
 def _others_of(space: EmbeddingRef) -> dict[str, EmbeddingRef]:
     """What can be placed on a map, by its name: the other split, or loaded vectors."""
     others = {s: space.with_split(s) for s in space.splits if s != space.split}
-    loaded = {str(about["name"]): ref.of_vectors(key) for key, about in ref.loaded().items()}
+    loaded = {
+        str(about["name"]): ref.of_vectors(key) for key, about in kept_vectors.loaded().items()
+    }
     return others | {k: v for k, v in loaded.items() if v.name != space.name}
 
 

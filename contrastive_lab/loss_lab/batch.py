@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import kept_vectors
 from contrastive_core.loss_lab.batch import (
     BatchRequest,
     LabBatch,
@@ -17,7 +19,7 @@ from contrastive_core.loss_lab.batch import (
     snapshots_of,
     steps_of,
 )
-from contrastive_core.loss_lab.view import SOURCES, LabView, compute_view
+from contrastive_core.loss_lab.view import PAIRINGS, SOURCES, LabView, compute_view
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.loss_view import (
@@ -31,10 +33,12 @@ from contrastive_lab.components.shared.thumbnails import (
     ThumbnailSheet,
     thumbnail_sheet,
 )
+from contrastive_lab.loss_lab import traded
 from contrastive_lab.loss_lab.choices import choose_batch
 from contrastive_lab.loss_lab.controls import knob_form
 from contrastive_lab.loss_lab.drawn import live_knob, setting_of
 from contrastive_lab.loss_lab.formula import formula
+from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_lab.reported import PanelState, live_value, panel_state
 from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
@@ -57,24 +61,25 @@ class Setting:
     knobs: dict[str, Any]
 
 
-def on_batch(run: Run, losses: dict[str, Any]) -> None:
+def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     """Controls, the live view, and the formula where it is asked for."""
-    st.caption(
-        "Drag the knob and every pair answers. The encoder is frozen: what moves is the loss's "
-        "view of these rows, not the training. “Effective negatives” says over how many "
-        "negatives the loss spreads its push." + (f" {growing.LACKS}" if run.is_recording else "")
-    )
-    loss, pairing, request = choose_batch(run, losses)
-    about, panels = losses[loss], panel_state(KEY)
-    trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
-    first = {n: trained.get(n, k["default"]) for n, k in about["knobs"].items()}
-    knobs = knob_form(loss, about["knobs"], first)
+    key = key_of(KEY, lesson)
+    summary = st.empty()
+    of_file = query_params.current("rows", ["file"], "", f"lab-rows-{run.is_recording}") == "file"
+    with st.expander("Settings", of_file, icon=":material/tune:", key="lab-settings"):
+        loss, pairing, request = choose_batch(run, losses)
+        about, panels = losses[loss], panel_state(key)
+        trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
+        first = {n: trained.get(n, k["default"]) for n, k in about["knobs"].items()}
+        knobs = knob_form(loss, about["knobs"], first)
     live = live_knob(about)
     if live:
-        knobs[live] = live_value(KEY, loss, about["knobs"][live], live, first[live])
+        knobs[live] = live_value(key, loss, about["knobs"][live], live, first[live])
     query_params.keep(**({live: knobs[live]} if live else {}), **asdict(panels))
-    if request is None:  # no file has been opened
+    if request is None:
+        st.info("Open a file of vectors in the settings above.")
         return
+    summary.caption(_in_one_line(run, about["title"], pairing, request))
     setting = Setting(run.name, content_of(run), request, pairing, loss, about, knobs)
     try:
         view = computed(setting)
@@ -83,10 +88,40 @@ def on_batch(run: Run, losses: dict[str, Any]) -> None:
         return
     if view.note:
         st.caption(format.plain(view.note))
-    draw(run, setting, view, losses, panels)
+    draw(run, setting, view, losses, panels, lesson)
     if panels.panel == "formula":
         formula(loss, about)
+    if live == "temperature":
+        traded.offer(run, view, _classes(setting, view), float(knobs[live]))
     button.offer([run.name])
+
+
+def _in_one_line(run: Run, title: str, pairing: str, request: BatchRequest) -> str:
+    """What is compared under which loss; what moves, and what does not."""
+    source = request.source
+    rows = SOURCES.get(source) or snapshots_of(run).get(source) or steps_of(run).get(source)
+    if source.startswith("file:"):
+        rows = kept_vectors.loaded()[source.removeprefix("file:")]["name"]
+    size = f"{request.images} images" + (f" × {request.views} views" if request.views > 1 else "")
+    if request.memory:
+        size += f" and a {request.memory}"
+    pairs = PAIRINGS[pairing]
+    line = " · ".join([title, pairs[0].lower() + pairs[1:], rows or source, size])
+    lacks = f" {growing.LACKS}" if run.is_recording else ""
+    return (
+        f"**{format.plain(line)}**. The encoder is frozen: what moves is the loss's view of "
+        f"these rows.{lacks}"
+    )
+
+
+def _classes(setting: Setting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
+    """Classes of the anchors and of the candidates; None where rows of a memory stand beside."""
+    batch = _batch(setting.run, setting.weights, setting.request)
+    if batch.memory is not None:
+        return None
+    views = batch.rows.shape[1]
+    rows, columns = np.array(view.row_thumbs), np.array(view.column_thumbs)
+    return batch.labels[rows // views], batch.labels[columns // views]
 
 
 def content_of(run: Run) -> str:
@@ -108,7 +143,8 @@ def computed(setting: Setting) -> LabView:
 
 
 def draw(
-    run: Run, setting: Setting, view: LabView, losses: dict[str, Any], panels: PanelState
+    run: Run, setting: Setting, view: LabView, losses: dict[str, Any], panels: PanelState,
+    lesson: int = 0,
 ) -> None:  # fmt: skip
     """The live view, with what may be set beside it."""
     source, other_rows = setting.request.source, _other_rows(run, setting.request.source)
@@ -132,9 +168,9 @@ def draw(
     draw_loss_view(
         LossView(
             _as_drawn(setting, view), axes, setting.loss, setting.about["title"], anchor,
-            asdict(panels), alternatives, panels.second, second,
+            asdict(panels), alternatives, panels.second, second, panel_of(lesson),
         ),
-        key=KEY,
+        key=key_of(KEY, lesson), on_change=partial(hear, key_of(KEY, lesson)),
     )  # fmt: skip
     if view.kernel is None:
         st.caption("This loss is computed by the server, when the knob is let go.")
@@ -212,4 +248,4 @@ def _thumbnails(run: str, weights: str, request: BatchRequest) -> ThumbnailSheet
 
 
 def _file_has_pictures(source: str) -> bool:
-    return bool(ref.loaded()[source.removeprefix("file:")]["images"])
+    return bool(kept_vectors.loaded()[source.removeprefix("file:")]["images"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.embeddings import file_formats, ref
+from contrastive_core.embeddings import file_formats, kept_vectors
 from contrastive_core.embeddings.open_vectors import open_upload
 from contrastive_core.loss_lab.batch import SNAPSHOT, STEP, BatchRequest, snapshots_of
 from contrastive_core.loss_lab.view import PAIRINGS, SOURCES
@@ -84,11 +84,11 @@ def choose_vectors() -> str | None:
         try:
             key = open_upload(upload.name, upload.getbuffer())
             query_params.choose("lab-file", key)
-            if note := ref.loaded()[key]["note"]:
+            if note := kept_vectors.loaded()[key]["note"]:
                 b.warning(format.plain(note))
         except ValueError as error:
             b.warning(format.plain(error))
-    loaded = ref.loaded()
+    loaded = kept_vectors.loaded()
     if not loaded:
         a.info("No vectors have been opened yet.")
         return None

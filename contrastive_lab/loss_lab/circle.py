@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -13,6 +14,7 @@ from contrastive_lab.components.circle import CircleStart, draw_circle
 from contrastive_lab.loss_lab.controls import knob_form
 from contrastive_lab.loss_lab.drawn import knob_of, live_knob
 from contrastive_lab.loss_lab.formula import formula
+from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_lab.reported import live_value, reported
 
 __all__ = ["on_circle"]
@@ -21,7 +23,7 @@ SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows
 LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": (0, 1000)}
 
 
-def on_circle(losses: dict[str, Any]) -> None:
+def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
     st.caption(
         "Each point is a row of length one. Run, and the points follow the loss's own gradient: "
@@ -31,7 +33,7 @@ def on_circle(losses: dict[str, Any]) -> None:
         st.selectbox, "Loss", [n for n, about in losses.items() if about["kernel"]], name="loss",
         default="nt_xent", key="lab-loss-circle", format_func=lambda n: losses[n]["title"],
     )  # fmt: skip
-    about, key = losses[loss], f"circle-{loss}"
+    about, key = losses[loss], key_of(f"circle-{loss}", lesson)
     knobs = knob_form(
         loss, {n: k for n, k in about["knobs"].items() if n not in SAME_ON_A_CIRCLE}
     )  # fmt: skip
@@ -45,7 +47,8 @@ def on_circle(losses: dict[str, Any]) -> None:
         kernel = about["kernel"] | ({live: knobs[live]} if live else {})  # known without torch
     else:
         kernel = _kernel(loss, json.dumps(knobs, sort_keys=True))
-    draw_circle(kernel, about["score"], knob, start, key=key)
+    draw_circle(kernel, about["score"], knob, start, key=key, lesson=panel_of(lesson),
+                on_change=partial(hear, key))  # fmt: skip
     formula(loss, about)
 
 

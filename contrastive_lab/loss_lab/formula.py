@@ -11,7 +11,7 @@ __all__ = ["formula"]
 
 def formula(loss: str, about: dict) -> None:
     """The loss in letters, its paper, and what each knob does."""
-    st.subheader(f"{about['title']} ({about['year']})")
+    st.header(f"{about['title']} ({about['year']})")
     st.latex(about["formula"])
     if loss in DERIVATIVES:
         st.latex(DERIVATIVES[loss])

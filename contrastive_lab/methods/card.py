@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.evaluation.record import Evaluation
 from contrastive_lab import cache, format, guard, query_params, state
 
-__all__ = ["defaults", "differences", "head", "loss", "measurements"]
+__all__ = ["choose_data", "defaults", "differences", "head", "loss", "measurements"]
 
 
 def head(name: str, about: dict[str, Any]) -> None:
@@ -38,9 +38,7 @@ def loss(about: dict[str, Any]) -> None:
 def defaults(about: dict[str, Any]) -> None:
     """The settings for a data set, each with its reason."""
     st.subheader("Defaults, and why")
-    data = query_params.one_of(
-        st.segmented_control, "Data set", about["defaults"], name="data", default="shapes"
-    )
+    data = choose_data(about)
     rows = [
         {"setting": k, "value": as_text(v["value"]), "why": v["why"]}
         for k, v in about["defaults"][data].items()
@@ -49,6 +47,13 @@ def defaults(about: dict[str, Any]) -> None:
         st.warning(problem)
     st.markdown(table(rows))
     st.caption(f"The paper's own recipe: {about['paper_recipe']}")
+
+
+def choose_data(about: dict[str, Any]) -> str:
+    """The data set whose defaults are shown."""
+    return query_params.one_of(
+        st.segmented_control, "Data set", about["defaults"], name="data", default="shapes"
+    )
 
 
 def measurements(name: str, about: dict[str, Any]) -> None:

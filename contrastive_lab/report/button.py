@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.embeddings.ref import PREFIX
+from contrastive_core.embeddings.kept_vectors import PREFIX
 from contrastive_core.jobs.task import Task
 from contrastive_core.paths import data_home
 from contrastive_lab.digest import digest

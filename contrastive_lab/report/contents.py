@@ -10,6 +10,7 @@ import numpy as np
 
 from contrastive_core import runs
 from contrastive_core.cli import analyses
+from contrastive_core.data.image_form import described
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
@@ -107,10 +108,13 @@ def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) 
     on_progress("images and a batch", None)
     images, notes = _images(space, shown)
     view, problem = _loss_view(run)
+    trained = f"{config.get('epochs')} epochs · seed {config.get('seed')}"
+    if imported := run.manifest.get("imported"):
+        trained = "random weights, not trained" if imported.get("random") else "not trained here"
     about = (
         f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')} · "
-        f"{config.get('epochs')} epochs · seed {config.get('seed')} · {space.split} split, "
-        f"{len(rows):,} rows of {space.layer}"
+        f"{trained} · {space.split} split, {len(rows):,} rows of {space.layer}"
+        + (f" · images of {form}" if (form := described(config)) else "")
     )
     return RunPart(
         str(run.meta().get("title") or run.name), about, rows, shown, drawn_map.arrays["xy"][shown],

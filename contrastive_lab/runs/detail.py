@@ -22,7 +22,7 @@ __all__ = ["details", "difference"]
 def details(run: Run) -> None:
     """Everything about one run."""
     status = training.status_of(run)
-    st.subheader(run.name)
+    st.header(run.name)
     if title := run.meta().get("title"):
         st.text(str(title))
     if status.get("reason"):
@@ -96,7 +96,11 @@ def resume(run: Run) -> None:
 def again(run: Run) -> None:
     """The exact command line, here, with many processes and on many machines."""
     if "imported" in run.manifest:
-        st.caption("It was imported, not trained here.")
+        is_random = run.manifest["imported"].get("random")
+        st.caption(
+            "Its weights are random: it was trained nowhere." if is_random
+            else "It was imported, not trained here."
+        )  # fmt: skip
         return
     st.markdown("**The command line that makes this run again**, every setting spelled out")
     st.code(training.command_of(run), language="bash", wrap_lines=True)
@@ -214,7 +218,7 @@ def difference(pair: list[Run]) -> None:
         for k in sorted(one.keys() | two.keys())
         if one.get(k) != two.get(k)
     ]
-    st.subheader("What differs")
+    st.header("What differs")
     if not rows:
         st.info("These two runs have the same settings, data, versions and seed.")
         return

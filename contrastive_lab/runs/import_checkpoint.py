@@ -11,16 +11,30 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.jobs.task import run_json
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.path_input import path_input
+from contrastive_lab.runs.import_model import of_library
+from contrastive_lab.runs.previewed import DATA, open_run, preview
 
 __all__ = ["elsewhere"]
 
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
-DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
+SOURCES = {"file": "A checkpoint file", "model": "A model of torchvision or timm"}
 
 
 def elsewhere() -> None:
+    """A file, or a library's model by its name."""
+    source = query_params.one_of(
+        st.segmented_control,
+        "What to import",
+        SOURCES,
+        name="source",
+        format_func=lambda s: SOURCES[s],
+    )
+    {"file": _of_file, "model": of_library}[source]()
+
+
+def _of_file() -> None:
     """Choose a file, see what it is, import it."""
     upload = st.file_uploader(
         "MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors",
@@ -51,28 +65,9 @@ def elsewhere() -> None:
             preview(previews[key])
             bad = bool(previews[key]["missing"] or previews[key]["unlike"])
             if st.button("Import", type="primary", disabled=bad):
-                with st.spinner("Importing…"):
-                    st.session_state["run"] = run_json("import", path, *arguments)["run"]
-                st.switch_page("pages/explore.py")
+                open_run([path, *arguments])
     except (ValueError, OSError) as error:
         st.error(format.plain(f"Not imported. {error}"))
-
-
-def preview(report: dict[str, Any]) -> None:
-    """What it is, what matched, what is missing."""
-    st.subheader(format.plain(f"{report['kind']}, {report['encoder']}"))
-    a, b, c, d = st.columns(4)
-    a.metric("Tensors matched", report["matched"])
-    b.metric("Missing", len(report["missing"]))
-    c.metric("Of another shape", len(report["unlike"]))
-    d.metric("Not used", len(report["unused"]))
-    st.text(f"Shown as {report['method']}; head: {report['head'].get('head', 'none')}")
-    for note in report["notes"]:
-        st.text(note)
-    for part in ("missing", "unlike", "unused"):
-        if report[part]:
-            with st.expander(f"{len(report[part])} {part}"):
-                st.code("\n".join(map(str, report[part])), language=None)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -169,16 +170,20 @@ def on_demand(task: Task, label: str, place: Any, icon: str | None = None) -> No
         st.error(format.plain(problem))
     if place.button(label, icon=icon):
         try:
-            task.start()
+            task.start(label=label)
         except (OSError, Locked) as error:
             st.error(format.plain(error))
             return
-        st.rerun(scope="fragment")
+        st.rerun()
 
 
 def text(path: Path) -> None:
     """The file itself, and how to run it without the app; an own one can be changed."""
-    st.code(f"python -m contrastive_core sweep {path}", language="bash", wrap_lines=True)
+    st.code(
+        f"python -m contrastive_core sweep {shlex.quote(str(path))}",
+        language="bash",
+        wrap_lines=True,
+    )
     with st.expander("The file"):
         content = path.read_text(encoding="utf-8", errors="replace")
         if path.parent == READY:

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.advice.plan import is_trial
 from contrastive_core.errors import Damaged, Locked
 from contrastive_core.jobs import manage, training
 from contrastive_core.runs import Run
@@ -17,6 +18,7 @@ from contrastive_lab import cache, format, query_params
 __all__ = ["bin_of", "damage", "remove", "renamed", "row", "table", "undo"]
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
+TRIES = "tries"  # runs of an adviser: many, and rarely looked at
 STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
 COLUMNS = {
     "kNN %": st.column_config.NumberColumn(
@@ -28,21 +30,22 @@ COLUMNS = {
 
 def table(all_runs: Sequence[Run]) -> list[Run]:
     """The table with its search and filters; returns the runs that are selected in it."""
-    a, b, c, d = st.columns([3, 2, 2, 3])
+    a, b, c, d = st.columns([3, 2, 2, 4])
     placeholder = "name, title, tag, note, method, data"
     text = a.text_input("Search", placeholder=placeholder, key="runs-search")
     method_names = sorted({str(_method(r)) for r in all_runs})
     states = query_params.many_of(b.multiselect, "Status", STATES, name="status")
     methods = query_params.many_of(c.multiselect, "Method", method_names, name="method")
-    origins = ["all", "mine", "shipped"]
-    origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")
     rows = [row(run) for run in all_runs]
+    tries = [r for r in rows if r["origin"] == TRIES]
+    origins = ["all", "mine", "shipped"] + [TRIES] * bool(tries)
+    origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")
     visible = [
         r for r in rows
         if all(word in _text(r) for word in text.lower().split())
         and (not states or r["status"] in states)
         and (not methods or r["method"] in methods)
-        and origin in ("all", r["origin"])
+        and (r["origin"] == origin or (origin == "all" and r["origin"] != TRIES))
     ]  # fmt: skip
     if not visible:
         st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
@@ -53,9 +56,12 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
         column_config=COLUMNS, column_order=[k for k in visible[0] if k != "note"],
     ).selection.rows  # fmt: skip
     left, right = st.columns([4, 1])
+    apart = (
+        f" {len(tries):,} of an adviser stand apart (tries)." if tries and origin == "all" else ""
+    )
     left.caption(
-        f"{len(visible)} of {len(rows)} runs. Select a row for its details, two for the difference "
-        "of their settings. A click on a column's name sorts."
+        f"{len(visible)} of {len(rows)} runs.{apart} Select a row for its details, two for the "
+        "difference of their settings. A click on a column's name sorts."
     )
     right.download_button("Table as CSV", format.table_csv(visible), "runs.csv", "text/csv")
     by_name = {run.name: run for run in all_runs}
@@ -76,7 +82,8 @@ def same_selection(names: list[str]) -> None:
 
 def renamed(old: str, new: str) -> None:
     """The run stays selected under its new name."""
-    st.session_state["run"] = new
+    if st.session_state.get("run") == old:
+        st.session_state["run"] = new
     st.session_state[SHOWN] = [new if n == old else n for n in st.session_state.get(SHOWN, [])]
 
 
@@ -86,6 +93,7 @@ def row(run: Run) -> dict[str, Any]:
     knn = record.value("h", "knn") if record else None
     epochs = run.config.get("epochs")
     epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
+    imported = run.manifest.get("imported")
     return {
         "name": run.name,
         "title": str(meta.get("title") or ""),
@@ -93,19 +101,27 @@ def row(run: Run) -> dict[str, Any]:
         "method": _method(run),
         "loss": run.config.get("loss"),
         "data": run.config.get("dataset"),
-        "epochs": None if run.is_recording else epoch,
-        "of": epochs,
+        "epochs": None if run.is_recording or imported else epoch,
+        "of": None if imported else epochs,
+        "trained": _trained(imported),
         "seed": run.config.get("seed"),
         "kNN %": None if knn is None else 100 * knn,
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
-        "origin": "shipped" if run.shipped else "mine",
+        "origin": "shipped" if run.shipped else TRIES if is_trial(run.name) else "mine",
     }
 
 
 def _method(run: Run) -> Any:
     return "recording" if run.is_recording else run.config.get("method")
+
+
+def _trained(imported: dict[str, Any] | None) -> str:
+    """Whether a run was trained here, or what it is instead."""
+    if not imported:
+        return "here"
+    return "no: random" if imported.get("random") else "not here"
 
 
 def _text(row: dict[str, Any]) -> str:

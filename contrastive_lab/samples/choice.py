@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings import recorded, ref
+from contrastive_core.embeddings import kept_vectors, recorded, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
@@ -27,27 +27,27 @@ SHOWN = 50  # snapshots of a recording that are offered
 
 def choose() -> SampleRequest | None:
     """The request of the address or of the pickers; None when there is nothing to look at."""
-    run, loaded = state.chosen_run(), ref.loaded()
+    run, loaded = state.chosen_run(), kept_vectors.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += _recorded(run)
-    names += [ref.PREFIX + key for key in loaded]
+    names += [kept_vectors.PREFIX + key for key in loaded]
     if not names:
         st.info("Choose a run with weights, or a recording, in the sidebar; or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return None
-    a, b, c = st.columns([2, 1, 2])
-    looked_at = ref.PREFIX + str(st.session_state.get("vectors"))  # on the page before
+    a, b, c = st.columns([4, 3, 4])
+    looked_at = kept_vectors.PREFIX + str(st.session_state.get("vectors"))  # on the page before
     name = names[0]
     if len(names) > 1:
         name = query_params.one_of(
             a.selectbox, "Of", names, name="on", key=f"samples-on-{cache.digest(names[0])}",
             default=looked_at if looked_at in names else names[0],
-            format_func=lambda n: f"{loaded[n.removeprefix(ref.PREFIX)]['name']} (vectors)"
-            if n.startswith(ref.PREFIX) else n.removeprefix(recorded.PREFIX),
+            format_func=lambda n: f"{loaded[n.removeprefix(kept_vectors.PREFIX)]['name']} (vectors)"
+            if n.startswith(kept_vectors.PREFIX) else n.removeprefix(recorded.PREFIX),
         )  # fmt: skip
     else:
         query_params.keep(on=name)
-    about = loaded.get(name.removeprefix(ref.PREFIX), {"splits": SPLITS})
+    about = loaded.get(name.removeprefix(kept_vectors.PREFIX), {"splits": SPLITS})
     split = SPLITS[0]
     if name.startswith(recorded.PREFIX):
         about = {"splits": []}
@@ -59,7 +59,7 @@ def choose() -> SampleRequest | None:
         )  # fmt: skip
     losses = cache.catalog()["losses"]
     default_loss = "sup_con"
-    if run is not None and not name.startswith(ref.PREFIX):
+    if run is not None and not name.startswith(kept_vectors.PREFIX):
         default_loss = str(run.config.get("loss") or default_loss)
     loss = query_params.one_of(
         c.selectbox, "Loss", losses, name="loss", default=default_loss,
@@ -106,7 +106,9 @@ def table_or_wait(request: SampleRequest) -> SampleTable | None:
     try:
         return cache.sample_table(request, str(request.path()))
     except LookupError:
-        follow(request.task, f"Every sample of {request.name}", may_stop=True)
+        follow(
+            request.task, f"Every sample of {ref.EmbeddingRef(request.name).title}", may_stop=True
+        )
         return None
     except ValueError as error:
         st.warning(format.plain(error))
@@ -150,5 +152,6 @@ class Pictures:
             place.markdown(f"{format.plain(sample)}  \n{format.plain(caption)}")
         else:
             place.image(
-                cache.picture(image[None], 0), format.plain(caption) or None, width="stretch"
-            )
+                cache.picture(image[None], 0), format.plain(caption) or None, width="stretch",
+                alt=f"image {sample}",
+            )  # fmt: skip

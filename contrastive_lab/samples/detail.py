@@ -46,7 +46,7 @@ def show(
     with right:
         label = str(table.columns["label"][row])
         where = f"{place + 1} of {len(ids)}" if place >= 0 else "not on this list"
-        st.subheader(format.plain(f"{where}: {label or sample}"))
+        st.header(format.plain(f"{where}: {label or sample}"))
         st.caption(format.plain(f"{sample} · {reason(table, name, row)}"))
         decide(request, table, row, marked.get(sample), ids, place, pictures.classes)
         st.caption(numbers(table, row))
@@ -189,6 +189,8 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     )  # fmt: skip
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     st.caption(
+        "The loss here is that of its first view among all samples; the one above is the mean over "
+        "its views and their draws. "
         "Weakest positives and hardest negatives first. The encoder stays as it is: what moves is "
         "the loss's view of it, computed in the browser; ranks between the values at which all "
         "losses are known are interpolated."

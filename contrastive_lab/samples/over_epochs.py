@@ -113,7 +113,7 @@ def losses_over_time(request: SampleRequest) -> dict[str, np.ndarray] | None:
         else:
             st.info("The losses over this run's snapshots have not been made.")
             if st.button("Make them", type="primary"):
-                request.task.start()
+                request.task.start(label="The losses over the snapshots")
                 st.rerun()
         return None
     if "why" in history:

@@ -19,11 +19,14 @@ STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "noise", "sobel",
 
 def preview(values: dict[str, Any]) -> None:
     """The images in the first column, their views beside them; and which steps are on."""
-    st.subheader("What it will see")
+    st.header("What it will see")
     result = answer_or_wait("views", values, "The views")
     if result is None:
         return
-    st.image(sheet(result.arrays["images"], result.arrays["views"]))
+    st.image(
+        sheet(result.arrays["images"], result.arrays["views"]),
+        alt="rows of images, each with the views that training makes of it",
+    )
     st.caption(
         f"Left: images of {values['dataset']}. Beside each: views of it, drawn anew in every "
         f"epoch. {steps(result.meta['recipe'])}"

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data.folder_preview import values_of
+from contrastive_core.data import datasets
+from contrastive_core.data.folder_preview import changed, values_of
+from contrastive_core.jobs import results
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.progress import answer_or_wait
 
-__all__ = ["contents"]
+__all__ = ["contents", "with_change", "wrong_folder"]
 
 CLASSES = 12  # that are named with their sizes
 
 
 def contents(folder: str) -> None:
-    """What a training would get of it."""
-    st.subheader("What it holds")
+    """What a training would get of it; a folder that is not there is said to be so at its field."""
+    if not is_folder(folder):
+        return
+    st.header("What it holds")
     result = answer_or_wait("folder", values_of(folder), "The images")
     if result is None:
         return
-    st.markdown(format.plain(summary(result.meta)))
+    st.markdown(f"**{format.plain(summary(result.meta))}**")
+    st.caption(format.plain(classes(result.meta)))
     captions = [_caption(result.meta, row) for row in range(len(result.meta["ids"]))]
     picked = draw_gallery(
         result.arrays["images"], captions, size=64, title="images of the folder",
@@ -36,16 +42,63 @@ def contents(folder: str) -> None:
             st.code("\n".join(f"{name}: {reason}" for name, reason in left_out), language=None)
 
 
+def wrong_folder(folder: str, needs_labels: str) -> str:
+    """Why a folder cannot be trained on, as far as is known; `needs_labels`: a method that does not
+    go without classes."""
+    if not is_folder(folder):
+        return f"There is no folder or list {folder}."
+    result = cache.result("folder", values_of(folder))
+    if result is None:
+        task = results.analysis("folder", values_of(folder))
+        return "" if task.is_running() else task.failure() or ""
+    if needs_labels and len(result.meta["classes"]) < 2:
+        return f"{needs_labels} learns from classes, and this folder has none to tell apart."
+    if sum(count[0] for count in result.meta["counts"]) < 2:
+        return "One image is too few to compare: a training needs two or more."
+    return ""
+
+
+def is_folder(path: str) -> bool:
+    """Whether there is a folder, or a list of images, perhaps with the name of its column."""
+    try:
+        return any(
+            place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv")
+            for place in (Path(path).expanduser(), Path(path.rpartition("#")[0]).expanduser())
+            if str(place) != "."
+        )
+    except (OSError, ValueError, RuntimeError):  # a NUL byte, or a home that nobody has
+        return False
+
+
+def with_change(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of an analysis of `dataset`; a folder that changed makes others of them."""
+    data = values["dataset"]
+    if datasets.is_files(data):
+        return {**values, "changed": changed(data.partition(":")[2])}
+    return values
+
+
 def summary(meta: dict[str, Any]) -> str:
-    """How many images it has, and of which classes."""
+    """How many images it has, of which classes and sizes, how they are split, and what is left out:
+    "450 images · 3 classes · 32×32 · 360 train, 90 test · 1 unreadable: notes.png"."""
     train, test = (sum(count[part] for count in meta["counts"]) for part in (0, 1))
-    text = f"{train + test:,} images: {train:,} to train on, {test:,} to judge by"
+    n, left_out = len(meta["classes"]), meta["left_out"]
+    parts = [f"{train + test:,} images", f"{n} class{'es' * (n > 1)}" if n else "no classes"]
+    parts.append(" to ".join(f"{width}×{height}" for width, height in meta.get("sizes", ())))
+    parts.append(f"{train:,} train, {test:,} test")
+    if left_out:
+        more = ", …" if meta["n_left_out"] > 1 else ""
+        parts.append(f"{meta['n_left_out']:,} left out: {left_out[0][0]}{more}")
+    return " · ".join(filter(None, parts))
+
+
+def classes(meta: dict[str, Any]) -> str:
+    """The classes with their sizes; what follows where there are none."""
     if not meta["classes"]:
-        return f"{text}. No folders of classes: methods without labels apply."
+        return "No folders of classes: methods without labels apply."
     sizes = [f"{c} {a + b:,}" for c, (a, b) in zip(meta["classes"], meta["counts"], strict=True)]
     more = f" and {len(sizes) - CLASSES} more" if len(sizes) > CLASSES else ""
-    number = f"{len(sizes)} class{'es' if len(sizes) > 1 else ''}"
-    return f"{text}. {number}: {', '.join(sizes[:CLASSES])}{more}."
+    return f"{', '.join(sizes[:CLASSES])}{more}"
 
 
 def _caption(meta: dict[str, Any], row: int) -> str:

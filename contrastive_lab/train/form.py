@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data import datasets, torchvision_sets
-from contrastive_core.data.folder_preview import changed
-from contrastive_core.errors import Locked
+from contrastive_core.data import datasets, image_list, torchvision_sets
+from contrastive_core.data.folder_preview import name_of
+from contrastive_core.errors import BadSetting, Locked
 from contrastive_core.jobs import queue, training
 from contrastive_lab import format, query_params
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
+from contrastive_lab.train.browse import browser
+from contrastive_lab.train.expected import expected
+from contrastive_lab.train.fields import Choice, numbers, wrong_name, wrong_settings
+from contrastive_lab.train.folder import with_change, wrong_folder
+from contrastive_lab.train.image_size import as_settings, image_form
 from contrastive_lab.train.watch import watch_next
 
 __all__ = ["form"]
 
 FOLDER = "folder of images…"
+NO_CLASSES = "none: no classes"
 DEFAULT_LOSS = "the method's own"
+STARTED = "runs that were started here"
 
 
 @dataclass(frozen=True)
@@ -28,16 +35,24 @@ class Data:
 
     name: str
     download: bool = False
+    fetch: bool = False  # it is not on this machine
+    method: str = ""  # that is chosen to be trained on them; "" while it is not known
+
+    @property
+    def files(self) -> str:
+        """Where its images lie, if a folder or a list of them is chosen."""
+        return self.name.partition(":")[2] if datasets.is_files(self.name) else ""
 
 
 def form() -> Data:
-    """Five fields, the rest under Advanced; returns the data that are chosen."""
+    """Five fields, the rest under Advanced; returns the data and the method that are chosen."""
     first = st.container()
     data = choose_data()  # drawn at once, with what it holds
     if catalog := catalog_or_wait():
         with first:
             method = choose_method(catalog["methods"])
         settings(catalog, method, data)
+        data = replace(data, method=method)
     return data
 
 
@@ -50,35 +65,66 @@ def choose_method(methods: dict[str, Any]) -> str:
 
 
 def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
-    """How to train it; Start, or a look at its views."""
-    with st.form("train"):
-        epochs = st.number_input("Epochs", 1, 10_000, 20)
-        seed = st.number_input("Seed", 0, 2**31 - 1, 0)
-        name = st.text_input("Name", placeholder="made from the settings")
-        with st.expander("Advanced"):
-            arguments = advanced(catalog)
-            beside = st.checkbox("Start at once, beside what is training")
-            extra = st.text_area(
-                "Further settings, one a line",
-                placeholder="loss.temperature=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
-                help="Any setting of the command line's --set.",
-            )
-        buttons = st.container(horizontal=True)
-        go = buttons.form_submit_button("Start", type="primary", icon=":material/play_arrow:")
-        look = buttons.form_submit_button("See its views", icon=":material/visibility:")
-    further = [line.strip() for line in extra.splitlines() if line.strip()]
-    if (go or look) and not data.name:
-        st.error("Say which folder: the path of one with images goes into the field above.")
-    elif look:
-        st.session_state["preview"] = views_of(method, data.name, further)
+    """How to train it; Start, or a look at its views. What is known to fail is not started."""
+    epochs = query_params.number(st.number_input, "Epochs", 1, 10_000, name="epochs", default=20)
+    loss = query_params.current("loss", catalog["losses"], DEFAULT_LOSS)
+    own = catalog["methods"][method]["default_loss"] if loss == DEFAULT_LOSS else loss
+    choice = Choice(catalog, method, own, data.name)
+    chosen, seed = numbers(choice)
+    wrong = []
+    key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
+    name = st.text_input("Name", placeholder="made from the settings", key=key).strip()
+    wrong.append(_error(wrong_name(name)))
+    with st.expander("Advanced"):
+        arguments, beside = advanced(catalog)
+        form = image_form(data.files) if data.files else []
+        extra = st.text_area(
+            "Further settings, one a line",
+            placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
+            help="Any setting of the command line's --set.", key="train-further",
+        )  # fmt: skip
+        further = [line.strip() for line in extra.splitlines() if line.strip()]
+        wrong.append(_error(wrong_settings(choice, further)))
+    wrong.append(_error(wrong_data(catalog["methods"][method], data)))
+    expected(data.name, arguments, method, int(epochs), chosen + further)
+    buttons = st.container(horizontal=True)
+    go = buttons.button(
+        "Start", type="primary", icon=":material/play_arrow:", key="start",
+        disabled=any(wrong) or not data.name,
+    )  # fmt: skip
+    look = buttons.button(
+        "See its views", icon=":material/visibility:", key="see-views",
+        disabled=any(wrong) or not data.name,
+    )  # fmt: skip
+    if look:
+        st.session_state["preview"] = views_of(method, data.name, [*as_settings(form), *further])
     elif go:
         st.session_state.pop("preview", None)
-        arguments += ["--method", method, "--dataset", data.name, "--epochs", str(int(epochs))]
-        arguments += ["--seed", str(int(seed)), *(["--download"] if data.download else [])]
-        for setting in further:
+        arguments += [*form, "--method", method, "--dataset", data.name, "--epochs"]
+        arguments += [str(int(epochs))]
+        arguments += ["--seed", str(seed), *(["--download"] if data.download else [])]
+        for setting in chosen + further:
             arguments += ["--set", setting]
-        kind = "folder" if data.name.startswith("folder:") else data.name
-        start(name.strip() or queue.free_name(f"{method}-{kind}-s{seed}"), arguments, beside)
+        kind = "folder" if data.files else data.name
+        start(name or queue.free_name(f"{method}-{kind}-s{seed}"), arguments, beside)
+
+
+def _error(why: str) -> str:
+    """An error stands beside its field."""
+    if why:
+        st.error(format.plain(why))
+    return why
+
+
+def wrong_data(method: dict[str, Any], data: Data) -> str:
+    """Why this method cannot be trained on these data, as far as is known."""
+    if not data.name:
+        return ""  # the field above says what to do
+    if data.fetch and not data.download:
+        return f"{data.name} is not on this machine: tick Fetch above, or choose other data."
+    if data.files:
+        return wrong_folder(data.files, method["title"] if method["needs_labels"] else "")
+    return str(method["problems"].get(data.name) or "")
 
 
 def choose_data() -> Data:
@@ -89,13 +135,35 @@ def choose_data() -> Data:
     )
     if name == FOLDER:
         folder = path_input(
-            "Folder (one folder per class, or images only)", "folder", placeholder="/path"
-        )
-        return Data(f"folder:{folder}" if folder else "")
+            "Folder (one folder per class, or images only)", "folder",
+            placeholder="/path, or that of a list: .csv with the columns file, label, split",
+        )  # fmt: skip
+        browser("path-folder")
+        if not folder:
+            st.caption("Write the path of a folder with images above, or browse.")
+        return Data(with_label(name_of(folder)) if folder else "")
     if name not in torchvision_sets.SIZES or is_here(name):
         return Data(name)
     size = f"{torchvision_sets.SIZES[name]:,} MB"
-    return Data(name, st.checkbox(f"Fetch {name}: {size}", help="It is not on this machine yet."))
+    fetch = st.checkbox(f"Fetch {name}: {size}", help="It is not on this machine yet.")
+    return Data(name, fetch, True)
+
+
+def with_label(name: str) -> str:
+    """A list of images has a column for its classes: that which is chosen."""
+    path, column = image_list.list_and_column(name.removeprefix("csv:"))
+    if not name.startswith("csv:") or column:
+        return name
+    try:
+        columns = image_list.columns_of(path)
+    except BadSetting:  # what the folder holds says so
+        return name
+    if columns in ([], [image_list.LABEL]):
+        return name
+    usual = image_list.LABEL if image_list.LABEL in columns else NO_CLASSES
+    options = [usual, *(c for c in columns if c != usual)]
+    chosen = st.selectbox("Classes are in the column", options, key="train-label-column")
+    return name if chosen == usual else f"{name}#{chosen}"
 
 
 def is_here(dataset: str) -> bool:
@@ -103,14 +171,19 @@ def is_here(dataset: str) -> bool:
     return torchvision_sets.is_there(dataset, None) or datasets.is_made(dataset, "train")
 
 
-def advanced(catalog: dict[str, Any]) -> list[str]:
-    """Loss, encoder and GPUs, as arguments."""
-    loss = st.selectbox("Loss", [DEFAULT_LOSS, *catalog["losses"]])
-    encoder = st.selectbox("Encoder", catalog["encoders"])
+def advanced(catalog: dict[str, Any]) -> tuple[list[str], bool]:
+    """Loss, encoder and GPUs, as arguments; and whether to wait for what is training."""
+    loss = query_params.one_of(
+        st.selectbox, "Loss", [DEFAULT_LOSS, *catalog["losses"]], name="loss"
+    )
+    encoder = query_params.one_of(st.selectbox, "Encoder", catalog["encoders"], name="encoder")
     processes = gpus()
+    beside = query_params.switch(
+        st.checkbox, "Start at once, beside what is training", name="beside"
+    )
     arguments = ["--encoder", encoder]
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
-    return arguments + (["--processes", str(processes)] if processes > 1 else [])
+    return arguments + (["--processes", str(processes)] if processes > 1 else []), beside
 
 
 def gpus() -> int:
@@ -124,10 +197,7 @@ def gpus() -> int:
 
 def views_of(method: str, data: str, settings: list[str]) -> dict[str, Any]:
     """The values of the analysis of views; a folder that changed is another one."""
-    values: dict[str, Any] = {"method": method, "dataset": data, "set": settings}
-    if data.startswith("folder:"):
-        values["changed"] = changed(data.removeprefix("folder:"))
-    return values
+    return with_change({"method": method, "dataset": data, "set": settings})
 
 
 def start(name: str, arguments: list[str], beside: bool) -> None:
@@ -137,3 +207,5 @@ def start(name: str, arguments: list[str], beside: bool) -> None:
         st.error(format.plain(error))
         return
     watch_next(name)
+    st.session_state[STARTED] = st.session_state.get(STARTED, 0) + 1
+    st.rerun()

@@ -99,7 +99,7 @@ def progress(run: Run) -> None:
     status = training.status_of(run)
     state, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
     fraction = min(1.0, status.get("epoch", 0) / max(1, epochs))
-    st.subheader(run.name)
+    st.header(run.name)
     st.progress(fraction, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
     a, b, c = st.columns(3)
     if state in ("running", "starting") and a.button("Stop", icon=":material/stop:", key="stop"):
@@ -123,7 +123,7 @@ def resume(name: str) -> None:
     except (ValueError, OSError, Locked) as error:
         st.error(format.plain(error))
         return
-    st.rerun(scope="fragment")
+    st.rerun()  # all of the page: the sidebar tells of it too
 
 
 def curves(run: Run, metrics: MetricsReader) -> None:

@@ -49,16 +49,16 @@ SHOWN = """() => {
 
 # The address, and what the page shows besides its widgets.
 STATE = """() => {
-  const hidden = [...document.querySelectorAll('[data-name]')].map((e) => [e, e.style.display]);
-  for (const [e] of hidden) e.style.display = 'none';
-  const main = document.querySelector('[data-testid=stMain]');
+  const main = document.querySelector('[data-testid=stMain]'), text = [], F = NodeFilter;
+  const nodes = document.createTreeWalker(main, F.SHOW_ELEMENT | F.SHOW_TEXT, (n) =>
+    n.nodeType === 3 ? F.FILTER_ACCEPT
+      : n.dataset?.name || n.localName === 'style' ? F.FILTER_REJECT : F.FILTER_SKIP);
+  while (nodes.nextNode()) text.push(nodes.currentNode.data);
   const off = [...main.querySelectorAll('button')].map((b) => b.disabled).join();
   const typed = [...main.querySelectorAll('textarea, input')]
     .filter((e) => !e.closest('[data-name]')).map((e) => e.value);
   const parts = [...main.querySelectorAll('*')].map((e) => e.shadowRoot?.textContent ?? '');
-  const text = [main.innerText, ...typed, ...parts];
-  for (const [e, display] of hidden) e.style.display = display;
-  return [location.href, text, off].join();
+  return [location.href, text, typed, parts, off].join();
 }"""
 IDLE = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ===
   'notRunning' && document.querySelector('[data-testid=stMain] h1') !== null &&

@@ -22,6 +22,7 @@ from contrastive_core import catalog
 from contrastive_core.data import datasets
 from contrastive_lab.desktop import window
 
+SERVED: list[dict[str, str]] = []  # homes of the servers at work: what a page began ends with it
 COMPONENTS = real.ROOT / "contrastive_lab" / "components"
 
 
@@ -48,9 +49,10 @@ def page(browser: Any) -> Iterator[Any]:
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.route(lambda url: not real.is_local(url), lambda route: route.abort())
     yield page
     context.close()
+    for homes in SERVED:
+        real.end_tasks(homes)
     assert not errors, errors
 
 
@@ -104,9 +106,11 @@ def serve(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[
 
         def start(script: Path, *arguments: str, is_new: bool = False, **options: Any) -> str:
             home = tmp_path_factory.mktemp("server")
-            named = (options.get("environment") or {}).get("CONTRASTIVE_LAB_HOME")
+            homes = {**real.homes_in(home), **(options.get("environment") or {})}
             if not is_new:
-                fill(Path(named or home / "home"), prepared)
+                fill(Path(homes["CONTRASTIVE_LAB_HOME"]), prepared)
+            SERVED.append(homes)
+            stack.callback(SERVED.remove, homes)
             return stack.enter_context(real.serving(script, home, *arguments, **options))
 
         yield start

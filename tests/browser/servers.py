@@ -57,6 +57,11 @@ class Server:
             os.kill(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
+    def end(self) -> None:
+        """End it, and what goes on without it."""
+        self.kill()
+        real.end_tasks(self.environment)
+
     def called(self) -> list[str]:
         """Whom its processes called that is not this computer."""
         if not self.calls.exists():

@@ -25,11 +25,16 @@ PAGES = {
         "Split, Loss, Part, List, Show, As, The first of this list, Against, Samples",
     ),
     "runs": (
-        ("runs", "runs?view=sweeps&sweep=two", "runs?view=sweeps&sweep=a new one…"),
-        "View, Status, Method, Show, Yes, Sweep, To be judged on, Accuracy, Cells to train now, "
-        "Write it, Epochs of each cell, Hours, Drawn as, Starting from",
+        (
+            "runs",
+            "runs?view=import",
+            "runs?view=sweeps&sweep=two",
+            "runs?view=sweeps&sweep=a new one…",
+        ),
+        "View, What to import, Status, Method, Show, Yes, Sweep, To be judged on, Accuracy, "
+        "Cells to train now, Write it, Epochs of each cell, Hours, Drawn as, Starting from",
     ),
-    "methods": (("methods",), "Run, Method, Data set"),
+    "methods": (("methods", "methods?beside=moco_v2"), "Run, Method, Set beside it, Data set"),
 }
 
 

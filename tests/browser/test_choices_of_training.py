@@ -15,11 +15,13 @@ from visits import Visit, every_choice_counts
 PAGES = {
     "train": (
         ("train?watch=simclr-digits",),
-        "Method, Data, Epochs, Seed, Loss, Encoder, Start at once, Fetch, Watch, Map after epoch",
+        "Method, Data, Epochs, Temperature, Batch size, Learning rate, Seed, "
+        "Loss, Encoder, Start at once, Fetch, Watch, Map after epoch, "
+        "Not sure, What to choose, Minutes",
     ),
     "loss_lab": (
         ("loss_lab?run=simclr-digits&on=circle",),
-        "On, Loss, Positives are, Rows from, Rows, Batch, denominator",
+        "Lessons, On, Loss, Positives are, Rows from, Rows, Batch, denominator",
     ),
     "compare": (
         (

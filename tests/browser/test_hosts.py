@@ -147,7 +147,7 @@ def test_all_hosts_give_the_same_figures(
 
 def test_a_notebook_reads_and_sets_what_is_chosen(notebook: Any) -> None:
     page, _ = notebook
-    assert "<b>zero</b>" in page.locator(".lab h4").first.inner_text()  # text, not HTML
+    assert "<b>zero</b>" in page.locator(".lab h2:visible").first.inner_text()  # text, not HTML
     state = figures(page, 500)
     assert again(page) == f"{json.dumps(round(float(state['temperature']), 6))} 0 []"
     page.locator(".matrix").click(position={"x": 100, "y": 40})

@@ -19,8 +19,9 @@ import pytest
 from choices import CHOICES, LOOK, POPOVERS, Answers, Choosing, shown, state_of
 from patience import PATIENCE
 
+from benchmarks.browser import end_tasks
 from contrastive_core import runs
-from contrastive_core.jobs import process, queue_files
+from contrastive_core.jobs import queue_files
 from contrastive_core.paths import SHIPPED
 
 __all__ = ["Visit", "every_choice_counts", "filled"]
@@ -56,17 +57,7 @@ def filled(home: Path) -> Iterator[dict[str, str]]:
         (home / ".bin").mkdir()
         run.path.rename(home / ".bin" / "old-01234567")
         yield {"CONTRASTIVE_LAB_RUNS": str(home)}
-        end_all()
-
-
-def end_all() -> None:
-    """End what was begun for pages that nobody looks at any more."""
-    for record in process.records():
-        process.terminate(record["key"])
-    end = time.monotonic() + PATIENCE
-    while any(process.pid_of(record["key"]) for record in process.records()):
-        assert time.monotonic() < end, "a process does not end"
-        time.sleep(0.02)
+        end_tasks()
 
 
 def copy_of(shipped: str, path: Path, temperature: float) -> None:
@@ -89,7 +80,7 @@ class Visit:
     def open(self, address: str) -> None:
         """Opened anew, with everything made that the page waits for."""
         self.page.goto("about:blank")
-        end_all()
+        end_tasks()
         asked = self.answers.asked
         self.page.goto(address)
         self.answers.wait(asked + 1)
@@ -143,8 +134,10 @@ class Visit:
                 self.page.wait_for_timeout(LOOK)
             self.tried[name] += 1
             for other in shown(self.page):
-                if other not in (*self.tried, *self.first) and other in shown(self.page):
-                    self.try_out(other)
+                if other not in (*self.tried, *self.first):
+                    self.wait_until_drawn()  # what was there before may be going
+                    if other in shown(self.page):
+                        self.try_out(other)
 
 
 def every_choice_counts(app: str, page: Any, addresses: tuple[str, ...], labels: str) -> None:

@@ -10,7 +10,7 @@ from PIL import Image
 from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
 from contrastive_core.data.folder_preview import SIDE, changed, folder_preview
-from contrastive_lab.train.folder import summary
+from contrastive_lab.train.folder import classes, summary
 
 
 def pictures(folder: Path, n: int, color: str = "red") -> None:
@@ -53,9 +53,30 @@ def test_a_folder_without_classes_says_what_follows(tmp_path: Path) -> None:
     pictures(tmp_path / "flat", 10)
     result = analyses.make("folder", {"path": str(tmp_path / "flat"), "changed": []})
     assert result.meta["counts"] == ((8, 2),)
-    text = summary(result.meta)
-    assert text.startswith("10 images: 8 to train on, 2 to judge by.")
-    assert "methods without labels apply" in text
+    assert summary(result.meta) == "10 images · no classes · 20×12 · 8 train, 2 test"
+    assert "methods without labels apply" in classes(result.meta)
+
+
+def test_a_damaged_file_that_is_not_shown_is_named_too(tmp_path: Path) -> None:
+    pictures(tmp_path / "a", 9)
+    (tmp_path / "a" / "notes.png").write_bytes(b"no picture")
+    made = folder_preview(str(tmp_path), limit=2)
+    assert [name for name, _ in made.left_out] == ["a/notes.png"]
+    assert sum(map(sum, made.counts)) == 9
+
+
+def test_the_card_says_all_of_it_in_a_line(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        pictures(tmp_path / name, 5)
+    Image.new("RGB", (40, 40)).save(tmp_path / "b" / "00.png")
+    (tmp_path / "b" / "notes.png").write_bytes(b"no picture")
+    meta = analyses.make("folder", {"path": str(tmp_path), "changed": []}).meta
+    train, test = (sum(count[part] for count in meta["counts"]) for part in (0, 1))
+    assert summary(meta) == (
+        f"15 images · 3 classes · 20×12 to 40×40 · {train} train, {test} test · "
+        "1 left out: b/notes.png"
+    )
+    assert classes(meta) == "a 5, b 5, c 5"
 
 
 @pytest.mark.parametrize("name", ["empty", "nothing"])

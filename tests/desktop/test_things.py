@@ -14,7 +14,7 @@ from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.data.folder_preview import values_of
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import kept_vectors
 from contrastive_core.jobs import results
 from contrastive_core.paths import BUNDLE, SHIPPED, runs_home
 from contrastive_lab import opened
@@ -86,7 +86,7 @@ def test_vectors_are_read_before_the_page_is_drawn(tmp_path: Path) -> None:
     place = things.prepare(things.recognize(str(vectors(tmp_path / "größe 1.npy"))))
     page, query = query_of(place)
     assert page == "/explore"
-    assert ref.loaded()[query["vectors"]]["name"] == "größe 1.npy"
+    assert kept_vectors.loaded()[query["vectors"]]["name"] == "größe 1.npy"
 
 
 @pytest.mark.parametrize("name", ["images", "old.ckpt"])
@@ -192,7 +192,7 @@ def test_endings_may_be_capitals(tmp_path: Path) -> None:
             np.savetxt(tmp_path / name, rows, delimiter=",", header="a,b,c,d", comments="")
         page, query = query_of(things.prepare(things.recognize(str(tmp_path / name))))
         assert page == "/explore"
-        assert ref.loaded()[query["vectors"]]["name"] == name
+        assert kept_vectors.loaded()[query["vectors"]]["name"] == name
 
 
 def test_a_damaged_file_says_so(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     rng = np.random.default_rng(0)
     label = rng.integers(-1, 4, 203)
-    rows = rng.normal(size=(5, 6))[label] + 0.8 * rng.normal(size=(203, 6))
+    rows = rng.normal(size=(5, 7))[label] + 1.2 * rng.normal(size=(203, 7))
     np.savez(home / "vectors.npz", features=rows.astype(np.float32), label=label)
     with pytest.MonkeyPatch.context() as patch:
         lives_in(home, patch)
@@ -122,9 +122,10 @@ def test_every_score_of_a_file_is_that_of_one_process(found: tuple[dict, list[di
                 assert a == pytest.approx(b, rel=1e-5, abs=1e-7), name
         for name in ("knn", "linear_probe", "purity", "hubness"):
             want, got = (dict(r["scores"][name]["extras"]) for r in (one["file"], record))
-            for part in ("c", "log_loss"):  # numbers of a fit, which is right to 1e-5
+            # A fit is right to 1e-5, the place of a flat curve's least value to the root of that.
+            for part, rel in {"c": 3e-3, "log_loss": 1e-4}.items():
                 a, b = got.pop(part, 0.0), want.pop(part, 0.0)
-                assert a == pytest.approx(b, rel=1e-4), part
+                assert a == pytest.approx(b, rel=rel), part
             assert got == want, name
 
 

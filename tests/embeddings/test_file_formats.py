@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from mutation import mutated
 
-from contrastive_core.embeddings import file_formats, open_vectors, ref
+from contrastive_core.embeddings import file_formats, kept_vectors, open_vectors, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding
 
@@ -116,6 +116,23 @@ def test_a_few_bytes_of_parquet_that_unpack_far_are_refused(
     monkeypatch.setattr(file_formats, "LIMIT", 1_000_000)
     with pytest.raises(UnusableEmbedding, match="would unpack to 8,000,000 bytes"):
         file_formats.read(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("step", [1, 100, 1 << 20])
+@pytest.mark.parametrize("dtype", ["<f4", "<f8", "<f2", ">f4", "i2"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_vectors_are_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, dtype: str, order: str
+) -> None:
+    monkeypatch.setattr(file_formats, "STEP", step)
+    array = np.array(np.random.default_rng(0).normal(size=(37, 5)) * 9, dtype, order=order)  # type: ignore[call-overload]
+    np.save(tmp_path / "a.npy", array)
+    np.savez(tmp_path / "a.npz", features=array)
+    for name in ("a.npy", "a.npz"):
+        assert np.array_equal(file_formats.read(tmp_path / name).features, array.astype("f4"))
+    if order == "C":
+        halves = [file_formats.read(tmp_path / "a.npy", (i, 2)).features for i in range(2)]
+        assert np.array_equal(np.concatenate(halves), array.astype("f4"))
 
 
 class Harm:
@@ -263,7 +280,7 @@ def test_what_a_page_opens_is_read_in_a_child_with_little_memory(
     monkeypatch.setattr(open_vectors, "MEMORY", 300 << 20)
     with pytest.raises(UnusableEmbedding, match=r"c\.parquet .*memory"):
         open_vectors.open_vectors(path, path.name)
-    assert ref.loaded() == {}
+    assert kept_vectors.loaded() == {}
     monkeypatch.undo()
 
 
@@ -273,7 +290,7 @@ def test_a_file_that_a_page_opens_is_kept_under_its_content(
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
     path = make(tmp_path, ".parquet")
     key = open_vectors.open_upload("mine.parquet", path.read_bytes())
-    assert ref.loaded()[key]["name"] == "mine.parquet"
+    assert kept_vectors.loaded()[key]["name"] == "mine.parquet"
     np.testing.assert_allclose(ref.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
     content = io.BytesIO()
     np.save(content, X[0])
@@ -310,3 +327,16 @@ def test_of_two_columns_of_vectors_the_usual_name_is_taken(tmp_path: Path) -> No
     table = {"logits": rows[0].tolist(), "Embedding": rows[1].tolist()}
     pq.write_table(pa.table(table), tmp_path / "rows.parquet")
     np.testing.assert_array_equal(file_formats.read(tmp_path / "rows.parquet").features, rows[1])
+
+
+def test_one_array_is_taken_and_of_several_the_one_that_is_named_as_usual(tmp_path: Path) -> None:
+    path = tmp_path / "v.npz"
+    np.savez(path, mine=X)
+    assert len(file_formats.read(path)) == len(X)
+    np.savez(path, before=X + 1, z=X)
+    np.testing.assert_allclose(file_formats.read(path).features, X)
+    np.savez(path, before=X, after=X)
+    with pytest.raises(
+        UnusableEmbedding, match=r"several arrays \(n, d\), before, after; .*vectors"
+    ):
+        file_formats.read(path)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from contrastive_core.data import image_folder, overrides
+from contrastive_core.data import decoding, overrides
 from contrastive_core.embeddings import attached_images, file_formats
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.paths import ROOT
@@ -89,9 +89,9 @@ def pictures(folder: Path) -> Iterator[Target]:
                     TypeError, IndexError, KeyError, AttributeError)  # fmt: skip
 
         def read(path: Path = path) -> None:
-            assert image_folder.pixels(path, 8, False).shape == (3, 8, 8)
+            assert decoding.decoded(path, 8, False)[0].shape == (3, 8, 8)
 
-        # `_decode` and `_thumbnail` leave out a picture for whatever Pillow raises
+        # decoding and `_thumbnail` leave out a picture for whatever Pillow raises
         yield Target(path, read, (*refusals, Exception), (script, b"", script * 100))
 
 

@@ -17,7 +17,7 @@ from mutation import mutated
 from PIL import Image
 
 from contrastive_core import runs
-from contrastive_core.data import image_folder
+from contrastive_core.data import image_sets
 from contrastive_core.embeddings import attached_images  # fmt: skip
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation import record
@@ -103,7 +103,7 @@ def test_images(tmp_path: Path) -> None:
         whole, chance = path.read_bytes(), random.Random(path.name)
         for _ in range(25):
             path.write_bytes(mutated(whole, chance))
-            _, make = image_folder.plan(str(tmp_path), "train", data_home())
+            _, _, make = image_sets.plan(f"folder:{tmp_path}", "train", data_home())
             data_home().mkdir(parents=True, exist_ok=True)
             found = make()
             assert len(found["images"]) + len(found.get("skipped", [])) == 10

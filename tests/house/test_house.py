@@ -18,7 +18,7 @@ CORE = ROOT / "contrastive_core"
 ORDER = """
 errors paths progress registry device storage distributed pairs ops data losses models methods runs
 embeddings metrics training evaluation importers exporters jobs samples loss_lab sweeps recording
-catalog cli
+advice catalog cli
 """.split()
 
 # What pages pass through: importing any of it must not import torch or its like.
@@ -28,12 +28,13 @@ evaluation storage.atomic storage.lock storage.records storage.shapes storage.ta
 storage.regular storage.limited distributed.partition data.pictures data.folder_preview
 cli.main cli.analyses cli.analyses.previews
 embeddings.open_vectors embeddings.table_files embeddings.nearest embeddings.pca
-data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
-embeddings.attached_images embeddings.ref embeddings.cache runs.run runs.catalog runs.formats
+data.subfolders data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
+embeddings.attached_images embeddings.kept_vectors embeddings.splits embeddings.ref
+embeddings.cache runs.run runs.catalog runs.formats
 runs.recorded runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
 evaluation.comparison evaluation.representation_similarity evaluation.paired_tests data.recipe
 jobs.process jobs.task
-jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
+jobs.activity jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
 samples.annotations samples.request loss_lab.view
 loss_lab.batch loss_lab.memory sweeps.spec sweeps.grid sweeps.runner sweeps.plots catalog
 """.split()
@@ -127,6 +128,12 @@ def test_files_stay_small() -> None:
     files = subprocess.check_output(["git", "ls-files", "*.py", "*.js"], cwd=ROOT, text=True)
     long = {f: n for f in files.split() if (n := len((ROOT / f).read_text().splitlines())) > 400}
     assert not long
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """pytest would stop at the second."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
 
 
 def test_every_registered_file_is_named_by_a_test() -> None:

@@ -33,7 +33,7 @@ from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
 from contrastive_core.errors import CannotImport, NotRecognized, Refused
 from contrastive_core.evaluation import embed
-from contrastive_core.importers import conversion, recognize
+from contrastive_core.importers import checkpoint, conversion, recognize
 from contrastive_core.importers.heads import match_head
 from contrastive_core.models.encoders import COLORS
 from contrastive_core.paths import runs_home
@@ -71,7 +71,7 @@ def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
 def test_every_format_gives_the_features_of_its_own_network(
     name: str, tmp_path: Path, photos: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importers, "call_limited", here)
+    monkeypatch.setattr(checkpoint, "call_limited", here)
     make, kind, method, small, head = FORMATS[name]
     path = tmp_path / f"{name}.pth.tar"
     torch.save(make(), path)
@@ -205,7 +205,7 @@ def test_sizes_and_time_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(conversion, "LIMIT", 1000)
     with pytest.raises(Refused, match="would unpack"):
         conversion.convert(path, tmp_path / "out")
-    monkeypatch.setattr(importers, "LIMIT", 1000)
+    monkeypatch.setattr(checkpoint, "LIMIT", 1000)
     with refused("at most 1,000"), importers.open_checkpoint(path):
         pass
     monkeypatch.undo()
@@ -274,7 +274,7 @@ def test_a_damaged_vision_transformer_is_one_sentence(
     }
     said = "a model that timm knows"
     try:
-        importers._our_shapes(recognize({**vit, **sizes}))
+        checkpoint._our_shapes(recognize({**vit, **sizes}))
     except (CannotImport, NotRecognized) as error:
         said = str(error)
     assert "\n" not in said

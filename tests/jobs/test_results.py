@@ -14,7 +14,14 @@ from PIL import Image
 
 from contrastive_core import runs
 from contrastive_core.cli import analyses
-from contrastive_core.embeddings import attached_images, file_formats, nearest, ref
+from contrastive_core.embeddings import (
+    attached_images,
+    file_formats,
+    kept_vectors,
+    nearest,
+    ref,
+    splits,
+)
 from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import UnusableEmbedding
@@ -38,44 +45,44 @@ def test_loaded_vectors_are_kept_by_content_without_rows_that_have_no_direction(
     given.features[3] = np.nan
     given.features[5] = 0
     images = np.arange(20, dtype=np.uint8)[:, None, None, None].repeat(3, 1)
-    key = ref.save_vectors(given, "mine.npz", images)
-    assert ref.save_vectors(given, "again.npz", images) == key
+    key = kept_vectors.save_vectors(given, "mine.npz", images)
+    assert kept_vectors.save_vectors(given, "again.npz", images) == key
     space = ref.of_vectors(key)
     found = space.rows()
     assert found is not None
     assert found.ids[3:5] == ("4", "6")
     assert ref.pictures(space)[3, 0, 0, 0] == 4
-    assert ref.loaded()[key]["left_out"] == {"not_finite": 1, "zero": 1}
+    assert kept_vectors.loaded()[key]["left_out"] == {"not_finite": 1, "zero": 1}
     assert ref.EmbeddingRef(**space.values) == space
-    ref.forget(key)
-    assert not ref.loaded()
+    kept_vectors.forget(key)
+    assert not kept_vectors.loaded()
 
 
 def test_vectors_that_cannot_be_used_get_a_sentence() -> None:
     with pytest.raises(UnusableEmbedding, match="1 rows that can be used: 0 hold"):
-        ref.save_vectors(EmbeddingSet(np.array([[1, 0], [0, 0]], np.float32)), "x.npy")
+        kept_vectors.save_vectors(EmbeddingSet(np.array([[1, 0], [0, 0]], np.float32)), "x.npy")
     with pytest.raises(UnusableEmbedding, match="open the file again"):
         ref.of_vectors("../../etc").rows()
 
 
 def test_judged_rows_follow_the_split_column_or_a_fixed_fifth_of_each_class() -> None:
     marked = rows(20, columns={"split": np.array(["train", "test"] * 10)})
-    train, test, at, how = ref.train_test_split(marked)
+    train, test, at, how = splits.train_test_split(marked)
     assert len(train) == len(test) == 10
     assert at.tolist() == list(range(1, 20, 2))
     assert "marked as test" in how
-    train, test, at, how = ref.train_test_split(rows(60))
+    train, test, at, how = splits.train_test_split(rows(60))
     assert len(test) == 12
     assert np.bincount(test.labels).tolist() == [4, 4, 4]  # type: ignore[arg-type]
     assert not set(train.ids) & set(test.ids)
     assert "fixed fifth" in how
     whole, part = rows(600), rows(600).take(range(400))  # a file with fewer of the same rows
-    first, second = (set(ref.train_test_split(r)[1].ids) for r in (whole, part))
+    first, second = (set(splits.train_test_split(r)[1].ids) for r in (whole, part))
     assert len(first & second) > 0.8 * len(second)
 
 
 def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
-    key = ref.save_vectors(rows(120), "mine.npy")
+    key = kept_vectors.save_vectors(rows(120), "mine.npy")
     values = {"space": ref.of_vectors(key).values}
     said: list[str] = []
     made = analyses.make("scores", values, lambda stage, fraction: said.append(stage))
@@ -94,7 +101,7 @@ def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
 
 
 def test_without_labels_the_scores_that_need_none_are_given() -> None:
-    key = ref.save_vectors(
+    key = kept_vectors.save_vectors(
         EmbeddingSet(RNG(0).normal(size=(40, 4)).astype(np.float32)), "plain.npy"
     )
     own = analyses.make("scores", {"space": ref.of_vectors(key).values}).meta["scores"]["own"]
@@ -104,8 +111,8 @@ def test_without_labels_the_scores_that_need_none_are_given() -> None:
 
 def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     base, new = rows(60), rows(12)
-    own = ref.of_vectors(ref.save_vectors(base, "base.npy"))
-    other = ref.of_vectors(ref.save_vectors(new, "new.npy"))
+    own = ref.of_vectors(kept_vectors.save_vectors(base, "base.npy"))
+    other = ref.of_vectors(kept_vectors.save_vectors(new, "new.npy"))
     settings = {"seed": 1, "neighbors": 6, "min_dist": 0.2, "metric": "cosine"}
     values = {"space": own.values, "kind": "umap", **settings}
     said: list[tuple[str, float | None]] = []
@@ -123,7 +130,7 @@ def test_a_map_its_seeds_and_new_samples_share_one_graph(monkeypatch: pytest.Mon
     assert index.shape == similarity.shape == (60, 15)
     placed = analyses.make("placed", {"map": values, "new": other.values})
     np.testing.assert_allclose(placed.arrays["xy"][0], made.arrays["xy"][0], atol=1e-3)
-    narrow = ref.of_vectors(ref.save_vectors(rows(12, d=4), "narrow.npy"))
+    narrow = ref.of_vectors(kept_vectors.save_vectors(rows(12, d=4), "narrow.npy"))
     with pytest.raises(UnusableEmbedding, match="5 wide, the new ones 4"):
         analyses.make("placed", {"map": values, "new": narrow.values})
     assert 0 <= analyses.make("agreement", values).meta["agreement"] <= 1
@@ -135,7 +142,7 @@ def test_a_comparison_of_loaded_vectors_comes_back_whole() -> None:
     good, bad = rows(200), rows(200)
     wrong = np.arange(0, 200, 10)
     bad.features[wrong] = np.roll(bad.features[wrong], 1, axis=1)
-    keys = [ref.save_vectors(v, name) for v, name in ((good, "good"), (bad, "bad"))]
+    keys = [kept_vectors.save_vectors(v, name) for v, name in ((good, "good"), (bad, "bad"))]
     values = {"names": ["good", "bad"],
               "spaces": [ref.of_vectors(k).values for k in keys]}  # fmt: skip
     made = analyses.make("comparison", values)
@@ -226,8 +233,8 @@ def test_what_was_exported_here_finds_its_images_again(tmp_path: Path, ending: s
     )  # fmt: skip
     given.save(tmp_path / f"out{ending}")
     read = file_formats.read(tmp_path / f"out{ending}")
-    np.testing.assert_array_equal(ref.dataset_pictures(read), found.images[3:8])
-    assert ref.dataset_pictures(rows(5)) is None
+    np.testing.assert_array_equal(attached_images.dataset_pictures(read), found.images[3:8])
+    assert attached_images.dataset_pictures(rows(5)) is None
 
 
 def test_text_missing_labels_and_class_names_survive_reading(tmp_path: Path) -> None:
@@ -287,7 +294,7 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(
     from streamlit.testing.v1 import AppTest
 
     monkeypatch.chdir(ROOT)
-    key = ref.save_vectors(rows(12, ids=tuple(f"s{i}" for i in range(12))), "mine.npy")
+    key = kept_vectors.save_vectors(rows(12, ids=tuple(f"s{i}" for i in range(12))), "mine.npy")
 
     def page(key: str) -> None:
         import numpy as np

@@ -158,12 +158,12 @@ def test_a_shipped_runs_map_is_the_result_of_the_map_it_came_with() -> None:
 
 
 def test_images_are_decoded_by_a_task() -> None:
-    decoding = results.decoding("digits", "test")
+    decoding = results.decoding({"dataset": "digits"}, "test")
     decoding.result_path.unlink(missing_ok=True)
     decoding.start()
     wait(lambda: not decoding.is_running())
     assert decoding.has_result()
-    missing = results.decoding("cifar10", "test", "/nowhere")
+    missing = results.decoding({"dataset": "cifar10", "root": "/nowhere"}, "test")
     missing.start()
     wait(lambda: not missing.is_running())
     assert "cifar10" in (missing.failure() or "")

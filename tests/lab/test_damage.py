@@ -49,7 +49,7 @@ def opened(page: str, run: str) -> AppTest:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     app.session_state["run"] = run
     app.run()
-    return app if page == "explore" else app.switch_page(f"pages/{page}.py").run()
+    return app if page == "home" else app.switch_page(f"pages/{page}.py").run()
 
 
 @pytest.mark.parametrize("page", ["explore", "compare", "samples", "methods"])
@@ -98,7 +98,16 @@ def test_what_a_file_of_scores_says_is_no_markup(page: str) -> None:
     (run.path / "evaluation.json").write_text(json.dumps(record))
     app = opened(page, "scored")
     assert not app.exception
-    shown = [app.title, app.caption, app.warning, app.markdown, app.info, app.metric, app.subheader]
+    shown = [
+        app.title,
+        app.caption,
+        app.warning,
+        app.markdown,
+        app.info,
+        app.metric,
+        app.header,
+        app.subheader,
+    ]
     texts = [str(t) for es in shown for e in es for t in (e.value, e.proto)]
     if page == "explore":
         assert app.metric
@@ -116,6 +125,6 @@ def test_what_is_drawn_on_its_own_says_why_it_is_not() -> None:
             raise ZeroDivisionError  # a fault of the program is not hidden
 
     app = AppTest.from_function(script).run()
-    assert "one is damaged: KeyError: 'scores'" in app.warning[0].value.replace("\\", "")
+    assert "one is damaged: 'scores' is missing" in app.warning[0].value.replace("\\", "")
     assert app.exception
     assert ZeroDivisionError not in guard.DAMAGE

@@ -45,8 +45,20 @@ def test_train_has_the_folder_and_keeps_its_id(
     assert app.text_input(key="path-folder").value == str(folder)
     assert identity in app.query_params["folder"]
     app.text_input(key="path-folder").set_value("/another").run()
-    assert "folder" not in app.query_params  # what was typed is nobody's but this session's
+    assert "folder" not in app.query_params  # what is not there has no id
     assert app.text_input(key="path-folder").value == "/another"
+
+
+def test_what_was_typed_outlives_a_refresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_at("train", monkeypatch, data="folder")
+    app.text_input(key="path-folder").set_value(str(folder)).run()
+    for epochs in (3, 7, 5):
+        app.number_input(key="train-epochs").set_value(epochs).run()
+    query = {k: v if isinstance(v, str) else v[0] for k, v in app.query_params.items()}
+    assert str(folder) not in query["folder"]
+    app = page_at("train", monkeypatch, **query)
+    assert app.text_input(key="path-folder").value == str(folder)
+    assert app.number_input(key="train-epochs").value == 5
 
 
 @pytest.mark.parametrize("asked", ["/etc", "../..", "A" * 22])
@@ -70,7 +82,7 @@ def test_a_folder_is_shown_before_what_is_registered_is_known(
     assert not app.exception
     assert "5 images" in " ".join(m.value for m in app.markdown)
     assert [s.label for s in app.selectbox if s.label in ("Method", "Data")] == ["Data"]
-    assert not app.button
+    assert [b.label for b in app.button] == ["Browse…"]
 
 
 def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +96,46 @@ def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.Mon
     app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
     assert not app.exception
     shown = " ".join(m.value.replace("\\", "") for m in app.markdown)
-    assert "5 images: 4 to train on, 1 to judge by. 1 class: a 5." in shown
+    assert "5 images · 1 class · 4 train, 1 test · 1 left out: b.png" in shown
+
+
+def test_the_size_of_a_folders_images_reaches_the_training(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meta = {"ids": [], "labels": [], "classes": [], "counts": [[1500, 500]],
+            "left_out": [], "n_left_out": 0}  # fmt: skip
+    images = np.zeros((0, 3, 96, 96), np.uint8)
+    results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
+    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    started: list[list[str]] = []
+    monkeypatch.setattr("contrastive_core.jobs.queue.enqueue", lambda name, w: started.append(w))
+    assert any("2,000 images in color take 25 MB at 64 pixels" in c.value for c in app.caption)
+    start = next(b for b in app.button if b.label == "Start")
+    start.click().run()
+    size = next(n for n in app.number_input if n.label == "Image size in pixels")
+    size.set_value(128)
+    next(s for s in app.selectbox if s.label == "Resize").set_value("pad")
+    next(b for b in app.button if b.label == "Start").click().run()
+    assert not app.exception
+    assert "--image-size" not in started[0]  # the encoder's
+    at = started[1].index("--image-size")
+    assert started[1][at + 1] == "128"
+    assert started[1][started[1].index("--resize") + 1] == "pad"
+
+
+def test_a_list_of_images_names_the_column_of_its_classes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "list.csv").write_text("file,label,kind\na.png,x,y\n")
+    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder / "list.csv"))
+    started: list[list[str]] = []
+    monkeypatch.setattr("contrastive_core.jobs.queue.enqueue", lambda name, w: started.append(w))
+    for column, ending in (("kind", "#kind"), ("label", "")):
+        app.selectbox(key="train-label-column").set_value(column).run()
+        next(b for b in app.button if b.label == "Start").click().run()
+        assert not app.exception
+        words = started[-1]
+        assert words[words.index("--dataset") + 1] == f"csv:{folder / 'list.csv'}{ending}"
 
 
 def test_the_import_view_looks_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from contrastive_core.jobs.task import Task, run_json
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.runs import catalog
 
-PAGES = ("explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
+PAGES = ("home", "explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
 SHIPPED = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
 
 
@@ -27,7 +27,7 @@ def opened(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
     for key, value in state.items():
         app.session_state[key] = value
     app.run()
-    if page != "explore":
+    if page != "home":
         app.switch_page(f"pages/{page}.py").run()
     return app
 
@@ -68,7 +68,7 @@ def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(
     run = runs.create("elsewhere", {"method": "simclr", "dataset": "folder:/nowhere"})
     run.weights.write_bytes(b"weights")
     started: list[str] = []
-    monkeypatch.setattr(Task, "start", lambda task: started.append(task.key))
+    monkeypatch.setattr(Task, "start", lambda task, **about: started.append(task.key))
     monkeypatch.setattr(Task, "failure", lambda task: "there is no folder /nowhere")
     app = opened("explore", monkeypatch, run="elsewhere")
     app.run()

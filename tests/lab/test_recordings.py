@@ -13,7 +13,7 @@ from contrastive_core.runs.verify import damage
 from contrastive_core.samples.request import request_of
 from contrastive_lab.desktop import things
 
-PAGES = ("explore", "loss_lab", "compare", "samples", "runs", "train", "methods")
+PAGES = ("home", "explore", "loss_lab", "compare", "samples", "runs", "train", "methods")
 
 
 def make(name: str = "watched", steps: int = 3, probe: bool = True, queue: bool = False, **how):

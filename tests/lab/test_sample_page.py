@@ -10,7 +10,7 @@ from sample_sets import blobs
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.jobs import process
 from contrastive_core.paths import ROOT, SHIPPED
@@ -30,10 +30,7 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def opened(**address: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
-    for key, value in address.items():
-        app.query_params[key] = value
-    app.run()
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
     app = app.switch_page("pages/samples.py")
     for key, value in address.items():
         app.query_params[key] = value
@@ -41,13 +38,13 @@ def opened(**address: str) -> AppTest:
 
 
 def text_of(app: AppTest) -> str:
-    parts = [*app.subheader, *app.markdown, *app.info, *app.caption, *app.warning]
+    parts = [*app.header, *app.markdown, *app.info, *app.caption, *app.warning]
     return " ".join(str(p.value) for p in parts)
 
 
 def heading(app: AppTest) -> str:
     """What a reader sees: names are escaped, so that they are no markup."""
-    return app.subheader[0].value.replace("\\", "")
+    return app.header[0].value.replace("\\", "")
 
 
 def button(app: AppTest, label: str) -> object:
@@ -178,7 +175,7 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
 
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:
     rows = EmbeddingSet(blobs().features)
-    name = ref.PREFIX + ref.save_vectors(rows, "bare.npy")
+    name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "bare.npy")
     sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
     app = opened(on=name)
     assert not app.exception

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from contrastive_core import runs
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.embed import data_of, load_model
 from contrastive_core.loss_lab import view as lab_view
@@ -21,7 +21,7 @@ from contrastive_core.storage import records
 
 def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> LabBatch:
     """A batch as the page asks for it: by the key of loaded vectors."""
-    key = ref.save_vectors(found, "mine.npz", pictures)
+    key = kept_vectors.save_vectors(found, "mine.npz", pictures)
     return load_batch(Run(Path(), {}), BatchRequest(f"file:{key}", rows // 2, 2, 0))
 
 

@@ -160,3 +160,51 @@ def test_the_intervals_of_means_over_pairs_hold_the_truth() -> None:
             low, high = metrics.create(name)(None, some(90, 100 + seed)).interval
             held += low <= truth <= high
         assert 88 <= held <= 100
+
+
+def test_alpha_req_of_planted_power_laws() -> None:
+    basis, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(400, 41)))
+    basis -= basis.mean(0)
+    basis, _ = np.linalg.qr(basis[:, :40])
+    for alpha in (0.5, 1.0, 2.0):
+        root = np.arange(1, 41) ** (-alpha / 2)  # of eigenvalues j^−α
+        rows = EmbeddingSet((basis * root + 3).astype(np.float32))  # where it lies does not count
+        result = metrics.create("alpha_req")(None, rows)
+        assert result.value == pytest.approx(alpha, abs=1e-3)
+        assert result.extras["eigenvalues"] == 38
+    with pytest.raises(CannotScore, match="there are 2"):
+        metrics.create("alpha_req")(None, EmbeddingSet(basis[:, :4].astype(np.float32)))
+    with pytest.raises(CannotScore, match="there are 0"):
+        metrics.create("alpha_req")(None, EmbeddingSet(np.ones((6, 9), np.float32)))
+
+
+def test_lidar_counts_dimensions_that_tell_images_apart() -> None:
+    draw = np.random.default_rng(0)
+    images, noise = np.zeros((500, 1, 8)), np.zeros((500, 10, 8))
+    images[:, :, :3] = draw.normal(size=(500, 1, 3))
+    noise[:, :, :3] = 0.1 * draw.normal(size=(500, 10, 3))
+    noise[:, :, 3:] = 5 * draw.normal(size=(500, 10, 5))  # what differs between views only
+    views = (images + noise).astype(np.float32)
+    rows = EmbeddingSet(views[:, 0].copy(), views=views)
+    assert metrics.create("lidar")(None, rows).value == pytest.approx(3, abs=0.1)
+    assert metrics.create("rankme")(None, rows).value > 6  # which takes the noise for dimensions
+    with pytest.raises(CannotScore, match="augmented views"):
+        metrics.create("lidar")(None, EmbeddingSet(views[:, 0].copy()))
+    same = np.ones((4, 2, 3), np.float32)
+    collapsed = EmbeddingSet(same[:, 0].copy(), views=same)
+    with pytest.raises(CannotScore, match="one point"):
+        metrics.create("lidar")(None, collapsed)
+
+
+def test_lidar_equals_the_generalized_eigenvalues_written_out() -> None:
+    views = np.random.default_rng(1).normal(size=(20, 4, 5)).astype(np.float32)
+    means = views.mean(1, dtype=np.float64)
+    within = sum(np.outer(r, r) for i in range(20) for r in views[i] - means[i]) / (20 * 3)
+    between = np.cov(means.T)
+    values, vectors = np.linalg.eigh(within + 1e-4 * np.eye(5))
+    half = vectors @ np.diag(values**-0.5) @ vectors.T
+    shares = np.linalg.eigvalsh(half @ between @ half)
+    shares /= shares.sum()
+    expected = np.exp(-(shares * np.log(shares)).sum())
+    rows = EmbeddingSet(views[:, 0].copy(), views=views)
+    assert metrics.create("lidar")(None, rows).value == pytest.approx(expected, rel=1e-9)

@@ -77,6 +77,35 @@ def test_what_cannot_be_made_says_so(name: str, size: int, knobs: dict, sentence
 def test_a_name_of_timm() -> None:
     encoder = create_encoder("timm:resnet10t", 1, 32).eval()
     assert encoder(torch.rand(2, 1, 32, 32)).shape == (2, encoder.out_dim)
+    vit = create_encoder(
+        "timm:test_vit", 1, 8
+    ).eval()  # takes 160 pixels, unless it is made for others
+    assert vit.pixels == 160
+    assert vit(torch.rand(2, 1, 8, 8)).shape == (2, vit.out_dim)
+    assert create_encoder("timm:test_vit", 3, 8, pixels=64).body.pos_embed.shape[1] == 17
+
+
+@pytest.mark.parametrize(
+    "name", ["squeezenet1_1", "shufflenet_v2_x0_5", "mobilenet_v3_small", "regnet_y_400mf"]
+)
+def test_a_name_of_torchvision(name: str) -> None:
+    """Whatever its last layer is called, it is left out; gray images enter a color one thrice."""
+    for knobs, first in (({}, 1), ({"gray_as_color": True}, 3)):
+        encoder = create_encoder(f"torchvision:{name}", 1, 32, **knobs).eval()
+        assert encoder(torch.rand(2, 1, 32, 32)).shape == (2, encoder.out_dim)
+        convolutions = [m for m in encoder.modules() if isinstance(m, nn.Conv2d)]
+        assert convolutions[0].in_channels == first
+
+
+def test_means_and_deviations_can_be_given() -> None:
+    encoder = create_encoder("small", 3, 32, colors=[[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]).eval()
+    x = torch.rand(2, 3, 32, 32)
+    mean, deviation = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.4, 0.5, 0.6])
+    scaled = (x - mean.view(-1, 1, 1)) / deviation.view(-1, 1, 1)
+    torch.testing.assert_close(encoder(x), encoder.body(scaled), rtol=1e-4, atol=1e-5)
+    for colors in ("pink", [[0.1]], [[0.1], [0.0]], [[1, 2], [3, 4]], 7):
+        with pytest.raises(ValueError, match="colors must be one of plain"):
+            create_encoder("small", 3, 32, colors=colors)
 
 
 def test_names_are_complete() -> None:

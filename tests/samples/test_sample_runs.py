@@ -17,7 +17,7 @@ from sample_sets import blobs
 from benchmarks import planted_errors
 from contrastive_core import runs
 from contrastive_core.data import datasets, overrides
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import kept_vectors
 from contrastive_core.evaluation import embed
 from contrastive_core.jobs import process
 from contrastive_core.paths import SHIPPED
@@ -142,7 +142,7 @@ def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
 
 
 def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
-    name = ref.PREFIX + ref.save_vectors(blobs(), "mine.npz")
+    name = kept_vectors.PREFIX + kept_vectors.save_vectors(blobs(), "mine.npz")
     request = request_of(name, "train", "sup_con")
     assert request.table() is None
     task = request.task
@@ -234,11 +234,11 @@ def test_planted_errors_come_first_as_with_the_peer() -> None:
 
 def test_pixels_are_thinned_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     images = np.random.default_rng(0).integers(0, 256, (10, 3, 32, 32), dtype=np.uint8)
-    whole = sample_build.pixel_rows(images)
+    whole = sample_build.pixel_rows(images)[0]
     np.testing.assert_allclose(whole, images.reshape(10, -1) / 255, rtol=1e-6)
     monkeypatch.setattr(sample_build, "MOST", 10 * 768)
     np.testing.assert_allclose(
-        sample_build.pixel_rows(images), images[:, :, ::2, ::2].reshape(10, -1) / 255, rtol=1e-6
+        sample_build.pixel_rows(images)[0], images[:, :, ::2, ::2].reshape(10, -1) / 255, rtol=1e-6
     )
     monkeypatch.setattr(sample_build, "MOST", 1)
-    assert sample_build.pixel_rows(images).shape == (10, 3)  # one pixel at least
+    assert sample_build.pixel_rows(images)[0].shape == (10, 3)  # one pixel at least

@@ -1,52 +1,22 @@
-"""Every sample with its loss; planted errors come first in their lists; decisions are kept."""
+"""Every sample with its loss, exact, with what explains it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sample_sets import blobs
+from sample_sets import blobs, table_of
 
 from contrastive_core import losses, pairs
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.losses import _base
-from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.samples import class_losses
 from contrastive_core.samples import explain as sample_explain
-from contrastive_core.samples import issues as sample_issues
 from contrastive_core.samples import losses as sample_losses
-from contrastive_core.samples import score as sample_score
 from contrastive_core.samples import table as sample_table
-
-
-def table_of(
-    rows: EmbeddingSet, loss: str, knobs: dict[str, float] | None = None,
-    on_progress: OnProgress = ignore_progress, **more: Any,
-) -> sample_table.SampleTable:  # fmt: skip
-    return sample_score.score_samples(
-        sample_score.SampleInputs(rows, loss, knobs, **more), on_progress
-    )
-
-
-def precision(score: np.ndarray, planted: np.ndarray) -> float:
-    order = np.argsort(-score)
-    hits = np.isin(order, planted)
-    return float((np.cumsum(hits) / (1 + np.arange(len(order))))[hits].mean())
-
-
-def test_flipped_labels_are_found() -> None:
-    rows = blobs()
-    flipped = np.random.default_rng(1).choice(300, 15, replace=False)
-    labels = rows.labels.copy()
-    labels[flipped] = (labels[flipped] + 1) % 3
-    found = sample_issues.find_issues(EmbeddingSet(rows.features, labels, classes=rows.classes))
-    assert precision(found.scores["mislabeled"], flipped) > 0.95
-    assert found.labels is not None
-    assert (found.labels.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
 
 
 def test_the_loss_under_each_class_is_the_librarys() -> None:
@@ -95,24 +65,6 @@ def test_the_nearest_of_the_own_and_of_another_class_are_exact(
     assert np.flatnonzero(found.same < 0).tolist() == [0, 1, 2, 3, 89]
 
 
-def test_duplicates_and_outliers_are_found() -> None:
-    rows, rng = blobs(), np.random.default_rng(2)
-    x = rows.features.copy()
-    x[10] = x[100] + 1e-4
-    x[20] = x[200] + 1e-4
-    x[30:33] = 5 * rng.normal(size=(3, 8))
-    found = sample_issues.find_issues(EmbeddingSet(x, rows.labels))
-    top = set(np.argsort(-found.scores["duplicate"])[:4].tolist())
-    assert top == {10, 100, 20, 200}
-    assert precision(found.scores["outlier"], np.arange(30, 33)) > 0.8
-
-
-def test_without_labels_the_other_lists_stay() -> None:
-    found = sample_issues.find_issues(EmbeddingSet(blobs().features))
-    assert np.isnan(found.scores["mislabeled"]).all()
-    assert np.isfinite(found.scores["outlier"]).all()
-
-
 def test_the_loss_of_each_sample_is_exact_over_the_whole_set() -> None:
     rows = blobs(1100)
     value, weight = sample_losses.per_sample(rows, "sup_con", {"temperature": 0.2})
@@ -154,56 +106,6 @@ def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
     assert len(frame) == 300
     by_rank = frame.sort_values("rank")["loss"].to_numpy()
     assert (np.diff(by_rank[np.isfinite(by_rank)]) <= 1e-12).all()
-
-
-def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None:
-    rows, rng = blobs(), np.random.default_rng(3)
-    pixels = (rows.features @ rng.normal(size=(8, 40))).astype(np.float32)
-    x, noise = rows.features.copy(), np.arange(25)
-    x[noise] = 4 + 0.01 * rng.normal(size=(25, 8))
-    pixels[noise] = 20 * rng.normal(size=(25, 40))
-    planted = EmbeddingSet(x, rows.labels)
-    assert precision(sample_issues.find_issues(planted).scores["outlier"], noise) < 0.5
-    assert (
-        precision(sample_issues.find_issues(planted, pixels=pixels).scores["outlier"], noise) > 0.99
-    )
-
-
-def test_a_leak_names_its_duplicate_in_the_other_split() -> None:
-    train, test = blobs(120, 0), blobs(60, 1)
-    x = train.features.copy()
-    x[[7, 8]] = test.features[[40, 50]]
-    test = EmbeddingSet(test.features, test.labels, tuple(f"test/{i}" for i in range(60)))
-    table = table_of(EmbeddingSet(x, train.labels), "sup_con", other=test)
-    assert set(np.argsort(-table.columns["duplicate"])[:2]) == {7, 8}
-    assert table.extra["nearest_duplicate"][[7, 8]].tolist() == ["test/40", "test/50"]
-    assert table.extra["leaked"][[7, 8]].all()
-
-
-def test_hubs_are_counted_and_false_negatives_follow_the_pairing() -> None:
-    rows = blobs()
-    found = sample_issues.find_issues(rows)
-    assert found.scores["hub"].mean() == pytest.approx(1)
-    alone, classes = (
-        sample_issues.find_issues(rows, supervised=s).scores["false_negative"]
-        for s in (False, True)
-    )
-    assert (classes <= alone + 1e-6).all()
-    assert (classes > -1).all()  # the nearest of another class, however far
-    assert (classes < alone - 1e-3).mean() > 0.9  # nearest rows are of the own class
-
-
-def test_rows_without_a_label_are_in_no_list_of_labels() -> None:
-    rows = blobs()
-    labels = rows.labels.copy()
-    labels[:5] = -1
-    found = sample_issues.find_issues(EmbeddingSet(rows.features, labels))
-    assert np.isnan(found.scores["mislabeled"][:5]).all()
-    assert np.isfinite(found.scores["mislabeled"][5:]).all()
-    assert found.labels is not None
-    np.testing.assert_allclose(found.labels.classes[5:].sum(1), 1, atol=1e-6)
-    for votes in found.labels.votes.values():
-        np.testing.assert_allclose(votes.sum(1), 1, atol=1e-6)
 
 
 def test_the_variance_of_losses_is_told_apart() -> None:
@@ -368,7 +270,7 @@ def test_every_list_says_why() -> None:
         f"the loss says {true}, neighbors {true}, the probe {true}, the discriminant {true}"
     )
     assert not table.extra["correct"][7]
-    assert sample_table.reason(table, "duplicate", 10) == "nearest: 100"
+    assert sample_table.reason(table, "duplicate", 10) == "nearest: 100, 0% as far as its 20th"
     assert "rank 1 of 300" in sample_table.reason(table, "loss", int(table.ranked("loss")[0]))
     two = sample_table.reason(table, "ambiguous", 0).removeprefix("between ").split(" and ")
     assert len(set(two) & set(rows.classes)) == 2

@@ -20,7 +20,7 @@ def net() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 2))
 
 
-@pytest.mark.parametrize("name", ["sgd", "adamw"])
+@pytest.mark.parametrize("name", ["sgd", "adamw", "lars"])
 def test_norms_and_biases_are_not_decayed(name: str) -> None:
     model = net()
     for p in model.parameters():
@@ -41,7 +41,7 @@ def test_frozen_parameters_are_left_out() -> None:
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="nothing to train"):
         create_optimizer("sgd", model.parameters(), 0.1, 0)
-    with pytest.raises(ValueError, match="known: sgd, adamw"):
+    with pytest.raises(ValueError, match="known: sgd, adamw, lars"):
         create_optimizer("lion", net().parameters(), 0.1, 0)
 
 

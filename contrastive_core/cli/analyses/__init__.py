@@ -24,6 +24,8 @@ KINDS = {  # module and function
     "snapshots": "comparisons.snapshots",
     "views": "previews.views",
     "folder": "previews.folder",
+    "look": "advice.look",
+    "advice_plan": "advice.plan",
     "catalog": "previews.described",
 }
 

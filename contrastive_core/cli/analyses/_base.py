@@ -12,7 +12,8 @@ import numpy as np
 from contrastive_core import runs
 from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.ref import EmbeddingRef, train_test_split
+from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.embeddings.splits import train_test_split
 from contrastive_core.evaluation.score import Scores
 from contrastive_core.jobs import results
 from contrastive_core.jobs.results import MAP_DEFAULTS, Result

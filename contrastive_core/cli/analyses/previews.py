@@ -10,6 +10,7 @@ from contrastive_core.progress import OnProgress
 
 __all__ = ["described", "folder", "views"]
 
+KEPT = ("ids", "labels", "classes", "counts", "side", "sizes")  # of a look at a folder
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 
 
@@ -23,10 +24,12 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     from contrastive_core.data.recipe import Recipe
     from contrastive_core.training.config import TrainConfig, with_settings
     from contrastive_core.training.defaults import resolve
+    from contrastive_core.training.image_size import with_image_size
 
     config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
     on_progress("the images", None)
-    dataset = datasets.load(config.dataset, "train", config.root)
+    config = with_image_size(config)
+    dataset = datasets.of_config(config.to_dict(), on_progress=on_progress)
     config, _ = resolve(config, dataset, torch.device("cpu"))
     rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
     images = torch.from_numpy(np.asarray(dataset.images[rows]))
@@ -43,7 +46,7 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
 
     on_progress("the images", None)
     preview = folder_preview(values["path"])
-    meta = {name: getattr(preview, name) for name in ("ids", "labels", "classes", "counts")}
+    meta = {name: getattr(preview, name) for name in KEPT}
     left_out = {"left_out": preview.left_out[:100], "n_left_out": len(preview.left_out)}
     return Result({**meta, **left_out}, {"images": preview.images})
 

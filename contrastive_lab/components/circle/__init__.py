@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -30,7 +31,10 @@ def draw_circle(
     score: str,
     knob: Knob | None = None,
     start: CircleStart = CircleStart(),
+    bare: bool = False,
     key: str = "circle",
+    lesson: Mapping[str, Any] | None = None,
+    on_change: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Draw the circle; returns what was last let go: `value` of the knob, and the fields of
     CircleStart.
@@ -39,25 +43,35 @@ def draw_circle(
         kernel: the loss's `kernel()`; None: a sentence says that the browser cannot compute it.
         score: what the loss compares: dot, distance or squared_distance.
         knob: what is dragged.
+        bare: the circle alone, at work by itself for a while; it reports nothing.
+        lesson: what its panel shows (../shared/lesson.js). on_change: hears of each report.
     """
     import streamlit as st
 
     if kernel is None:
         st.info("The browser has no kernel for this loss; choose one of the softmax or hinge kind.")
         return {}
-    blob = pack_circle(kernel, score, knob, start)
-    return dict(mount("circle", blob, "chosen", style="lab", key=key, first={}) or {})
+    blob = pack_circle(kernel, score, knob, start, bare, lesson)
+    state = None if bare else "chosen"
+    reported = mount("circle", blob, state, style="lab", key=key, first={}, on_change=on_change)
+    return dict(reported or {})
 
 
 def pack_circle(
-    kernel: dict[str, Any], score: str, knob: Knob | None = None, start: CircleStart = CircleStart()
+    kernel: dict[str, Any],
+    score: str,
+    knob: Knob | None = None,
+    start: CircleStart = CircleStart(),
+    bare: bool = False,
+    lesson: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The circle as the browser gets it, in any host. Raises ValueError for an unknown score."""
     if score not in SCORES:
         raise ValueError(f"a score is one of {', '.join(SCORES)}; got {score!r}")
     fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
     meta = {
-        "kernel": kernel, "score": score, "knob": knob and asdict(knob), **asdict(start),
+        "kernel": kernel, "score": score, "knob": knob and asdict(knob), "bare": bare,
+        "lesson": lesson and dict(lesson), **asdict(start),
         "content": repr(sorted(fixed.items(), key=str)),
     }  # fmt: skip
     return pack(meta)

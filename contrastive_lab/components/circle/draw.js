@@ -1,6 +1,7 @@
 // The circle with its forces, and the course of the loss.
 
 import { BLUE, GREEN, ORANGE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
+import { marginAngle } from "./forces.js";
 import { number } from "../shared/dom.js";
 
 const SHAPES = ["disc", "square", "triangle", "diamond"];
@@ -29,6 +30,7 @@ export function drawRing(ring) {
   g.arc(x, y, r, 0, 2 * Math.PI);
   g.stroke();
   g.globalAlpha = 1;
+  drawMargin(ring, g, x, y, r, accent);
   const top = Math.max(1e-9, ...ring.force.map(Math.abs)),
     size = ring.n > 80 ? 4 : 6;
   ring.most = Math.max(ring.most, top);
@@ -59,6 +61,25 @@ export function drawRing(ring) {
     `${ring.n} points on a circle. ${ring.note.textContent} ` +
       "n and p choose a point, left and right turn it, space runs and pauses, s steps.",
   );
+}
+
+/** How far the margin reaches from the point that is held or chosen, or the first: an arc outside the circle. */
+function drawMargin(ring, g, x, y, r, color) {
+  const i = Math.max(0, ring.held, ring.chosen),
+    half = marginAngle(ring, i);
+  if (!half) return;
+  const a = -ring.angles[i],
+    far = r * 1.09;
+  g.strokeStyle = color;
+  g.lineWidth = 2;
+  g.beginPath();
+  if (half < Math.PI) g.arc(x, y, far, a - half, a + half);
+  else g.arc(x, y, far, 0, 2 * Math.PI);
+  g.stroke();
+  const end = (to, inner) => [x + inner * Math.cos(to), y + inner * Math.sin(to)];
+  if (half < Math.PI) for (const to of [a - half, a + half]) line(g, [end(to, r * 0.97), end(to, far)], color);
+  g.fillStyle = color;
+  g.fillText("ε", ...end(a, r * 1.14));
 }
 
 function arrow(g, x, y, dx, dy, color) {

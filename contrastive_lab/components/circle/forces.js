@@ -57,6 +57,27 @@ export function circleGradient(angles, score, out) {
 }
 
 /**
+ * The angle up to which a margin reaches from point i; at most π, and 0 for a loss without one.
+ *
+ * @param {CircleState} ring
+ * @param {number} i
+ */
+export function marginAngle(ring, i) {
+  const { kernel, n, group, angles } = ring;
+  if (kernel.family !== "hinge") return 0;
+  let reach = kernel.squared ? Math.sqrt(kernel.margin) : kernel.margin; // as a distance
+  if (kernel.form === "triplet") {
+    let positive = -1; // squared distance to the farthest
+    for (let j = 0; j < n; j++)
+      if (j !== i && group[j] === group[i])
+        positive = Math.max(positive, 4 * Math.sin((angles[i] - angles[j]) / 2) ** 2);
+    if (positive < 0) return 0;
+    reach = Math.sqrt(positive + kernel.margin);
+  }
+  return reach >= 2 ? Math.PI : 2 * Math.asin(reach / 2);
+}
+
+/**
  * @param {CircleState} ring
  */
 export function compute(ring) {

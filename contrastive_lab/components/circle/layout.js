@@ -3,9 +3,10 @@
 import { tick } from "./frame.js";
 import { angleOf, keys, pointAt, runOrPause } from "./pointer.js";
 import { advance, restart } from "./points.js";
-import { report, saveCircle, savePicture } from "./save.js";
+import { report, saveCircle, savePicture, tellOf } from "./save.js";
 import { el } from "../shared/dom.js";
 import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
+import { buildLesson } from "../shared/lesson.js";
 
 /**
  * @param {any} parent
@@ -39,9 +40,11 @@ export function build(parent) {
     report(ring);
   };
   ring.note = el("p", { class: "hint" });
-  ring.root = el(
+  ring.lesson = buildLesson((pressed) => tellOf(ring, pressed));
+  ring.knobBar = el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout);
+  const view = el(
     "div",
-    { class: "lab" },
+    { class: "view" },
     el(
       "div",
       { class: "bar" },
@@ -69,7 +72,7 @@ export function build(parent) {
         button("CSV", () => saveCircle(ring)),
       ),
     ),
-    el("div", { class: "bar" }, el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout)),
+    el("div", { class: "bar" }, ring.knobBar),
     el(
       "div",
       { class: "body" },
@@ -87,6 +90,7 @@ export function build(parent) {
       ),
     ),
   );
+  ring.root = el("div", { class: "lab" }, el("div", { class: "frame" }, ring.lesson.root, view));
   parent.append(ring.root);
   ring.slider.oninput = () => {
     setKnob(ring, fromSlider(ring.meta.knob, ring.slider.value));
@@ -108,6 +112,7 @@ export function build(parent) {
   ring.canvas.onpointerup = ring.canvas.onpointercancel = () => {
     const held = ring.held >= 0;
     ring.held = -1;
+    if (held && ring.meta.bare) Object.assign(ring, { step: 0, running: true });
     tick(ring);
     if (held && !ring.running) report(ring);
   };

@@ -4,6 +4,7 @@ import { tick } from "./frame.js";
 import { build } from "./layout.js";
 import { readAngles, restart } from "./points.js";
 import { setKnob, toSlider } from "../shared/knob.js";
+import { showLesson } from "../shared/lesson.js";
 import { unpack } from "../shared/transport.js";
 
 /**
@@ -15,8 +16,9 @@ import { unpack } from "../shared/transport.js";
 export function mount(parent, blob, host) {
   const data = unpack(blob);
   const ring = parent._ring || (parent._ring = build(parent));
-  ring.send = host.report;
+  ring.send = data.meta.bare ? () => {} : host.report;
   applyMeta(ring, data.meta);
+  showLesson(ring.lesson, data.meta.lesson);
   tick(ring);
   return () => {
     cancelAnimationFrame(ring.frame);
@@ -37,6 +39,7 @@ function applyMeta(ring, meta) {
   const name = meta.content,
     first = ring.name === undefined;
   ring.meta = meta;
+  ring.root.classList.toggle("bare", Boolean(meta.bare));
   ring.kernel = { ...meta.kernel };
   const { knob } = meta;
   ring.slider.disabled = !knob;
@@ -57,6 +60,7 @@ function applyMeta(ring, meta) {
     ring.speed.value = meta.speed;
   }
   restart(ring);
+  if (meta.bare) ring.running = first && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   const places = first && readAngles(meta.at, ring.n);
   if (places) Object.assign(ring, { angles: places, moved: true });
 }

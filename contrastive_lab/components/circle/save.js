@@ -10,6 +10,16 @@ import { offerCsv, offerPicture } from "../shared/download.js";
  * @param {CircleState} ring
  */
 export function report(ring) {
+  tellOf(ring, {});
+}
+
+/**
+ * Where the circle stands, and what was pressed besides.
+ *
+ * @param {CircleState} ring
+ * @param {Record<string, any>} pressed
+ */
+export function tellOf(ring, pressed) {
   const at = ring.moved ? written(ring.angles) : "";
   ring.send("chosen", {
     value: ring.meta.knob ? ring.value : null,
@@ -18,6 +28,7 @@ export function report(ring) {
     scatter: ring.scatter,
     speed: Number(ring.speed.value),
     at,
+    ...pressed,
   });
 }
 

@@ -6,7 +6,7 @@ What the drag does is computed in the browser: main.js mounts the view, drag.js 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -84,13 +84,20 @@ class LossView:
     alternatives: Alternatives = Alternatives()
     choice: str = ""
     second: LossSetting | None = None
+    lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
 
 
-def draw_loss_view(view: LossView, key: str = "live") -> dict[str, Any]:
-    """Draw the view; returns what was last let go: `value`, `anchor`, `view`, `panel`, `order`,
-    `masks`, `second`, `second_value`, and `of`, the `name` that it was chosen for."""
+def draw_loss_view(
+    view: LossView, key: str = "live", on_change: Callable[[], None] | None = None
+) -> dict[str, Any]:
+    """Draw the view; `on_change` hears of each report. Returns what was last let go: `value`,
+    `anchor`, `view`, `panel`, `order`, `masks`, `second`, `second_value`, and `of`, the `name` that
+    it was chosen for."""
     blob = pack_loss_view(view)
-    return dict(mount("loss_view", blob, "chosen", style="lab", key=key, first={}) or {})
+    reported = mount(
+        "loss_view", blob, "chosen", style="lab", key=key, first={}, on_change=on_change
+    )
+    return dict(reported or {})
 
 
 def pack_loss_view(view: LossView) -> bytes:
@@ -106,6 +113,7 @@ def pack_loss_view(view: LossView) -> bytes:
         "columnThumb": list(axes.column_thumbs), "anchor": view.anchor, "name": view.name,
         "title": view.title, "start": dict(view.start), "others": asdict(view.alternatives),
         "second": view.second and _meta(view.second) | {"choice": view.choice},
+        "lesson": view.lesson and dict(view.lesson),
     }  # fmt: skip
     arrays = _arrays(first) | ({} if view.second is None else _arrays(view.second, "2"))
     return pack(meta, sprite=sheet.picture, **arrays)

@@ -1,8 +1,8 @@
 // The bars of the chosen anchor: its nearest candidates.
 
-import { isHinge, ranked } from "./pairs.js";
+import { isFar, isHinge, marginOf, ranked } from "./pairs.js";
 import { thumb } from "./thumbnails.js";
-import { BLUE, ORANGE, rgb, sizeCanvas } from "../shared/canvas.js";
+import { BLUE, ORANGE, line, rgb, sizeCanvas } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 
 const BAR = 22; // height of a bar in CSS pixels
@@ -23,40 +23,73 @@ export function drawBars(lab) {
   lab.turns.children[0].disabled = from === 0;
   lab.turns.children[1].disabled = from + fit >= rows.length;
   lab.barFit = Math.max(1, height / BAR);
-  const what = hinge
-    ? `${lab.meta.scoreName}; pale: no longer moved`
-    : lab.out
-      ? "weight; +: positive"
-      : lab.meta.scoreName;
+  const gradients = lab.view === "grad" && Boolean(lab.out),
+    scores = !gradients && (hinge || !lab.out),
+    margin = scores && hinge ? marginOf(lab).at : NaN;
   const which = from ? `its nearest ${from + 1} to ${from + shown.length}` : `the nearest ${shown.length}`;
-  say(lab.barTitle, `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${which} of ${rows.length} (${what})`);
-  const value = (j) => (hinge || !lab.out ? lab.S[at + j] : lab.out.pair[at + j]);
-  const top = Math.max(1e-12, ...(from ? rows : shown).map((j) => Math.abs(value(j)))),
-    left = lab.sprite ? BAR + 6 : 4;
+  say(lab.barTitle, `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${which} of ${rows.length} (${legend(lab, scores)})`);
+  const values = gradients ? lab.out.grad : scores ? lab.S : lab.out.pair,
+    most = Math.max(1e-12, ...(from ? rows : shown).map((j) => Math.abs(values[at + j]))),
+    top = margin > most ? Math.min(margin, 1.25 * most) : most,
+    left = lab.sprite ? BAR + 6 : 4,
+    unit = (width - left - (gradients ? 165 : 120)) / top;
   g.textBaseline = "middle";
   shown.forEach((j, k) => {
     const y = k * BAR,
       positive = lab.M[at + j] === 1,
-      v = value(j),
-      length = Math.max(1, (Math.abs(v) / top) * (width - left - 120));
+      v = values[at + j],
+      length = Math.max(1, Math.abs(v) * unit),
+      pulled = v < 0 !== isFar(lab);
     thumb(lab, g, lab.meta.columnThumb[j], 0, y + 1, BAR - 2);
-    g.fillStyle = rgb(positive ? BLUE : ORANGE, hinge && lab.out && lab.out.pair[at + j] === 0 ? 0.3 : 1);
-    g.fillRect(left, y + 3, length, BAR - 6);
+    const pale = hinge && scores && lab.out && lab.out.pair[at + j] === 0;
+    g.fillStyle = rgb((gradients ? pulled : positive) ? BLUE : ORANGE, pale ? 0.3 : 1);
+    if (gradients) arrow(g, left, y + 3, length, BAR - 6, pulled);
+    else g.fillRect(left, y + 3, length, BAR - 6);
     g.fillStyle = lab.ink;
-    g.fillText(
-      `${positive ? "+ " : ""}${v > 0 && v < 1e-4 ? "< 0.0001" : number(v)}  ${lab.meta.columnNames[j]}`,
-      left + length + 5,
-      y + BAR / 2,
-    );
+    const size = gradients ? Math.abs(v) : v,
+      told = size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
+      moved = gradients && v !== 0 ? (pulled ? " pulled" : " pushed") : "";
+    g.fillText(`${positive ? "+ " : ""}${told}${moved}  ${lab.meta.columnNames[j]}`, left + length + 5, y + BAR / 2);
     if (lab.hover && lab.hover[1] === j) {
       g.strokeStyle = lab.accent;
       g.lineWidth = 2;
       g.strokeRect(1, y, width - 2, BAR);
     }
   });
+  if (margin >= 0) {
+    const x = Math.min(left + margin * unit, width - 4);
+    const ends = [
+      [x, 0],
+      [x, shown.length * BAR],
+    ];
+    line(g, ends, lab.accent, 2);
+  }
   if (lab.stale || !lab.bars.hasAttribute("aria-label"))
     lab.bars.setAttribute(
       "aria-label",
       `${lab.barTitle.textContent}. Up, down, page up and page down walk through them.`,
     );
+}
+
+/** What the bars show, and what their marks mean. */
+function legend(lab, scores) {
+  if (lab.view === "grad" && lab.out) return "gradient; +: positive";
+  if (!scores) return "weight; +: positive";
+  if (!isHinge(lab)) return lab.meta.scoreName;
+  const place = lab.kernel.form === "triplet" ? "farthest positive + ε" : "ε";
+  return `${lab.meta.scoreName}; line: ${place}; pale: no longer moved`;
+}
+
+/** A bar with a point: to the anchor where it is pulled, away from it where it is pushed. */
+function arrow(g, x, y, length, height, pulled) {
+  const tip = Math.min(height / 2, length),
+    [start, end] = pulled ? [x, x + length] : [x + length, x],
+    inward = pulled ? tip : -tip;
+  g.beginPath();
+  g.moveTo(start, y + height / 2);
+  g.lineTo(start + inward, y);
+  g.lineTo(end, y);
+  g.lineTo(end, y + height);
+  g.lineTo(start + inward, y + height);
+  g.fill();
 }

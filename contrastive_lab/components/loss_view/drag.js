@@ -44,7 +44,18 @@ export function drag(lab, v, stamp) {
  * @param {LossViewState} lab
  */
 export function report(lab) {
+  tellOf(lab, {});
+}
+
+/**
+ * What is chosen, and what was pressed besides.
+ *
+ * @param {LossViewState} lab
+ * @param {Record<string, any>} pressed
+ */
+export function tellOf(lab, pressed) {
   lab.dragging = false;
+  const count = Object.keys(pressed).length ? { pressed: (lab.pressed = (lab.pressed ?? 0) + 1) } : {};
   lab.send("chosen", {
     of: lab.meta.name,
     value: lab.meta.knob ? lab.value : null,
@@ -55,6 +66,8 @@ export function report(lab) {
     masks: Boolean(lab.overlay),
     second: lab.second.choice,
     second_value: lab.second.value,
+    ...pressed,
+    ...count, // the same may be pressed twice
   });
 }
 

@@ -15,8 +15,10 @@ export function listen(lab) {
   matrix.onpointermove = matrix.onpointerdown = (e) => light(lab, cellAt(lab, e));
   matrix.onpointerleave = bars.onpointerleave = leave;
   matrix.onclick = (e) => {
-    const c = cellAt(lab, e);
-    if (c && c[0] !== null) choose(lab, c[0], true);
+    const c = cellAt(lab, e); // whole pixels, unlike a touch: at an edge it may be the next cell
+    if (!c || c[0] === null) return;
+    choose(lab, c[0], true);
+    light(lab, c);
   };
   matrix.onkeydown = (e) => matrixKeys(lab, e);
   matrix.onkeyup = () => {

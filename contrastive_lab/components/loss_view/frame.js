@@ -2,10 +2,14 @@
 
 import { drawBars } from "./bars.js";
 import { drawFigures } from "./figures.js";
+import { lessonFacts } from "./lesson_facts.js";
 import { drawMatrix, paintMatrix } from "./matrix.js";
 import { drawPanel } from "./panels.js";
+import { sentence } from "./sentence.js";
 import { theme } from "../shared/canvas.js";
+import { say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
+import { checkLesson } from "../shared/lesson.js";
 
 /**
  * @param {LossViewState} lab
@@ -19,9 +23,12 @@ export function draw(lab) {
   }
   Object.assign(lab, theme(lab.root));
   drawFigures(lab);
+  lab.sentence.setAttribute("aria-busy", String(Boolean(lab.dragging))); // read out once it is let go
+  say(lab.sentence, sentence(lab));
   drawMatrix(lab);
   drawBars(lab);
   drawPanel(lab);
+  checkLesson(lab.lesson, () => lessonFacts(lab), { knob: lab.knobBar, matrix: lab.matrix, bars: lab.barSide });
   lab.stale = false;
   if (lab.pending) {
     lab.timings.push(performance.now() - lab.pending);

@@ -1,13 +1,14 @@
 // The elements of the live loss view, and what its buttons do.
 
 import { ORDERS, PANELS, VIEWS } from "./choices.js";
-import { drag, report, schedule, listenToKnob } from "./drag.js";
+import { drag, report, schedule, listenToKnob, tellOf } from "./drag.js";
 import { listen } from "./events.js";
 import { isHinge } from "./pairs.js";
 import { openPanel } from "./panels.js";
 import { saveCsv, savePng } from "./save.js";
 import { choices, el } from "../shared/dom.js";
 import { knobField, toSlider } from "../shared/knob.js";
+import { buildLesson } from "../shared/lesson.js";
 
 /**
  * `start`: what an address asks for; what it doesn't name is as at first.
@@ -43,11 +44,12 @@ export function build(parent, start) {
   lab.pull = el("span", { class: "pull" });
   lab.bound = el("small", {});
   for (const name of ["effective", "own", "ownEffective", "pull"]) lab[`${name}Title`] = el("dt", {});
+  lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
   lab.matrix = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
   lab.bars = el("canvas", { class: "bars", tabindex: 0, role: "img" });
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
-  lab.barTitle = el("h4", {});
+  lab.barTitle = el("h2", {});
   const turn = (text, pages) =>
     el(
       "button",
@@ -85,10 +87,14 @@ export function build(parent, start) {
     "masks over it",
   );
   const figure = (title, value) => el("div", {}, title, value);
-  lab.root = el(
+  lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
+  lab.knobBar = el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout);
+  lab.barSide = el("div", { class: "barside" }, lab.barTitle, lab.bars, lab.turns);
+  const view = el(
     "div",
-    { class: "lab" },
-    el("div", { class: "bar" }, el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout)),
+    { class: "view" },
+    el("div", { class: "bar" }, lab.knobBar),
+    lab.sentence,
     el(
       "dl",
       { class: "figures" },
@@ -126,7 +132,7 @@ export function build(parent, start) {
       "div",
       { class: "body" },
       el("div", {}, lab.matrix, lab.legend, el("div", { class: "told" }, lab.faces, lab.hint)),
-      el("div", {}, lab.barTitle, lab.bars, lab.turns),
+      lab.barSide,
     ),
     el(
       "div",
@@ -142,6 +148,7 @@ export function build(parent, start) {
     ),
     lab.panelBox,
   );
+  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, lab.lesson.root, view));
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
   parent.append(lab.empty, lab.root);
   listenToKnob(lab);

@@ -59,11 +59,11 @@ export function applyKernel(lab, meta) {
   for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || PANELS[b.dataset.key];
   if (lab.dragging) return; // an older answer may not move what is in the hand
   lab.kernel = kernel ? { ...kernel } : null;
-  lab.slider.disabled = !knob;
+  lab.slider.disabled = lab.slider.hidden = !knob;
   lab.knobName.textContent = knob ? knob.label : "no knob to drag";
   lab.slider.setAttribute("aria-label", lab.knobName.textContent);
   lab.readout.setAttribute("aria-label", `${lab.knobName.textContent}, as a number`);
-  lab.readout.disabled = !knob;
+  lab.readout.disabled = lab.readout.hidden = !knob;
   if (!knob) {
     lab.readout.value = "";
     return;

@@ -7,6 +7,7 @@ import { build } from "./layout.js";
 import { library } from "./library.js";
 import { applyKernel, load } from "./load.js";
 import { readSecond } from "./second_panel.js";
+import { showLesson } from "../shared/lesson.js";
 import { unpack } from "../shared/transport.js";
 
 /**
@@ -24,6 +25,7 @@ export function mount(parent, blob, host) {
   else applyKernel(lab, data.meta);
   lab.fixed = lab.kernel ? null : library(lab.M, lab.n, lab.w, data, data.meta);
   readSecond(lab, data);
+  showLesson(lab.lesson, data.meta.lesson);
   schedule(lab, true);
   return () => {
     cancelAnimationFrame(lab.frame);

@@ -1,7 +1,7 @@
 // The margin on a histogram of the scores, as a line that can be dragged.
 
 import { drag, report } from "./drag.js";
-import { isHinge } from "./pairs.js";
+import { isHinge, marginOf } from "./pairs.js";
 import { BLUE, ORANGE, line, rgb, tick } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
 import { knobText, toSlider } from "../shared/knob.js";
@@ -14,13 +14,12 @@ function histogram(lab, one) {
   if (lab.cache.binsName === name) return lab.cache.bins;
   const [low, high] = lab.range,
     scale = BINS / (high - low || 1);
-  const bins = { positive: new Float64Array(BINS), negative: new Float64Array(BINS), nP: 0, nN: 0, far: -Infinity };
+  const bins = { positive: new Float64Array(BINS), negative: new Float64Array(BINS), nP: 0, nN: 0 };
   for (let k = one ? lab.anchor * lab.w : 0, end = one ? k + lab.w : lab.S.length; k < end; k++) {
     const b = Math.min(BINS - 1, Math.floor((lab.S[k] - low) * scale));
     if (lab.M[k] === 1) {
       bins.positive[b]++;
       bins.nP++;
-      bins.far = Math.max(bins.far, lab.S[k]);
     } else if (lab.M[k] === 2) {
       bins.negative[b]++;
       bins.nN++;
@@ -58,8 +57,7 @@ export function drawScores(lab, g, width, height) {
     tick(g, (low + t * (high - low)).toFixed(2), 10 + t * (width - 20), height - 5, width);
   lab.marginAt = null;
   if (isHinge(lab) && bins.nP + bins.nN > 0) {
-    lab.marginFrom = triplet ? bins.far : 0;
-    lab.marginAt = lab.kernel.squared && !triplet ? Math.sqrt(lab.kernel.margin) : lab.marginFrom + lab.kernel.margin;
+    ({ from: lab.marginFrom, at: lab.marginAt } = marginOf(lab));
     const at = Math.min(width - 8, x(lab.marginAt));
     line(
       g,

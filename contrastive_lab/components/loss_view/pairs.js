@@ -42,3 +42,16 @@ export function ranked(lab) {
   lab.cache.rankedFor = lab.anchor;
   return (lab.cache.ranked = rows);
 }
+
+/**
+ * Where a hinge's margin lies among the anchor's scores: a negative is pushed as long as it is nearer. `from`: what the
+ * margin is counted from, for triplets the farthest positive.
+ *
+ * @param {LossViewState} lab
+ */
+export function marginOf(lab) {
+  const { form, squared, margin } = lab.kernel;
+  if (form !== "triplet") return { from: 0, at: squared ? Math.sqrt(margin) : margin };
+  const from = Math.max(-Infinity, ...positivesOf(lab).map((j) => lab.S[lab.anchor * lab.w + j]));
+  return { from, at: from + margin };
+}

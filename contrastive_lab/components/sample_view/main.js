@@ -58,7 +58,7 @@ function build(parent) {
   view.rankFigure = figure("Rank by loss", view.rank);
   view.pairs = el("div", { class: "pairs", role: "list" });
   view.curve = el("canvas", { class: "ringcurves", role: "img" });
-  view.curveTitle = el("h4", {}, "Rank over the knob, 1 the highest loss");
+  view.curveTitle = el("h2", {}, "Rank over the knob, 1 the highest loss");
   view.curveBox = el("div", {}, view.curveTitle, view.curve);
   view.root = el(
     "div",
@@ -75,7 +75,7 @@ function build(parent) {
     el(
       "div",
       { class: "body" },
-      el("div", {}, el("h4", {}, "Share of each pair in the gradient"), view.pairs),
+      el("div", {}, el("h2", {}, "Share of each pair in the gradient"), view.pairs),
       view.curveBox,
     ),
   );

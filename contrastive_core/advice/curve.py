@@ -1,0 +1,96 @@
+"""The curve through what was tried of one number: what lies side by side is worth about the same.
+
+A Gaussian process (Rasmussen and Williams 2006, chapter 2) over the number's logarithm, with fixed
+length and share of noise: of a handful of runs neither can be learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contrastive_core.advice.space import Candidate
+from contrastive_core.evaluation.paired_tests import Z95
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+
+__all__ = ["FEWEST", "Curve", "spread", "through"]
+
+FEWEST = 3  # places that a curve needs
+LENGTH = float(np.log(4))  # of the logarithm, over which scores stay alike
+AMPLITUDE = 2.0  # of the curve, in standard deviations of one run's score
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What a score is expected to be at each value."""
+
+    process: GaussianProcessRegressor
+    mean: float
+    low: float  # the values that were tried lie between
+    high: float
+
+    def at(self, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Expected score and half its 95 % interval: (n), (n)."""
+        x = np.log(np.asarray(values, dtype=np.float64))[:, None]
+        mean, sd = self.process.predict(x, return_std=True)
+        return mean + self.mean, Z95 * sd
+
+    def drawn(self, points: int = 41) -> list[dict[str, float]]:
+        """The curve with its interval between the values that were tried."""
+        values = np.geomspace(self.low, self.high, points)
+        mean, half = self.at(values.tolist())
+        rows = zip(values, mean, mean - half, mean + half, strict=True)
+        return [
+            dict(zip(("value", "score", "low", "high"), map(float, r), strict=True)) for r in rows
+        ]
+
+
+def through(judged: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve | None:
+    """The curve of runs.
+
+    Args: judged: of each run its value, its score, and whether each held-out image was named right
+    (n), or None. Returns: None where fewer than `FEWEST` values have a score.
+    """
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    runs = [(v, s, right) for v, s, right in judged if np.isfinite(s)]
+    values = np.array([v for v, _, _ in runs])
+    if len(np.unique(values)) < FEWEST:
+        return None
+    scores = np.array([s for _, s, _ in runs])
+    mean = float(scores.mean())
+    noise = _noise(scores, runs[0][2])
+    kernel = ConstantKernel((AMPLITUDE * noise) ** 2, "fixed") * RBF(LENGTH, "fixed")
+    process = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
+    process.fit(np.log(values)[:, None], scores - mean)
+    return Curve(process, mean, float(values.min()), float(values.max()))
+
+
+def _noise(scores: np.ndarray, right: np.ndarray | None) -> float:
+    """Standard deviation of one run's score: of a share, the binomial's; else a guess."""
+    if right is None:
+        return max(float(scores.std()) / AMPLITUDE, 1e-6)
+    share = float(np.clip(scores.mean(), 0.02, 0.98))
+    return float(np.sqrt(share * (1 - share) / max(1, len(right))))
+
+
+def spread(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The first, then always the one that lies farthest from those before it."""
+    left, chosen = list(candidates[1:]), [candidates[0]]
+    while left:
+        far = max(left, key=lambda c: min(_apart(c, other) for other in chosen))
+        left.remove(far)
+        chosen.append(far)
+    return chosen
+
+
+def _apart(a: Candidate, b: Candidate) -> float:
+    assert a.value is not None
+    assert b.value is not None
+    return abs(float(np.log(a.value / b.value)))

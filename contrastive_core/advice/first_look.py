@@ -1,0 +1,246 @@
+"""What a data set shows before any training: sizes, copies, classes, what pixels know of them.
+
+Everything is read from at most `MOST` training images; of the test images only the pixels are
+compared, to find copies. What follows from it is in suggestions.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.advice.suggestions import Suggestion, suggestions
+from contrastive_core.data import datasets
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.evaluation.paired_tests import difference
+from contrastive_core.metrics._base import wilson
+from contrastive_core.progress import OnProgress, ignore_progress
+
+__all__ = ["Look", "in_words", "look"]
+
+MOST = 4000  # training images that are looked at
+ASKED = 1000  # of them, those that the others vote on
+SMALL = 16  # pixels a side to which images are brought for comparing pixels
+ALIKE = 0.995  # cosine of centered pixels above which two images count as nearly the same
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Look:
+    """Facts by name, as plain values, and what follows from them."""
+
+    dataset: str
+    facts: dict[str, Any]
+    suggestions: tuple[Suggestion, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def look(
+    name: str,
+    root: str | None = None,
+    method: str = "simclr",
+    device: str = "auto",
+    on_progress: OnProgress = ignore_progress,
+) -> Look:
+    """A first look at a data set's training images. Raises ValueError for what cannot be loaded."""
+    on_progress("reading images", None)
+    train = datasets.load(name, "train", root)
+    test = datasets.load(name, "test", root)
+    facts = _sizes(train, test)
+    chosen = np.sort(np.random.default_rng(SEED).permutation(len(train))[:MOST])
+    images = np.asarray(train.images[chosen])
+    rows, labels = _pixels(images), train.labels[chosen]
+    on_progress("looking for copies", 0.2)
+    facts |= _copies(train, test, rows, device)
+    facts["gray"] = images.shape[1] == 1 or bool((images[:, :1] == images).all())
+    if len(np.unique(labels[labels >= 0])) > 1:
+        on_progress("comparing classes", 0.5)
+        facts |= _by_class(images, rows, labels, device)
+        facts["random_encoder"] = _random_encoder(train, chosen, method, device)
+    on_progress("what follows", 0.9)
+    defaults = _defaults(train, method)
+    facts["batch_size"] = defaults["batch_size"]
+    return Look(name, facts, tuple(suggestions(name, facts, defaults)))
+
+
+def in_words(facts: dict[str, Any]) -> str:
+    """The facts in a sentence or two."""
+    color = "gray" if facts["gray"] else "in color"
+    text = (
+        f"{facts['train']:,} training and {facts['test']:,} test images of "
+        f"{facts['height']} × {facts['width']} pixels, {color}"
+    )
+    if facts["classes"] < 2 or "pixels_knn" not in facts:
+        return f"{text}, without classes to tell apart."
+    same, other = facts["same_class_cosine"], facts["other_class_cosine"]
+    return (
+        f"{text}; {facts['classes']} classes of {facts['smallest']:,} to {facts['largest']:,}. "
+        f"{100 * facts['pixels_knn']:.1f} % find their class by pixels, "
+        f"{100 * facts['random_encoder']:.1f} % by an untrained encoder, "
+        f"{100 * facts['chance']:.1f} % by always naming the largest. Centered pixels of two "
+        f"images of one class have a mean cosine of {same:.2f}, of two classes {other:.2f}."
+    )
+
+
+# --- facts -------------------------------------------------------------------------------------
+
+
+def _sizes(train: Dataset, test: Dataset) -> dict[str, Any]:
+    _, c, h, w = train.images.shape
+    labels = train.labels[train.labels >= 0]
+    counts = np.bincount(labels, minlength=len(train.classes)) if len(labels) else np.zeros(0, int)
+    share = counts[counts > 0] / max(1, counts.sum())
+    facts: dict[str, Any] = {
+        "train": len(train), "test": len(test), "channels": c, "height": h, "width": w,
+        "labeled": len(labels), "classes": int((counts > 0).sum()), "left_out": train.left_out,
+    }  # fmt: skip
+    if len(share) > 1:
+        facts |= {
+            "smallest_class": train.classes[int(np.argmin(counts))],
+            "smallest": int(counts.min()),
+            "largest_class": train.classes[int(np.argmax(counts))],
+            "largest": int(counts.max()),
+            "same_class_negatives": float((share**2).sum()),
+        }
+    return facts
+
+
+def _pixels(images: np.ndarray) -> np.ndarray:
+    """Images as centered rows (n, p) of at most `SMALL` × `SMALL` pixels each channel."""
+    import torch
+    from torch.nn.functional import adaptive_avg_pool2d
+
+    x = torch.from_numpy(np.ascontiguousarray(images)).float()
+    if max(x.shape[2:]) > SMALL:
+        x = adaptive_avg_pool2d(x, SMALL)
+    x = x.flatten(1)
+    return (x - x.mean(1, keepdim=True)).numpy()  # type: ignore[no-any-return]
+
+
+def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> dict[str, Any]:
+    """How often an image stands twice: equal to the last bit, or nearly so across the split."""
+    from contrastive_core.ops.neighbors import nearest
+
+    first = np.random.default_rng(SEED).permutation(len(test))[:ASKED]
+    asked = _pixels(np.asarray(test.images[np.sort(first)]))
+    varies = np.flatnonzero(asked.any(1))
+    near = 0
+    if len(varies) and rows.any():
+        near = int((nearest(asked[varies], rows, 1, device=device).score[:, 0] > ALIKE).sum())
+    in_train = [_digest(x) for x in train.images]
+    held = set(in_train)
+    return {
+        "copies_in_train": len(in_train) - len(held),
+        "copies_across": sum(_digest(x) in held for x in test.images),
+        "alike_across": near,
+        "asked_across": len(varies),
+    }
+
+
+def _digest(image: np.ndarray) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=16).digest()
+
+
+def _by_class(
+    images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: str
+) -> dict[str, Any]:
+    """What pixels say of the class, upright and mirrored, and what the mean color alone does."""
+    asked, others = _parts(labels)
+    truth, known = labels[asked], labels[others]
+
+    def right(of: np.ndarray, among: np.ndarray) -> np.ndarray:
+        return _vote(of, among, known, device) == truth
+
+    upright = right(rows[asked], rows[others])
+    mirrored = right(_pixels(images[asked][..., ::-1]), rows[others])
+    d, interval = difference(upright, mirrored)
+    facts: dict[str, Any] = {
+        "asked": len(asked),
+        "pixels_knn": float(upright.mean()),
+        "pixels_interval": wilson(int(upright.sum()), len(asked)),
+        "mirrored_knn": float(mirrored.mean()),
+        "mirroring_costs": (d, *interval),
+        "chance": float(np.bincount(known).max() / len(known)),
+        **_likeness(rows, labels),
+    }
+    if images.shape[1] == 3 and (images[:, :1] != images).any():
+        color = images.mean((2, 3), dtype=np.float64)  # (n, 3)
+        color = (color - color.mean(0)) / (color.std(0) + 1e-9)
+        by_color = right(_on_sphere(color[asked]), _on_sphere(color[others]))
+        facts |= {
+            "color_knn": float(by_color.mean()),
+            "color_interval": wilson(int(by_color.sum()), len(asked)),
+        }
+    return facts
+
+
+def _parts(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labeled rows that are asked about, and those that vote: a fifth and the rest."""
+    labeled = np.flatnonzero(labels >= 0)
+    order = np.random.default_rng(SEED).permutation(labeled)
+    count = min(ASKED, max(1, len(order) // 5))
+    return order[:count], order[count:]
+
+
+def _on_sphere(x: np.ndarray) -> np.ndarray:
+    """Rows on a sphere on which near rows stay near: cosine neighbors of them are Euclidean ones
+    of x."""
+    scaled = x / max(1e-9, 3 * float(np.abs(x).max()))
+    last = np.sqrt(np.maximum(0, 1 - (scaled**2).sum(1, keepdims=True)))
+    return np.concatenate([scaled, last], 1).astype(np.float32)
+
+
+def _vote(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: str) -> np.ndarray:
+    from contrastive_core.metrics.knn import default_k, vote
+    from contrastive_core.ops.neighbors import nearest
+
+    k = min(default_k(len(among)), len(among))
+    neighbors = nearest(asked.astype(np.float32), among.astype(np.float32), k, device=device)
+    return vote(neighbors, labels, 0.07)
+
+
+def _likeness(rows: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Mean cosine of two images of one class, and of two of different ones: of centered pixels."""
+    x = rows[labels >= 0].astype(np.float64)
+    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    y = labels[labels >= 0]
+    sums = np.stack([x[y == c].sum(0) for c in np.unique(y)])
+    counts = np.array([(y == c).sum() for c in np.unique(y)])
+    squares = float((x**2).sum())
+    same = float((sums**2).sum()) - squares
+    every = float((x.sum(0) ** 2).sum()) - squares
+    pairs, n = float((counts * (counts - 1)).sum()), len(x)
+    return {
+        "same_class_cosine": same / max(1.0, pairs),
+        "other_class_cosine": (every - same) / max(1.0, n * (n - 1) - pairs),
+    }
+
+
+def _random_encoder(train: Dataset, chosen: np.ndarray, method: str, device: str) -> float:
+    """Share that an untrained encoder's neighbors get right."""
+    from contrastive_core.evaluation.embed import untrained_rows
+    from contrastive_core.training.config import TrainConfig
+
+    labels = train.labels[chosen]
+    asked, others = _parts(labels)
+    part = dataclasses.replace(
+        train, images=np.asarray(train.images[chosen]), labels=labels,
+        ids=[train.ids[i] for i in chosen], factors={},
+    )  # fmt: skip
+    h = untrained_rows(TrainConfig(method=method, dataset=train.name), part, device)
+    right = _vote(h[asked], h[others], labels[others], device) == labels[asked]
+    return float(right.mean())
+
+
+def _defaults(train: Dataset, method: str) -> dict[str, Any]:
+    from contrastive_core.data.recipe import Recipe
+    from contrastive_core.training.defaults import usual_settings
+
+    usual = usual_settings(method, train)
+    return {"recipe": Recipe(), "batch_size": 128, "method": method, **usual}

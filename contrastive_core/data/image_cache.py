@@ -1,0 +1,266 @@
+"""Images of a listing, decoded once: in parallel, with the disk looked at beforehand, and so that
+what was stopped goes on where it was. Torch-free.
+
+The rows lie in `KEY.partial/` of the cache until all are there; `chunks.jsonl` beside them names
+those that are. Whether all are gray is told by the training images, for both splits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.data.decode_worker import HEADER, Chunk, Worker, decode_chunk
+from contrastive_core.data.decoding import is_gray, shape_of
+from contrastive_core.data.image_folder import ImageFile, Listing
+from contrastive_core.data.image_form import SMALL, ImageForm
+from contrastive_core.errors import BadSetting
+from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.storage import atomic
+
+__all__ = ["all_gray", "cache_key", "decode", "median_side", "processes", "space_of"]
+
+CHUNK = 32  # files that a process decodes at a time
+FEW, LITTLE = (
+    512,
+    16 << 20,
+)  # files, and bytes of them, up to which this process decodes them itself
+HEADS = 2000  # files at most whose size counts for the median
+MARGIN = 64 << 20  # bytes of the disk that stay free
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The rows of `files` that are being decoded, in `folder`."""
+
+    files: list[ImageFile]
+    folder: Path
+    side: int
+    gray: bool
+    resize: str
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "images.npy"
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        return (len(self.files), 1 if self.gray else 3, self.side, self.side)
+
+    def chunk(self, start: int) -> Chunk:
+        paths = [os.fspath(f.path) for f in self.files[start : start + CHUNK]]
+        return Chunk(str(self.path.absolute()), start, paths, self.side, self.gray, self.resize)
+
+
+def cache_key(where: str, listings: dict[str, Listing], split: str, form: ImageForm) -> str:
+    """Changes with the files of either split, and with the form."""
+    digest = hashlib.sha256(os.fsencode(where))
+    for name, listing in listings.items():
+        for file in listing.files:
+            digest.update(f"{name}\0{file.id}\0{file.stamp}\0{file.label}\n".encode())
+            digest.update(repr(file.columns).encode() if file.columns else b"")
+        digest.update(repr(listing.skipped).encode())
+    return f"folder-{digest.hexdigest()[:24]}-{split}-{form.size}-{form.resize}-v3"
+
+
+def median_side(files: list[ImageFile]) -> int:
+    """The median of the shorter sides in pixels, of some of the files; SMALL where none can be
+    read."""
+    sides = []
+    for i in np.unique(np.linspace(0, len(files) - 1, min(HEADS, len(files))).astype(int)):
+        try:
+            sides.append(min(shape_of(files[i].path)))
+        except Exception:  # whatever Pillow raises; decoding it says so
+            continue
+    return int(np.median(sides)) if sides else SMALL
+
+
+def all_gray(files: list[ImageFile]) -> bool:
+    """Whether none of them has colors; those that cannot be read do not count."""
+    found = False
+    for file in files:
+        try:
+            if not is_gray(file.path):
+                return False
+            found = True
+        except Exception:
+            continue
+    return found
+
+
+def space_of(n: int, side: int, channels: int = 3) -> int:
+    """Bytes on the disk of n images."""
+    return HEADER + n * channels * side * side
+
+
+# --- decoding ------------------------------------------------------------------------------------
+
+
+def decode(
+    listing: Listing,
+    gray: bool,
+    form: ImageForm,
+    folder: Path,
+    on_progress: OnProgress = ignore_progress,
+) -> dict[str, Any]:
+    """Arrays of the images that can be read, in the file `images.npy` of `folder` (which is made,
+    or gone on with); the others are listed with the reason.
+
+    Raises: BadSetting where they do not fit on the disk; ValueError where none can be read.
+    """
+    assert form.size
+    partial = Partial(listing.files, folder, form.size, gray, form.resize)
+    _room(partial)
+    known = {a["start"]: a for a in _known(partial)}
+    size = space_of(len(partial.files), partial.side, partial.shape[1])
+    stage = f"decoding {len(partial.files):,} images to {form.text} ({_bytes(size)} on disk)"
+    on_progress(stage, None)
+    starts = range(0, len(partial.files), CHUNK)
+    with (folder / "chunks.jsonl").open("w", encoding="utf-8") as log:
+        log.writelines(json.dumps(a) + "\n" for a in known.values())
+        for answer in _answers(partial, [s for s in starts if s not in known]):
+            log.write(json.dumps(answer) + "\n")
+            log.flush()
+            known[answer["start"]] = answer
+            on_progress(stage, len(known) / len(starts))
+    return _arrays(listing, partial, list(known.values()))
+
+
+def _room(partial: Partial) -> None:
+    """Make the file in its full length, if it fits on the disk."""
+    atomic.make_folder(partial.folder)
+    size = space_of(len(partial.files), partial.side, partial.shape[1])
+    had = partial.path.stat() if partial.path.exists() else None
+    if had is not None and had.st_size == size:
+        held = getattr(had, "st_blocks", 0) * 512
+    else:
+        held = 0
+        (partial.folder / "chunks.jsonl").unlink(missing_ok=True)
+    free = shutil.disk_usage(partial.folder).free
+    if size - held > free - MARGIN:
+        shutil.rmtree(partial.folder, ignore_errors=True)
+        raise BadSetting(
+            f"{len(partial.files):,} images of {partial.side} × {partial.side} pixels need "
+            f"{_bytes(size)} in {partial.folder.parent}, where {_bytes(free)} are free; choose a "
+            "smaller image_size, or another folder by CONTRASTIVE_LAB_HOME"
+        )
+    with partial.path.open("ab") as file:
+        file.truncate(size)
+
+
+def _known(partial: Partial) -> Iterator[dict[str, Any]]:
+    """Chunks that were decoded before; a line that was cut off counts for nothing."""
+    path = partial.folder / "chunks.jsonl"
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            answer = json.loads(line)
+            yield {k: answer[k] for k in ("start", "failed", "notes")}
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _answers(partial: Partial, starts: list[int]) -> Iterator[dict[str, Any]]:
+    """What became of each chunk, in the order in which they are done."""
+    count = min(processes(), len(starts))
+    size = sum(f.size for s in starts for f in partial.files[s : s + CHUNK])
+    if count < 2 or (len(starts) * CHUNK <= FEW and size <= LITTLE):
+        yield from (decode_chunk(partial.chunk(s)) for s in starts)
+        return
+    workers: SimpleQueue[Worker] = SimpleQueue()
+    every = [Worker() for _ in range(count)]
+    for worker in every:
+        workers.put(worker)
+
+    def work(start: int) -> dict[str, Any]:
+        worker = workers.get()
+        try:
+            return worker.decode(partial.chunk(start))
+        finally:
+            workers.put(worker)
+
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            for future in as_completed([pool.submit(work, s) for s in starts]):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            for worker in every:
+                worker.close()
+
+
+def processes() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _arrays(listing: Listing, partial: Partial, answers: list[dict[str, Any]]) -> dict[str, Any]:
+    failed = {int(row): why for a in answers for row, why in a["failed"].items()}
+    notes = {int(row): note for a in answers for row, note in a["notes"].items()}
+    files = [f for row, f in enumerate(partial.files) if row not in failed]
+    skipped = [(partial.files[row].id, why) for row, why in sorted(failed.items())]
+    if not files:
+        shutil.rmtree(partial.folder, ignore_errors=True)
+        name, reason = skipped[-1]
+        raise ValueError(
+            f"none of the {len(failed)} images can be read; the last: {name}: {reason}"
+        )
+    _finish(partial, np.array(sorted(failed), np.int64))
+    columns = {
+        name: _column([f.columns[i] for f in files]) for i, name in enumerate(listing.column_names)
+    }
+    return {
+        "images": np.load(partial.path, mmap_mode="r", allow_pickle=False),
+        "file": partial.path,
+        "labels": [f.label for f in files],
+        "classes": listing.classes,
+        "ids": [f.id for f in files],
+        "skipped": [*listing.skipped, *skipped],
+        "notes": [(partial.files[row].id, note) for row, note in sorted(notes.items())],
+        "factors": columns,
+    }
+
+
+def _column(values: list[str]) -> np.ndarray:
+    """Numbers where all are, else text."""
+    try:
+        return np.array(values, np.float64)
+    except ValueError:
+        return np.array(values)
+
+
+def _finish(partial: Partial, failed: np.ndarray) -> None:
+    """Close the gaps of what could not be read, and write the head of the array."""
+    n = len(partial.files) - len(failed)
+    if len(failed):
+        (partial.folder / "chunks.jsonl").unlink()  # from here on rows lie elsewhere
+        images = np.memmap(partial.path, np.uint8, "r+", HEADER, partial.shape)
+        keep = np.delete(np.arange(len(partial.files)), failed)
+        for start in range(int(failed[0]), n, CHUNK):
+            rows = keep[start : start + CHUNK]
+            images[start : start + len(rows)] = images[rows]
+        images.flush()
+        del images
+    head = io.BytesIO()
+    shape = (n, *partial.shape[1:])
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": "|u1", "fortran_order": False, "shape": shape}
+    )
+    assert head.tell() == HEADER
+    with partial.path.open("r+b") as file:
+        file.write(head.getvalue())
+        file.truncate(HEADER + n * int(np.prod(shape[1:])))
+        atomic.sync_file(file)
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6)):,} MB"

@@ -1,0 +1,147 @@
+"""`csv:PATH`: a list of images as a data set, one a line, with a head line.
+
+Columns: `file` (below the list's own folder), `label`, `split` (train or test; without it a fifth
+of each class is set aside), and further ones, kept beside the rows to color maps by.
+`csv:PATH#COLUMN` takes the classes from another column. Commas, semicolons or tabs stand between.
+What is not there, lies elsewhere or is named twice is left out and listed. Torch-free.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from contrastive_core.data.image_folder import LINK, SPLITS, ImageFile, Listing, part
+from contrastive_core.errors import BadSetting
+from contrastive_core.paths import follow_links
+from contrastive_core.storage.regular import printable, read_regular
+
+__all__ = ["LABEL", "columns_of", "list_and_column", "listings"]
+
+FILE, LABEL, SPLIT = "file", "label", "split"
+MAX_BYTES = 512 << 20
+MISSING = "there is no such file"
+OUTSIDE = "it lies outside of the list's folder"
+OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT)  # names that rows have already
+
+
+def list_and_column(where: str) -> tuple[Path, str]:
+    """The list and the column of its classes, of what stands behind `csv:`."""
+    path, mark, column = where.rpartition("#")
+    if not mark or Path(where).expanduser().is_file():
+        path, column = where, ""
+    return Path(path).expanduser(), column
+
+
+def columns_of(path: Path) -> list[str]:
+    """Names of the columns that classes can be taken from. Raises BadSetting."""
+    names, _ = _table(path)
+    return [n for n in names if n not in (FILE, SPLIT)]
+
+
+def listings(where: str) -> dict[str, Listing]:
+    """What a list names of each split. Raises BadSetting for what is no such list."""
+    path, column = list_and_column(where)
+    names, lines = _table(path)
+    label = column or LABEL
+    if column and column not in names:
+        raise BadSetting(
+            f"{printable(path)} has no column {printable(column)!r}; it has: "
+            f"{printable(', '.join(names))}"
+        )
+    more = tuple(n for n in names if n not in (*OURS, label) and n)
+    skipped: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
+    rows = list(_rows(path, lines, label, more, skipped))
+    classes = _ordered({name for _, name, _ in rows if name})
+    number = {name: i for i, name in enumerate(classes)} | {"": -1}
+    files = [(split, _with_label(file, number[name])) for file, name, split in rows]
+    if SPLIT not in names:
+        every = [file for _, file in files]
+        chosen = {split: part(every, split) for split in SPLITS}
+    else:
+        chosen = {split: [f for s, f in files if s == split] for split in SPLITS}
+    shown = tuple(printable(c) for c in classes)
+    return {s: Listing(shown, chosen[s], skipped[s], tuple(map(printable, more))) for s in SPLITS}
+
+
+def _with_label(file: ImageFile, label: int) -> ImageFile:
+    return ImageFile(file.id, file.path, label, file.stamp, file.columns)
+
+
+def _rows(
+    path: Path, lines: list[dict[str, str]], label: str, more: tuple[str, ...],
+    skipped: dict[str, list[tuple[str, str]]],
+) -> Iterator[tuple[ImageFile, str, str]]:  # fmt: skip
+    """Files with class and split; what is left out goes to `skipped` of its split, or of train."""
+    home = Path(os.path.abspath(path.parent))
+    before: dict[str, tuple[int, str]] = {}
+    for number, line in enumerate(lines, 2):
+        name, text = (line.get(k) or "" for k in (FILE, label))
+        split = (line.get(SPLIT) or "train").strip().lower()
+        file = home / name
+        reason = _problem(file, home, name)
+        if split not in SPLITS:
+            reason = f"its split is {printable(split, 40)!r}, neither train nor test"
+        elif name in before:
+            line_before, label_before = before[name]
+            other = "" if label_before == text else " with another label"
+            reason = f"named before, in line {line_before:,}{other}"
+        before.setdefault(name, (number, text))
+        shown = printable(name, 4096) or f"line {number:,}"
+        if reason:
+            skipped[split if split in SPLITS else "train"].append((shown, reason))
+            continue
+        about = file.stat()
+        stamp = f"{about.st_size}\0{about.st_mtime_ns}"
+        columns = tuple(line.get(n) or "" for n in more)
+        yield ImageFile(shown, file, -1, stamp, columns), text.strip(), split
+
+
+def _problem(file: Path, home: Path, name: str) -> str:
+    """Why a file is not taken; "" where it is."""
+    try:
+        if not name.strip():
+            return "no file is named"
+        plain = Path(os.path.normpath(file))
+        if follow_links():
+            return "" if plain.is_file() else MISSING
+        if not plain.is_relative_to(home):
+            return OUTSIDE
+        if plain.resolve() != home.resolve() / plain.relative_to(home):
+            return LINK if plain.exists() else "a link to nothing"
+        return "" if plain.is_file() else MISSING
+    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, links in a circle
+        return MISSING
+
+
+def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    shown = printable(path)
+    try:
+        text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise BadSetting(f"there is no list {shown}") from None
+    except (OSError, ValueError) as error:
+        raise BadSetting(f"cannot read {shown}: {printable(error)}") from None
+    head = text.partition("\n")[0]
+    between = max(",;\t", key=head.count)
+    try:
+        reader = csv.DictReader(text.splitlines(), delimiter=between)
+        names = [n.strip() for n in reader.fieldnames or ()]
+        reader.fieldnames = names
+        lines = list(reader)
+    except csv.Error as error:
+        raise BadSetting(f"cannot read {shown}: {printable(error)}") from None
+    if FILE not in names:
+        raise BadSetting(f"{shown} needs a column {FILE!r} in its first line")
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise BadSetting(f"{shown} has two columns {printable(twice)!r}")
+    return names, lines
+
+
+def _ordered(names: set[str]) -> list[str]:
+    """Classes in their order: numbers by size."""
+    numbers = all(n.removeprefix("-").isdecimal() for n in names)
+    return sorted(names, key=int) if numbers else sorted(names)

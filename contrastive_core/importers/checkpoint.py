@@ -1,0 +1,151 @@
+"""A checkpoint from elsewhere, opened: its tensors converted in a child process with limited
+memory, and held to those that an encoder and a head of ours have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.errors import CannotImport, NotRecognized, NotRegular, Refused, explained
+from contrastive_core.importers.conversion import LIMIT, convert
+from contrastive_core.importers.state_dict_names import Recognized, Shapes, recognize
+from contrastive_core.storage.limited import Limits, call_limited
+from contrastive_core.storage.regular import open_regular, printable
+
+__all__ = ["OpenedCheckpoint", "converted", "match", "open_checkpoint"]
+
+OPTIONAL = ("num_batches_tracked",)  # missing in old files, and used by nothing
+LIMITS = Limits(3 * LIMIT, 300, 2 * LIMIT, ("torch", "safetensors.torch"))
+
+
+@dataclass(frozen=True)
+class OpenedCheckpoint:
+    """A checkpoint whose tensors lie converted in `weights`. `missing` and `unlike` are keys of the
+    encoder that the file lacks or has in another shape; `unused` is what nothing here needs."""
+
+    source: Path
+    weights: Path
+    recognized: Recognized
+    matched: tuple[str, ...]
+    missing: tuple[str, ...]
+    unlike: tuple[str, ...]
+    unused: tuple[str, ...]
+    plain: dict[str, Any]
+
+    def report(self) -> dict[str, Any]:
+        """What to show before it is imported, as plain values."""
+        about = dataclasses.asdict(self.recognized)
+        about = {k: v for k, v in about.items() if k not in ("keys", "folds")}
+        parts = {k: list(getattr(self, k)) for k in ("missing", "unlike", "unused")}
+        return {"file": printable(self.source.name), **about, "matched": len(self.matched), **parts}
+
+
+@contextmanager
+def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[OpenedCheckpoint]:
+    """A checkpoint, opened in a child process, while inside.
+
+    Raises: CannotImport, NotRecognized, FileNotFoundError.
+    """
+    source = Path(path).absolute()
+    with converted(source) as (weights, plain):
+        shapes = _shapes(weights)
+        try:
+            recognized = recognize(shapes, plain.get("top", ()), encoder)
+        except NotRecognized as error:
+            raise NotRecognized(f"{printable(source.name)}: {error}") from None
+        yield match(source, weights, recognized, shapes, plain)
+
+
+@contextmanager
+def converted(source: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A file's tensors as safetensors, and what else is worth knowing of it, while inside.
+
+    Raises: CannotImport, FileNotFoundError.
+    """
+    try:
+        with open_regular(source) as file:
+            size = os.fstat(file.fileno()).st_size
+    except (NotRegular, IsADirectoryError) as error:
+        raise CannotImport(str(error)) from None
+    name = printable(source.name)
+    if size > LIMIT:
+        raise CannotImport(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder) / "weights.safetensors"
+        try:
+            plain = call_limited(convert, source, weights, limits=LIMITS)
+        except Refused as error:
+            raise CannotImport(f"{name} cannot be opened: {_plainer(str(error))}") from None
+        yield weights, plain
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def _plainer(why: str) -> str:
+    """torch's long advice is to open the file without care; ours is not."""
+    if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
+        words = why.split("GLOBAL ")[1].split(" ")[0] if "GLOBAL " in why else ""
+        what = f"it holds an object of {words}" if words else "it holds more than tensors"
+        return (
+            f"{what}, which could run code when opened. Save its state dict alone, with "
+            'torch.save(checkpoint["state_dict"], …), where you trust it'
+        )
+    return why[:300]
+
+
+def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
+    from safetensors import safe_open
+
+    with safe_open(weights, "numpy") as file:
+        return {k: tuple(file.get_slice(k).get_shape()) for k in file.keys()}  # noqa: SIM118
+
+
+def match(
+    source: Path, weights: Path, recognized: Recognized, shapes: Shapes,
+    plain: dict[str, Any],
+) -> OpenedCheckpoint:  # fmt: skip
+    """Hold the file's tensors to those that our encoder and head have."""
+    ours, keys = _our_shapes(recognized), recognized.keys
+    theirs = dict(shapes)
+    for part in recognized.folds:  # gives a bias where there is none
+        theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
+    common = {k: keys[k] for k in ours if keys.get(k) in theirs}
+    matched = tuple(k for k, name in common.items() if theirs[name] == ours[k])
+    unlike = tuple(f"{k} {theirs[common[k]]}, not {ours[k]}" for k in common if k not in matched)
+    missing = tuple(k for k in ours if k not in common and not k.endswith(OPTIONAL))
+    norms = tuple(part.norm for part in recognized.folds if part.norm)
+    used = set(common.values())
+    unused = tuple(k for k in shapes if k not in used and not (norms and k.startswith(norms)))
+    return OpenedCheckpoint(source, weights, recognized, matched, missing, unlike, unused, plain)
+
+
+def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
+    """Keys of our encoder and head with their shapes, without making their numbers."""
+    from contrastive_core.models.encoders import ProjectionHead, create_encoder
+    from contrastive_core.models.libraries import without_numbers
+
+    head = recognized.head
+    knobs = {"out_dim": head.get("dim", 64), "hidden": head.get("hidden", 256)}
+    name = recognized.encoder
+
+    def make() -> tuple[Any, Any]:
+        encoder = create_encoder(name, recognized.channels, 32, **recognized.encoder_knobs)
+        return encoder, ProjectionHead(head["head"], int(encoder.out_dim), **knobs)  # type: ignore[arg-type]
+
+    try:
+        encoder, projection = without_numbers(make)
+    except ValueError as error:
+        raise CannotImport(str(error)) from None
+    except Exception as error:  # of a library that was given a damaged file's sizes
+        why = printable(explained(error))
+        raise CannotImport(f"{name} with the file's sizes cannot be made: {why}") from None
+    parts = (("encoder", encoder), ("head", projection))
+    return {f"{p}.{k}": tuple(v.shape) for p, m in parts for k, v in m.state_dict().items()}

@@ -1,0 +1,61 @@
+"""α-ReQ: how fast the eigenvalues of the features' covariance fall. Agrawal et al., NeurIPS 2022,
+https://arxiv.org/abs/2202.05808.
+
+The j-th largest eigenvalue of many trained embeddings is about j^−α; α is the slope of a weighted
+line through (log j, log λⱼ), with weights 1/j, as the authors fit it. Deviation: the line begins at
+the third value and ends at the hundredth, or where eigenvalues drown in float32's rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult
+from contrastive_core.metrics.rankme import spectrum
+
+__all__ = ["AlphaReQ", "slope"]
+
+FIRST, LAST = 3, 100  # eigenvalues that the line goes through, counted from 1
+FEWEST = 5  # of them
+ROUNDING = 1e-10  # of the largest eigenvalue: the square of float32's
+
+
+@dataclass(frozen=True)
+class AlphaReQ(Metric):
+    title = "α-ReQ"
+    reading = (
+        "How fast the spectrum falls: an exponent near 1 is the mark of embeddings that transfer; "
+        "well above 1 few dimensions are used, well below 1 the rows are close to noise."
+    )
+    paper = "https://arxiv.org/abs/2202.05808"
+    unit_rows = False
+    higher_is_better = None
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        n = graphs.rows.number(len(test))
+        total = torch.from_numpy(test.features.sum(0, dtype=np.float64))
+        center = graphs.rows.total(total).numpy() / n
+        centered = (test.features - center).astype(np.float32)
+        values = spectrum(centered, graphs.device, graphs.rows) ** 2 / n
+        exponent, used = slope(values)
+        return MetricResult(exponent, extras={"n": n, "eigenvalues": used})
+
+
+def slope(values: np.ndarray) -> tuple[float, int]:
+    """α of eigenvalues that fall, and how many the line went through. Raises CannotScore."""
+    kept = values[FIRST - 1 : LAST]
+    kept = kept[kept > ROUNDING * values[0]] if values[0] > 0 else kept[:0]
+    if len(kept) < FEWEST:
+        raise CannotScore(
+            f"α-ReQ needs {FEWEST} dimensions behind the first {FIRST - 1} that vary, and there "
+            f"are {len(kept)}"
+        )
+    j = np.arange(FIRST, FIRST + len(kept))
+    line = np.polyfit(np.log(j), np.log(kept), 1, w=np.sqrt(1 / j))
+    return float(-line[0]), len(kept)

@@ -1,0 +1,65 @@
+"""LiDAR: the effective rank of linear discriminants between images. Thilakaratne et al., ICLR 2024,
+https://arxiv.org/abs/2312.04000.
+
+Each image is a class of its own, its augmented views are that class's rows. Σ_b is the scatter of
+the classes' means, Σ_w the mean scatter within classes plus δ·I; LiDAR is exp of the entropy of the
+eigenvalues of Σ_w^(−1/2) Σ_b Σ_w^(−1/2), scaled to sum 1. Unlike RankMe it does not count
+dimensions in which views of one image differ as much as images do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
+from contrastive_core.metrics._base import Metric, MetricResult
+from contrastive_core.registry import knob
+
+__all__ = ["Lidar", "discriminant_spectrum"]
+
+
+@dataclass(frozen=True)
+class Lidar(Metric):
+    title = "LiDAR"
+    reading = (
+        "How many dimensions tell images apart, views of one image counted as alike: from 1 to the "
+        "width. It needs augmented views."
+    )
+    paper = "https://arxiv.org/abs/2312.04000"
+    unit_rows = False
+    spreads = False
+
+    delta: float = knob(1e-4, 0, 1, "added to the scatter within, so that it can be inverted")
+
+    def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
+        if test.views is None:
+            raise CannotScore("LiDAR needs augmented views, and there are none")
+        m, v, d = test.views.shape
+        if m < 2 or v < 2:
+            raise CannotScore(f"LiDAR needs two views of two images; there are {v} of {m}")
+        values = discriminant_spectrum(test.views, self.delta)
+        if not values.sum() > 0:
+            raise CannotScore("LiDAR needs images that differ, and all are mapped to one point")
+        share = values[values > 0] / values.sum()
+        return MetricResult(
+            float(np.exp(-(share * np.log(share)).sum())),
+            unit="dimensions",
+            extras={"width": d, "images": m, "views": v},
+        )
+
+
+def discriminant_spectrum(views: np.ndarray, delta: float) -> np.ndarray:
+    """Eigenvalues, rising, of Σ_b in units of Σ_w + δ·I, for views (m, v, d); none is negative."""
+    from scipy.linalg import eigh
+
+    x = views.astype(np.float64)
+    m, v, d = x.shape
+    means = x.mean(1)  # (m, d)
+    between, within = means - means.mean(0), (x - means[:, None]).reshape(m * v, d)
+    sigma_b = between.T @ between / (m - 1)  # (d, d)
+    sigma_w = within.T @ within / (m * (v - 1)) + max(delta, 1e-12) * np.eye(d)
+    return np.maximum(eigh(sigma_b, sigma_w, eigvals_only=True), 0.0)

@@ -1,0 +1,245 @@
+"""Encoders of torchvision and timm: how each is made, and which images its weights expect.
+
+`torchvision:NAME` and `timm:NAME`, each with a tag behind a dot where there are several weights
+(`torchvision:resnet50.IMAGENET1K_V2`, `timm:vit_base_patch16_224.augreg_in21k`). The last layer,
+which tells classes, is left out. Nothing here reads a file or the network.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlparse
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["LIBRARIES", "Pretrained", "create_network", "fixed_pixels", "pretrained", "resized",
+           "without_numbers"]  # fmt: skip
+
+LIBRARIES = ("torchvision", "timm")
+FIXED = {"vit_": 224, "maxvit_": 224}  # torchvision's whose parameters depend on the images' size
+HUGGING_FACE = "huggingface.co"
+HF_FILES = ("model.safetensors", "pytorch_model.bin")
+OLD_DENSENET = re.compile(
+    r"^(.*denselayer\d+\.(?:norm|relu|conv))\.((?:[12])\.(?:weight|bias|running_mean|running_var))$"
+)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What a library says of a model's weights. `files` are names in `repo` at Hugging Face, or the
+    last part of `url`; `size` in bytes, estimated from the parameters unless `size_is_exact`."""
+
+    name: str
+    pixels: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    url: str = ""
+    repo: str = ""
+    files: tuple[str, ...] = ()
+    license: str = ""
+    size: int = 0
+    size_is_exact: bool = False
+
+    @property
+    def host(self) -> str:
+        """Where the weights would be fetched from; "" where there are none."""
+        return HUGGING_FACE if self.repo else urlparse(self.url).netloc
+
+    @property
+    def colors(self) -> list[list[float]]:
+        """Mean and deviation of the channels, as `create_encoder` takes them."""
+        return [list(self.mean), list(self.std)]
+
+
+def pretrained(name: str) -> list[Pretrained]:
+    """Every set of weights of an encoder that its library knows, the usual one first; one without
+    a place to fetch from where it knows none.
+
+    Raises: ValueError for an unknown name, or where timm is not installed.
+    """
+    library, _, model = name.partition(":")
+    return {"torchvision": _of_torchvision, "timm": _of_timm}[library](name, model)
+
+
+def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module, int]:
+    """An untrained network without its classifier, and the width of its output.
+
+    `pixels`: side of its images, for those whose parameters depend on it (0: its own).
+    Raises: ValueError.
+    """
+    library, _, model = name.partition(":")
+    if library == "timm":
+        return _timm_network(model, channels, pixels)
+    return _torchvision_network(model, channels, pixels)
+
+
+def fixed_pixels(name: str) -> int:
+    """The side of the only images that an encoder takes unless it is made for others; 0 where it
+    takes any. Raises: ValueError."""
+    library, _, model = name.partition(":")
+    if library == "torchvision":
+        return next((side for start, side in FIXED.items() if model.startswith(start)), 0)
+    _timm(model)
+    from timm.models import get_pretrained_cfg
+
+    about = get_pretrained_cfg(model)
+    return int(about.input_size[-1]) if about is not None and about.fixed_input_size else 0
+
+
+def resized(name: str, network: nn.Module, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A file's tensors under the network's names, position embeddings resized to its images by the
+    library's own function."""
+    library, _, model = name.partition(":")
+    if library == "timm":
+        adapt = getattr(_timm_module(model), "checkpoint_filter_fn", None)
+        return adapt(state, network) if adapt else state
+    if model.startswith("densenet"):  # files of before torchvision 0.3
+        return {OLD_DENSENET.sub(r"\1\2", k): v for k, v in state.items()}
+    if model.startswith("vit_") and "encoder.pos_embedding" in state:
+        from torchvision.models.vision_transformer import interpolate_embeddings
+
+        side: Any = network
+        return dict(interpolate_embeddings(side.image_size, side.patch_size, state))  # type: ignore[arg-type]
+    return state
+
+
+def without_numbers(make: Callable[[], Any]) -> Any:
+    """What `make` returns, its parameters without storage where that can be."""
+    try:
+        with torch.device("meta"):
+            return make()
+    except NotImplementedError:  # it computes with numbers while it is made
+        return make()
+
+
+# --- torchvision -------------------------------------------------------------------------------
+
+
+def _torchvision_weights(name: str) -> tuple[str, Any]:
+    """The model's name without its tag, and torchvision's enum of its weights."""
+    from torchvision import models
+
+    base = name.partition(".")[0]
+    if base.startswith("mnasnet") or base not in models.list_models(module=models):
+        raise ValueError(
+            f"torchvision has no model {base!r} that can be used here; "
+            "torchvision.models.list_models() lists them"
+        )
+    return base, models.get_model_weights(base)
+
+
+def _of_torchvision(name: str, model: str) -> list[Pretrained]:
+    base, enum = _torchvision_weights(model)
+    tag = model.partition(".")[2]
+    if tag and tag not in enum.__members__:
+        raise ValueError(f"{base} has no weights {tag!r}; it has: {', '.join(enum.__members__)}")
+    members = [enum[tag]] if tag else [enum.DEFAULT, *(w for w in enum if w is not enum.DEFAULT)]
+    return [_torchvision_entry(f"torchvision:{base}.{w.name}", w) for w in members]
+
+
+def _torchvision_entry(name: str, weights: Any) -> Pretrained:
+    images = weights.transforms()
+    return Pretrained(
+        name, images.crop_size[0], tuple(images.mean), tuple(images.std), weights.url,
+        files=(weights.url.rsplit("/", 1)[-1],), license=weights.meta.get("license", ""),
+        size=round(weights.meta.get("_file_size", 0) * 2**20), size_is_exact=True,
+    )  # fmt: skip
+
+
+def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int]:
+    from torchvision import models
+
+    base, _ = _torchvision_weights(name)
+    settings: dict[str, Any] = {}
+    if base in ("googlenet", "inception_v3"):
+        settings = {"aux_logits": False, "init_weights": False, "transform_input": True}
+    if base.startswith("vit_") and pixels:
+        settings = {"image_size": pixels}
+    if base.startswith("maxvit_") and pixels:
+        settings = {"input_size": (pixels, pixels)}
+    net = models.get_model(base, weights=None, **settings)
+    last, layer = [(k, m) for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][
+        -1
+    ]
+    net.set_submodule(last, nn.Identity())
+    _take_channels(net, channels)
+    width = layer.in_features if isinstance(layer, nn.Linear) else layer.in_channels
+    return net, int(width)
+
+
+def _take_channels(net: nn.Module, channels: int) -> None:
+    """Make the first convolution anew for images of other than three channels."""
+    name, first = next((k, m) for k, m in net.named_modules() if isinstance(m, nn.Conv2d))
+    if first.in_channels == channels:
+        return
+    size: Any = (first.kernel_size, first.stride, first.padding)
+    with_bias = first.bias is not None
+    other = nn.Conv2d(channels, first.out_channels, *size, bias=with_bias)  # type: ignore[misc]
+    net.set_submodule(name, other)
+
+
+# --- timm --------------------------------------------------------------------------------------
+
+
+def _timm(name: str) -> Any:
+    try:
+        import timm
+    except ImportError:
+        raise ValueError(
+            "timm is not installed: pip install timm, or choose another encoder"
+        ) from None
+    if not timm.is_model(name):
+        raise ValueError(f"timm has no model {name!r}; timm.list_models() lists them")
+    return timm
+
+
+def _timm_module(name: str) -> Any:
+    from timm.models import model_entrypoint
+
+    return sys.modules[model_entrypoint(name).__module__]
+
+
+def _of_timm(name: str, model: str) -> list[Pretrained]:
+    _timm(model)
+    from timm.models import get_pretrained_cfg
+
+    try:
+        about = get_pretrained_cfg(model)
+    except RuntimeError as error:  # of an unknown tag
+        raise ValueError(str(error)[:300]) from None
+    net, _ = without_numbers(lambda: _timm_network(model, 3, 0))
+    size = 4 * sum(p.numel() for p in net.parameters())
+    if about is None:
+        return [Pretrained(name, 224, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), size=size)]
+    tagged = f"timm:{about.architecture}" + (f".{about.tag}" if about.tag else "")
+    repo = str(about.hf_hub_id or "")
+    url = "" if about.custom_load else str(about.url or "")
+    files = tuple(filter(None, (about.hf_hub_filename, *HF_FILES)))
+    return [
+        Pretrained(
+            tagged, int(about.input_size[-1]), tuple(about.mean), tuple(about.std), url, repo,
+            files, str(about.license or ""), size,
+        )
+    ]  # fmt: skip
+
+
+def _timm_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int]:
+    timm = _timm(name)
+    settings: dict[str, Any] = {"num_classes": 0, "in_chans": channels}
+    from timm.models import get_pretrained_cfg
+
+    about = get_pretrained_cfg(name)
+    if pixels and about is not None and about.fixed_input_size:
+        settings["img_size"] = pixels
+    try:
+        net = timm.create_model(name, pretrained=False, **settings)
+    except TypeError as error:
+        if "img_size" not in str(error):
+            raise
+        raise ValueError(f"timm:{name} takes no other image size than its own") from None
+    return net, int(getattr(net, "head_hidden_size", net.num_features))

@@ -1,0 +1,90 @@
+"""`.npz` archives of any size: written as a stream, large arrays read as a memory map. Torch-free.
+
+NumPy's own format: a zip of `.npy` members, not compressed. Data begin at multiples of 64 bytes in
+the file (the zip's extra field holds the padding, as in Android's zipalign), so that a map of them
+is as fast as memory. `numpy.load` reads these files, and files of `numpy.savez` are read here.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zipfile
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+__all__ = ["MAPPED", "read", "write"]
+
+MAPPED = 256 << 20  # bytes of an array, from which on it is mapped and not read
+ALIGNED = 64
+LOCAL = struct.Struct("<26xHH")  # of a member's header in the file: lengths of its name and extra
+ZIP64 = 20  # bytes that zipfile adds to the extra field of a member written with force_zip64
+PADDING = 0xD935  # the extra field's kind for padding
+
+
+def write(file: BinaryIO | io.BytesIO, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays at the start of a file. Raises ValueError for arrays of objects; OSError."""
+    with zipfile.ZipFile(file, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            start = file.tell() + LOCAL.size + len(entry.filename.encode()) + ZIP64 + 4
+            padding = -start % ALIGNED
+            entry.extra = struct.pack("<HH", PADDING, padding) + bytes(padding)
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def read(file: BinaryIO, limit: int) -> dict[str, np.ndarray]:
+    """Arrays of a file; those of `MAPPED` bytes and more, where not compressed, as read-only maps.
+
+    Raises: ValueError where the others would unpack to more than `limit` bytes, or for arrays of
+    objects; what zipfile and numpy raise for damage; OSError.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    with zipfile.ZipFile(file) as archive:
+        entries = {e.filename.removesuffix(".npy"): e for e in archive.infolist()}
+        large = {name: e for name, e in entries.items() if _is_large(e)}
+        total = sum(e.file_size for name, e in entries.items() if name not in large)
+        if total > limit:
+            raise ValueError(f"it would unpack to {total:,} bytes; at most {limit:,}")
+        for name, entry in entries.items():
+            if name in large:
+                arrays[name] = _mapped(file, entry)
+            else:
+                with archive.open(entry) as member:
+                    arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+    return arrays
+
+
+def _is_large(entry: zipfile.ZipInfo) -> bool:
+    return entry.compress_type == zipfile.ZIP_STORED and entry.file_size >= MAPPED
+
+
+def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:
+    """A member's array where it lies in the file."""
+    file.seek(entry.header_offset)
+    name, extra = LOCAL.unpack(file.read(LOCAL.size))
+    begin = entry.header_offset + LOCAL.size + name + extra
+    file.seek(begin)
+    shape, fortran, dtype = _header(file)
+    offset = file.tell()
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if dtype.hasobject:
+        raise ValueError(f"{entry.filename} holds objects")
+    end = begin + entry.file_size
+    if offset + size != end or end > os.fstat(file.fileno()).st_size:
+        raise ValueError(f"{entry.filename} holds {end - offset:,} bytes in the place of {size:,}")
+    return np.memmap(file, dtype, "r", offset, shape, "F" if fortran else "C")
+
+
+def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran's order, and dtype, as a `.npy` says them."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(file)
+    raise ValueError(f"version {version} of .npy is not read")

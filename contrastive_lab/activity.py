@@ -1,0 +1,115 @@
+"""The strip of activity in the sidebar of every page: what is at work, what waits, what failed.
+
+It asks every second while something is at work, and not at all otherwise; where there is nothing to
+say, nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_core.advice.plan import is_trial
+from contrastive_core.jobs import activity as activities
+from contrastive_core.jobs.activity import Activity, AtWork, Failed, Waits
+from contrastive_lab import format
+
+__all__ = ["strip"]
+
+SHOWN = 3  # of each kind
+LONGEST = 160  # characters of a reason
+IDLE = "ticks without activity"
+RUNS = "pages/runs.py"
+
+
+def strip() -> None:
+    """Drawn after the page, so that what this very run of the script has started is told of."""
+    now = _now()
+    st.session_state[IDLE] = 0
+    if now:  # one function for both, so that no click is lost as one follows the other
+        st.fragment(_strip, run_every=1.0 if now.is_live else None)(now.is_live)
+
+
+def _strip(is_live: bool) -> None:
+    """Drawn every second while it is live. Some time after the end the page is drawn anew, and with
+    it a strip that asks no more; a page that waited for what has ended was first."""
+    now = _now()
+    _draw(now)
+    st.session_state[IDLE] = 0 if now.is_live else st.session_state.get(IDLE, 0) + 1
+    if is_live and st.session_state[IDLE] > 1:
+        st.rerun()
+
+
+def _now() -> Activity:
+    """Without an adviser's tries, which are many: the adviser stands for them."""
+    now = activities.activity()
+    at_work = tuple(work for work in now.at_work if not is_trial(work.run))
+    waiting = tuple(one for one in now.waiting if not is_trial(one.run))
+    failed = tuple(one for one in now.failed if not is_trial(one.run))
+    return Activity(at_work, waiting, failed)
+
+
+def _draw(now: Activity) -> None:
+    if not now:
+        return
+    with st.container(border=True, gap="xsmall", key="activity"):
+        for work in now.at_work[:SHOWN]:
+            _at_work(work)
+        _more(len(now.at_work), "at work")
+        for waits in now.waiting[:SHOWN]:
+            _waits(waits)
+        _more(len(now.waiting), "waiting")
+        for failed in now.failed[:SHOWN]:
+            _failed(failed)
+        _more(len(now.failed), "failed")
+        if len(now.failed) > 1:
+            st.button(
+                f"Dismiss all {len(now.failed)}", key="dismiss-all",
+                on_click=_dismiss, args=(now.failed,),
+            )  # fmt: skip
+
+
+def _at_work(work: AtWork) -> None:
+    stage, share, left = work.progress.stage, work.progress.fraction, work.seconds_left
+    parts = [stage, f"{100 * share:.0f} %" if share is not None else ""]
+    parts.append(f"{format.duration(left)} left" if left is not None else "")
+    text = format.plain(" · ".join(filter(None, parts)))
+    if work.run:
+        _link(work.run, work.run, ":material/play_circle:")
+    else:
+        text = f"{format.plain(work.label)}: {text}"
+    st.progress(share or 0.0, text)
+
+
+def _waits(waits: Waits) -> None:
+    behind = f"{waits.ahead} ahead" if waits.ahead else "waiting"
+    _link(waits.run, f"{waits.run} · {'held' if waits.why else behind}", ":material/schedule:")
+    if waits.why:
+        st.caption(format.plain(waits.why))
+
+
+def _failed(failed: Failed) -> None:
+    why = failed.why if len(failed.why) <= LONGEST else f"{failed.why[:LONGEST]}…"
+    st.error(format.plain(f"{failed.label}: {why}"))
+    with st.container(horizontal=True):
+        if failed.run:
+            _link(failed.run, "Look", ":material/visibility:", key=f"look-{failed.key}")
+        st.button("Dismiss", key=f"dismiss-{failed.key}", on_click=_dismiss, args=((failed,),))
+
+
+def _link(run: str, label: str, icon: str, key: str = "") -> None:
+    """To the run on the Train page, also from there."""
+    if st.button(format.plain(label), key=key or f"strip-{run}", icon=icon, type="tertiary"):
+        from contrastive_lab.train.watch import watch_next
+
+        watch_next(run)
+        st.switch_page("pages/train.py")
+
+
+def _more(count: int, what: str) -> None:
+    if count > SHOWN:
+        st.caption(f"and {count - SHOWN} more {what}: see Runs")
+
+
+def _dismiss(failures: tuple[Failed, ...]) -> None:
+    for failure in failures:
+        activities.dismiss(failure)

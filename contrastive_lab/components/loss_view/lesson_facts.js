@@ -1,0 +1,24 @@
+// What a lesson's checks look at, of the live loss view.
+
+import { shares } from "./gradients.js";
+import { positivesOf } from "./pairs.js";
+
+/**
+ * `share`: of the push that falls on the hardest negative; `negatives`: those that matter, or are pushed.
+ *
+ * @param {LossViewState} lab
+ */
+export function lessonFacts(lab) {
+  const { out, anchor, meta, kernel } = lab;
+  if (!out || !lab.n) return {};
+  const { total, hardest, curve } = shares(lab),
+    itself = meta.columnNames.indexOf(meta.names[anchor]);
+  return {
+    otherView: itself >= 0 && lab.M[meta.lesson.first * lab.w + itself] === 1,
+    share: total > 0 ? curve[0] : 0,
+    hardest: hardest === undefined ? "" : meta.columnNames[hardest],
+    negatives: out.effective[anchor],
+    positives: positivesOf(lab).length,
+    form: kernel && kernel.aggregate,
+  };
+}

@@ -1,0 +1,55 @@
+// What the knob does to the chosen anchor, in one plain sentence.
+
+import { few } from "./figures.js";
+import { shares } from "./gradients.js";
+import { isHinge } from "./pairs.js";
+import { knobText } from "../shared/knob.js";
+
+const ALIKE = 0.9; // of the negatives that count: pushed about alike
+
+/**
+ * @param {LossViewState} lab
+ */
+export function sentence(lab) {
+  const o = lab.out,
+    i = lab.anchor;
+  if (!o || !lab.n) return "";
+  const knob = lab.meta.knob,
+    at = knob ? `At ${knob.label.split(",")[0]} = ${knobText(lab.value)}, ` : "Here, ";
+  const name = lab.meta.names[i] ?? `row ${i}`;
+  if (!lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
+    return `${name} has no positive in this batch: the loss leaves it out.`;
+  if (!o.negatives[i]) return `${name} has no negative in this batch: nothing is pushed away.`;
+  return at + (isHinge(lab) ? ofHinge(lab, o, i) : ofSoftmax(lab, o, i));
+}
+
+function ofSoftmax(lab, o, i) {
+  const n = o.negatives[i],
+    counted = o.effective[i],
+    { total, hardest, curve } = shares(lab);
+  if (!(total > 0)) return "no negative is pushed: the positive is as near as it has to be.";
+  const name = nameOf(lab, hardest),
+    part = percent(curve[0]);
+  if (n === 1) return `the only negative, ${name}, gets all of the push.`;
+  if (counted > ALIKE * n) return `all ${n} negatives are pushed about alike; the hardest, ${name}, gets ${part}.`;
+  return `the hardest negative, ${name}, gets ${part} of the push; ${few(counted)} of ${n} negatives matter.`;
+}
+
+function ofHinge(lab, o, i) {
+  const n = o.negatives[i],
+    pushed = o.effective[i],
+    rest = n - pushed;
+  if (!pushed) return `none of ${n} negatives is near enough to be pushed: the loss asks no more of this anchor.`;
+  const left = rest ? `the other ${rest} ${rest === 1 ? "is" : "are"} left alone` : "none is left alone",
+    name = nameOf(lab, shares(lab).hardest);
+  return `${pushed} of ${n} negatives ${pushed === 1 ? "is" : "are"} pushed, ${name} the hardest; ${left}.`;
+}
+
+/** @param {LossViewState} lab */
+function nameOf(lab, j) {
+  return (lab.meta.columnNames || lab.meta.names)[j] ?? `row ${j}`;
+}
+
+function percent(x) {
+  return x >= 0.995 ? "nearly all" : x < 0.005 ? "less than 1 %" : `${(100 * x).toFixed(0)} %`;
+}

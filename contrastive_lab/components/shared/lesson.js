@@ -1,0 +1,98 @@
+// A lesson beside a live view: what is asked, how far one is, and what was seen once it is done.
+
+import { choices, el, say } from "./dom.js";
+import { judge } from "./lesson_checks.js";
+
+/**
+ * The panel, empty as long as there is no lesson. `send` tells the host what was pressed.
+ *
+ * @param {(pressed: { go?: number, set?: Record<string, string> }) => void} send
+ */
+export function buildLesson(send) {
+  /** @type {any} */
+  const panel = { send, lesson: null, done: false };
+  panel.title = el("h2", { id: "lesson-title" });
+  panel.question = el("p", { class: "question", id: "lesson-question" });
+  panel.choices = el("div", { class: "bar", hidden: "" });
+  panel.goals = el("p", { class: "goals" });
+  panel.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+  panel.buttons = el("div", { class: "bar steps" });
+  panel.root = el(
+    "section",
+    { class: "lesson", tabindex: -1, hidden: "", "aria-labelledby": "lesson-title" },
+    panel.title,
+    panel.question,
+    panel.choices,
+    panel.goals,
+    panel.said,
+    panel.buttons,
+  );
+  panel.root.setAttribute("aria-describedby", "lesson-question");
+  return panel;
+}
+
+/**
+ * Show a lesson; the same one may come again and again, with other settings chosen.
+ *
+ * @param {any} panel
+ * @param {any} lesson as lesson_panel.py gives it, or null
+ */
+export function showLesson(panel, lesson) {
+  const first = !panel.lesson && lesson;
+  panel.lesson = lesson || null;
+  panel.root.hidden = !lesson;
+  panel.root.parentElement?.classList.toggle("taught", Boolean(lesson));
+  if (!lesson) return;
+  say(panel.title, lesson.title);
+  say(panel.question, lesson.question);
+  panel.choices.hidden = !lesson.choices.length;
+  panel.choices.replaceChildren(...lesson.choices.map((choice) => group(panel, choice)));
+  if (!first) return;
+  drawSteps(panel);
+  if (lesson.focus) requestAnimationFrame(() => panel.root.getRootNode().activeElement || panel.root.focus());
+}
+
+/** A setting of the page as buttons; the focus stays on the one that was pressed. */
+function group(panel, { name, label, options, chosen }) {
+  const active = panel.root.getRootNode().activeElement?.dataset.choice;
+  const buttons = choices(options, chosen, (value) => panel.send({ set: { [name]: value } }));
+  for (const b of buttons) {
+    b.dataset.choice = `${name}-${b.dataset.key}`;
+    if (b.dataset.choice === active) requestAnimationFrame(() => b.focus());
+  }
+  return el("span", { class: "group", role: "group", "aria-label": label }, el("span", {}, label), ...buttons);
+}
+
+function drawSteps(panel) {
+  const { number, words, next } = panel.lesson,
+    button = (text, go) => el("button", { type: "button", onclick: () => panel.send({ go }) }, text);
+  const forward = next ? button(words.next.replace("{title}", next), number + 1) : button(words.end, 0);
+  forward.className = "forward";
+  const steps = [button(words.again, number), button(words.leave, 0)];
+  if (number > 1) steps.unshift(button(words.back, number - 1));
+  panel.forward = forward;
+  panel.buttons.replaceChildren(forward, ...steps);
+}
+
+/**
+ * Look at the state: at each frame, so that a lesson is done the moment its goal is reached, and stays done.
+ *
+ * @param {any} panel
+ * @param {() => any} factsOf the state; asked for only while there is a lesson
+ * @param {Record<string, Element>} regions parts of the picture by name
+ */
+export function checkLesson(panel, factsOf, regions) {
+  const { lesson } = panel;
+  if (!lesson) return;
+  const facts = factsOf(),
+    { done, each } = judge(lesson.checks, facts);
+  if (done && !panel.done) {
+    panel.done = true;
+    say(panel.said, `${lesson.words.done} ${lesson.said.replace("{hardest}", facts.hardest ?? "")}`);
+  }
+  say(panel.goals, lesson.goals.map((text, k) => text.replace("{now}", each[k].now)).join(" "));
+  panel.root.classList.toggle("done", panel.done);
+  panel.forward.hidden = !panel.done;
+  for (const [name, node] of Object.entries(regions))
+    node.classList.toggle("lit", !panel.done && lesson.region.includes(name));
+}

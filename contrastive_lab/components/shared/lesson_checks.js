@@ -1,0 +1,39 @@
+// When a lesson is done: named checks of the state that a live view is in. contrastive_lab/loss_lab/lessons.py
+// names them with their thresholds.
+
+import { number } from "./dom.js";
+
+const percent = (x) => `${(100 * x).toFixed(0)} %`;
+const count = (x) => (x < 9.95 && !Number.isInteger(x) ? x.toFixed(1) : x.toFixed(0));
+
+/**
+ * Each check: the value it looks at, when it holds, and how the value is said.
+ *
+ * @typedef {{ of: (facts: any) => any, holds: (now: any, at: number) => boolean, say: (now: any) => string }} Check
+ * @type {Record<string, Check>}
+ */
+export const CHECKS = {
+  other_view: { of: (f) => f.otherView, holds: (now) => now, say: String },
+  alignment_below: { of: (f) => f.alignment, holds: (now, at) => now < at, say: number },
+  hardest_share_above: { of: (f) => f.share, holds: (now, at) => now > at, say: percent },
+  negatives_at_least: { of: (f) => f.negatives, holds: (now, at) => now >= at, say: count },
+  pushed_from_one_to: { of: (f) => f.negatives, holds: (now, at) => now >= 1 && now <= at, say: count },
+  positives_at_least: { of: (f) => f.positives, holds: (now, at) => now >= at, say: count },
+  form_is_in: { of: (f) => f.form, holds: (now) => now === "in", say: String },
+};
+
+/**
+ * Which of the checks hold, and what each sees now.
+ *
+ * @param {{ name: string, at: number }[]} checks
+ * @param {any} facts
+ */
+export function judge(checks, facts) {
+  const each = checks.map(({ name, at }) => {
+    const { of, holds, say } = CHECKS[name],
+      now = of(facts),
+      known = now !== undefined && now !== null && !Number.isNaN(now);
+    return { holds: known && holds(now, at), now: known ? say(now) : "–" };
+  });
+  return { done: each.every((c) => c.holds), each };
+}

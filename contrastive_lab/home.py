@@ -1,0 +1,94 @@
+"""The front page: one sentence, three doors, a circle that moves, what was last at work."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.advice.plan import is_trial
+from contrastive_core.jobs import training
+from contrastive_core.runs import Run
+from contrastive_lab import format, guard, state
+from contrastive_lab.components.circle import CircleStart, draw_circle
+
+__all__ = ["DOORS", "KERNEL", "circle", "doors", "last_at_work"]
+
+DOORS: tuple[tuple[str, str, str, dict[str, str], str], ...] = (
+    (
+        "See why temperature matters",
+        "Six short lessons, each done by hand: drag τ and watch who is pushed away and how hard.",
+        "loss_lab", {"lesson": "3"}, ":material/tune:",
+    ),
+    (
+        "Train on my images",
+        "Choose a folder, look at what it holds, and train an encoder on it; or let the adviser "
+        "find the method and the temperature.",
+        "train", {}, ":material/play_circle:",
+    ),
+    (
+        "Find wrong labels",
+        "A list of samples whose label is likely wrong, each with its reason. It opens on an "
+        "example; choose your own run beside it.",
+        "samples", {"run": "simclr-digits", "list": "mislabeled"}, ":material/image_search:",
+    ),
+)  # fmt: skip
+KERNEL = {
+    "family": "softmax", "knob": "temperature", "temperature": 0.2, "denominator": "all",
+    "aggregate": "out", "scale": "none", "base": None, "sign": 1,
+}  # of NT-Xent, known without torch; tests/lab/test_home.py holds it to the loss  # fmt: skip
+LATEST = 3
+
+
+def doors() -> None:
+    """What this is, and the ways in."""
+    st.title("Contrastive Lab")
+    st.markdown(
+        "**Contrastive learning teaches an encoder by comparison: two views of one image are "
+        "pulled together, all others are pushed apart.** Here you see what each loss does with "
+        "every pair, train encoders on your own images, and judge what they have learned."
+    )
+    for title, text, page, address, icon in DOORS:
+        with st.container(border=True):
+            st.page_link(f"pages/{page}.py", label=f"**{title}**", icon=icon, query_params=address)
+            st.caption(text)
+
+
+def circle() -> None:
+    """Points that move by themselves."""
+    draw_circle(KERNEL, "dot", start=CircleStart(groups=3, speed=350), bare=True, key="home-circle")
+    st.caption(
+        "Points that follow the gradient of NT-Xent: one shape attracts itself and repels the "
+        "others. Drag one away and see it come back."
+    )
+    st.page_link(
+        "pages/loss_lab.py", label="Play with it",
+        query_params={"on": "circle"},
+    )  # fmt: skip
+
+
+def last_at_work() -> None:
+    """One's own runs, the newest first; or that there are examples."""
+    st.header("Last at work")
+    mine = [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name)]
+    for run in mine[:LATEST]:
+        with guard.on_its_own(run.name):
+            _line(run)
+    if not mine:
+        st.markdown("Nothing yet. The lab comes with trained examples to look at:")
+        row = st.container(horizontal=True)
+        for name in (state.DEFAULT_RUN, "sup_con-digits", "moco_v2-shapes"):
+            row.page_link(
+                "pages/explore.py", label=name, icon=":material/scatter_plot:",
+                query_params={"run": name},
+            )  # fmt: skip
+
+
+def _line(run: Run) -> None:
+    status = str(training.status_of(run)["status"])
+    row = st.container(horizontal=True, vertical_alignment="center")
+    at_work = status in ("running", "starting", "queued")
+    where, address = ("train", {"watch": run.name}) if at_work else ("explore", {"run": run.name})
+    row.page_link(f"pages/{where}.py", label=format.plain(run.name), query_params=address)
+    made = str(run.manifest.get("created", ""))[:16].replace("T", " ")
+    about = ", ".join(filter(None, [str(run.config.get("method") or ""), made, status]))
+    row.caption(format.plain(about))

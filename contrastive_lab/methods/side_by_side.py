@@ -1,0 +1,104 @@
+"""A few methods side by side: when they came, how their data flow, where they differ."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import streamlit as st
+
+from contrastive_lab import cache, format, query_params
+from contrastive_lab.methods import card
+
+__all__ = ["MOST", "aspects", "choose_others", "show"]
+
+MOST = 3  # methods beside the first
+
+
+def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
+    """Methods to set beside the chosen one."""
+    return query_params.many_of(
+        st.multiselect, "Set beside it", [n for n in methods if n != name], name="beside",
+        most=MOST, key=f"methods-beside-{name}", placeholder="one, two or three other methods",
+        format_func=lambda n: methods[n]["title"],
+    )  # fmt: skip
+
+
+def show(names: list[str], catalog: dict[str, Any]) -> None:
+    """Time line, drawings and a table of aspects; what differs stands out."""
+    methods = catalog["methods"]
+    titles = [methods[n]["title"] for n in names]
+    st.header(" · ".join(titles))
+    st.html(_time_line(names, methods))
+    for name in names:
+        about = methods[name]
+        st.markdown(f"**{about['title']}** ({about['year']}): {about['idea']}")
+        card.drawing(cache.flow(name), about["title"])
+    found = aspects(names, catalog, card.choose_data(methods[names[0]]))
+    different = {k: v for k, v in found.items() if len(set(v)) > 1}
+    rows = [
+        {"": f"**{aspect}**", **dict(zip(titles, map(format.plain, values), strict=True))}
+        for aspect, values in different.items()
+    ]
+    st.markdown(card.table(rows))
+    if alike := [f"{k} {v[0]}" for k, v in found.items() if k not in different and v[0] != "–"]:
+        st.caption(f"Alike: {format.plain('; '.join(alike))}.")
+
+
+def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, list[str]]:
+    """What is known of each method, by aspect: its structure first, then its defaults on the data
+    set; "–" where one has no such setting."""
+    methods = [catalog["methods"][n] for n in names]
+    found = {
+        "compared": [m["compared"] for m in methods],
+        "labels": ["needed" if m["needs_labels"] else "not used" for m in methods],
+        "carries gradient": [_with_gradient(m) for m in methods],
+        "moves after a step": [_moves(m) for m in methods],
+        "loss": [catalog["losses"][m["default_loss"]]["title"] for m in methods],
+    }
+    defaults = [_flat(m["defaults"][data]) for m in methods]
+    for key in dict.fromkeys(k for d in defaults for k in d):
+        found[key] = [card.as_text(d[key]) if d.get(key) else "–" for d in defaults]
+    return found
+
+
+def _flat(defaults: dict[str, Any]) -> dict[str, Any]:
+    """Settings by name, those within a setting as `recipe.blur`."""
+    found: dict[str, Any] = {}
+    for key, entry in defaults.items():
+        value = entry["value"]
+        inner = value if isinstance(value, dict) else {}
+        found |= {f"{key}.{k}": v for k, v in inner.items()} if inner else {key: value}
+    return found
+
+
+def _with_gradient(method: dict[str, Any]) -> str:
+    boxes = [box.rstrip("*") for lane in method["flow"] for box in lane if box.endswith("*")]
+    return ", ".join(dict.fromkeys(boxes))
+
+
+def _moves(method: dict[str, Any]) -> str:
+    steps = [f"{to} ({how})" if how else to for _, to, how in method["updates"]]
+    return ", ".join(dict.fromkeys(steps)) or "nothing else"
+
+
+def _time_line(names: list[str], methods: dict[str, Any]) -> str:
+    """All methods under their years; the chosen ones are marked."""
+    by_year: dict[int, list[str]] = {}
+    for name, about in methods.items():
+        by_year.setdefault(about["year"], []).append(name)
+    columns = []
+    for year, those in sorted(by_year.items()):
+        titles = [html.escape(methods[n]["title"]) for n in those]
+        marked = [
+            f"<b>● {t}</b>" if n in names else f"<span>○ {t}</span>"
+            for n, t in zip(those, titles, strict=True)
+        ]
+        columns.append(
+            f'<div style="border-top:2px solid currentcolor;padding:4px 14px 4px 0">{year}<br>'
+            f"{'<br>'.join(marked)}</div>"
+        )
+    return (
+        '<div style="display:flex;flex-wrap:wrap;font-size:14px" role="group" '
+        f'aria-label="time line of the methods">{"".join(columns)}</div>'
+    )

@@ -1,0 +1,42 @@
+"""What an import would take, before it is taken; and then its run, on Explore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.jobs.task import run_json
+from contrastive_lab import format
+
+__all__ = ["DATA", "open_run", "preview"]
+
+DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
+
+
+def open_run(arguments: Sequence[str]) -> None:
+    """Import, and show the run that was made."""
+    with st.spinner("Importing…"):
+        st.session_state["run"] = run_json("import", *arguments)["run"]
+    st.switch_page("pages/explore.py")
+
+
+def preview(report: dict[str, Any]) -> None:
+    """What it is, what matched, what is missing."""
+    st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
+    a, b, c, d = st.columns(4)
+    a.metric("Tensors matched", report["matched"])
+    b.metric("Missing", len(report["missing"]))
+    c.metric("Of another shape", len(report["unlike"]))
+    d.metric("Not used", len(report["unused"]))
+    if report.get("of_library"):
+        st.text("It has no head: z is h. Loss Lab and Samples show it with SimCLR's loss.")
+    else:
+        st.text(f"Shown as {report['method']}; head: {report['head'].get('head', 'none')}")
+    for note in report["notes"]:
+        st.text(note)
+    for part in ("missing", "unlike", "unused"):
+        if report[part]:
+            with st.expander(f"{len(report[part])} {part}"):
+                st.code("\n".join(map(str, report[part])), language=None)

@@ -1,0 +1,132 @@
+"""The settings of a training as fields: each with its default, the reason for it, and what is wrong
+with what stands in it. Torch-free: what a method usually takes is read from the catalog."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.errors import BadName, BadSetting
+from contrastive_core.jobs import queue
+from contrastive_core.training.config import TrainConfig, with_settings
+from contrastive_lab import query_params
+
+__all__ = ["Choice", "numbers", "wrong_name", "wrong_settings"]
+
+UNKNOWN = "What the method takes for this data."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the fields are for. `loss`: one's own choice, or the method's."""
+
+    catalog: dict[str, Any]
+    method: str
+    loss: str
+    data: str
+
+    def usual(self, name: str) -> tuple[Any, str]:
+        """The default of a setting and why it is so; None where it depends on what is not known."""
+        by_data = self.catalog["methods"][self.method]["defaults"]
+        cards = [by_data[self.data]] if self.data in by_data else list(by_data.values())
+        entries = [card.get(name) for card in cards]
+        first = entries[0] if entries else None
+        if first is None or any(entry != first for entry in entries):
+            return None, UNKNOWN
+        return first["value"], str(first["why"])
+
+    def temperature(self) -> tuple[Any, str] | None:
+        """That of the loss; None where it has none."""
+        knob = self.catalog["losses"][self.loss]["knobs"].get("temperature")
+        if knob is None:
+            return None
+        card = self.catalog["methods"][self.method]
+        if self.loss != card["default_loss"]:
+            return knob["default"], f"the default of {self.loss}"
+        value, why = self.usual("loss_knobs")
+        if isinstance(value, dict) and "temperature" in value:
+            return value["temperature"], why
+        own = (card.get("loss_knobs") or {}).get("temperature", knob["default"])
+        return own, str(knob["help"])
+
+
+def numbers(choice: Choice) -> tuple[list[str], int]:
+    """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
+    and the seed."""
+    settings: list[str] = []
+    columns = iter(st.columns(2) + st.columns(2))
+    if (usual := choice.temperature()) is not None:
+        value = _field(
+            next(columns), "Temperature τ", "temperature", usual, (0.001, 100.0, 0.05), "%.3f"
+        )
+        settings += [f"loss.temperature={value:g}"] if value is not None else []
+    batch = _field(
+        next(columns), "Batch size", "batch", choice.usual("batch_size"), (2, 65536, 32), "%d"
+    )
+    settings += [f"batch_size={batch}"] if batch is not None else []
+    lr = _field(
+        next(columns), "Learning rate", "lr", choice.usual("lr"), (0.0, 100.0, 0.001), "%.5f"
+    )
+    settings += [f"lr={lr:g}"] if lr is not None else []
+    place = next(columns).number_input
+    seed = query_params.number(place, "Seed", 0, 2**31 - 1, name="seed", default=0)
+    return settings, int(seed)
+
+
+def _field(
+    place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float],
+    form: str,
+) -> Any:  # fmt: skip
+    """A number that is left to its default where nobody has written one."""
+    low, high, step = bounds
+    value, why = usual
+    return query_params.optional_number(
+        place.number_input, label, low, high, name=name, step=step, format=form,
+        placeholder="default" if value is None else f"{value:g} (default)", help=why,
+    )  # fmt: skip
+
+
+def wrong_name(name: str) -> str:
+    """Why a new run cannot have this name; "" if it can, or if one is made for it."""
+    if not name:
+        return ""
+    try:
+        runs.checked_name(name)
+    except BadName as error:
+        return str(error)
+    taken = name in queue.taken_names()
+    return f"there is a run {name!r} already; choose another name" if taken else ""
+
+
+def wrong_settings(choice: Choice, further: list[str]) -> str:
+    """What is wrong with the lines of further settings, as far as it can be told without torch."""
+    try:
+        config = with_settings(TrainConfig(choice.method), further)
+    except BadSetting as error:
+        return str(error)
+    card = choice.catalog["methods"][choice.method]
+    if config.method != choice.method or config.dataset != TrainConfig().dataset:
+        return "method and dataset are chosen above"
+    for group, values, knobs in (
+        ("loss", config.loss_knobs, choice.catalog["losses"].get(config.loss or choice.loss)),
+        ("method", config.method_knobs, card),
+        ("recipe", config.recipe, {"knobs": choice.catalog["recipe"]}),
+    ):
+        for knob, value in values.items():
+            if knobs and (why := _wrong_knob(group, knob, value, knobs["knobs"])):
+                return why
+    return ""
+
+
+def _wrong_knob(group: str, knob: str, value: Any, knobs: dict[str, Any]) -> str:
+    if knob not in knobs:
+        return f"{group}.{knob} is no setting here; known: {', '.join(knobs) or 'none'}"
+    low, high = knobs[knob].get("low"), knobs[knob].get("high")
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or low is None:
+        return ""
+    outside = math.isnan(value) or value < low or (high is not None and value > high)
+    return f"{group}.{knob} must lie in {low:g}..{high:g}; got {value:g}" if outside else ""

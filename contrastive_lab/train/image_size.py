@@ -1,0 +1,51 @@
+"""To what size the images of a folder are brought, and what that takes on the disk."""
+
+from __future__ import annotations
+
+import shutil
+
+import streamlit as st
+
+from contrastive_core.data.folder_preview import values_of
+from contrastive_core.data.image_cache import space_of
+from contrastive_core.data.image_form import LARGEST, RESIZES, SMALL
+from contrastive_core.paths import data_home
+from contrastive_lab import cache
+
+__all__ = ["as_settings", "image_form"]
+
+HOW = {"crop": "crop to the middle", "pad": "pad with black"}
+EXAMPLES = (64, 224)
+
+
+def image_form(folder: str) -> list[str]:
+    """The settings `image_size` and `resize` for a folder's images, as arguments of `train`."""
+    size = st.number_input(
+        "Image size in pixels", 4, LARGEST, value=None,
+        placeholder="what the encoder was made for",
+        help="224 for encoders that were made for ImageNet and for timm's, unless they name "
+        f"another; else the median of the images' shorter sides, at most {SMALL}.",
+    )  # fmt: skip
+    resize = st.selectbox("Resize", RESIZES, format_func=HOW.__getitem__)
+    if text := on_disk(folder):
+        st.caption(text)
+    return ["--resize", resize, *(["--image-size", str(int(size))] if size else [])]
+
+
+def on_disk(folder: str) -> str:
+    """What the decoded images take, once it is known how many there are."""
+    result = cache.result("folder", values_of(folder))
+    if result is None:
+        return ""
+    n = sum(sum(counts) for counts in result.meta["counts"])
+    sizes = [f"{space_of(n, side) / 1e6:,.0f} MB at {side} pixels" for side in EXAMPLES]
+    home = data_home()
+    there = home if home.exists() else home.parent
+    free = f"; {shutil.disk_usage(there).free / 1e9:,.0f} GB are free" if there.exists() else ""
+    return f"Decoded once, {n:,} images in color take {', '.join(sizes)}{free}."
+
+
+def as_settings(arguments: list[str]) -> list[str]:
+    """Options of `train` with their values, as lines of `--set`."""
+    pairs = zip(arguments[::2], arguments[1::2], strict=True)
+    return [f"{name.removeprefix('--')}={value}" for name, value in pairs]

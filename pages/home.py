@@ -1,0 +1,21 @@
+"""Home: what this is about in one sentence, three doors, and what was last at work."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_lab import home, state
+
+
+def page() -> None:
+    if asked := st.query_params.to_dict():  # an address of before there was this page
+        st.switch_page("pages/explore.py", query_params=asked)
+    left, right = st.columns([3, 2], gap="large", vertical_alignment="center")
+    with left:
+        home.doors()
+    with right:
+        home.circle()
+    home.last_at_work()
+
+
+state.run(page)

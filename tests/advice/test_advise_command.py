@@ -1,0 +1,76 @@
+"""`advise` on the command line: real trainings of a small folder, stopped and gone on with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from contrastive_core import runs
+from contrastive_core.advice import plan as plans
+from contrastive_core.advice import search as searching
+from contrastive_core.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Two classes that differ; a home of runs besides."""
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / "runs"))
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 40), ("test", 10)):
+        for label in range(2):
+            place = tmp_path / "images" / split / "ab"[label]
+            place.mkdir(parents=True)
+            for i in range(count):
+                array = rng.normal(60 + 60 * label, 40, (8, 8)).clip(0, 255).astype(np.uint8)
+                Image.fromarray(array).save(place / f"{i}.png")
+    return f"folder:{tmp_path / 'images'}"
+
+
+def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) -> None:
+    for module in (plans, searching):  # so that little time is enough
+        monkeypatch.setattr(module, "OVERHEAD", 1.0)
+    asked = ["advise", folder, "--choose", "head", "--epochs", "2", "--device", "cpu"]
+    assert main([*asked, "--minutes", "0.3", "--name", "mine", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["done"]
+    assert {r["label"] for r in found["rows"]} <= {"nonlinear head", "linear head", "no head"}
+    assert len(found["rows"]) >= 2
+    assert "On the test images, looked at now for the first time" in found["test"]["sentence"]
+    name = found["best"]["runs"][0]
+    assert runs.load(name).status()["status"] == "done"
+    assert runs.load(name).manifest["n_train"] == 64  # a fifth of 80 is set aside
+    judged = sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
+    assert main([*asked, "--minutes", "0.3", "--name", "mine", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["verdict"] == found["verdict"]
+    assert judged == sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
+    assert main(["advise", "digits", "--name", "mine"]) == 2
+    assert "mine advises on folder:" in capsys.readouterr().err
+
+
+def test_a_look_and_a_dry_run_train_nothing(folder: str, capsys) -> None:
+    assert main(["advise", folder, "--look", "--device", "cpu"]) == 0
+    text = capsys.readouterr().out
+    assert "80 training and 20 test images of 8 × 8 pixels, gray; 2 classes" in text
+    assert "to settle it: contrastive-lab advise" in text
+    assert main(["advise", folder, "--dry-run", "--minutes", "20", "--device", "cpu"]) == 0
+    assert "16 of 80 training images are set aside" in capsys.readouterr().out
+    assert runs.list_runs() == [r for r in runs.list_runs() if r.shipped]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--minutes", "0.01"], "too short to compare two settings"),
+        (["--minutes", "nan"], "above 0"),
+        (["--choose", ""], "--choose takes"),
+        (["--choose", "temperature", "--method", "nothing"], "unknown method"),
+    ],
+)
+def test_what_cannot_be_asked(folder: str, capsys, more: list[str], says: str) -> None:
+    assert main(["advise", folder, "--device", "cpu", *more]) == 2
+    assert says in capsys.readouterr().err

@@ -1,0 +1,171 @@
+"""The search: halving, seeds, what is claimed, and going on after a kill. Trainings are played."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from played_advice import made, played
+
+from contrastive_core.advice import plan as plans
+from contrastive_core.advice.advise import advise
+from contrastive_core.advice.answer import answer
+from contrastive_core.advice.answer_text import text_of
+from contrastive_core.advice.judge import held_out
+from contrastive_core.data import datasets
+from contrastive_core.errors import BadSetting
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def test_a_planted_optimum_is_found_and_shown() -> None:
+    def effect(settings: dict[str, Any]) -> float:
+        return 0.75 - 0.2 * abs(np.log10(settings.get("loss.temperature", 0.2) / 0.5))
+
+    search = played(made(), effect=staticmethod(effect))
+    search.run()
+    found = answer(search)
+    assert 0.35 <= found["best"]["settings"]["loss.temperature"] <= 0.75
+    assert found["best"]["shown"] == "better"
+    assert found["best"]["seeds"] == 3
+    assert found["verdict"].startswith("Take τ ")
+    low, high = found["best"]["difference_interval"]
+    assert 0 < low < found["best"]["difference"] < high
+    assert "better" in text_of(json.loads(json.dumps(found)))
+
+
+def test_where_nothing_differs_it_says_so() -> None:
+    search = played(made())
+    search.run()
+    found = answer(search)
+    assert not any(r["shown"] == "better" for r in found["rows"])
+    assert "No difference that these data can show" in found["verdict"] or (
+        found["verdict"].startswith("Keep the default")
+    )
+    assert "held-out images a difference below about" in found["verdict"]
+
+
+def test_halving_spends_most_on_the_best() -> None:
+    plan = made(choose=("temperature", "head"))
+    assert len(plan.rungs) == 3
+    search = played(plan)
+    search.run()
+    rounds = [sum(f"-e{e}-s0" in n for n in search.trained) for e in plan.rungs]
+    assert rounds[0] > rounds[1] >= rounds[2] >= 3  # the default and two finalists at least
+    assert len(set(search.trained)) == len(search.trained)
+    assert search.spent <= plan.seconds
+
+
+def test_a_killed_adviser_goes_on_and_trains_nothing_twice() -> None:
+    def effect(settings: dict[str, Any]) -> float | None:
+        if settings.get("loss.temperature") == 1.0:
+            return None
+        return 0.75 - 0.2 * abs(np.log10(settings.get("loss.temperature", 0.2) / 0.5))
+
+    names: list[str] = []
+    for _ in range(30):
+        search = played(made(), dies_at=4, effect=staticmethod(effect))
+        try:
+            search.run()
+        except KeyboardInterrupt:
+            names += search.trained
+        else:
+            break
+    names += search.trained
+    assert len(names) > 12
+    assert len(names) == len(set(names))
+    found = answer(search)
+    assert found["best"]["shown"] == "better"
+    assert found["failed"] == {"τ 1": "it broke"}  # also known after it
+    planned = {t.value for t in search.tried.values()}
+    assert {0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0} <= planned
+    assert search.spent == pytest.approx(5.0 * sum(len(t.judged) for t in search.tried.values()))
+
+
+def test_a_setting_that_fails_is_named_and_the_others_go_on() -> None:
+    def effect(settings: dict[str, Any]) -> float | None:
+        return None if settings.get("loss.temperature") == 1.0 else 0.8
+
+    search = played(made(), effect=staticmethod(effect))
+    search.run()
+    found = answer(search)
+    assert found["failed"] == {"τ 1": "it broke"}
+    assert "failed: τ 1: it broke" in text_of(found)
+    assert len(found["rows"]) >= 6
+
+
+def test_several_questions_are_asked_one_at_a_time_first() -> None:
+    plan = made(60, ("temperature", "augmentation", "head"))
+    search = played(plan)
+    search.run()
+    labels = [t.label for t in search.tried.values()]
+    assert labels[0] == "τ 0.2, usual views, nonlinear head"
+    assert any("no color" in x or "crops" in x for x in labels)
+    assert any(x.endswith("linear head") for x in labels)
+    assert len(labels) >= plan.trials
+
+
+def test_what_cannot_be_planned_has_its_sentence() -> None:
+    digits = datasets.load("digits", "train")
+    with pytest.raises(BadSetting, match=r"too short to compare two settings.*give --minutes"):
+        made(0.1)
+    with pytest.raises(BadSetting, match="above 0"):
+        made(-1)
+    with pytest.raises(BadSetting, match="--choose takes temperature, method"):
+        made(10, ("colour",))
+    few = type(digits)(
+        "few", "train", digits.images[:5], digits.labels[:5], digits.classes, digits.ids[:5], ""
+    )
+    with pytest.raises(BadSetting, match="has 5 training images; at least 40"):
+        held_out(few)
+    one = type(digits)(
+        "one", "train", digits.images[:50], np.zeros(50, np.int64), ("a",), digits.ids[:50], ""
+    )
+    plan = plans.make("b", one, "simclr", ["temperature"], 10, 20, 1.0)
+    assert plan.criterion == "lidar"
+    assert plan.held_out == 10
+    assert "LiDAR stands in for labels" in plan.sentence()
+    assert "test images" not in plan.sentence()
+
+
+def test_a_short_time_gets_a_shorter_plan() -> None:
+    for choose, minutes in ((("head",), 3), (("temperature",), 1)):
+        long, short = made(60, choose), made(minutes, choose)
+        assert long.rungs[-1] == 20
+        assert 2 <= short.rungs[-1] < 20
+        assert "are set aside" in short.sentence()
+    assert plans.load("a") is None
+
+
+def test_held_out_rows_are_of_every_class_and_left_out_of_training(home: Path) -> None:
+    dataset = datasets.load("digits", "train")
+    rows = held_out(dataset)
+    counts = np.bincount(dataset.labels[rows], minlength=10)
+    assert counts.min() >= 0.18 * np.bincount(dataset.labels).min()
+    search = played(made())
+    search.run()
+    ids = (search.folder / "held_out.txt").read_text().split()
+    assert ids == [dataset.ids[i] for i in rows]
+    assert "--exclude" in search._arguments(next(iter(search.tried.values())), 3, 0)
+
+
+def test_two_at_one_adviser_and_a_damaged_plan(home: Path) -> None:
+    from contrastive_core.errors import Locked
+    from contrastive_core.storage.lock import lock
+
+    plan = made()
+    folder = plans.folder_of("a")
+    folder.mkdir(parents=True)
+    with lock(folder / "lock"), pytest.raises(Locked):
+        advise(plan)
+    (folder / "plan.json").write_text("{")
+    with pytest.raises(BadSetting, match="damaged"):
+        plans.load("a")
+    assert plans.read_answer("a") is None

@@ -1,0 +1,139 @@
+"""The six lessons in the app, each answered by doing it: by keys alone, and with a finger."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from patience import SLOW
+
+from contrastive_core.paths import ROOT
+
+FOCUSED = """() => { let a = document.activeElement;
+  while (a?.shadowRoot?.activeElement) a = a.shadowRoot.activeElement;
+  return a.className; }"""
+
+
+@pytest.fixture(scope="module")
+def app(serve: Callable[..., str]) -> str:
+    return serve(ROOT / "app.py")
+
+
+def begun(page: Any, number: int) -> None:
+    """A lesson stands there, and is not done."""
+    from playwright.sync_api import expect  # where it is missing, tests are skipped
+
+    title = page.locator(".lesson h2")
+    title.filter(has_text=f"Lesson {number} of 6").wait_for(timeout=SLOW)
+    expect(page.locator(".lesson")).to_have_count(1, timeout=SLOW)  # the one before has gone
+    page.locator(".lesson .goals").filter(has_text=re.compile(r"\w")).wait_for(timeout=SLOW)
+    assert page.locator(".lesson.done").count() == 0
+    assert page.locator(".lesson .forward:visible").count() == 0
+    assert page.locator(".lit").count() > 0
+
+
+def done(page: Any) -> Any:
+    """It is done, says so to all, and offers the next; returns the button that leads on."""
+    page.locator(".lesson.done").wait_for(timeout=SLOW)
+    said = page.locator(".lesson [role=status]")
+    assert said.get_attribute("aria-live") == "polite"
+    assert said.inner_text().startswith("Done.")
+    assert page.locator(".lit").count() == 0
+    return page.locator(".lesson .forward")
+
+
+def slide(page: Any, key: str) -> None:
+    """With the slider's keys, until it is done."""
+    page.locator(".knob input[type=range]").focus()
+    for _ in range(60):
+        page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        if page.locator(".lesson.done").count():
+            return
+    raise AssertionError("the goal is not reached")
+
+
+def test_all_lessons_by_keys_alone(app: str, page: Any) -> None:
+    keys = page.keyboard
+
+    def on(number: int) -> None:
+        """The panel that comes is where the keys are, so that it is read out."""
+        done(page).focus()
+        keys.press("Enter")
+        begun(page, number)
+        page.wait_for_function(f"() => ({FOCUSED})().includes('lesson')")
+
+    page.goto(f"{app}/loss_lab?lesson=1")
+    begun(page, 1)
+    page.locator(".bars").focus()
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    on(2)
+    page.get_by_role("button", name="Run").focus()
+    keys.press("Enter")
+    on(3)
+    slide(page, "PageDown")
+    assert "It is square #9a" in page.locator(".lesson .said").inner_text()
+    page.wait_for_url(re.compile(r"temperature=0\.[01]"))
+    page.reload()  # what was done stays done
+    done(page)
+    on(4)
+    slide(page, "PageUp")
+    on(5)
+    slide(page, "PageDown")
+    on(6)
+    for choice in ("positives-classes", "form-in"):
+        page.locator(f"[data-choice={choice}]").focus()
+        keys.press("Enter")
+        page.locator(f"[data-choice={choice}][aria-pressed=true]").wait_for(timeout=SLOW)
+    done(page).focus()
+    keys.press("Enter")
+    page.locator(".lesson:visible").wait_for(state="detached", timeout=SLOW)
+    page.locator(".matrix:visible").wait_for(timeout=SLOW)
+    assert "lesson=" not in page.url
+    assert "form=in" in page.url  # free play goes on from there
+
+
+def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -> None:
+    context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844})
+    context.set_default_timeout(SLOW)
+    page = context.new_page()
+
+    def touch(slider_at: float) -> None:
+        slider = page.locator(".knob input[type=range]")
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+        slider.tap(position={"x": slider_at * box["width"], "y": box["height"] / 2})
+
+    page.goto(app)
+    page.get_by_role("link", name="See why temperature matters").tap()  # the first of two touches
+    begun(page, 3)
+    touch(0.2)
+    done(page)
+    page.get_by_role("button", name="Back").tap()
+    begun(page, 2)
+    page.get_by_role("button", name="Back").tap()
+    begun(page, 1)
+    page.locator(".bars").tap(position={"x": 60, "y": 11})
+    done(page).tap()
+    begun(page, 2)
+    page.get_by_role("button", name="Run").tap()
+    done(page).tap()
+    begun(page, 3)
+    touch(0.2)
+    done(page).tap()
+    begun(page, 4)
+    touch(0.8)
+    done(page).tap()
+    begun(page, 5)
+    touch(0.2)
+    done(page).tap()
+    begun(page, 6)
+    for choice in ("positives-classes", "form-in"):
+        page.locator(f"[data-choice={choice}]").tap()
+    done(page)
+    page.get_by_role("button", name="Leave").tap()
+    page.locator(".lesson:visible").wait_for(state="detached", timeout=SLOW)
+    context.close()

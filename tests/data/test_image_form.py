@@ -1,0 +1,308 @@
+"""The form that images of a folder are brought to: sizes, resizing, kinds of files, the cache."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from contrastive_core.data import as_before, datasets, decode_worker, image_cache, image_sets
+from contrastive_core.data.decoding import decoded
+from contrastive_core.data.image_form import AS_BEFORE, ImageForm, form_of
+from contrastive_core.errors import BadSetting
+from contrastive_core.paths import data_home
+from contrastive_core.training.config import TrainConfig, from_dict, settings_of
+from contrastive_core.training.image_size import with_image_size
+
+
+def save(path: Path, array: np.ndarray, **options: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(path, **options)
+    return path
+
+
+def photos(folder: Path, n: int = 10, size: tuple[int, int] = (40, 60)) -> str:
+    rng = np.random.default_rng(0)
+    for i in range(n):
+        save(folder / "photos" / f"{i:03d}.png", rng.integers(0, 256, (*size, 3), np.uint8))
+    return f"folder:{folder / 'photos'}"
+
+
+# --- size and resizing --------------------------------------------------------------------------
+
+
+def test_a_size_and_how_it_is_reached(tmp_path: Path) -> None:
+    wide = np.zeros((20, 60, 3), np.uint8)
+    wide[:, :20], wide[:, 20:40], wide[:, 40:] = 50, 100, 250
+    path = save(tmp_path / "wide.png", wide)
+    cropped, _ = decoded(path, 20, gray=False)
+    padded, _ = decoded(path, 30, gray=False, resize="pad")
+    assert np.unique(cropped).tolist() == [100]  # the middle third
+    assert padded.shape == (3, 30, 30)
+    assert padded[0, :, 15].tolist() == [0] * 10 + [100] * 10 + [0] * 10
+    assert padded[0, 15, 2] == 50  # nothing is cut off
+    assert padded[0, 15, 27] == 250
+
+
+def test_each_form_has_a_cache_of_its_own(tmp_path: Path) -> None:
+    name = photos(tmp_path)
+    sizes = [datasets.load(name, form=ImageForm(s)).images.shape[2] for s in (None, 16, 24)]
+    assert sizes == [40, 16, 24]  # the median of the shorter sides, where none is named
+    assert datasets.load(name, form=ImageForm(24, "pad")).images[:, :, 0].max() == 0
+    assert datasets.is_made(name, "train", ImageForm(16))
+    assert not datasets.is_made(name, "train", ImageForm(17))
+    assert datasets.load(name, "test", form=ImageForm(16)).images.shape[2] == 16
+
+
+def test_the_default_is_the_encoders(tmp_path: Path) -> None:
+    small, large = photos(tmp_path / "s", size=(40, 60)), photos(tmp_path / "l", size=(100, 120))
+
+    def size(dataset: str, encoder: str = "small", **knobs: Any) -> int | None:
+        config = TrainConfig(dataset=dataset, encoder=encoder, encoder_knobs=knobs)
+        return with_image_size(config).image_size
+
+    assert (size(small), size(large)) == (40, 64)
+    assert (size(small, "resnet18"), size(large, "resnet18")) == (40, 224)
+    assert size(large, "resnet18", stem="small") == 64
+    assert size(large, "small", pixels=48) == 48
+    assert size("digits", "resnet18") is None
+    named = TrainConfig(dataset=large, image_size=128)
+    assert with_image_size(named) == named
+
+
+def test_timms_encoders_name_their_own_size(tmp_path: Path) -> None:
+    pytest.importorskip("timm")
+    config = TrainConfig(dataset=photos(tmp_path), encoder="timm:inception_v3")
+    assert with_image_size(config).image_size == 299
+
+
+@pytest.mark.parametrize(("size", "resize"), [(3, "crop"), (2000, "crop"), (32, "stretch")])
+def test_what_is_no_form_is_refused(size: int, resize: str) -> None:
+    with pytest.raises(BadSetting, match=r"image_size must lie in|resize must be"):
+        TrainConfig(image_size=size, resize=resize)
+
+
+def test_a_size_is_for_files_only() -> None:
+    with pytest.raises(BadSetting, match=r"image_size is for folders.*encoder.pixels=32"):
+        datasets.load("digits", form=ImageForm(32))
+
+
+# --- runs from before there was a setting ---------------------------------------------------------
+
+
+def test_runs_without_the_setting_have_the_same_pixels_as_ever(tmp_path: Path) -> None:
+    name, config = photos(tmp_path, size=(120, 140)), {"dataset": "folder:x", "epochs": 3}
+    assert form_of(config) == AS_BEFORE
+    assert from_dict(config).image_size == 0
+    assert settings_of(config)[-2:] == ["--epochs", "3"]
+    assert "--image-size" in settings_of(config)
+    assert form_of({"dataset": "digits"}).size is None
+    data = datasets.of_config({"dataset": name}, "train")
+    assert data.images.shape[1:] == (3, 96, 96)  # at most 96 pixels
+    path = tmp_path / "photos" / data.ids[0]
+    assert np.array_equal(data.images[0], as_before.pixels(path, 96, gray=False))
+    assert with_image_size(from_dict({"dataset": name})).image_size == 0
+
+
+# --- kinds of files -------------------------------------------------------------------------------
+
+RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)
+
+
+def read(path: Path, gray: bool = True) -> np.ndarray:
+    array, note = decoded(path, 16, gray)
+    assert note == ""
+    return array[0] if gray else array
+
+
+@pytest.mark.parametrize("ending", ["png", "tif"])
+def test_sixteen_bits_are_scaled(tmp_path: Path, ending: str) -> None:
+    path = save(tmp_path / f"deep.{ending}", RAMP.astype(np.uint16) * 257)
+    assert np.array_equal(read(path), RAMP)
+
+
+def test_thirty_two_bits_and_floats(tmp_path: Path) -> None:
+    assert np.array_equal(read(save(tmp_path / "i.tif", RAMP.astype(np.int32) * 257)), RAMP)
+    assert np.array_equal(read(save(tmp_path / "f.tif", RAMP.astype(np.float32) / 255)), RAMP)
+    with pytest.raises(ValueError, match="values from -1 to 254"):
+        read(save(tmp_path / "n.tif", RAMP.astype(np.float32) - 1))
+
+
+def test_transparency_lies_on_white(tmp_path: Path) -> None:
+    alpha = np.where(RAMP < 128, 0, 255).astype(np.uint8)
+    expected = np.where(RAMP < 128, 255, RAMP)
+    gray_alpha = save(tmp_path / "la.png", np.stack([RAMP, alpha], -1))
+    color_alpha = save(tmp_path / "rgba.png", np.stack([RAMP, RAMP, RAMP, alpha], -1))
+    assert np.array_equal(read(gray_alpha), expected)
+    assert np.array_equal(read(color_alpha, gray=False), np.stack([expected] * 3))
+    palette = Image.fromarray(np.minimum(RAMP, 1)).convert("P")
+    palette.putpalette([200, 10, 20, 1, 2, 3])
+    palette.save(tmp_path / "p.png", transparency=0)
+    assert read(tmp_path / "p.png", gray=False)[:, 0, 0].tolist() == [255, 255, 255]
+    assert read(tmp_path / "p.png", gray=False)[:, 5, 5].tolist() == [1, 2, 3]
+
+
+def test_cmyk_and_turned_pictures(tmp_path: Path) -> None:
+    Image.new("CMYK", (16, 16), (0, 255, 255, 0)).save(tmp_path / "ink.jpg", quality=100)
+    assert np.abs(read(tmp_path / "ink.jpg", gray=False)[:, 8, 8] - [255, 0, 0]).max() < 4
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    for kind, array in (("png", RAMP), ("tif", RAMP.astype(np.uint16) * 257)):
+        Image.fromarray(array).save(tmp_path / f"turned.{kind}", exif=exif)
+        assert np.array_equal(read(tmp_path / f"turned.{kind}"), np.rot90(RAMP, -1)), kind
+
+
+def test_of_several_pages_the_first_is_taken_and_said(tmp_path: Path) -> None:
+    pages = [Image.fromarray(RAMP), Image.fromarray(255 - RAMP)]
+    pages[0].save(tmp_path / "pages.tif", save_all=True, append_images=pages[1:])
+    array, note = decoded(tmp_path / "pages.tif", 16, gray=True)
+    assert np.array_equal(array[0], RAMP)
+    assert note == "of several pages the first was taken"
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "note"),
+    [
+        ((16, 16), RAMP, ""),
+        ((1, 16, 16), RAMP[None], ""),
+        ((16, 16, 1), RAMP[..., None], ""),
+        ((3, 16, 16), np.stack([RAMP] * 3), ""),
+        ((16, 16, 3), np.stack([RAMP] * 3, -1), ""),
+        ((5, 16, 16), np.stack([RAMP] * 5), "of 5 channels the first three were taken"),
+        ((16, 16, 2), np.stack([RAMP] * 2, -1), "of 2 channels the first was taken"),
+    ],
+)
+@pytest.mark.parametrize("scale", [np.uint8(1), np.uint16(257), np.float32(1 / 255)])
+def test_arrays(
+    tmp_path: Path, shape: tuple[int, ...], layout: np.ndarray, note: str, scale: Any
+) -> None:
+    assert layout.shape == shape
+    np.save(tmp_path / "a.npy", layout.astype(scale.dtype) * scale)
+    array, remark = decoded(tmp_path / "a.npy", 16, gray=True)
+    assert np.array_equal(array[0], RAMP)
+    assert remark == note
+
+
+def test_a_folder_of_arrays_and_what_was_taken_of_them(tmp_path: Path) -> None:
+    folder = tmp_path / "arrays"
+    folder.mkdir()
+    for i in range(10):
+        np.save(folder / f"{i}.npy", np.full((5, 8, 12), i, np.uint8))
+    np.save(folder / "table.npy", np.zeros((4000, 5)))
+    np.save(folder / "objects.npy", np.array([{}]), allow_pickle=True)
+    sets = [datasets.load(f"folder:{folder}", s, form=ImageForm(8)) for s in ("train", "test")]
+    assert {i for data in sets for i in data.ids} == {f"{i}.npy" for i in range(10)}
+    reasons = dict(pair for data in sets for pair in data.skipped)
+    assert reasons["table.npy"] == "an array of shape (4000, 5), which is that of no image"
+    assert "objects.npy" in reasons
+    assert "of 5 channels the first three were taken" in sets[0].left_out
+    save(folder / "picture.png", RAMP)  # beside pictures arrays are something else
+    assert datasets.load(f"folder:{folder}").ids == ["picture.png"]
+
+
+# --- the cache ------------------------------------------------------------------------------------
+
+
+def test_many_files_are_decoded_by_processes_as_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = photos(tmp_path, 30, (8, 8))
+    (tmp_path / "photos" / "003.png").write_bytes(b"no picture")
+    whole = datasets.load(name, form=ImageForm(8))
+    shutil.rmtree(data_home() / "data")
+    monkeypatch.setattr(image_cache, "CHUNK", 4)
+    monkeypatch.setattr(image_cache, "FEW", 0)
+    monkeypatch.setattr(image_cache, "processes", lambda: 2)
+    stages: list[tuple[str, float | None]] = []
+    again = datasets.load(name, form=ImageForm(8), on_progress=lambda *s: stages.append(s))
+    assert again.fingerprint == whole.fingerprint
+    assert again.skipped == whole.skipped
+    assert [n for n, _ in again.skipped] in ([], ["003.png"])
+    assert "8 × 8 pixels, cropped to the middle" in stages[0][0]
+    assert stages[-1][1] == 1.0
+    assert not list((data_home() / "data").glob("*.partial"))
+
+
+def test_decoding_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, real = photos(tmp_path, 20, (8, 8)), decode_worker.decode_chunk
+    whole = datasets.load(name, form=ImageForm(8)).fingerprint
+    shutil.rmtree(data_home() / "data")
+    monkeypatch.setattr(image_cache, "CHUNK", 4)
+    calls: list[int] = []
+
+    def decode_chunk(chunk: decode_worker.Chunk) -> dict[str, Any]:
+        if len(calls) == 2:
+            calls.append(-1)
+            raise KeyboardInterrupt
+        calls.append(chunk.start)
+        return real(chunk)
+
+    monkeypatch.setattr(image_cache, "decode_chunk", decode_chunk)
+    with pytest.raises(KeyboardInterrupt):
+        datasets.load(name, form=ImageForm(8))
+    assert datasets.load(name, form=ImageForm(8)).fingerprint == whole
+    assert calls == [0, 4, -1, 8, 12]  # nothing twice
+
+
+def test_a_file_that_ends_the_process_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = photos(tmp_path, 3, (8, 8))
+    file = tmp_path / "rows"
+    file.write_bytes(bytes(decode_worker.HEADER + 3 * 192))
+    paths = [str(tmp_path / "photos" / f"{i:03d}.png") for i in range(3)]
+    worker, real = decode_worker.Worker(), decode_worker.Worker._ask
+
+    def dies(self: Any, chunk: decode_worker.Chunk) -> dict[str, Any]:
+        answer = real(self, chunk)
+        if paths[1] in chunk.paths:
+            raise ValueError("its pipe is closed")
+        return answer
+
+    monkeypatch.setattr(decode_worker.Worker, "_ask", dies)
+    answer = worker.decode(decode_worker.Chunk(str(file), 0, paths, 8, False, "crop"))
+    worker.close()
+    assert answer["failed"] == {"1": decode_worker.DIED}
+    assert np.fromfile(file, np.uint8)[-192:].any()
+    assert name
+
+
+def test_what_does_not_fit_on_the_disk_is_refused_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = photos(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 10**6))
+    with pytest.raises(BadSetting, match=r"8 images of 512 × 512 pixels need 6 MB in .* 1 MB are"):
+        datasets.load(name, form=ImageForm(512))
+    assert not list((data_home() / "data").glob("*.partial"))
+
+
+def test_color_is_told_by_the_training_images(tmp_path: Path) -> None:
+    """Of both splits: else a model could not take the other's images."""
+    for i in range(4):
+        save(tmp_path / "train" / f"{i}.png", RAMP)
+    save(tmp_path / "test" / "0.png", np.stack([RAMP] * 3, -1))
+    shapes = {datasets.load(f"folder:{tmp_path}", s).images.shape[1:] for s in ("train", "test")}
+    assert shapes == {(1, 16, 16)}
+    plan = image_sets.plan(f"folder:{tmp_path}", "test", data_home())
+    assert plan[1] == ImageForm(16)
+
+
+def test_ids_of_many_images_are_kept_beside_the_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JSON file of a million paths would be too long to be read again."""
+    name = photos(tmp_path)
+    few = datasets.load(name, form=ImageForm(8))
+    shutil.rmtree(data_home() / "data")
+    monkeypatch.setattr(datasets, "MANY", 5)
+    many = datasets.load(name, form=ImageForm(8))
+    again = datasets.load(name, form=ImageForm(8))
+    assert many.ids == again.ids == few.ids
+    assert many.fingerprint == few.fingerprint
+    about = next((data_home() / "data").glob("folder-*/about.json"))
+    assert "png" not in about.read_text()

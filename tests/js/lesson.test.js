@@ -1,0 +1,52 @@
+// A lesson is done when the state says so, and not before.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { CHECKS, judge } from "../../contrastive_lab/components/shared/lesson_checks.js";
+
+const holds = (name, at, facts) => judge([{ name, at }], facts).done;
+
+test("each check holds on its own side of the threshold", () => {
+  assert.ok(!holds("hardest_share_above", 0.5, { share: 0.5 }));
+  assert.ok(holds("hardest_share_above", 0.5, { share: 0.5001 }));
+  assert.ok(!holds("negatives_at_least", 10, { negatives: 9.99 }));
+  assert.ok(holds("negatives_at_least", 10, { negatives: 10 }));
+  for (const [pushed, done] of [
+    [0, false],
+    [1, true],
+    [3, true],
+    [4, false],
+  ])
+    assert.equal(holds("pushed_from_one_to", 3, { negatives: pushed }), done);
+  assert.ok(!holds("alignment_below", 0.05, { alignment: 0.05 }));
+  assert.ok(holds("alignment_below", 0.05, { alignment: 0.01 }));
+  assert.ok(!holds("other_view", 0, { otherView: false }));
+  assert.ok(holds("other_view", 0, { otherView: true }));
+  assert.ok(!holds("positives_at_least", 2, { positives: 1 }));
+  assert.ok(holds("positives_at_least", 2, { positives: 2 }));
+  assert.ok(!holds("form_is_in", 0, { form: "out" }));
+  assert.ok(holds("form_is_in", 0, { form: "in" }));
+});
+
+test("a state that is not known holds nothing", () => {
+  for (const name of Object.keys(CHECKS)) {
+    const { done, each } = judge([{ name, at: 0 }], {});
+    assert.ok(!done, name);
+    assert.equal(each[0].now, "–");
+  }
+  assert.ok(!holds("alignment_below", 0.05, { alignment: NaN }));
+});
+
+test("all checks of a lesson have to hold, and each says what it sees", () => {
+  const checks = [
+    { name: "positives_at_least", at: 2 },
+    { name: "form_is_in", at: 0 },
+  ];
+  const now = (facts) => judge(checks, facts).each.map((c) => c.now);
+  assert.ok(!judge(checks, { positives: 13, form: "out" }).done);
+  assert.ok(judge(checks, { positives: 13, form: "in" }).done);
+  assert.deepEqual(now({ positives: 13, form: "out" }), ["13", "out"]);
+  assert.deepEqual(judge([{ name: "hardest_share_above", at: 0.5 }], { share: 0.384 }).each[0].now, "38 %");
+  assert.deepEqual(judge([{ name: "negatives_at_least", at: 10 }], { negatives: 2.71 }).each[0].now, "2.7");
+});

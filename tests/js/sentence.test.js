@@ -1,0 +1,65 @@
+// The sentence under the slider says what the kernel computed.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
+import { sentence } from "../../contrastive_lab/components/loss_view/sentence.js";
+import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
+
+const KNOBS = { temperature: { label: "τ, temperature" }, margin: { label: "ε, margin" } };
+
+/**
+ * A view of one anchor with these scores; M names what each column is.
+ *
+ * @returns {any}
+ */
+function view(scores, M, kernel) {
+  const S = Float32Array.from(scores),
+    mask = Uint8Array.from(M);
+  const out = evaluate(S, mask, 1, S.length, kernel);
+  const far = kernel.family === "hinge",
+    names = scores.map((_, j) => `image ${j}`);
+  const meta = { names, columnNames: names, knob: KNOBS[kernel.knob], scoreName: far ? "distance" : "similarity" };
+  return { n: 1, w: S.length, S, M: mask, out, kernel, anchor: 0, value: kernel[kernel.knob], cache: {}, meta };
+}
+
+/** @type {any} */
+const SOFTMAX = { family: "softmax", knob: "temperature", denominator: "all", aggregate: "out", scale: "none" };
+/** @type {any} */
+const PAIRS = { family: "hinge", form: "pair", knob: "margin", squared: false };
+const SCORES = [0.9, 0.8, 0.1, 0],
+  MASK = [1, 2, 2, 2];
+
+test("a low temperature pushes the hardest negative alone", () => {
+  for (const temperature of [0.05, 0.2, 0.5]) {
+    const lab = view(SCORES, MASK, { ...SOFTMAX, temperature });
+    const e = SCORES.slice(1).map((s) => Math.exp(s / temperature)),
+      share = e[0] / (e[0] + e[1] + e[2]);
+    const part = share >= 0.995 ? "nearly all" : `${(100 * share).toFixed(0)} %`;
+    assert.match(sentence(lab), new RegExp(`^At τ = ${temperature}, the hardest negative, image 1, gets ${part} of`));
+    assert.match(sentence(lab), new RegExp(`; ${lab.out.effective[0].toFixed(1)} of 3 negatives matter\\.$`));
+    assert.ok(Math.abs(shares(lab).curve[0] - share) < 1e-6);
+  }
+});
+
+test("a high one pushes all about alike", () => {
+  const lab = view(SCORES, MASK, { ...SOFTMAX, temperature: 5 });
+  assert.equal(sentence(lab), "At τ = 5, all 3 negatives are pushed about alike; the hardest, image 1, gets 37 %.");
+});
+
+test("a margin leaves alone what is farther", () => {
+  const far = [0.2, 0.4, 0.9, 1.4];
+  const told = (margin) => sentence(view(far, MASK, { ...PAIRS, margin }));
+  assert.equal(told(0.5), "At ε = 0.5, 1 of 3 negatives is pushed, image 1 the hardest; the other 2 are left alone.");
+  assert.equal(told(1), "At ε = 1, 2 of 3 negatives are pushed, image 1 the hardest; the other 1 is left alone.");
+  assert.equal(told(2), "At ε = 2, 3 of 3 negatives are pushed, image 1 the hardest; none is left alone.");
+  assert.match(told(0.1), /^At ε = 0\.1, none of 3 negatives is near enough to be pushed/);
+});
+
+test("an anchor without a partner, or without negatives, says so", () => {
+  const kernel = { ...SOFTMAX, temperature: 0.5 };
+  assert.match(sentence(view(SCORES, [3, 2, 2, 2], kernel)), /^image 0 has no positive/);
+  assert.match(sentence(view(SCORES, [1, 1, 3, 0], kernel)), /^image 0 has no negative/);
+  assert.match(sentence(view(SCORES, [1, 2, 0, 3], kernel)), /the only negative, image 1, gets all of the push/);
+});

@@ -1,0 +1,123 @@
+"""The adviser on Train: a look, a plan, what was found; every choice counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from played_advice import made, played
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.advice import plan as plans
+from contrastive_core.advice.answer import answer
+from contrastive_core.cli import analyses
+from contrastive_core.jobs import process, queue
+from contrastive_core.paths import ROOT
+from contrastive_core.storage import records
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """Train on digits with the section open; no process is started."""
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / "runs"))
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(process, "spawn", lambda *a, **k: None)
+    analyses.make("look", {"dataset": "digits", "method": "simclr"}, device="cpu")
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
+    app.switch_page("pages/train.py")
+    app.query_params["adviser"] = "yes"
+    return app
+
+
+def text_of(app: AppTest) -> str:
+    kinds = (app.markdown, app.caption, app.success, app.info, app.warning)
+    return "\n".join(str(e.value) for kind in kinds for e in kind).replace("\\", "")
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return next(b for b in app.button if b.label.replace("\\", "").startswith(label)).click().run()
+
+
+def test_a_look_stands_there_before_anything_is_trained(app: AppTest) -> None:
+    app.run()
+    assert not app.exception
+    assert "1,437 training and 360 test images of 8 × 8 pixels, gray" in text_of(app)
+    assert "**Mirroring**: no mirroring" in text_of(app)
+
+
+def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatch) -> None:
+    app.run()
+    for chosen in (["head"], ["head", "batch"], ["temperature"]):
+        app.multiselect[-1].set_value(chosen).run()
+        assert app.multiselect[-1].value == chosen
+        assert not app.exception
+    field = next(n for n in app.number_input if n.label == "Minutes")
+    for minutes in (5, 60, 20):
+        field.set_value(minutes).run()
+        field = next(n for n in app.number_input if n.label == "Minutes")
+        assert field.value == minutes
+    asked = {"dataset": "digits", "method": "simclr", "minutes": 20.0, "choose": ["temperature"]}
+    analyses.make("advice_plan", asked, device="cpu")
+    press(app, "Plan it")
+    assert "287 of 1,437 training images are set aside" in text_of(app)
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(process, "spawn", lambda key, arguments, **k: started.append(arguments))
+    press(app, "Let it try")
+    assert not app.exception
+    assert started[0][:2] == ("advise", "digits")
+    assert "20" in started[0]
+
+
+def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(
+    app: AppTest, monkeypatch
+) -> None:
+    def effect(settings):
+        return 0.85 - 0.4 * abs(np.log10(settings.get("loss.temperature", 0.2) / 0.5))
+
+    search = played(made(), effect=staticmethod(effect))
+    search.run()
+    folder = plans.folder_of("a")
+    found = {**answer(search), "done": True}
+    found["test"] = {"sentence": "On the test images: 80 %."}
+    records.write_json(folder / "answer.json", found)
+    app.run()
+    assert not app.exception
+    assert "Take τ 0.5" in text_of(app)
+    assert "On the test images: 80 %." in text_of(app)
+    assert "τ 0.2 (default)" in set(app.dataframe[0].value["settings"])
+    queued: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(queue, "enqueue", lambda name, arguments: queued.append((name, arguments)))
+    press(app, "Train τ 0.5 for 100 epochs")
+    ((name, arguments),) = queued
+    assert name == "a-longer"
+    assert "loss.temperature=0.5" in arguments
+    assert "--exclude" not in arguments
+
+
+def test_one_that_was_killed_can_go_on_and_a_damaged_one_is_not_listed(app: AppTest) -> None:
+    search = played(made(), dies_at=3)
+    with pytest.raises(KeyboardInterrupt):
+        search.run(lambda s: records.write_json(s.folder / "answer.json", answer(s)))
+    (plans.folder_of("b")).mkdir(parents=True)
+    (plans.folder_of("b") / "plan.json").write_text("{")
+    app.run()
+    assert not app.exception
+    assert "a is not at work." in text_of(app)
+    assert any(b.label == "Go on" for b in app.button)
+    assert [s.options for s in app.selectbox if s.label == "Adviser"] == [["a"]]
+
+
+def test_its_tries_stand_among_runs_and_not_in_the_picker(app: AppTest) -> None:
+    from contrastive_core import runs
+
+    played(made(), dies_at=0).prepare()
+    for name in ("a-0123ab-e2-s0", "mine-0123ab-e2-s0"):  # there is no adviser "mine"
+        runs.create(name, {"method": "simclr", "dataset": "digits"}).set_status("done")
+    app.run()
+    (picker,) = (s for s in app.sidebar.selectbox if s.label == "Run")
+    assert "mine-0123ab-e2-s0" in "".join(picker.options)
+    assert "a-0123ab-e2-s0" not in "".join(picker.options)
+    app.query_params["run"] = "a-0123ab-e2-s0"  # one that is asked for stands there
+    app.run()
+    assert not app.exception

@@ -1,0 +1,56 @@
+"""The front page: its doors lead somewhere, its circle is the loss's, own runs stand there."""
+
+from __future__ import annotations
+
+import pytest
+from test_pages import opened, text_of
+
+from contrastive_core import losses, runs
+from contrastive_core.paths import ROOT, runs_home
+from contrastive_lab import home
+
+
+def test_the_circle_follows_the_loss() -> None:
+    assert losses.create("nt_xent", temperature=0.2).kernel() == home.KERNEL
+    assert losses.get("nt_xent").score == "dot"
+
+
+def test_every_door_leads_to_a_page() -> None:
+    for title, text, page, _, _ in home.DOORS:
+        assert title
+        assert text
+        assert (ROOT / "pages" / f"{page}.py").exists()
+
+
+def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("home", monkeypatch)
+    assert not app.exception
+    assert "pulled together" in text_of(app)
+    assert "Nothing yet" in text_of(app)
+
+
+def test_ones_own_runs_stand_there_and_an_advisers_tries_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (runs_home() / ".advice" / "advice-digits").mkdir(parents=True)
+    for name in ("first", "second", "third", "fourth", "advice-digits-abcdef-e2-s0"):
+        runs.create(name, {"method": "simclr"})
+    app = opened("home", monkeypatch)
+    assert not app.exception
+    text = text_of(app)
+    assert "Nothing yet" not in text
+    assert text.count("simclr") == home.LATEST
+
+
+def test_an_advisers_tries_stand_apart_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    (runs_home() / ".advice" / "advice-digits").mkdir(parents=True)
+    for name in ("mine", "advice-digits-abcdef-e2-s0"):
+        runs.create(name, {"method": "simclr"})
+    app = opened("runs", monkeypatch)
+    assert "1 of an adviser stand apart" in text_of(app)
+    show = next(g for g in app.button_group if g.label == "Show")
+    for chosen, names in (("tries", {"advice-digits-abcdef-e2-s0"}), ("mine", {"mine"})):
+        show.set_value(chosen).run()
+        assert not app.exception
+        assert set(app.dataframe[0].value["name"]) == names
+        show = next(g for g in app.button_group if g.label == "Show")

@@ -1,0 +1,145 @@
+"""The lessons: what they set leads to their goals, and their words are there in each language."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from string import Formatter
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+from test_pages import opened
+
+from contrastive_core import runs
+from contrastive_core.loss_lab.batch import LabBatch, load_batch
+from contrastive_core.loss_lab.view import LabView, compute_view
+from contrastive_core.paths import ROOT
+from contrastive_lab.loss_lab.drawn import request_of
+from contrastive_lab.loss_lab.lesson_words import LANGUAGES, WORDS, Said
+from contrastive_lab.loss_lab.lessons import LESSONS, RUN
+
+CHECKS = ROOT / "contrastive_lab" / "components" / "shared" / "lesson_checks.js"
+BY_NAME = {lesson.name: lesson for lesson in LESSONS}
+
+
+@cache
+def batch(pairing: str) -> LabBatch:
+    address = BY_NAME["views"].address
+    request = request_of(address["rows"], pairing, int(address["size"]), int(address["batch"]))
+    return load_batch(runs.load(RUN), request)
+
+
+@cache
+def viewed(name: str, **knobs: Any) -> LabView:
+    """A lesson's batch under its loss; knobs: other than it begins with."""
+    pairing = knobs.pop("pairing", "views")
+    return compute_view(batch(pairing), pairing, BY_NAME[name].address["loss"], knobs)
+
+
+def push(name: str, **knobs: Any) -> np.ndarray:
+    """How hard each negative of the lesson's anchor is pushed, hardest first."""
+    view, anchor = viewed(name, **knobs), int(BY_NAME[name].address["anchor"])
+    return np.sort(np.abs(view.grad[anchor][view.mask[anchor] == 2]))[::-1]  # type: ignore[no-any-return]
+
+
+def test_every_check_is_one_that_the_browser_knows() -> None:
+    known = re.findall(r"^  (\w+): \{ of:", CHECKS.read_text(), re.M)
+    for lesson in LESSONS:
+        assert {check.name for check in lesson.checks} <= set(known), lesson.name
+
+
+def test_the_goals_are_reached_by_doing_and_not_before() -> None:
+    def share(temperature: float) -> float:
+        each = push("lower", temperature=temperature)
+        return float(each[0] / each.sum())
+
+    def matter(temperature: float) -> float:
+        p = push("too_low", temperature=temperature)
+        p = p[p > 0] / p.sum()
+        return float(np.exp(-(p * np.log(p)).sum()))
+
+    assert share(0.5) < 0.1
+    assert share(0.1) > 0.7
+    assert matter(0.02) < 1.01
+    assert matter(0.5) > 40
+    pushed = [int((push("margin", margin=m, normalize=True) > 0).sum()) for m in (1.2, 0.7, 0.1)]
+    assert pushed[0] > 6
+    assert pushed[1:] == [2, 0]
+
+
+def test_what_the_lesson_on_labels_says_is_so() -> None:
+    anchor = int(BY_NAME["labels"].address["anchor"])
+    pulls = {}
+    for form in ("out", "in"):
+        view = viewed("labels", pairing="classes", form=form, temperature=0.2)
+        positives = np.flatnonzero(view.mask[anchor] == 1)
+        nearest_first = positives[np.argsort(-view.scores[anchor, positives])]
+        pulls[form] = -view.grad[anchor, nearest_first]
+    assert len(pulls["out"]) > 10
+    assert (viewed("labels", form="out").mask[anchor] == 1).sum() == 1
+    assert pulls["out"][0] < 0 < pulls["out"][-1]  # the nearest is pushed, the farthest pulled
+    assert pulls["in"].argmax() == 0
+    assert pulls["in"][-1] < 0.02 * pulls["in"][0]
+
+
+def test_the_words_name_what_is_there() -> None:
+    names = viewed("views", temperature=0.5).names
+    assert names[0] == "disc #0a"
+    assert names[39].startswith("cross")
+    view = viewed("too_low", temperature=0.02)
+    hardest = np.argmax(np.where(view.mask[39] == 2, view.scores[39], -2))
+    assert view.column_names[hardest].startswith("cross")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_says_everything(language: str) -> None:
+    words, english = WORDS[language], WORDS["en"]
+
+    def fields(text: str) -> set[str | None]:
+        return {field for _, field, _, _ in Formatter().parse(text) if field}
+
+    assert words.panel.keys() == english.panel.keys()
+    assert words.lessons.keys() == BY_NAME.keys()
+    for name, lesson in BY_NAME.items():
+        said, other = words.lessons[name], english.lessons[name]
+        assert all(vars(said).values()), name
+        assert len(said.goals) == len(lesson.checks)
+        for key in Said.__dataclass_fields__:
+            texts = [" ".join(v) if isinstance(v := getattr(s, key), tuple) else v
+                     for s in (said, other)]  # fmt: skip
+            assert fields(texts[0]) == fields(texts[1]), (name, key)
+        for choice in lesson.choices:
+            assert words.choices[choice.name][1].keys() == set(choice.options)
+
+
+def at_lesson(app: AppTest, number: int) -> dict[str, Any]:
+    app.selectbox(key="loss_lab-lesson").set_value(number).run()
+    assert not app.exception
+    return dict(app.query_params)
+
+
+def test_a_lesson_sets_the_page_and_leaving_it_keeps_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("loss_lab", monkeypatch, run="simclr-digits")
+    assert "lesson" not in app.query_params
+    for number, lesson in enumerate(LESSONS, 1):
+        address = at_lesson(app, number)
+        assert lesson.address.items() <= address.items(), lesson.name
+        assert address["lesson"] == str(number)
+        assert app.session_state["run"] == RUN
+    before = {k: v for k, v in address.items() if k not in ("lesson", "trade")}
+    after = at_lesson(app, 0)
+    assert "lesson" not in after
+    assert before.items() <= after.items()
+
+
+def test_another_run_or_another_view_ends_a_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("loss_lab", monkeypatch)
+    assert at_lesson(app, 3)["lesson"] == "3"
+    app.selectbox(key="run-picker").set_value("simclr-digits").run()
+    assert "lesson" not in app.query_params
+    assert at_lesson(app, 3)["lesson"] == "3"
+    app.button_group(key="loss_lab-on").set_value("circle").run()
+    assert "lesson" not in app.query_params
+    assert not app.exception

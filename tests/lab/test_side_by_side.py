@@ -1,0 +1,35 @@
+"""Methods side by side: what differs is told, and is true of the methods."""
+
+from __future__ import annotations
+
+import pytest
+from test_pages import opened
+
+from contrastive_core import catalog, methods
+from contrastive_lab.methods import side_by_side
+
+
+def test_aspects_are_those_of_the_methods() -> None:
+    read = catalog.read()
+    found = side_by_side.aspects(["simclr", "moco_v2", "sup_con"], read, "shapes")
+    assert found["labels"] == ["not used", "not used", "needed"]
+    assert found["loss"] == ["NT-Xent", "InfoNCE", "SupCon"]
+    assert found["moves after a step"][0] == "nothing else"
+    assert "queue of older keys (enqueue)" in found["moves after a step"][1]
+    assert "key encoder" not in found["carries gradient"][1]
+    for name in methods.names():
+        for data in ("shapes", "digits", "cifar10"):
+            for values in side_by_side.aspects([name, "simclr"], read, data).values():
+                assert len(values) == 2
+                assert all(values)
+
+
+def test_up_to_three_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("methods", monkeypatch)
+    first = app.segmented_control[0].value
+    others = [n for n in ("simclr", "moco_v2", "sup_con") if n != first]
+    for chosen in (others[:1], others[:2], others[1:2]):
+        app.multiselect[0].set_value(chosen).run()
+        assert not app.exception
+        assert len(app.header[0].value.split(" · ")) == 1 + len(chosen)
+        assert any("**compared**" in m.value for m in app.markdown)

@@ -1,0 +1,188 @@
+"""Train's fields: defaults with reasons, errors beside their field, no Start while there is one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+from test_named_files import page_at
+
+from contrastive_core import catalog, runs
+from contrastive_core.cli import analyses
+from contrastive_core.data.folder_preview import values_of
+from contrastive_lab import opened
+from contrastive_lab.train.fields import Choice, wrong_settings
+
+
+def number(app: AppTest, label: str) -> Any:
+    return next(field for field in app.number_input if field.label == label)
+
+
+def start(app: AppTest) -> Any:
+    return app.button(key="start")
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    for name in ("cats", "dogs"):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        for i in range(5):
+            Image.new("RGB", (20, 12)).save(tmp_path / "pets" / name / f"{i}.png")
+    return tmp_path / "pets"
+
+
+def test_fields_have_the_methods_defaults_and_their_reasons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = page_at("train", monkeypatch, data="digits", method="simclr")
+    described = catalog.read()
+    usual = described["methods"]["simclr"]["defaults"]["digits"]
+    for label, value, why in (
+        ("Temperature τ", usual["loss_knobs"]["value"]["temperature"], usual["loss_knobs"]["why"]),
+        ("Batch size", usual["batch_size"]["value"], usual["batch_size"]["why"]),
+        ("Learning rate", usual["lr"]["value"], usual["lr"]["why"]),
+    ):
+        field = number(app, label)
+        assert field.value is None
+        assert field.placeholder == f"{value:g} (default)"
+        assert field.help == why
+    without = next(
+        name for name, card in described["methods"].items()
+        if "temperature" not in described["losses"][card["default_loss"]]["knobs"]
+    )  # fmt: skip
+    app = page_at("train", monkeypatch, method=without)
+    assert "Temperature τ" not in [field.label for field in app.number_input]
+
+
+def test_what_is_chosen_is_trained_and_outlives_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(
+        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append(words)
+    )
+    app = page_at("train", monkeypatch)
+    for label, value in (("Temperature τ", 0.07), ("Batch size", 64), ("Learning rate", 0.001)):
+        number(app, label).set_value(value).run()
+    app.selectbox(key="train-loss").set_value("nt_xent").run()
+    query = {k: v if isinstance(v, str) else v[0] for k, v in app.query_params.items()}
+    app = page_at("train", monkeypatch, **query)
+    assert number(app, "Temperature τ").value == 0.07
+    assert app.selectbox(key="train-loss").value == "nt_xent"
+    start(app).click().run()
+    assert not app.exception
+    pairs = list(pairwise(started[0]))
+    for setting in ("loss.temperature=0.07", "batch_size=64", "lr=0.001"):
+        assert ("--set", setting) in pairs
+    assert ("--loss", "nt_xent") in pairs
+
+
+@pytest.mark.parametrize("asked", ["nan", "-1", "1e400", "x"])
+def test_an_address_with_no_number_is_the_default(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page_at("train", monkeypatch, temperature=asked, batch=asked, lr=asked)
+    assert not app.exception
+    assert [number(app, label).value for label in ("Temperature τ", "Batch size")] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "why"),
+    [
+        ("Name", "../up", "letters, digits, dots"),
+        ("Name", "taken", "there is a run 'taken' already"),
+        ("Further settings, one a line", "lr", "key=value"),
+        ("Further settings, one a line", "lr=-1", "at least 0"),
+        ("Further settings, one a line", "batch_size=abc", "must be a whole number"),
+        ("Further settings, one a line", "loss.tau=1", "loss.tau is no setting here"),
+        ("Further settings, one a line", "loss.temperature=1e6", "must lie in"),
+        ("Further settings, one a line", "method=moco_v1", "chosen above"),
+    ],
+)
+def test_an_error_stands_there_and_nothing_starts(
+    field: str, text: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.create("taken", {"method": "simclr"})
+    app = page_at("train", monkeypatch)
+    assert not start(app).disabled
+    fields = {f.label: f for f in [*app.text_input, *app.text_area]}
+    fields[field].input(text).run()
+    assert any(why in e.value.replace("\\", "") for e in app.error)
+    assert start(app).disabled
+    {f.label: f for f in [*app.text_input, *app.text_area]}[field].input("").run()
+    assert not app.error
+    assert not start(app).disabled
+
+
+def test_every_default_is_a_setting_that_is_taken() -> None:
+    """What stands in a field is never called wrong."""
+    described = catalog.read()
+    for method, card in described["methods"].items():
+        choice = Choice(described, method, card["default_loss"], "digits")
+        usual = choice.temperature()
+        lines = [f"loss.temperature={usual[0]}"] if usual else []
+        batch, lr = choice.usual("batch_size")[0], choice.usual("lr")[0]
+        assert wrong_settings(choice, [*lines, f"batch_size={batch}", f"lr={lr}"]) == ""
+
+
+def test_data_that_are_not_here_are_fetched_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_at("train", monkeypatch, data="cifar10")
+    assert start(app).disabled
+    next(c for c in app.checkbox if c.label.startswith("Fetch")).check().run()
+    assert not start(app).disabled
+
+
+def test_a_folder_is_browsed_to_and_used(pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: pets.parent)
+    app = page_at("train", monkeypatch, data="folder")
+    assert start(app).disabled  # no folder yet
+    app.button(key="browse").click().run()
+    assert not app.exception
+    next(b for b in app.button if b.label == "pets · 10 images").click().run()
+    assert [b.label for b in app.button if "5 images" in b.label] == [
+        "cats · 5 images", "dogs · 5 images",
+    ]  # fmt: skip
+    app.button(key="browse-up").click().run()
+    next(b for b in app.button if b.label == "pets · 10 images").click().run()
+    app.button(key="browse-use").click().run()
+    assert not app.exception
+    assert app.text_input(key="path-folder").value == str(pets)
+    assert "browse-use" not in [b.key for b in app.button]
+    assert opened.folders() == [pets]
+    app.text_input(key="path-folder").set_value("").run()
+    app.button(key="browse").click().run()
+    app.button(key="browse-home").click().run()
+    next(b for b in app.button if b.label == "pets").click().run()  # used before
+    assert app.button(key="browse-use").label == "Use this folder: 10 images"
+
+
+def test_a_folder_that_cannot_be_trained_on_says_why(
+    pets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page_at("train", monkeypatch, data="folder", method="sup_con")
+    field = app.text_input(key="path-folder")
+    field.set_value(str(pets / "nothing")).run()
+    assert any("There is no folder or list" in e.value for e in app.error)
+    assert start(app).disabled
+    analyses.make("folder", values_of(str(pets / "cats")))
+    app.text_input(key="path-folder").set_value(str(pets / "cats")).run()
+    assert any("learns from classes" in e.value for e in app.error)
+    assert start(app).disabled
+    analyses.make("folder", values_of(str(pets)))
+    app.text_input(key="path-folder").set_value(str(pets)).run()
+    assert not app.error
+    assert not start(app).disabled
+
+
+def test_the_time_is_said_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"method": "simclr", "dataset": "digits", "encoder": "small", "batch_size": 128}
+    run = runs.create("before", config)
+    app = page_at("train", monkeypatch)
+    assert any("not known yet" in c.value for c in app.caption)
+    run.append_metrics([{"epoch": 4, "step": 44, "loss": 1.0, "seconds": 6.0}])
+    number(app, "Epochs").set_value(200).run()
+    assert any("About 5 min" in c.value.replace("\\", "") for c in app.caption)
+    number(app, "Batch size").set_value(64).run()
+    assert any("not known yet" in c.value for c in app.caption)
