@@ -17,6 +17,7 @@ __all__ = ["choose_lesson", "hear", "key_of", "leave", "panel_of"]
 
 CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
+HEARD = "lesson-heard"  # of the session: the last press of a setting in the panel
 BY_PANEL = "lesson-by-panel"  # of the session: the beginning that was asked for in the panel
 
 
@@ -62,6 +63,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
         "checks": [asdict(check) for check in lesson.checks], "region": lesson.region,
         "first": int(lesson.address.get("anchor", 0)), "words": words.panel,
         "choices": [_choice(words, choice) for choice in lesson.choices],
+        "heard": st.session_state.get(HEARD, 0),
         "focus": st.session_state.get(BY_PANEL) == st.session_state.get(ROUND, 0),
     }  # fmt: skip
 
@@ -72,6 +74,8 @@ def hear(key: str) -> None:
     if (number := report.get("go")) is not None:
         _begin(_known(number))
         st.session_state[BY_PANEL] = st.session_state.get(ROUND, 0)
+    if isinstance(press := report.get("press"), int):
+        st.session_state[HEARD] = press
     for choice in (c for lesson in LESSONS for c in lesson.choices):
         if (value := (report.get("set") or {}).get(choice.name)) in choice.options:
             query_params.choose(choice.key, value)
@@ -83,6 +87,7 @@ def _begin(number: int) -> None:
         leave()
         return
     st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1
+    st.session_state[HEARD] = 0
     query_params.begin(LESSONS[number - 1].address | {"lesson": str(number)})
 
 

@@ -1,6 +1,17 @@
 """How long a test waits for what comes in a moment on a machine that has nothing else to do."""
 
-__all__ = ["PATIENCE", "SLOW"]
+from typing import Any
+
+__all__ = ["PATIENCE", "SLOW", "repainted"]
 
 PATIENCE = 300  # seconds that a busy machine may take
 SLOW = 1000 * PATIENCE  # in the browser's milliseconds
+
+_FRAMES = """() => new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"""
+
+
+def repainted(page: Any) -> None:
+    """Until what was asked of the page is painted: components paint in the next frame, however
+    long a busy machine takes to come to it."""
+    page.evaluate(_FRAMES)

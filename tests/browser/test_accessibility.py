@@ -20,12 +20,15 @@ FIND = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found
   .map((v) => `${v.id}: ${v.nodes[0].target} ${v.nodes[0].html.slice(0, 200)}
     ${document.querySelector(v.nodes[0].target[0]).innerText.slice(0, 200)}
     ${v.nodes[0].failureSummary}`))"""
-# For a whole second no script runs, nothing is stale (what is to be replaced is drawn fainter) and
-# nothing fades in or out; a spinner, which turns for ever, does not count.
+# For a whole second the frame's styles are there (Streamlit fetches the code that puts them in by
+# itself), no script runs, nothing is stale (what is to be replaced is drawn fainter) and nothing
+# fades in or out; a spinner, which turns for ever, does not count.
 SETTLED = """() => {
   const moving = (a) => a.playState === "running" && a.effect.getComputedTiming().iterations < 99;
   const busy = "[data-testid=stApp][data-test-script-state=running], [data-stale=true]";
-  if (document.querySelector(busy) || document.getAnimations().some(moving)) window.still = null;
+  const framed = document.querySelector(".frame ~ style");
+  if (!framed || document.querySelector(busy) || document.getAnimations().some(moving))
+    window.still = null;
   else window.still ??= performance.now();
   return window.still !== null && performance.now() - window.still > 1000;
 }"""
@@ -70,7 +73,8 @@ def test_a_page_is_for_everyone(name: str, app: str, screen: Any, axe: str) -> N
     screen.wait_for_function(SETTLED, timeout=SLOW)
     screen.evaluate(axe)
     found = screen.evaluate(FIND)
-    assert not found, "\n".join(found)
+    framed = screen.locator(".frame ~ style").count()
+    assert not found, "\n".join([*found, f"styles of the frame: {framed}", screen.url])
 
 
 def test_it_would_be_seen(browser: Any, axe: str) -> None:

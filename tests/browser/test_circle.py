@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from patience import repainted
 
 from contrastive_core import losses, pairs
 
@@ -91,14 +92,14 @@ def test_running_lowers_the_loss_and_pausing_stops(page: Any, address: str, loss
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_function(f"() => ({FIND})().step > 60")
     page.get_by_role("button", name="Pause").click()
-    page.wait_for_timeout(100)
+    repainted(page)
     step = ask(page, "ring.step")
     assert ask(page, "ring.out.value") < start
     assert ask(page, "ring.alignment") < alignment
     page.wait_for_timeout(150)
     assert ask(page, "ring.step") == step
     page.get_by_role("button", name="Step", exact=True).click()
-    page.wait_for_timeout(100)
+    repainted(page)
     assert ask(page, "ring.step") == step + 1
     assert "loss" in page.locator(".hint").first.inner_text()
 
@@ -114,7 +115,7 @@ def test_a_point_can_be_dragged_and_turned_by_keys(page: Any, address: str) -> N
     page.mouse.move(box["x"] + x, box["y"] + y)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5, steps=4)
-    page.wait_for_timeout(100)
+    repainted(page)
     held = ask(page, "ring.held")
     assert ask(page, f"ring.angles[{held}]") == pytest.approx(np.pi / 2, abs=0.02)
     assert ask(page, "Array.from(ring.force)") != before
@@ -146,7 +147,7 @@ def test_the_work_of_a_frame_is_bounded(page: Any, address: str) -> None:
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_function(f"() => ({FIND})().step > 20")
     page.get_by_role("button", name="Pause").click()
-    page.wait_for_timeout(100)
+    repainted(page)
     steps, frames = ask(page, "[ring.step, ring.timings.length]")
     assert steps == frames
     counts = page.evaluate("window.counts")
@@ -157,7 +158,7 @@ def test_the_work_of_a_frame_is_bounded(page: Any, address: str) -> None:
 def test_the_circle_can_be_taken_along(page: Any, address: str) -> None:
     visit(page, address, n=6, groups=2)
     page.get_by_role("button", name="Step", exact=True).click()
-    page.wait_for_timeout(100)
+    repainted(page)
     with page.expect_download() as got:
         page.get_by_role("button", name="CSV").click()
     lines = Path(got.value.path()).read_text().splitlines()

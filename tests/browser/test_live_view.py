@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from patience import SLOW
+from patience import SLOW, repainted
 
 SCRIPT = Path(__file__).with_name("live_script.py")
 FIND = """() => {
@@ -49,7 +49,7 @@ def set_slider(page: Any, position: int) -> None:
     page.locator(".knob input").first.evaluate(
         "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }", position
     )
-    page.wait_for_timeout(60)
+    repainted(page)
 
 
 def drag_mouse(page: Any, steps: int = 12, release: bool = True) -> None:
@@ -85,7 +85,7 @@ def test_a_held_arrow_key_is_one_drag(page: Any, address: str) -> None:
     before = ask(page, "lab.value")
     for _ in range(8):
         page.keyboard.down("ArrowLeft")
-    page.wait_for_timeout(100)
+    repainted(page)
     assert ask(page, "lab.value") < before
     assert sent == []
     page.keyboard.up("ArrowLeft")
@@ -100,8 +100,7 @@ def test_touch_moves_the_knob(browser: Any, address: str) -> None:
     visit(page, address)
     before, box = ask(page, "lab.value"), page.locator(".knob input").first.bounding_box()
     page.touchscreen.tap(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)
-    page.wait_for_timeout(200)
-    assert ask(page, "lab.value") < before
+    page.wait_for_function(f"() => ({FIND})().value < {before}")
     context.close()
 
 
@@ -135,7 +134,7 @@ def test_hover_and_keys_light_the_same_pair(page: Any, address: str) -> None:
     bars = page.locator(".bars")
     bars.hover(position={"x": 40, "y": 11})
     nearest = ask(page, "lab.barRows[0]")
-    page.wait_for_timeout(60)
+    repainted(page)
     assert ask(page, "lab.hover") == [0, nearest]
     assert f"<b>row {nearest}</b>" in page.locator(".body .hint").inner_text()  # text, not HTML
     page.locator(".matrix").focus()
@@ -145,7 +144,7 @@ def test_hover_and_keys_light_the_same_pair(page: Any, address: str) -> None:
     assert ask(page, "lab.anchor") == 2
     page.locator(".bars").focus()
     page.keyboard.press("ArrowDown")
-    page.wait_for_timeout(60)
+    repainted(page)
     assert ask(page, "lab.barRows.indexOf(lab.hover[1])") >= 0
     assert 1 <= len(sent) <= 2
 
@@ -166,7 +165,7 @@ def test_every_panel_draws_and_follows_the_knob(page: Any, address: str, kind: s
     for view in ("score", "grad", "mask", "weight"):
         page.locator(f"button[data-key={view}]").click()
     page.locator("button[data-key=cluster]").click()
-    page.wait_for_timeout(60)
+    repainted(page)
     assert sorted(ask(page, "lab.rows")) == list(range(64))
 
 
@@ -180,7 +179,7 @@ def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
     page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 50)
     page.mouse.down()
     page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 50, steps=5)
-    page.wait_for_timeout(80)
+    repainted(page)
     assert ask(page, "lab.value") > 1
     assert sent == []
     words = page.locator(".panel .hint").inner_text()
@@ -299,19 +298,19 @@ def test_clusters_stand_together(modules: Any, anchors: int) -> None:
 def test_two_settings_differ_as_the_formula_says(page: Any, address: str) -> None:
     visit(page, address)
     page.locator("button[data-key=two]").click()
-    page.wait_for_timeout(80)
+    repainted(page)
     assert ask(page, "lab.two.value") == ask(page, "lab.value") / 4  # a difference at once
     page.locator(".panel select").select_option("out")  # what it is already
-    page.wait_for_timeout(80)
+    repainted(page)
     assert "the same gradient" in page.locator(".panel .hint").inner_text()
     page.locator(".panel select").select_option("in")
-    page.wait_for_timeout(80)
+    repainted(page)
     assert ask(page, "lab.two.out.value <= lab.out.value + 1e-9")  # Jensen
     assert "but not the same gradient" in page.locator(".panel .hint").inner_text()
     page.locator(".panel input").first.evaluate(
         "e => { e.value = 200; e.dispatchEvent(new Event('input')); }"
     )
-    page.wait_for_timeout(80)
+    repainted(page)
     assert "weigh more in the first" in page.locator(".panel .hint").inner_text()
 
 
@@ -326,7 +325,7 @@ def test_a_second_loss_comes_from_the_server_and_is_then_live(page: Any, address
     page.locator(".panel input").first.evaluate(
         "e => { e.value = 900; e.dispatchEvent(new Event('input')); }"
     )
-    page.wait_for_timeout(80)
+    repainted(page)
     assert ask(page, "lab.two.out.value") > before
     select.select_option("loss:server")
     page.wait_for_function(f"() => ({FIND})().two.out?.value === 1.5")

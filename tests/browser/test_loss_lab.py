@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from patience import SLOW
+from patience import SLOW, repainted
 
 from contrastive_core.paths import ROOT
 
@@ -181,11 +181,12 @@ def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
         field = page.locator(".knob input[type=number]").first
         field.fill(str(value))
         field.press("Enter")
-        page.wait_for_url(re.compile(rf"(temperature|margin)={value:g}"))
+        page.wait_for_url(re.compile(rf"(temperature|margin)={value:g}(&|$)"))
+        repainted(page)
 
     def told(name: str) -> str:
         page.get_by_role("button", name=name, exact=True).click()
-        page.wait_for_timeout(150)
+        repainted(page)
         return str(page.locator(".panel .hint").inner_text())
 
     visit(page, f"{address}{LAB}&loss=nt_xent&pairing=views")
@@ -198,7 +199,7 @@ def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
     assert "no longer changes which negatives matter" in told("Over τ")
     told("Two settings")
     page.locator(".panel select").select_option("rows:random")
-    page.locator(".panel tr", has_text="first, τ 1").wait_for()
+    page.locator(".panel tr", has_text="first, τ 1").wait_for(timeout=SLOW)
     pulls = page.locator(".panel tr", has_text="Gradient").locator("td").all_inner_texts()
     assert float(pulls[0]) < float(pulls[1])  # an untrained encoder's positives are still to pull
     visit(page, f"{address}{LAB}&loss=pair_contrastive&pairing=classes&normalize=yes&margin=0.5")

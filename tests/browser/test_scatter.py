@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from patience import repainted
 
 from contrastive_lab.components.scatter import rows_of
 from contrastive_lab.components.scatter.categories import PALETTE, categories
@@ -34,7 +35,7 @@ def address(serve: Callable[..., str]) -> str:
 def visit(page: Any, address: str, **asked: Any) -> None:
     page.goto(f"{address}/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
     page.wait_for_function(f"() => {{ const map = ({FIND})(); return map?.view && map?.groups }}")
-    page.wait_for_timeout(250)
+    repainted(page)
 
 
 def ask(page: Any, what: str) -> Any:
@@ -97,12 +98,13 @@ def test_zoom_and_selection_stay_when_colors_change(page: Any, address: str) -> 
     page.mouse.move(*at(page, 7))
     page.mouse.wheel(0, -600)
     page.wait_for_timeout(100)
+    repainted(page)
     page.mouse.click(*at(page, 7))
     page.get_by_text("rows 1 sum 7").wait_for()
     before = ask(page, "({...map.view})")
     page.get_by_text("number", exact=True).click()
     page.get_by_text("runs 3").wait_for()
-    page.wait_for_timeout(200)
+    repainted(page)
     assert ask(page, "({...map.view})") == before
     assert ask(page, "map.picked") == [7]
     assert ask(page, "map.meta.names.length") == 8
@@ -112,7 +114,7 @@ def test_zoom_and_selection_stay_when_colors_change(page: Any, address: str) -> 
 def test_hover_shows_picture_and_id_as_text(page: Any, address: str) -> None:
     visit(page, address)
     page.mouse.move(*at(page, 11))
-    page.wait_for_timeout(100)
+    repainted(page)
     i = ask(page, "map.hover")
     tip = page.locator(".tip").inner_text()
     assert f"test/{i:06d}" in tip

@@ -6,11 +6,11 @@ import { judge } from "./lesson_checks.js";
 /**
  * The panel, empty as long as there is no lesson. `send` tells the host what was pressed.
  *
- * @param {(pressed: { go?: number, set?: Record<string, string> }) => void} send
+ * @param {(pressed: { go?: number, set?: Record<string, string>, press?: number }) => void} send
  */
 export function buildLesson(send) {
   /** @type {any} */
-  const panel = { send, lesson: null, done: false };
+  const panel = { send, lesson: null, done: false, pressed: {}, presses: 0 };
   panel.title = el("h2", { id: "lesson-title" });
   panel.question = el("p", { class: "question", id: "lesson-question" });
   panel.choices = el("div", { class: "bar", hidden: "" });
@@ -45,6 +45,8 @@ export function showLesson(panel, lesson) {
   if (!lesson) return;
   say(panel.title, lesson.title);
   say(panel.question, lesson.question);
+  if (panel.presses > lesson.heard) // an older answer may not take back what was pressed
+    for (const choice of lesson.choices) choice.chosen = panel.pressed[choice.name];
   panel.choices.hidden = !lesson.choices.length;
   panel.choices.replaceChildren(...lesson.choices.map((choice) => group(panel, choice)));
   if (!first) return;
@@ -52,10 +54,18 @@ export function showLesson(panel, lesson) {
   if (lesson.focus) requestAnimationFrame(() => panel.root.getRootNode().activeElement || panel.root.focus());
 }
 
-/** A setting of the page as buttons; the focus stays on the one that was pressed. */
-function group(panel, { name, label, options, chosen }) {
+/**
+ * A setting of the page as buttons; the focus stays on the one that was pressed. All settings are told: a second
+ * press may replace the report of the first.
+ */
+function group(panel, choice) {
+  const { name, label, options, chosen } = choice;
   const active = panel.root.getRootNode().activeElement?.dataset.choice;
-  const buttons = choices(options, chosen, (value) => panel.send({ set: { [name]: value } }));
+  const buttons = choices(options, chosen, (value) => {
+    choice.chosen = value;
+    panel.pressed = Object.fromEntries(panel.lesson.choices.map((c) => [c.name, c.chosen]));
+    panel.send({ set: panel.pressed, press: ++panel.presses });
+  });
   for (const b of buttons) {
     b.dataset.choice = `${name}-${b.dataset.key}`;
     if (b.dataset.choice === active) requestAnimationFrame(() => b.focus());
