@@ -120,8 +120,10 @@ class Visit:
         self.page.keyboard.press("Escape")
 
     def try_out(self, name: str, behind: Any = None) -> None:
-        """Make the choices, and those with what each uncovers."""
+        """Make the choices, and those with what each uncovers; what stands beside it from the
+        start is tried by who uncovered both."""
         self.tried[name] = 0
+        beside = list(shown(self.page))
         choosing = Choosing(self.page, self.answers, name, behind)
         is_later = choosing.widget()["form"] or name.startswith(LATER)
         for _ in range(CHOICES):
@@ -134,7 +136,7 @@ class Visit:
                 self.page.wait_for_timeout(LOOK)
             self.tried[name] += 1
             for other in shown(self.page):
-                if other not in (*self.tried, *self.first):
+                if other not in (*self.tried, *self.first, *beside):
                     self.wait_until_drawn()  # what was there before may be going
                     if other in shown(self.page):
                         self.try_out(other)
