@@ -50,6 +50,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
         report.longrepr = f"a browser test may not skip in CI: {report.longrepr}"
 
 
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Why a browser test was tried once more: what passes then is not hidden."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_line(f"{report.nodeid}: {report.longreprtext[-2000:]}")
+
+
 @pytest.fixture(autouse=True)
 def homes(tmp_path, monkeypatch):
     """Runs and caches go to temporary folders, never into the checkout."""

@@ -27,6 +27,9 @@ from contrastive_core.training import global_batch, sync_norms
 
 SIZES = [1, 2, 4]
 WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
+# Through a whole encoder float32's rounding, which is the processor's own, can turn a ReLU over: on
+# an Intel Xeon SupCon's gradients on four processes are 2.7e-5 away, in float64 none is 1e-10 away.
+WITHIN_NETWORK = {torch.float64: 1e-10, torch.float32: 1e-4}
 
 
 JOBS = ("step", "every_loss", "every_method", "large", "agree")
@@ -226,10 +229,10 @@ def test_every_method_equals_one_process(worlds: dict[str, list]) -> None:
             largest = max(float(g.abs().max()) for g in gradients.values())
             for key, tensor in gradients.items():
                 away = float((got_gradients[key] - tensor).abs().max())
-                assert away <= WITHIN[dtype] * largest, (name, dtype, key, away / largest)
+                assert away <= WITHIN_NETWORK[dtype] * largest, (name, dtype, key, away / largest)
             for key, tensor in state.items():  # weights, queue, bank
                 scale = max(1.0, float(tensor.nan_to_num().abs().max()))
-                within = WITHIN[dtype] * scale
+                within = WITHIN_NETWORK[dtype] * scale
                 assert torch.allclose(got_state[key], tensor, 0, within, equal_nan=True), (
                     name,
                     key,
