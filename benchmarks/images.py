@@ -1,32 +1,44 @@
-"""Images of a folder decoded into the cache, beside torchvision's ImageFolder and Pillow alone.
+"""Images of a folder listed and decoded into the cache, beside torchvision and Pillow alone.
 
     python -m benchmarks.images [--workers 2] [--repeats 3] [--share 1.0]
 
 Made pictures of three sizes, as JPEG and PNG in two classes: resized to their shorter side and
-cropped to a square. All processes are started within the time that is taken, ours and those of
-torchvision's loader (as many, batches of 64 of uint8 tensors); Pillow is one loop in one process.
-Ours also writes what it decoded to the disk, with its hash, and reads it from there in the last
-line: an epoch after the first, where an ImageFolder decodes again.
+cropped to a square. Within the time that is taken both sides list the folder and start their
+processes (torchvision's loader as many, batches of 64 of uint8 tensors), and ours begins with an
+empty cache (removing the cache before it is nobody's work, and not in the time); Pillow is one loop
+in one process. Ours also writes what it decoded to the disk, with its hash, and reads it from there
+in the last line: an epoch after the first, where an ImageFolder decodes again.
+
+Listing: a made tree of files of one pixel, a thousand to a folder, beside torchvision's
+`find_classes` and `make_dataset`, which take names only. Ours also asks for the size and the time
+of each file, by which it knows a folder that has changed. The tree has just been written: what is
+listed lies in the system's memory. Ten times fewer files tell whether time grows as their number
+does; 1.3 million are told from the larger tree by that, not tried.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps
 
-from benchmarks._timing import alternate, figure, summary
-from contrastive_core.data import datasets, image_cache
+from benchmarks._timing import alternate, figure, limit, summary
+from contrastive_core.data import datasets, image_cache, image_folder
 from contrastive_core.data.image_form import ImageForm
 
 BATCH = 64
+TREE, BRANCH = 200_000, 1000  # files that are only listed, and of these in a folder
+MANY, MINUTES = 1_300_000, 2  # ImageNet's files, and in how many minutes they are to be listed
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,7 @@ SETS = (
     Pictures(800, 500, 375, "jpg", 224),
     Pictures(64, 2400, 1600, "jpg", 224),
     Pictures(3000, 64, 64, "png", 64),
+    Pictures(12_000, 64, 64, "png", 64),  # of which the start of processes is little
 )
 
 
@@ -72,9 +85,12 @@ def _first(source: str, target: str) -> None:
         shutil.copy(source, target)
 
 
-def ours(pictures: Pictures, folder: Path, cache: Path) -> Callable[[], object]:
+def ours(pictures: Pictures, folder: Path, caches: Path) -> Callable[[], object]:
+    """Each call with a cache of its own."""
+    number = count()
+
     def decode() -> None:
-        shutil.rmtree(cache / "data", ignore_errors=True)
+        os.environ["CONTRASTIVE_LAB_HOME"] = str(caches / str(next(number)))
         made = datasets.load(f"folder:{folder}", form=ImageForm(pictures.side))
         assert len(made) == pictures.n
 
@@ -94,8 +110,13 @@ def by_torchvision(pictures: Pictures, folder: Path, workers: int) -> Callable[[
     from torchvision.transforms import CenterCrop, Compose, PILToTensor, Resize
 
     steps = Compose([Resize(pictures.side), CenterCrop(pictures.side), PILToTensor()])
-    images = ImageFolder(str(folder / "train"), steps)
-    return lambda: sum(len(x) for x, _ in DataLoader(images, BATCH, num_workers=workers))
+
+    def decode() -> None:
+        images = ImageFolder(str(folder / "train"), steps)
+        loader = DataLoader(images, BATCH, num_workers=workers)
+        assert sum(len(x) for x, _ in loader) == pictures.n
+
+    return decode
 
 
 def by_pillow(pictures: Pictures, folder: Path) -> Callable[[], object]:
@@ -110,6 +131,67 @@ def by_pillow(pictures: Pictures, folder: Path) -> Callable[[], object]:
     return decode
 
 
+def processor_time(work: Callable[[], object]) -> float:
+    """Seconds of this process and those that it starts: other work on the machine counts little."""
+    before = os.times()
+    work()
+    return sum(after - start for after, start in zip(os.times()[:4], before[:4], strict=True))
+
+
+# --- listing -------------------------------------------------------------------------------------
+
+
+def write_tree(root: Path, n: int) -> None:
+    """`n` files of one pixel, BRANCH to a folder."""
+    pixel = io.BytesIO()
+    Image.new("RGB", (1, 1)).save(pixel, "png")
+    for i in range(n):
+        path = root / f"n{i // BRANCH:08d}" / f"n{i // BRANCH:08d}_{i % BRANCH}.png"
+        if i % BRANCH == 0:
+            path.parent.mkdir(parents=True)
+        path.write_bytes(pixel.getvalue())
+
+
+def listed(root: Path, n: int) -> Callable[[], object]:
+    def work() -> None:
+        assert sum(len(x.files) for x in image_folder.listings(str(root)).values()) == n
+
+    return work
+
+
+def listed_by_torchvision(root: Path, n: int) -> Callable[[], object]:
+    from torchvision.datasets.folder import IMG_EXTENSIONS, find_classes, make_dataset
+
+    def work() -> None:
+        _, numbers = find_classes(root)
+        assert len(make_dataset(root, numbers, IMG_EXTENSIONS)) == n
+
+    return work
+
+
+def listing(n: int, repeats: int) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as place:
+        large, small = Path(place) / "large", Path(place) / "small"
+        write_tree(large, n)
+        write_tree(small, n // 10)
+        found = alternate(
+            repeats,
+            ours=listed(large, n),
+            torchvision=listed_by_torchvision(large, n),
+            small=listed(small, n // 10),
+        )
+    name, growth = f"listed, {n:,} files", found["ours"] / found["small"]
+    many, worst = (seconds * MANY / n for seconds in (found["ours"], max(found["ours"].rounds)))
+    print(f"{name}: ours {n / found['ours']:,.0f} files/s, torchvision "
+          f"{n / found['torchvision']:,.0f} files/s; ours takes {growth:.1f} times as long as for "
+          f"{n // 10:,}; {MANY:,} would take {many:.0f} s")  # fmt: skip
+    peer = found["torchvision"]
+    return [
+        figure(name, found["ours"], "torchvision, make_dataset", peer, 1.0, "s"),
+        limit(f"listed, {MANY:,} files, told from {n:,}", many, "s", 60 * MINUTES, worst),
+    ]
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
@@ -121,17 +203,20 @@ def main() -> None:
     for full in SETS:
         pictures = Pictures(int(full.n * args.share), *list(vars(full).values())[1:])
         with tempfile.TemporaryDirectory() as place:
-            os.environ["CONTRASTIVE_LAB_HOME"] = str(Path(place) / "cache")
             folder = Path(place) / "pictures"
             write(pictures, folder)
-            found = alternate(
-                args.repeats,
-                ours=ours(pictures, folder, Path(place) / "cache"),
-                torchvision=by_torchvision(pictures, folder, args.workers),
-                pillow=by_pillow(pictures, folder),
-            )
+            work = {
+                "ours": ours(pictures, folder, Path(place) / "caches"),
+                "torchvision": by_torchvision(pictures, folder, args.workers),
+                "pillow": by_pillow(pictures, folder),
+            }
+            found = alternate(args.repeats, **work)
+            busy = {name: processor_time(one) for name, one in work.items()}
             again = alternate(args.repeats, read=read(pictures, folder))["read"]
-        rates = ", ".join(f"{k} {pictures.n / s:,.0f} images/s" for k, s in found.items())
+        rates = ", ".join(
+            f"{k} {pictures.n / s:,.0f} images/s ({busy[k]:.2f} s of processors)"
+            for k, s in found.items()
+        )
         print(f"{pictures.text}, {args.workers} workers: {rates}, from the cache "
               f"{pictures.n / again:,.0f} images/s")  # fmt: skip
         lines.append(figure(f"decoded, {pictures.text}", found["ours"], "torchvision, ImageFolder",
@@ -140,6 +225,7 @@ def main() -> None:
                             found["pillow"], 1.0, "s"))  # fmt: skip
         lines.append(figure(f"an epoch later, {pictures.text}", again, "torchvision, ImageFolder",
                             found["torchvision"], 10.0, "s"))  # fmt: skip
+    lines += listing(int(TREE * args.share), args.repeats)
     summary("images", lines)
 
 

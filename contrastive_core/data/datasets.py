@@ -205,7 +205,7 @@ def _write(folder: Path, arrays: Arrays) -> None:
     written = folder / "images.npy"
     if made := arrays.get("file"):  # decoded into a file that only has to be given its name
         for start in range(0, len(images), CHUNK):
-            digest.update(images[start : start + CHUNK].tobytes())
+            digest.update(np.ascontiguousarray(images[start : start + CHUNK]).data)
         atomic.make_folder(folder)
         Path(made).replace(written)
         shutil.rmtree(Path(made).parent, ignore_errors=True)

@@ -12,16 +12,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from contrastive_core.data.pictures import MAX_PIXELS, opened_picture
 from contrastive_core.errors import explained
 from contrastive_core.storage.regular import open_regular, printable
 
 if TYPE_CHECKING:
+    import numpy as np  # imported late: a process that decodes pictures starts in half the time
     from PIL.Image import Image
 
-__all__ = ["decoded", "is_gray", "reason_of", "shape_of"]
+__all__ = ["decoded", "is_gray", "reason_of", "row_of", "shape_of"]
 
 GRAY_MODES = ("L", "1", "I;16", "I;16B", "I;16L", "I;16N", "I", "F", "LA", "La")
 DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
@@ -35,24 +34,25 @@ def decoded(path: Path, side: int, gray: bool, resize: str = "crop") -> tuple[np
 
     Raises: ValueError for what is no image; whatever Pillow raises at a damaged file.
     """
-    from PIL import Image, ImageOps
+    import numpy as np
 
-    if path.suffix.lower() == ".npy":
-        upright, note = _of_array(path)
+    row, note = row_of(str(path), side, gray, resize)
+    return np.frombuffer(bytearray(row), np.uint8).reshape(-1, side, side), note
+
+
+def row_of(filename: str, side: int, gray: bool, resize: str = "crop") -> tuple[bytes, str]:
+    """As `decoded`: the values of the image, one channel after the other, without NumPy."""
+    if filename.lower().endswith(".npy"):
+        upright, note = _of_array(Path(filename))
+        fitted = _fitted(upright, side, gray, resize)
     else:
-        with opened_picture(path) as image:
+        with opened_picture(filename) as image:
             several = image.format in PAGED and getattr(image, "is_animated", False)
             note = "of several pages the first was taken" if several else ""
             if image.format == "JPEG":
                 image.draft(None, (GAP * side, GAP * side))
-            upright = ImageOps.exif_transpose(_in_8_bits(image))
-    flat = _on_white(upright).convert("L" if gray else "RGB")
-    if resize == "pad":
-        fitted = ImageOps.pad(flat, (side, side), Image.Resampling.BILINEAR, color=0)
-    else:
-        fitted = ImageOps.fit(flat, (side, side), Image.Resampling.BILINEAR)
-    array = np.asarray(fitted, np.uint8)
-    return (array[None] if gray else array.transpose(2, 0, 1)), note
+            fitted = _fitted(_upright(_in_8_bits(image)), side, gray, resize)
+    return b"".join(fitted.tobytes("raw", band) for band in fitted.getbands()), note
 
 
 def shape_of(path: Path) -> tuple[int, int]:
@@ -82,12 +82,33 @@ def reason_of(error: Exception) -> str:
 # --- pictures ------------------------------------------------------------------------------------
 
 
+def _fitted(upright: Image, side: int, gray: bool, resize: str) -> Image:
+    """A square of one channel or three."""
+    from PIL import Image, ImageOps
+
+    flat, mode = _on_white(upright), "L" if gray else "RGB"
+    if flat.mode != mode:  # else `convert` would copy it
+        flat = flat.convert(mode)
+    if resize == "pad":
+        return ImageOps.pad(flat, (side, side), Image.Resampling.BILINEAR, color=0)
+    return ImageOps.fit(flat, (side, side), Image.Resampling.BILINEAR)
+
+
+def _upright(image: Image) -> Image:
+    """Turned as its EXIF says; the picture itself, not a copy, where that says nothing."""
+    from PIL import ImageOps
+
+    ImageOps.exif_transpose(image, in_place=True)
+    return image
+
+
 def _in_8_bits(image: Image) -> Image:
     """The same picture with 8 bits a channel, its EXIF beside it."""
-    from PIL import Image
-
     if image.mode not in DEEP_MODES:
         return image
+    import numpy as np
+    from PIL import Image
+
     scaled = Image.fromarray(_scaled(np.asarray(image)))
     scaled.info = dict(image.info)
     if exif := image.getexif():
@@ -110,6 +131,8 @@ def _on_white(image: Image) -> Image:
 
 def _array(path: Path) -> np.ndarray:
     """The array of a file, of which only the head has been read."""
+    import numpy as np
+
     with open_regular(path):
         pass  # an ordinary file
     array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -135,6 +158,7 @@ def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
 
 
 def _of_array(path: Path) -> tuple[Image, str]:
+    import numpy as np
     from PIL import Image
 
     array, note = _array(path), ""
@@ -150,6 +174,8 @@ def _of_array(path: Path) -> tuple[Image, str]:
 
 def _scaled(array: np.ndarray) -> np.ndarray:
     """Values of any type as uint8. Raises ValueError for values in no usual range."""
+    import numpy as np
+
     kind, bits = array.dtype.kind, 8 * array.dtype.itemsize
     if kind == "u" and bits == 8:
         return array

@@ -2,7 +2,8 @@
 what was stopped goes on where it was. Torch-free.
 
 The rows lie in `KEY.partial/` of the cache until all are there; `chunks.jsonl` beside them names
-those that are. Whether all are gray is told by the training images, for both splits.
+those that are on the disk, every few seconds. Whether all are gray is told by the training images,
+for both splits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -38,6 +40,7 @@ FEW, LITTLE = (
 )  # files, and bytes of them, up to which this process decodes them itself
 HEADS = 2000  # files at most whose size counts for the median
 MARGIN = 64 << 20  # bytes of the disk that stay free
+FLUSH = 5.0  # seconds of decoding that a machine that goes down loses at most
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,9 @@ class Partial:
         return (len(self.files), 1 if self.gray else 3, self.side, self.side)
 
     def chunk(self, start: int) -> Chunk:
-        paths = [os.fspath(f.path) for f in self.files[start : start + CHUNK]]
-        return Chunk(str(self.path.absolute()), start, paths, self.side, self.gray, self.resize)
+        here = os.getcwd()  # a process that decodes has another
+        paths = [os.path.join(here, f.filename) for f in self.files[start : start + CHUNK]]
+        return Chunk(os.path.join(here, self.path), start, paths, self.side, self.gray, self.resize)
 
 
 def cache_key(where: str, listings: dict[str, Listing], split: str, form: ImageForm) -> str:
@@ -127,11 +131,9 @@ def decode(
     stage = f"decoding {len(partial.files):,} images to {form.text} ({_bytes(size)} on disk)"
     on_progress(stage, None)
     starts = range(0, len(partial.files), CHUNK)
-    with (folder / "chunks.jsonl").open("w", encoding="utf-8") as log:
-        log.writelines(json.dumps(a) + "\n" for a in known.values())
+    with _Log(partial, list(known.values())) as log:
         for answer in _answers(partial, [s for s in starts if s not in known]):
-            log.write(json.dumps(answer) + "\n")
-            log.flush()
+            log.add(answer)
             known[answer["start"]] = answer
             on_progress(stage, len(known) / len(starts))
     return _arrays(listing, partial, list(known.values()))
@@ -157,6 +159,36 @@ def _room(partial: Partial) -> None:
         )
     with partial.path.open("ab") as file:
         file.truncate(size)
+
+
+class _Log:
+    """Names chunks as decoded, once their rows are on the disk. What it has not named when its
+    process is killed is decoded again."""
+
+    def __init__(self, partial: Partial, known: list[dict[str, Any]]) -> None:
+        self._rows = partial.path.open("r+b")
+        self._lines = (partial.folder / "chunks.jsonl").open("w", encoding="utf-8")
+        self._waiting = known
+        self._flush()
+
+    def __enter__(self) -> _Log:
+        return self
+
+    def add(self, answer: dict[str, Any]) -> None:
+        self._waiting.append(answer)
+        if time.monotonic() - self._flushed >= FLUSH:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            atomic.sync_file(self._rows)
+            self._lines.writelines(json.dumps(a) + "\n" for a in self._waiting)
+            self._lines.flush()
+        self._waiting, self._flushed = [], time.monotonic()
+
+    def __exit__(self, *error: object) -> None:
+        with self._rows, self._lines:
+            self._flush()
 
 
 def _known(partial: Partial) -> Iterator[dict[str, Any]]:

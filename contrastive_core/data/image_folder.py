@@ -12,8 +12,9 @@ folder (a pipe, a device, a socket) is never opened.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,15 +30,19 @@ SEED, TEST = 0, 0.2
 LINK = "a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
 
 
-@dataclass(frozen=True)
-class ImageFile:
-    """One file of a split: its id, where it lies, its class (−1: none), its size and time."""
+class ImageFile(NamedTuple):
+    """One file of a split: its id, where it lies, its class (−1: none), its size and time. A tuple,
+    and its path as text, since there may be a million."""
 
     id: str
-    path: Path
+    filename: str
     label: int
     stamp: str
     columns: tuple[str, ...] = ()  # what a list of images says of it besides
+
+    @property
+    def path(self) -> Path:
+        return Path(self.filename)
 
     @property
     def size(self) -> int:
@@ -92,10 +97,9 @@ def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
     classes = tuple(sorted({c for listing in each.values() for c in listing.classes}))
     number = {c: i for i, c in enumerate(classes)}
     for listing in each.values():
-        listing.files = [
-            replace(f, label=number[listing.classes[f.label]]) if f.label >= 0 else f
-            for f in listing.files
-        ]
+        if listing.classes not in ((), classes):  # this split lacks a class of the other
+            labels = [number[c] for c in listing.classes]
+            listing.files = [f._replace(label=labels[f.label]) for f in listing.files]
         listing.classes = classes
     return each
 
@@ -107,58 +111,86 @@ def _is_folder(path: Path) -> bool:
 def _labeled(folder: Path, endings: set[str]) -> Listing:
     """A class for each folder that holds images; without such folders, images without labels."""
     listing = Listing()
-    folders = sorted(p for p in folder.iterdir() if p.is_dir())
+    with os.scandir(folder) as entries:
+        folders = sorted(folder / e.name for e in entries if _leads_to_folder(e))
     classes: list[str] = []
     for sub in folders:
         if sub.name.startswith("."):
             continue
         if not _is_folder(sub):
-            listing.skipped.append((_id(sub, folder), LINK))
-        elif images := _images(sub, folder, len(classes), listing.skipped, endings):
+            listing.skipped.append((_id(sub.name), LINK))
+        elif images := _images(sub, f"{sub.name}/", len(classes), listing.skipped, endings):
             listing.files += images
             classes.append(printable(sub.name))
     if not classes:
-        listing.files = _images(folder, folder, -1, listing.skipped, endings, deep=False)
+        listing.files = _images(folder, "", -1, listing.skipped, endings, deep=False)
     listing.classes = tuple(classes)
     return listing
 
 
 def _images(
-    folder: Path, root: Path, label: int, skipped: list[tuple[str, str]],
+    folder: Path, prefix: str, label: int, skipped: list[tuple[str, str]],
     endings: set[str], deep: bool = True,
 ) -> list[ImageFile]:  # fmt: skip
-    """Images at any depth of a folder, in the order of their names."""
-    files, waiting, visited = [], [folder], set()
+    """Images at any depth of a folder, in the order of their names; one look at each.
+
+    Args: prefix: of the ids, with a slash at its end.
+    """
+    files, waiting, visited = [], [(os.fspath(folder), prefix)], set()
     while waiting:
-        inside = waiting.pop()
-        about = inside.stat()
+        inside, below = waiting.pop()
+        about = os.stat(inside)
         if (about.st_dev, about.st_ino) in visited:  # a link back up
             continue
         visited.add((about.st_dev, about.st_ino))
         with os.scandir(inside) as entries:
             for entry in entries:
-                path = Path(entry.path)
-                if entry.is_dir() and not deep:
+                name, is_plain = entry.name, entry.is_file(follow_symlinks=False)  # nearly always
+                is_folder = not is_plain and _leads_to_folder(entry)
+                if not deep if is_folder else _ending(name) not in endings:
                     continue
-                elif entry.is_dir() and (follow_links() or not entry.is_symlink()):
-                    waiting.append(path)
-                elif not entry.is_dir() and path.suffix.lower() not in endings:
-                    continue
-                elif entry.is_symlink() and not follow_links():
-                    skipped.append((_id(path, root), LINK))
-                elif not entry.is_file():
-                    broken = entry.is_symlink() and not path.exists()
-                    skipped.append((_id(path, root), "a link to nothing" if broken else "no file"))
+                reason = "" if is_plain else _problem(entry, is_folder)
+                if reason:
+                    skipped.append((_id(below + name), reason))
+                elif is_folder:
+                    waiting.append((entry.path, f"{below}{name}/"))
                 else:
                     size = entry.stat()
                     stamp = f"{size.st_size}\0{size.st_mtime_ns}"
-                    files.append(ImageFile(_id(path, root), path, label, stamp))
-    return sorted(files, key=lambda f: f.path.parts)
+                    files.append(ImageFile(_id(below + name), entry.path, label, stamp))
+    return sorted(files, key=_by_parts)
 
 
-def _id(path: Path, root: Path) -> str:
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder or a link to one; not so a link in a circle."""
+    return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
+
+
+def _problem(entry: os.DirEntry[str], is_folder: bool) -> str:
+    """Why an entry is left out; "" where it is not."""
+    if not entry.is_symlink():
+        return "" if is_folder or entry.is_file() else "no file"
+    if not follow_links():
+        return LINK
+    if is_folder or os.path.isfile(entry.path):
+        return ""
+    return "no file" if os.path.exists(entry.path) else "a link to nothing"
+
+
+def _ending(name: str) -> str:
+    """As `Path.suffix`, in lower case."""
+    dot = name.rfind(".")
+    return name[dot:].lower() if dot > 0 else ""
+
+
+def _by_parts(file: ImageFile) -> str:
+    """Orders as `Path.parts` do: a folder's files before those of one whose name goes on."""
+    return file.filename.replace(os.sep, "\0")
+
+
+def _id(below: str) -> str:
     """A file's id: its path below the folder, as text that every file and message can hold."""
-    return printable(path.relative_to(root).as_posix(), limit=4096)
+    return printable(below, limit=4096)
 
 
 def part(files: list[ImageFile], split: str) -> list[ImageFile]:
@@ -168,4 +200,4 @@ def part(files: list[ImageFile], split: str) -> list[ImageFile]:
     order = np.argsort(labels, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if files else ():
         test[rng.permutation(rows)[: round(TEST * len(rows))]] = True
-    return [f for f, is_test in zip(files, test, strict=True) if is_test == (split == "test")]
+    return [files[row] for row in np.flatnonzero(test == (split == "test")).tolist()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def listings(where: str) -> dict[str, Listing]:
     rows = list(_rows(path, lines, label, more, skipped))
     classes = _ordered({name for _, name, _ in rows if name})
     number = {name: i for i, name in enumerate(classes)} | {"": -1}
-    files = [(split, _with_label(file, number[name])) for file, name, split in rows]
+    files = [(split, file._replace(label=number[name])) for file, name, split in rows]
     if SPLIT not in names:
         every = [file for _, file in files]
         chosen = {split: part(every, split) for split in SPLITS}
@@ -66,22 +67,17 @@ def listings(where: str) -> dict[str, Listing]:
     return {s: Listing(shown, chosen[s], skipped[s], tuple(map(printable, more))) for s in SPLITS}
 
 
-def _with_label(file: ImageFile, label: int) -> ImageFile:
-    return ImageFile(file.id, file.path, label, file.stamp, file.columns)
-
-
 def _rows(
     path: Path, lines: list[dict[str, str]], label: str, more: tuple[str, ...],
     skipped: dict[str, list[tuple[str, str]]],
 ) -> Iterator[tuple[ImageFile, str, str]]:  # fmt: skip
     """Files with class and split; what is left out goes to `skipped` of its split, or of train."""
-    home = Path(os.path.abspath(path.parent))
+    home = _Home(os.path.abspath(path.parent))
     before: dict[str, tuple[int, str]] = {}
     for number, line in enumerate(lines, 2):
         name, text = (line.get(k) or "" for k in (FILE, label))
         split = (line.get(SPLIT) or "train").strip().lower()
-        file = home / name
-        reason = _problem(file, home, name)
+        filename, stamp, reason = home.look(name)
         if split not in SPLITS:
             reason = f"its split is {printable(split, 40)!r}, neither train nor test"
         elif name in before:
@@ -93,27 +89,44 @@ def _rows(
         if reason:
             skipped[split if split in SPLITS else "train"].append((shown, reason))
             continue
-        about = file.stat()
-        stamp = f"{about.st_size}\0{about.st_mtime_ns}"
         columns = tuple(line.get(n) or "" for n in more)
-        yield ImageFile(shown, file, -1, stamp, columns), text.strip(), split
+        yield ImageFile(shown, filename, -1, stamp, columns), text.strip(), split
 
 
-def _problem(file: Path, home: Path, name: str) -> str:
-    """Why a file is not taken; "" where it is."""
-    try:
-        if not name.strip():
-            return "no file is named"
-        plain = Path(os.path.normpath(file))
-        if follow_links():
-            return "" if plain.is_file() else MISSING
-        if not plain.is_relative_to(home):
-            return OUTSIDE
-        if plain.resolve() != home.resolve() / plain.relative_to(home):
-            return LINK if plain.exists() else "a link to nothing"
-        return "" if plain.is_file() else MISSING
-    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, links in a circle
-        return MISSING
+class _Home:
+    """The list's own folder. Links are looked for once in each folder below it, not once a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._real = path, os.path.realpath(path)
+        self._inside = os.path.join(path, "")  # what paths below it begin with
+        self._is_plain: dict[str, bool] = {}
+
+    def look(self, name: str) -> tuple[str, str, str]:
+        """A file's path, its size and time, and why it is not taken ("" where it is)."""
+        filename = os.path.join(self._path, name)
+        try:
+            if not name.strip():
+                return filename, "", "no file is named"
+            if not follow_links():
+                filename = os.path.normpath(filename)  # `link/..` would lead elsewhere
+                if reason := self._problem(filename):
+                    return filename, "", reason
+            about = os.stat(filename)
+        except (OSError, ValueError):  # not there, too long, a zero byte, links in a circle
+            return filename, "", MISSING
+        is_file = stat.S_ISREG(about.st_mode)
+        return filename, f"{about.st_size}\0{about.st_mtime_ns}", "" if is_file else MISSING
+
+    def _problem(self, plain: str) -> str:
+        if not plain.startswith(self._inside):
+            return MISSING if plain == self._path else OUTSIDE
+        folder = os.path.dirname(plain)
+        if folder not in self._is_plain:
+            below = folder[len(self._path) :]
+            self._is_plain[folder] = os.path.realpath(folder) == self._real + below
+        if self._is_plain[folder] and not os.path.islink(plain):
+            return ""
+        return LINK if os.path.exists(plain) else "a link to nothing"
 
 
 def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:

@@ -26,7 +26,7 @@ MAX_BYTES = 512 << 20  # of its file
 
 
 @contextmanager
-def opened_picture(source: Path | bytes) -> Iterator[Image]:
+def opened_picture(source: str | Path | bytes) -> Iterator[Image]:
     """A picture whose head has been read, while inside.
 
     Raises: NotRegular, OSError; ValueError for another format, too many pixels or bytes; whatever

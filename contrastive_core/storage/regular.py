@@ -61,7 +61,9 @@ def is_regular(path: str | Path) -> bool:
 def printable(text: object, limit: int = 300) -> str:
     """Text for a message: control characters, bytes that are no UTF-8 and marks that turn the
     writing round are escaped, and what is longer than `limit` is cut."""
-    escaped = "".join(c if c.isprintable() else _escape(c) for c in str(text)[: limit + 1])
+    plain = str(text)[: limit + 1]
+    whole = plain.isprintable()  # as nearly all are
+    escaped = plain if whole else "".join(c if c.isprintable() else _escape(c) for c in plain)
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 

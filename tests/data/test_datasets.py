@@ -207,6 +207,43 @@ def test_listing_is_linear_in_files_and_classes(tmp_path: Path) -> None:
     assert len([c for c in calls if "/c" in str(c)]) == 60
 
 
+def test_files_are_listed_in_the_order_of_their_paths_parts(tmp_path: Path) -> None:
+    names = ("b/2.png", "b/a.png", "b/a/9.png", "b/a!/1.png", "b/a-b.png", "b/a/b/c.PNG", "b/..png",
+             "b/.png", "b/x.txt", "b/png", "a b/1.jpeg", "a/1.png")  # fmt: skip
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"1234")
+    listing = image_folder._labeled(tmp_path, image_folder.ENDINGS)
+    taken = [n for n in names if Path(n).suffix.lower() in image_folder.ENDINGS]
+    assert [f.id for f in listing.files] == sorted(taken, key=lambda n: Path(n).parts)
+    assert listing.classes == ("a", "a b", "b")
+    assert [f.label for f in listing.files] == [0, 1, *[2] * (len(taken) - 2)]
+    assert [f.path for f in listing.files] == [tmp_path / f.id for f in listing.files]
+    about = (tmp_path / "a/1.png").stat()
+    assert listing.files[0].stamp == f"4\0{about.st_mtime_ns}"
+
+
+def test_a_class_that_one_split_lacks_keeps_its_number(tmp_path: Path) -> None:
+    for name in ("train/a", "train/b", "train/c", "test/b"):
+        picture(tmp_path / name / "1.png", (1, 2, 3))
+    train, test = (datasets.load(f"folder:{tmp_path}", s) for s in ("train", "test"))
+    assert train.classes == test.classes == ("a", "b", "c")
+    assert (train.labels.tolist(), test.labels.tolist()) == ([0, 1, 2], [1])
+
+
+@pytest.mark.parametrize("follow", ["0", "1"])
+def test_links_in_a_circle_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follow: str
+) -> None:
+    monkeypatch.setenv("CONTRASTIVE_LAB_FOLLOW_LINKS", follow)
+    picture(tmp_path / "a" / "1.png", (1, 2, 3))
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "a" / "circle.png").symlink_to("circle.png")
+    train = image_folder.listings(str(tmp_path))["train"]
+    assert [f.id for f in train.files] == ["a/1.png"]
+    assert [name for name, _ in train.skipped] == ["a/circle.png"]
+
+
 def test_an_image_bomb_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from contrastive_core.data import pictures
 

@@ -97,6 +97,19 @@ def test_what_is_left_out_is_named(place: Path, tmp_path: Path) -> None:
     assert "9 files were left out" in train.left_out
 
 
+def test_a_way_over_a_link_and_back_does_not_lead_out(place: Path, tmp_path: Path) -> None:
+    """`out/../secret.png` is `secret.png` beside the list, not one beside what `out` leads to."""
+    (tmp_path / "far" / "inner").mkdir(parents=True)
+    Image.new("L", (9, 9), 200).save(tmp_path / "far" / "secret.png")
+    Image.new("L", (9, 9), 10).save(place / "secret.png")
+    (place / "out").symlink_to(tmp_path / "far" / "inner")
+    lines = ["out/../secret.png,train", "out/none.png,train", "images/0.png,test", ".,train"]
+    train, _ = both(listed(place, "file,split", *lines))
+    assert train.images.max() == 10
+    reasons = dict(train.skipped)
+    assert reasons == {"out/none.png": "a link to nothing", ".": "there is no such file"}
+
+
 @pytest.mark.parametrize(
     ("head", "column", "sentence"),
     [

@@ -1,0 +1,149 @@
+"""Images decoded by other processes: what these import, what they are asked, what they answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from contrastive_core.data import datasets, decode_worker, image_cache
+from contrastive_core.data.decode_worker import HEADER, Chunk, Worker
+from contrastive_core.data.decoding import decoded
+from contrastive_core.data.image_form import ImageForm
+from contrastive_core.paths import ROOT, data_home
+
+ORIENTATION = 0x0112  # of EXIF
+
+
+def written(folder: Path, n: int = 20) -> Path:
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for i in range(n):
+        Image.fromarray(rng.integers(0, 256, (9, 12, 3), np.uint8)).save(folder / f"{i:03d}.png")
+    return folder
+
+
+def by_processes(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(image_cache, "CHUNK", 4)
+    monkeypatch.setattr(image_cache, "FEW", 0)
+    monkeypatch.setattr(image_cache, "processes", lambda: count)
+
+
+def test_a_process_that_decodes_pictures_imports_neither_numpy_nor_torch(tmp_path: Path) -> None:
+    path = written(tmp_path / "set", 1) / "000.png"
+    (tmp_path / "rows").write_bytes(bytes(HEADER + 3 * 64))
+    script = (
+        "import sys\nfrom contrastive_core.data.decode_worker import Chunk, decode_chunk\n"
+        "answer = decode_chunk(Chunk(sys.argv[1], 0, [sys.argv[2]], 8, False, 'crop'))\n"
+        "assert not answer['failed'], answer\n"
+        "print([m for m in ('numpy', 'torch', 'scipy') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "rows"), str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    row = np.fromfile(tmp_path / "rows", np.uint8, offset=HEADER).reshape(3, 8, 8)
+    assert np.array_equal(row, decoded(path, 8, gray=False)[0])
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGB", "CMYK"])
+@pytest.mark.parametrize("turn", [1, 2, 5, 6, 8])
+def test_pixels_are_those_of_pillows_own_steps(tmp_path: Path, mode: str, turn: int) -> None:
+    """No copy is made that is not needed; the values are those of the steps with all copies."""
+    noise = np.random.default_rng(0).integers(0, 256, (30, 44, 3), np.uint8)
+    exif, path = Image.Exif(), tmp_path / f"a.{'png' if mode == 'P' else 'jpg'}"
+    exif[ORIENTATION] = turn
+    Image.fromarray(noise).convert(mode).save(path, exif=exif)
+    for gray, to in ((True, "L"), (False, "RGB")):
+        with Image.open(path) as image:
+            image.draft(None, (32, 32)) if image.format == "JPEG" else None
+            upright = ImageOps.exif_transpose(image).convert(to)
+        fitted = np.asarray(ImageOps.fit(upright, (16, 16), Image.Resampling.BILINEAR))
+        expected = fitted[None] if gray else fitted.transpose(2, 0, 1)
+        assert np.array_equal(decoded(path, 16, gray)[0], expected)
+
+
+def test_a_folder_named_from_where_one_stands_is_decoded_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes that decode stand in another folder."""
+    written(tmp_path / "set")
+    whole = datasets.load(f"folder:{tmp_path / 'set'}", form=ImageForm(8))
+    by_processes(monkeypatch, 2)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", "caches")
+    near = datasets.load("folder:set", form=ImageForm(8))
+    assert (near.fingerprint, near.skipped) == (whole.fingerprint, [])
+
+
+def test_only_what_lies_on_the_disk_is_named_as_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"folder:{written(tmp_path / 'set')}"
+    events: list[tuple[str, int]] = []
+    real_sync, real_chunk = image_cache.atomic.sync_file, decode_worker.decode_chunk
+
+    def named() -> int:
+        log = next((data_home() / "data").glob("*.partial/chunks.jsonl"))
+        return len(log.read_text().splitlines())
+
+    def sync(file: Any) -> None:
+        if "partial" in str(file.name):
+            events.append(("flushed", named()))
+        real_sync(file)
+
+    def decode_chunk(chunk: Chunk) -> dict[str, Any]:
+        events.append(("decoded", named()))
+        return real_chunk(chunk)
+
+    monkeypatch.setattr(image_cache, "CHUNK", 8)
+    monkeypatch.setattr(image_cache, "decode_chunk", decode_chunk)
+    monkeypatch.setattr(image_cache.atomic, "sync_file", sync)
+    monkeypatch.setattr(image_cache, "FLUSH", 0.0)
+    datasets.load(name, form=ImageForm(8))
+    assert events == [
+        ("decoded", 0), ("flushed", 0), ("decoded", 1), ("flushed", 1), ("flushed", 2)
+    ]  # fmt: skip
+    events.clear()
+    monkeypatch.setattr(image_cache, "FLUSH", 1e9)
+    datasets.load(name, form=ImageForm(9))
+    assert events == [("decoded", 0), ("decoded", 0), ("flushed", 0), ("flushed", 2)]
+
+
+def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an earlier start has named stays named from the beginning of the next."""
+    name, real = f"folder:{written(tmp_path / 'set')}", decode_worker.decode_chunk
+    monkeypatch.setattr(image_cache, "CHUNK", 4)
+    calls: list[int] = []
+
+    def stopped(chunk: Chunk) -> dict[str, Any]:
+        if chunk.start == 8:
+            raise KeyboardInterrupt
+        calls.append(chunk.start)
+        return real(chunk)
+
+    monkeypatch.setattr(image_cache, "decode_chunk", stopped)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            datasets.load(name, form=ImageForm(8))
+    log = next((data_home() / "data").glob("*.partial/chunks.jsonl"))
+    assert [json.loads(line)["start"] for line in log.read_text().splitlines()] == [0, 4]
+    assert calls == [0, 4]
+
+
+def test_rows_that_cannot_be_written_are_no_fault_of_the_pictures(tmp_path: Path) -> None:
+    path = os.fspath(written(tmp_path / "set", 1) / "000.png")
+    worker = Worker()
+    try:
+        with pytest.raises(FileNotFoundError):
+            worker.decode(Chunk(str(tmp_path / "none" / "rows"), 0, [path], 8, False, "crop"))
+    finally:
+        worker.close()
