@@ -18,7 +18,7 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
 from contrastive_core.storage.regular import printable, read_regular
 
-__all__ = ["Rows", "curated", "read_ids", "read_labels"]
+__all__ = ["Rows", "curated", "read_ids", "read_labels", "take"]
 
 MAX_BYTES = 256 << 20  # of a list of samples: a few million ids
 
@@ -55,7 +55,7 @@ def curated(
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
             raise BadSetting(f"{exclude} excludes every training image")
-        dataset = _take(dataset, keep, by_index)
+        dataset = take(dataset, keep, by_index)
     if relabel:
         changes = read_labels(relabel)
         _check_ids(set(changes), dataset, relabel)
@@ -66,7 +66,8 @@ def curated(
     return dataset
 
 
-def _take(dataset: Dataset, keep: np.ndarray, by_index: bool) -> Dataset:
+def take(dataset: Dataset, keep: np.ndarray, by_index: bool) -> Dataset:
+    """The images `keep`, in that order; by_index: as `Rows`, read when they are asked for."""
     images: Any = Rows(dataset.images, keep) if by_index else dataset.images[keep]
     return dataclasses.replace(
         dataset,

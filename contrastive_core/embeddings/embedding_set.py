@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from contrastive_core.storage import atomic
 __all__ = ["EmbeddingSet"]
 
 MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
+BLOCK = 1 << 22  # numbers that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +79,22 @@ class EmbeddingSet:
         digest.update("\0".join(self.ids).encode())
         return digest.hexdigest()
 
+    def _blocks(self) -> Iterator[np.ndarray]:
+        """The rows, BLOCK numbers at a time: what is asked of each makes no second copy of all."""
+        step = max(1, BLOCK // self.width)
+        yield from (self.features[i : i + step] for i in range(0, len(self), step))
+
     @cached_property
     def lengths(self) -> np.ndarray:
         """Length of each row (n), at least 1e-12."""
-        return np.maximum(np.linalg.norm(self.features, axis=1), 1e-12)
+        norms = [np.linalg.norm(part, axis=1) for part in self._blocks()]
+        return np.maximum(np.concatenate(norms), 1e-12)
 
     @cached_property
     def problems(self) -> dict[str, np.ndarray]:
         """Row numbers that no cosine can be taken of: `not_finite` and `zero`."""
-        bad = ~np.isfinite(self.features).all(1)  # (n)
-        zero = ~bad & ~self.features.any(1)  # (n)
+        bad = np.concatenate([~np.isfinite(part).all(1) for part in self._blocks()])  # (n)
+        zero = ~bad & ~np.concatenate([part.any(1) for part in self._blocks()])  # (n)
         return {"not_finite": np.flatnonzero(bad), "zero": np.flatnonzero(zero)}
 
     def class_name(self, label: int) -> str:

@@ -1,5 +1,8 @@
 """A run's encoder on a whole split: h or z of every image, in evaluation mode, cached.
 
+Raw pixels and the untrained encoder, which stand beside it, are of all images, or of a sample that
+is said: of so many as have REFERENCE_BYTES in float32.
+
 The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights
 and data, so a page that only reads needs no torch. Of many processes (torchrun) each encodes its
 share of the images, in the chunks that one process would take, so that the rows are the same.
@@ -7,6 +10,7 @@ share of the images, in the chunks that one process would take, so that the rows
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +18,11 @@ import numpy as np
 
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.overrides import take
 from contrastive_core.distributed import partition
 from contrastive_core.embeddings.cache import cached, find, path_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.runs import Run
 from contrastive_core.storage import records
 
@@ -33,6 +39,8 @@ __all__ = [
 
 CHUNK = 500  # images per forward pass
 ALL = slice(None)
+REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color
+ONE = (0, 1)  # the part of a process that is alone
 
 
 def embed_run(
@@ -71,7 +79,6 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
     h and z are read from the cache if `embed_run` has made it, else computed. Raises ValueError
     where there are fewer rows than processes.
     """
-    from contrastive_core.device import choose
     from contrastive_core.distributed import collectives
     from contrastive_core.embeddings import file_formats
 
@@ -88,10 +95,8 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
         }
     else:
         sets = {k: file_formats.read(p, (world.rank, world.size)) for k, p in paths.items()}
-    untrained = random_encoder_of(run, dataset).to(choose(device))
-    h, _ = _forward(untrained, dataset, None, local_rows)
-    sets["random"] = _as_set(h, dataset, "h", {"source": "random encoder"}, local_rows)
-    return {**sets, "raw": raw_pixels(dataset, local_rows)}
+    sets["random"], _ = random_encoder(run, dataset, device, (world.rank, world.size))
+    return {**sets, "raw": raw_pixels(dataset, (world.rank, world.size))}
 
 
 def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
@@ -161,23 +166,43 @@ def data_of(run: Run, split: str) -> Dataset:
     return datasets.of_config(run.config, split)
 
 
-def raw_pixels(dataset: Dataset, rows: slice = ALL) -> EmbeddingSet:
-    """The images themselves, centerd at mid-gray: what any encoder has to beat."""
-    images = np.asarray(dataset.images[rows], np.float32)
-    flat = images.reshape(len(images), -1) / 255 - 0.5
-    return _as_set(flat, dataset, "loaded", {"source": "raw pixels"}, rows)
+def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
+    """The images themselves, centered at mid-gray: what any encoder has to beat; of a process among
+    several (its number, their number) its share of them."""
+    dataset, about = _reference(dataset, "raw pixels")
+    rows = partition.part_of(len(dataset), part)
+    first, last, _ = rows.indices(len(dataset))
+    flat = np.empty((last - first, math.prod(dataset.images.shape[1:])), np.float32)
+    for start in range(first, last, CHUNK):
+        some = np.asarray(dataset.images[start : min(start + CHUNK, last)])
+        flat[start - first : start - first + len(some)] = some.reshape(len(some), -1)
+    flat /= 255
+    flat -= 0.5
+    return _as_set(flat, dataset, "loaded", about, rows)
 
 
 def random_encoder(
-    run: Run, dataset: Dataset, device: str = "auto"
+    run: Run, dataset: Dataset, device: str = "auto", part: tuple[int, int] = ONE
 ) -> tuple[EmbeddingSet, EmbeddingSet]:
-    """h and z of the run's encoder as it was before training."""
+    """h and z of the run's encoder as it was before training; part: as of `raw_pixels`."""
     from contrastive_core.device import choose
 
-    both = _forward(random_encoder_of(run, dataset).to(choose(device)), dataset, None)
-    about = {"source": "random encoder"}
-    h, z = (_as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True))
+    dataset, about = _reference(dataset, "random encoder")
+    rows = partition.part_of(len(dataset), part)
+    untrained = random_encoder_of(run, dataset).to(choose(device))
+    both = _forward(untrained, dataset, None, rows)
+    h, z = (_as_set(v, dataset, k, about, rows) for k, v in zip("hz", both, strict=True))
     return h, z
+
+
+def _reference(dataset: Dataset, source: str) -> tuple[Dataset, dict[str, Any]]:
+    """The images that references are taken of, read when they are asked for, and what is said."""
+    n = len(dataset)
+    most = max(1, REFERENCE_BYTES // (4 * math.prod(dataset.images.shape[1:])))
+    chosen = rows_of_sample(n, most)
+    if not (sample := sample_text(len(chosen), n, f"{dataset.split} images")):
+        return dataset, {"source": source}
+    return take(dataset, chosen, by_index=True), {"source": source, "sample": sample}
 
 
 def _share(dataset: Dataset) -> slice:

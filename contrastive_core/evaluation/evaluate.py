@@ -49,12 +49,13 @@ def evaluate(
     rows = HERE if collectives.is_single_process() else SPREAD
     before = read_evaluation(run, split)
     scores: dict[str, Scores] = {} if before is None else before.scores
-    counts = (0, 0)
+    counts: tuple[int, int] = (0, 0)
     for source, (train, test) in _sources(run, split, device, on_progress).items():
         on_progress(f"scoring {SOURCES[source]}", None)
         graphs = Graphs(device, rows=rows)
         scores[source] = scores.get(source, {}) | evaluate_sets(names, train, test, graphs)
-        counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))
+        if source == "h":  # raw pixels and the random encoder may be of a sample
+            counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))
     evaluation = Evaluation(run.name, split, run.weights_hash(), scores, *counts, time.time())
     if collectives.world().is_rank0:
         write_evaluation(run, evaluation)
@@ -107,12 +108,21 @@ def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graph
         result = metric(train, test, graphs)
     except CannotScore as error:
         return Score(metric.title, metric.reading, missing=str(error))
+    asked = (train, test) if metric.needs_train else (test,)
+    drawn = [result.extras.get("sample"), *(_drawn(rows) for rows in asked)]
+    if sample := ", ".join(filter(None, drawn)):
+        result.extras["sample"] = sample
     per_sample = {} if result.per_sample is None else {"per_sample": result.per_sample}
     return Score(
         metric.title, metric.reading, result.value, result.interval, result.unit,
         metric.higher_is_better, dataclasses.asdict(metric), result.extras,
         arrays={**per_sample, **result.arrays},
     )  # fmt: skip
+
+
+def _drawn(rows: EmbeddingSet | None) -> str:
+    """Which rows of how many these are, where they were drawn; "" else."""
+    return "" if rows is None else str(rows.provenance.get("sample", ""))
 
 
 def _sources(

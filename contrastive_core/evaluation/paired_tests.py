@@ -44,7 +44,7 @@ def influence(name: str, value: float, per_sample: np.ndarray) -> np.ndarray:
     """How much each sample (n) moves the score `value`, so that their mean is about the score."""
     if name == "uniformity":  # log of a mean of pairs: 2 (mᵢ − m) / m around the value
         m = np.exp(per_sample)
-        return value + 2 * (m / m.mean() - 1)
+        return value + 2 * (m / np.nanmean(m) - 1)
     if name in OF_PAIRS:
         return value + 2 * (per_sample - value)
     return per_sample

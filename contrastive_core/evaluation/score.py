@@ -61,6 +61,11 @@ class Score:
         return _number(self.extras.get(name))
 
     @property
+    def sample(self) -> str:
+        """Of how many rows it is, in words, where not of all; "" else."""
+        return _text(self.extras.get("sample"))
+
+    @property
     def curve(self) -> dict[int, float]:
         """The score over k, where it was taken."""
         pairs = ((_count(k), _number(v)) for k, v in _mapping(self.extras.get("curve")).items())

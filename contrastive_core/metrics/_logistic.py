@@ -3,12 +3,17 @@
 Minimizes the mean cross-entropy + ‖W‖²/(2Cn): scikit-learn's objective per row and unit of C, the
 bias free. Source of the iteration: Nocedal & Wright 2006, algorithm 7.4. Deviation: its first guess
 of the inverse Hessian is that of the objective at W = 0, (XᵀX/(n·classes) + I/(Cn))⁻¹, by one
-Cholesky factor, so that learned features, whose columns go together, take few steps. An
-iteration costs two products with X: along a direction the logits are linear, so that a shorter
-step costs none.
+Cholesky factor, so that learned features, whose columns go together, take few steps; XᵀX of at most
+some GUIDE rows, since it only sets the pace.
+
+Value and gradient are summed over blocks of rows, in float64, while a block is in the processor's
+cache: what is held beside X does not grow with its rows, and X may be read from a file.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -16,12 +21,29 @@ from torch.nn import functional as F
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
 
-__all__ = ["fit_logistic", "gram_of", "objective"]
+__all__ = ["Design", "blocks", "fit_logistic", "gram_of", "objective"]
 
 HISTORY = 10
 STEPS = 1000
 WIDEST = 4096  # columns above which the first guess is diagonal: the factor would not fit
 SUFFICIENT = 1e-4  # Armijo's share of the promised decrease
+BLOCK = 1 << 21  # numbers of X in a block, 8 MB in float32, or of its logits
+GUIDE = 16_384  # rows at least, and GUIDES per column, that the first guess is made of
+GUIDES = 16
+
+
+@runtime_checkable
+class Design(Protocol):
+    """Rows (n, d) that are read some at a time: a tensor, or `Standardized`."""
+
+    @property
+    def shape(self) -> torch.Size: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def device(self) -> torch.device: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice | Tensor, /) -> Tensor: ...
 
 
 def objective(weight: Tensor, x: Tensor, target: Tensor, c: float) -> Tensor:
@@ -31,21 +53,33 @@ def objective(weight: Tensor, x: Tensor, target: Tensor, c: float) -> Tensor:
     return F.cross_entropy(logits, target) + penalty
 
 
-def gram_of(x: Tensor, rows: Rows = HERE) -> Tensor:
-    """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide."""
-    n = rows.number(len(x))
-    mean = rows.total(x.sum(0, dtype=torch.float64)) / n
-    if x.shape[1] > WIDEST:
-        return torch.cat([rows.total(x.double().square().sum(0)) / n, mean.new_ones(1)])
-    gram = torch.empty(len(mean) + 1, len(mean) + 1, dtype=torch.float64, device=x.device)
-    gram[:-1, :-1] = rows.total((x.mT @ x).double()) / n
+def blocks(x: Design, classes: int) -> Iterator[tuple[slice, Tensor]]:
+    """X block by block (r, d), with where each stands."""
+    size = max(1, BLOCK // max(x.shape[1], classes))
+    for start in range(0, len(x), size):
+        part = slice(start, min(start + size, len(x)))
+        yield part, x[part]
+
+
+def gram_of(x: Design, rows: Rows = HERE) -> Tensor:
+    """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide. Of
+    rows at even steps where there are many."""
+    d = x.shape[1]
+    step = max(1, rows.number(len(x)) // max(GUIDE, GUIDES * d))
+    some = x[::step]
+    n = rows.number(len(some))
+    mean = rows.total(some.sum(0, dtype=torch.float64)) / n
+    if d > WIDEST:
+        return torch.cat([rows.total(some.double().square().sum(0)) / n, mean.new_ones(1)])
+    gram = torch.empty(d + 1, d + 1, dtype=torch.float64, device=some.device)
+    gram[:-1, :-1] = rows.total((some.mT @ some).double()) / n
     gram[-1, :-1] = gram[:-1, -1] = mean
     gram[-1, -1] = 1
     return gram
 
 
 def fit_logistic(
-    x: Tensor,
+    x: Design,
     target: Tensor,
     classes: int,
     c: float,
@@ -60,48 +94,54 @@ def fit_logistic(
         the rows of x and target lie. The weights are alike on every process.
     """
     n, d = rows.number(len(x)), x.shape[1]
-    decay = torch.full((d + 1, 1), 1 / (c * n), dtype=x.dtype, device=x.device)
-    decay[-1] = 0
     solve = _preconditioner(gram_of(x, rows) if gram is None else gram, classes, 1 / (c * n))
-    w = x.new_zeros(d + 1, classes) if start is None else start.to(x).clone()
-    logits = x @ w[:-1] + w[-1]  # (n, classes)
-    value = _value(logits, target, w, decay, n, rows)
-    gradient = _gradient(logits, x, target, w, decay, n, rows)
+    cost = _cost(x, target, classes, 1 / (c * n), rows)
+    w = torch.zeros(d + 1, classes, dtype=x.dtype, device=x.device)
+    w = w if start is None else start.to(w).clone()
+    value, gradient = cost(w)
     pairs: list[tuple[Tensor, Tensor]] = []
     for _ in range(STEPS):
         if float(gradient.abs().max()) <= tolerance:
             break
         step = -_two_loops(gradient, pairs, solve)
         slope = float((step * gradient).double().sum())
-        along = x @ step[:-1] + step[-1]
-        t, new = 1.0, value
+        t, new, after = 1.0, value, gradient
         while t > 1e-8:
-            new = _value(logits + t * along, target, w + t * step, decay, n, rows)
+            new, after = cost(w + t * step)
             if new <= value + SUFFICIENT * t * slope:
                 break
             t = max(0.1 * t, min(0.5 * t, -slope * t * t / (2 * (new - value - slope * t))))
         if not new < value:  # no decrease that this precision can see
             break
-        w, logits, value, old = w + t * step, logits.add_(along, alpha=t), new, gradient
-        gradient = _gradient(logits, x, target, w, decay, n, rows)
+        w, value, old, gradient = w + t * step, new, gradient, after
         if float(((gradient - old) * step).sum()) > 0:
             pairs = [*pairs[1 - HISTORY :], (t * step, gradient - old)]
     return w
 
 
-def _value(logits: Tensor, target: Tensor, w: Tensor, decay: Tensor, n: int, rows: Rows) -> float:
-    target_logits = logits.gather(1, target[:, None])[:, 0]
-    loss = rows.total((logits.logsumexp(1) - target_logits).sum(dtype=torch.float64)) / n
-    return float(loss + (decay * w.square()).sum(dtype=torch.float64) / 2)
+def _cost(
+    x: Design, target: Tensor, classes: int, penalty: float, rows: Rows
+) -> Callable[[Tensor], tuple[float, Tensor]]:
+    """The objective and its gradient (d+1, classes) as a function of the weights."""
+    n, d = rows.number(len(x)), x.shape[1]
 
+    def cost(w: Tensor) -> tuple[float, Tensor]:
+        sums = torch.zeros(d + 2, classes, dtype=torch.float64, device=x.device)  # and the loss
+        for part, block in blocks(x, classes):
+            logits, here = block @ w[:-1] + w[-1], target[part, None]  # (r, classes)
+            off = logits.softmax(1)
+            top, at = logits.max(1, keepdim=True)
+            loss = top - off.gather(1, at).log() - logits.gather(1, here)  # log Σ exp − target
+            sums[-1, 0] += loss.sum(dtype=torch.float64)
+            off.scatter_add_(1, here, off.new_full(here.shape, -1))
+            sums[:-2] += block.mT @ off
+            sums[-2] += off.sum(0)
+        sums = rows.total(sums) / n
+        sums[:-2] += penalty * w[:-1]
+        squares = w[:-1].square().sum(dtype=torch.float64)
+        return float(sums[-1, 0] + penalty * squares / 2), sums[:-1].to(w.dtype)
 
-def _gradient(
-    logits: Tensor, x: Tensor, target: Tensor, w: Tensor, decay: Tensor, n: int, rows: Rows
-) -> Tensor:
-    off = logits.softmax(1)  # (n, classes)
-    off[torch.arange(len(off), device=off.device), target] -= 1
-    off /= n
-    return rows.total(torch.cat([x.mT @ off, off.sum(0, keepdim=True)])) + decay * w
+    return cost
 
 
 def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:

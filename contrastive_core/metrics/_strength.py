@@ -7,6 +7,9 @@ continuously with the features, also where the least passes from one point to th
 
 One fold walks the path from strong to weak penalties, decade by decade; the others start from its
 weights, around the least alone.
+
+Above SAMPLE rows so many are drawn. C is not scaled with them: in the sum over rows that the
+objective is, it stands for how large weights may be, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -21,13 +24,15 @@ from torch.nn import functional as F
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.errors import CannotScore
-from contrastive_core.metrics._logistic import fit_logistic, gram_of
+from contrastive_core.metrics._logistic import Design, fit_logistic, gram_of
+from contrastive_core.ops.sampling import rows_of_sample, sample_text
 
 __all__ = ["Strength", "choose_strength", "stratified_folds"]
 
 GRID = tuple(10 ** (e / 2) for e in range(-10, 5))  # of C: 1e-5, strong, to 100, hardly any
 FOLDS = 3  # of five, log10 C differed by 0.03 and accuracy by 0.1 points, for twice the time
 PATIENCE = 2  # points in a row that are worse than the best, before the first fold's path ends
+SAMPLE = 50_000  # rows that are asked at most
 TOLERANCE = 1e-5  # of the gradient: what tells neighbors on the grid apart is small
 
 
@@ -39,6 +44,7 @@ class Strength:
     log_loss: dict[str, float] = field(default_factory=dict)
     folds: int = 0
     weight: Tensor | None = None
+    sample: str = ""  # how many of how many rows were asked, where not all were
 
 
 def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
@@ -60,16 +66,19 @@ def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
     return [mask for mask in masks if mask.any()]
 
 
-def choose_strength(x: Tensor, y: np.ndarray, rows: Rows = HERE) -> Strength:
+def choose_strength(x: Design, y: np.ndarray, rows: Rows = HERE) -> Strength:
     """The C of least cross-validated log-loss. Raises CannotScore where no row can be held out.
 
     Args: x: (n, d) of this part; y: the classes, 0 to c−1, of all parts' rows.
     """
+    classes, chosen = int(y.max()) + 1, rows_of_sample(len(y), SAMPLE)
+    sample, y = sample_text(len(chosen), len(y), "training rows"), y[chosen]
     first = rows.start(len(x))
-    here = slice(first, first + len(x))
-    target = torch.from_numpy(y[here]).to(x.device)
+    mine = (chosen >= first) & (chosen < first + len(x))  # of the sample's rows
+    asked = x[torch.from_numpy(chosen[mine] - first)] if sample else x[:]
+    target = torch.from_numpy(y[mine]).to(asked.device)
     masks = stratified_folds(y)
-    folds = [_Fold(x, target, mask[here], int(y.max()) + 1, rows) for mask in masks]
+    folds = [_Fold(asked, target, mask[mine], classes, rows) for mask in masks]
     path = _path(folds[0])
     while True:
         tried = {i: sum(f.loss(i, folds[0]) for f in folds) / sum(map(np.sum, masks)) for i in path}
@@ -83,6 +92,7 @@ def choose_strength(x: Tensor, y: np.ndarray, rows: Rows = HERE) -> Strength:
         {f"{GRID[i]:.3g}": float(tried[i]) for i in path},
         len(folds),
         folds[0].weights[best],
+        sample,
     )
 
 

@@ -1,7 +1,8 @@
 """Alignment: how close the rows are that should be alike. https://arxiv.org/abs/2005.10242.
 
 The mean of ‖x−y‖² over positive pairs on the unit sphere. Positive pairs are augmented views of
-one image where the embedding brings views along, else rows of one class (by class sums, O(n·d)).
+one image where the embedding brings views along, else rows of one class (by class sums, O(n·d),
+block by block).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, 
 from contrastive_core.ops.neighbors import pick_device, unit_rows
 
 __all__ = ["Alignment", "same_class"]
+
+BLOCK = 8192  # rows in float64 at a time
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,13 @@ def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
     m, v, d = views.shape
     if v < 2:
         raise CannotScore("Alignment needs two views of an image, and there is one")
-    x = unit_rows(views.reshape(m * v, d), device).double().reshape(m, v, d)
     a, b = np.triu_indices(v, 1)
-    return (x[:, a] - x[:, b]).square().sum(2).mean(1).cpu().numpy()  # type: ignore[no-any-return]
+    means = []
+    for start in range(0, m, max(1, BLOCK // v)):
+        some = views[start : start + max(1, BLOCK // v)]
+        x = unit_rows(some.reshape(-1, d), device).double().reshape(-1, v, d)
+        means.append((x[:, a] - x[:, b]).square().sum(2).mean(1).cpu().numpy())
+    return np.concatenate(means)
 
 
 def same_class(
@@ -67,12 +74,18 @@ def same_class(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n)
     each, over all parts."""
-    x = unit_rows(rows.features, device).double()  # (n, d)
-    labels = np.full(len(x), -1) if rows.labels is None else rows.labels
+    n, where = len(rows), device or torch.device("cpu")
+    labels = np.full(n, -1) if rows.labels is None else rows.labels
     classes, count = np.unique(lie.whole(labels), return_counts=True)
-    class_index = torch.from_numpy(np.searchsorted(classes, labels)).to(x.device)  # (n)
-    sums = lie.total(x.new_zeros(len(classes), x.shape[1]).index_add_(0, class_index, x))
-    dots = ((sums[class_index] * x).sum(1) - x.square().sum(1)).cpu().numpy()  # Σ over the others
+    class_index = torch.from_numpy(np.searchsorted(classes, labels)).to(where)  # (n)
+    parts = [slice(i, i + BLOCK) for i in range(0, n, BLOCK)]
+    sums = torch.zeros(len(classes), rows.width, dtype=torch.float64, device=where)
+    for part in parts:
+        sums.index_add_(0, class_index[part], unit_rows(rows.features[part], where).double())
+    sums, dots = lie.total(sums), np.empty(n)  # Σ over the others
+    for part in parts:
+        x = unit_rows(rows.features[part], where).double()
+        dots[part] = ((sums[class_index[part]] - x) * x).sum(1).cpu().numpy()
     others = np.where(labels >= 0, count[class_index.cpu().numpy()] - 1, 0)
     mean = np.where(others > 0, np.maximum(2 - 2 * dots / np.maximum(others, 1), 0), np.nan)
     return lie.whole(mean), lie.whole(others)

@@ -41,8 +41,7 @@ class AlphaReQ(Metric):
         n = graphs.rows.number(len(test))
         total = torch.from_numpy(test.features.sum(0, dtype=np.float64))
         center = graphs.rows.total(total).numpy() / n
-        centered = (test.features - center).astype(np.float32)
-        values = spectrum(centered, graphs.device, graphs.rows) ** 2 / n
+        values = spectrum(test.features, graphs.device, graphs.rows, center) ** 2 / n
         exponent, used = slope(values)
         return MetricResult(exponent, extras={"n": n, "eigenvalues": used})
 

@@ -20,6 +20,8 @@ from contrastive_core.registry import knob
 
 __all__ = ["NeighborStability"]
 
+BLOCK = 1024  # rows whose neighbors are compared at a time
+
 
 @dataclass(frozen=True)
 class NeighborStability(Metric):
@@ -40,8 +42,7 @@ class NeighborStability(Metric):
         first, second = (
             nearest(x, None, self.k, device=graphs.device, rows=lie).index for x in (a, b)
         )
-        share = np.array([np.isin(p, q).mean() for p, q in zip(first, second, strict=True)])
-        share = lie.whole(share)
+        share = lie.whole(_common(first, second))
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
         per_sample = share if len(a) == len(test) else None
         return MetricResult(float(share.mean()), per_sample, mean_interval(share), "share", extras)
@@ -55,3 +56,12 @@ class NeighborStability(Metric):
         order = np.random.default_rng(self.seed).permutation(test.width)
         half = test.width // 2
         return test.features[:, order[:half]], test.features[:, order[half:]], "halves of columns"
+
+
+def _common(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Share (n) of a row's neighbors (n, k) that are in both; block by block."""
+    share = np.empty(len(first))
+    for i in range(0, len(first), BLOCK):
+        part = slice(i, i + BLOCK)
+        share[part] = (first[part, :, None] == second[part, None]).any(2).mean(1)
+    return share

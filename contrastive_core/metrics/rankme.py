@@ -53,9 +53,16 @@ class RankMe(Metric):
         )
 
 
-def spectrum(features: np.ndarray, device: str = "auto", lie: Rows = HERE) -> np.ndarray:
-    """Singular values of (n, d) features, falling, in float64; rounding noise is set to 0."""
+def spectrum(
+    features: np.ndarray, device: str = "auto", lie: Rows = HERE, center: np.ndarray | None = None
+) -> np.ndarray:
+    """Singular values of (n, d) features, falling, in float64; rounding noise is set to 0.
+
+    Args: center: (d), what is taken off each row first.
+    """
     n, d = lie.number(len(features)), features.shape[1]
+    if center is not None and d > n:
+        features, center = (features - center).astype(np.float32), None
     if d > n and lie.spread:  # few rows: no need to keep them apart
         features, lie = lie.whole(features), HERE
     rows = features if d <= n else features.T  # the smaller Gram matrix has the same values
@@ -63,8 +70,10 @@ def spectrum(features: np.ndarray, device: str = "auto", lie: Rows = HERE) -> np
         rows.shape[1], rows.shape[1], dtype=torch.float64, device=pick_device(device)
     )
     for start in range(0, len(rows), BLOCK):
-        part = torch.from_numpy(np.ascontiguousarray(rows[start : start + BLOCK]))
-        part = part.to(gram.device).double()
+        block = np.array(rows[start : start + BLOCK])  # a copy: a map of a file cannot be written
+        if center is not None:
+            block = (block - center).astype(np.float32)
+        part = torch.from_numpy(block).to(gram.device).double()
         gram += part.mT @ part
     squares = torch.linalg.eigvalsh(lie.total(gram)).flip(0).cpu().numpy()
     floor = squares[0] * len(squares) * np.finfo(np.float64).eps

@@ -2,12 +2,14 @@
 
 s = (b − a) / max(a, b), with a the mean distance to the other rows of its class and b the smallest
 mean distance to another class; 0 for the only row of a class. Distances are Euclidean between unit
-rows. Block by block: n×c sums are kept, never n×n distances.
+rows. Block by block: neither n×n distances nor n×c sums are kept. Above PAIRS pairs the mean is
+that of some rows, drawn once and said, each of which meets all rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +19,13 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval
 from contrastive_core.ops.neighbors import pick_device, unit_rows
+from contrastive_core.ops.sampling import rows_of_sample, sample_text
 
 __all__ = ["Silhouette"]
 
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
+PAIRS = 1_024_000_000  # of 32,000 rows all, of a million 1,024 meet all
+HELD = 1 << 23  # sums of distances by class that are held at a time, 64 MB
 
 
 @dataclass(frozen=True)
@@ -37,37 +42,64 @@ class Silhouette(Metric):
         assert test.labels is not None
         labels = labels_of(test, self.title, graphs.rows)
         rows = np.flatnonzero(labels >= 0)
-        classes, class_index = np.unique(labels[rows], return_inverse=True)
-        here = test.features[test.labels >= 0]
-        x = unit_rows(here, pick_device(graphs.device)).double()  # (m, d) of this part
-        total = _class_sums(
-            x, torch.from_numpy(class_index).to(x.device), len(classes), graphs.rows
-        )
-        size = np.bincount(class_index).astype(np.float64)
-        row = np.arange(len(class_index))
-        a = total[row, class_index] / np.maximum(size[class_index] - 1, 1)
-        mean = total / size
-        mean[row, class_index] = np.inf
-        b = mean.min(1)
-        s = (b - a) / np.maximum(np.maximum(a, b), np.finfo(np.float64).tiny)
-        s[size[class_index] == 1] = 0
+        _, class_index = np.unique(labels[rows], return_inverse=True)
+        x = _unit(test, pick_device(graphs.device))  # (m, d) of this part
+        asked = rows_of_sample(len(rows), PAIRS // len(rows))
+        s = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked, graphs.rows)
         per_sample = np.full(len(labels), np.nan)
-        per_sample[rows] = s
-        extras = {"n": len(rows), "below_0": float((s < 0).mean())}
+        per_sample[rows[asked]] = s
+        extras: dict[str, Any] = {"n": len(rows), "below_0": float((s < 0).mean())}
+        if sample := sample_text(len(asked), len(rows)):
+            extras["sample"] = sample
         return MetricResult(float(s.mean()), per_sample, mean_interval(s), "", extras)
 
 
-def _class_sums(x: torch.Tensor, class_index: torch.Tensor, classes: int, lie: Rows) -> np.ndarray:
-    """Sum of each row's distances to the rows of each class: (m, c), float64, of all parts."""
-    member = torch.nn.functional.one_hot(class_index, classes).to(x.dtype)  # (m, c)
-    total, first = x.new_zeros(len(x), classes), lie.start(len(x))
+def _unit(rows: EmbeddingSet, device: torch.device) -> torch.Tensor:
+    """The labeled rows at length 1, (m, d) float32, with no second copy on the way."""
+    assert rows.labels is not None
+    at = np.flatnonzero(rows.labels >= 0)
+    x = torch.empty(len(at), rows.width, device=device)
+    for i in range(0, len(at), BASE):
+        x[i : i + BASE] = unit_rows(rows.features[at[i : i + BASE]], device)
+    return x
+
+
+def _silhouettes(
+    x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray, lie: Rows
+) -> np.ndarray:
+    """Silhouettes of the rows `asked`, float64, on every process.
+
+    Args: x: (m, d) of this part; class_index, asked: of all parts, asked rising.
+    """
+    size = class_index.bincount().double()  # (c)
+    first = lie.start(len(x))
+    mine = asked[(asked >= first) & (asked < first + len(x))]
+    group = max(1, HELD // len(size))
+    values = [torch.empty(0, dtype=torch.float64, device=x.device)]
+    for i in range(0, max(lie.each(len(mine))), group):  # all processes go round as often
+        at = torch.from_numpy(mine[i : i + group]).to(x.device)
+        values.append(_of_group(x, class_index, at, size, lie))
+    return lie.whole(torch.cat(values).cpu().numpy())
+
+
+def _of_group(
+    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, size: torch.Tensor, lie: Rows
+) -> torch.Tensor:
+    """Silhouettes (g) of the rows `at`, numbers among all parts' rows that are of this part."""
+    total, first = size.new_zeros(len(at), len(size)), lie.start(len(x))  # (g, c)
     for start, others in lie.blocks(x, BASE):
-        of = member[start : start + len(others)]
-        for i in range(0, len(x), BLOCK):
-            part = x[i : i + BLOCK]
-            away = (2 - 2 * (part @ others.mT)).clamp_min_(0).sqrt_()  # (r, c)
-            at = torch.arange(len(part), device=x.device) + first + i - start
-            inside = (at >= 0) & (at < len(others))
-            away[inside.nonzero()[:, 0], at[inside]] = 0
-            total[i : i + BLOCK] += away @ of
-    return lie.whole(total.cpu().numpy())
+        others = others.double()
+        here = class_index[start : start + len(others)]
+        member = torch.nn.functional.one_hot(here, len(size)).double()  # (b, c)
+        for i in range(0, len(at), BLOCK):
+            rows = at[i : i + BLOCK]
+            away = (2 - 2 * (x[rows - first].double() @ others.mT)).clamp_min_(0).sqrt_()  # (r, b)
+            self_column = rows - start
+            inside = (self_column >= 0) & (self_column < len(others))
+            away[inside.nonzero()[:, 0], self_column[inside]] = 0
+            total[i : i + BLOCK] += away @ member
+    own = class_index[at, None]  # (g, 1)
+    a = total.gather(1, own)[:, 0] / (size[own[:, 0]] - 1).clamp_min(1)
+    b = total.div_(size).scatter_(1, own, torch.inf).amin(1)
+    s = (b - a) / torch.maximum(a, b).clamp_min(torch.finfo(torch.float64).tiny)
+    return torch.where(size[own[:, 0]] == 1, 0.0, s)

@@ -60,17 +60,21 @@ def scores(part: RunPart) -> Html:
 
 def _title(score: Score) -> Html:
     """What was taken, and how: an accuracy without its k says nothing."""
-    used = {k: v for k, v in score.extras.items() if isinstance(v, str | int | float) and k != "n"}
+    used = {
+        k: v
+        for k, v in score.extras.items()
+        if isinstance(v, str | int | float) and k not in ("n", "sample")
+    }
     how = ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items())
     return el("span", score.title, el("small", how) if how else None)
 
 
 def _figure(score: Score | None) -> Html | str:
-    """A figure, its interval below it."""
+    """A figure, its interval and of how many rows it is below it."""
     if score is None or score.value is None:
         return "–"
-    interval = format.interval_of(score)
-    return el("span", format.figure_of(score), el("small", interval) if interval else None)
+    notes = filter(None, [format.interval_of(score), score.sample])
+    return el("span", format.figure_of(score), *(el("small", note) for note in notes))
 
 
 def settings(part: RunPart) -> Html:

@@ -18,7 +18,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation.embed import embed_run, parts
 from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets
 from contrastive_core.evaluation.evaluate_files import evaluate_file
-from contrastive_core.metrics import silhouette, uniformity
+from contrastive_core.metrics import _logistic, _strength, linear_probe, silhouette, uniformity
 from contrastive_core.ops import neighbors
 from contrastive_core.runs import checkpoints
 from contrastive_core.samples.build import samples_of_run
@@ -27,6 +27,15 @@ from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.setup import prepare
 
 SIZE = 4
+DRAWN = ("linear_probe", "silhouette", "uniformity")
+SAMPLES = (
+    (silhouette, "PAIRS", 400),
+    (silhouette, "HELD", 12),  # three rows and their four classes
+    (uniformity, "SAMPLE", 21),
+    (_strength, "SAMPLE", 100),
+    (linear_probe, "HELD", 0),
+    (_logistic, "BLOCK", 70),
+)
 SPREADING = [n for n in metrics.names() if metrics.get(n).spreads]
 
 
@@ -64,6 +73,10 @@ def everything(world: World, vectors: Path) -> dict:
     """All that the commands compute, with blocks so small that every score meets several."""
     blocks(25, 10)
     scored = evaluate_file(vectors, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:  # and so few that they are drawn
+        for module, name, value in SAMPLES:
+            patch.setattr(module, name, value)
+        drawn = evaluate_file(vectors, None, list(DRAWN), "cpu")
     blocks(500, 50)
     run = runs.load("small")
     own = {k: v.features for k, v in parts(run, "test", "cpu").items()}  # encoded, not read
@@ -72,6 +85,7 @@ def everything(world: World, vectors: Path) -> dict:
     graph = score_samples(SampleInputs(read(vectors), "sup_con", batch_size=50))
     return {
         "file": scored,
+        "drawn": drawn,
         "run": evaluate(run, ["knn", "rankme"], "test", "cpu").to_json(),
         "h": whole.features,
         "parts": SPREAD.each({k: len(v) for k, v in own.items()}),
@@ -127,6 +141,16 @@ def test_every_score_of_a_file_is_that_of_one_process(found: tuple[dict, list[di
                 a, b = got.pop(part, 0.0), want.pop(part, 0.0)
                 assert a == pytest.approx(b, rel=rel), part
             assert got == want, name
+
+
+def test_a_sample_is_of_the_same_rows_on_many_processes(found: tuple[dict, list[dict]]) -> None:
+    one, many = found
+    for name, want in one["drawn"]["scores"].items():
+        assert "sample" in want["extras"], name
+        for each in many:
+            got = each["drawn"]["scores"][name]
+            assert got["value"] == pytest.approx(want["value"], rel=1e-6), name
+            assert got["extras"]["sample"] == want["extras"]["sample"]
 
 
 def test_a_score_for_one_process_says_so(found: tuple[dict, list[dict]]) -> None:

@@ -163,6 +163,19 @@ def test_cka_equals_the_unbiased_hsic_written_out() -> None:
     assert representation_similarity.cka(x, y) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("widest", [4096, 10])
+def test_similarity_by_blocks_is_that_of_all_rows(widest: int, monkeypatch) -> None:
+    x, y = RNG(0).normal(size=(300, 9)).astype(np.float32) + 5, RNG(1).normal(size=(300, 12))
+    y[:, :9] += x
+    cka, distance = (
+        f(x, y) for f in (representation_similarity.cka, representation_similarity.procrustes)
+    )
+    monkeypatch.setattr(representation_similarity, "BLOCK", 17 * 21)
+    monkeypatch.setattr(representation_similarity, "WIDEST", widest)
+    assert representation_similarity.cka(x, y) == pytest.approx(cka, abs=1e-6)
+    assert representation_similarity.procrustes(x, y) == pytest.approx(distance, abs=1e-9)
+
+
 def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
     x = RNG(0).normal(size=(50, 2)).astype(np.float32)
     mirrored = (x * [1, -1] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) * 3 + 7).astype(np.float32)

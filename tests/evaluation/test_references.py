@@ -1,0 +1,62 @@
+"""What stands beside an encoder: of all images, or of a sample that is said with each figure."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from contrastive_core import runs
+from contrastive_core.cli.output import score_text
+from contrastive_core.data import datasets
+from contrastive_core.evaluation import embed
+from contrastive_core.evaluation.evaluate import evaluate_sets
+from contrastive_core.ops.sampling import rows_of_sample
+
+IMAGE = 4 * 64  # bytes of the pixels of a digit in float32
+
+
+@pytest.fixture
+def digits() -> datasets.Dataset:
+    """300 images."""
+    whole = datasets.load("digits", "train")
+    return dataclasses.replace(
+        whole, images=whole.images[:300], labels=whole.labels[:300], ids=whole.ids[:300]
+    )
+
+
+def test_references_of_few_images_are_of_all(digits: datasets.Dataset) -> None:
+    raw = embed.raw_pixels(digits)
+    expected = np.asarray(digits.images, np.float32).reshape(300, -1) / 255 - 0.5
+    assert np.array_equal(raw.features, expected)
+    assert "sample" not in raw.provenance
+
+
+def test_references_of_many_images_are_of_the_same_sample(
+    digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.load("simclr-digits")
+    raw, (h, z) = embed.raw_pixels(digits), embed.random_encoder(run, digits, "cpu")
+    monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * IMAGE)
+    monkeypatch.setattr(embed, "CHUNK", 30)
+    chosen = rows_of_sample(300, 100)
+    some, (some_h, some_z) = embed.raw_pixels(digits), embed.random_encoder(run, digits, "cpu")
+    for whole, part in ((raw, some), (h, some_h), (z, some_z)):
+        assert np.allclose(part.features, whole.features[chosen], atol=1e-5)
+        assert part.ids == tuple(np.array(whole.ids)[chosen])
+        assert np.array_equal(part.labels, whole.labels[chosen])
+        assert part.provenance["sample"] == "100 of 300 train images"
+    halves = [embed.raw_pixels(digits, (i, 2)).features for i in range(2)]
+    assert np.array_equal(np.concatenate(halves), some.features)
+
+
+def test_a_figure_of_a_sample_says_so(
+    digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * IMAGE)
+    rows = embed.raw_pixels(digits)
+    scores = evaluate_sets(["knn", "rankme"], rows, rows)
+    assert scores["rankme"].extras["sample"] == "100 of 300 train images"
+    assert score_text(scores["rankme"]).endswith("(100 of 300 train images)")
+    assert scores["knn"].extras["sample"].count("100 of 300") == 2
