@@ -31,7 +31,7 @@ NAMES = (
     "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
     "probe", "umap", "compare", "planted_errors", "label_errors", "label_worth", "start",
     "task_start", "watch", "loss_lab", "scatter", "adviser", "images",
-    "scale",
+    "scale", "neighbors",
 )  # fmt: skip
 VERSIONS = (
     "torch", "torchvision", "numpy", "scikit-learn", "umap-learn", "streamlit", "lightly",

@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.results import MAP_DEFAULTS
-from contrastive_lab import cache, pictures, state
+from contrastive_lab import cache, format, pictures, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.scatter import (
     MAX_POINTS,
@@ -72,14 +72,10 @@ def question(space: EmbeddingRef, kind: str, map_settings: dict[str, Any]) -> di
 
 def caption(drawn_map: dict[str, Any], of: str = "") -> None:
     """The map's settings and quality, and of which rows it is where the page does not say so."""
-    q, s = drawn_map["quality"], drawn_map["settings"]
+    s = drawn_map["settings"]
     parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in s.items()]
     text = f"{s['kind'].upper()}{of}{': ' + ', '.join(parts[1:]) if parts[1:] else ''}. "
-    if q:
-        text += (
-            f"Trustworthiness {q['trustworthiness']:.3f}, continuity {q['continuity']:.3f} "
-            f"(k = {q.get('k', '–')}; 1 is a map to be believed). "
-        )
+    text += format.quality_of(drawn_map["quality"])
     st.caption(text + "Scores are computed in the embedding, never on the map.")
 
 

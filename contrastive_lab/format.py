@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation.score import ClassShare, Score
+from contrastive_core.evaluation.score import ClassShare, Score, recall_text
 from contrastive_core.storage.tables import safe_cell
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "figure_of",
     "interval_of",
     "plain",
+    "quality_of",
     "table_csv",
 ]
 
@@ -37,6 +38,18 @@ def interval_of(score: Score | ClassShare) -> str:
     if isinstance(score, Score) and score.unit != "share":
         return f"{low:.3g} to {high:.3g}"
     return f"{100 * low:.1f} to {100 * high:.1f}"
+
+
+def quality_of(quality: Mapping[str, float]) -> str:
+    """How far a map can be believed, as a sentence; "" where it was not judged."""
+    if "trustworthiness" not in quality:
+        return ""
+    recall = recall_text(quality.get("recall"))
+    return (
+        f"Trustworthiness {quality['trustworthiness']:.3f}, continuity "
+        f"{quality['continuity']:.3f} (k = {quality.get('k', '–')}; 1 is a map to be believed"
+        f"{f'; {recall}' if recall else ''}). "
+    )
 
 
 def duration(seconds: float) -> str:

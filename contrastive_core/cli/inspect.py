@@ -87,6 +87,8 @@ def evaluate(args: Namespace) -> None:
 
 def project(args: Namespace) -> None:
     """Write a map of a run, or of a file of embeddings."""
+    from contrastive_core.evaluation.score import recall_text
+
     out = out_path(args.out, ".parquet", ".csv")
     umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
     settings = {**umap_settings, "metric": args.metric} if args.method == "umap" else {}
@@ -96,9 +98,12 @@ def project(args: Namespace) -> None:
     labels = [""] * len(rows) if rows.labels is None else _names(rows)
     write_table(out, {"id": list(rows.ids), "x": xy[:, 0], "y": xy[:, 1], "label": labels})
     quality = meta["quality"]
-    measures = ", ".join(f"{k} {v:.3f}" for k, v in quality.items() if isinstance(v, float))
+    names = ("trustworthiness", "continuity")
+    measures = [f"{k} {quality[k]:.3f}" for k in names if k in quality]
+    measures += filter(None, [recall_text(quality.get("recall"))])
     record = {"out": str(out), "rows": len(rows), **meta["settings"], **quality}
-    print_result(args, record, f"{out}: {len(rows):,} points by {args.method}; {measures}")
+    text = f"{out}: {len(rows):,} points by {args.method}; {', '.join(measures)}"
+    print_result(args, record, text)
 
 
 def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProgress) -> Any:
@@ -112,7 +117,8 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
 
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
-        projection = map_of(rows, args.method, Graphs(args.device), **settings)
+        graphs = Graphs(args.device, on_progress=on_progress)
+        projection = map_of(rows, args.method, graphs, **settings)
         return rows, (
             projection.xy,
             {"settings": projection.settings, "quality": projection.quality},

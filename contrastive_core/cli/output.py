@@ -170,7 +170,7 @@ def score_text(score: Score) -> str:
     if score.interval is not None:
         low, high = (100 * v if percent else v for v in score.interval)
         text += f"  [{low:.1f}, {high:.1f}]" if percent else f"  [{low:.3f}, {high:.3f}]"
-    return text + (f"  ({score.sample})" if score.sample else "")
+    return text + (f"  ({score.approximation})" if score.approximation else "")
 
 
 def out_path(path: str, *endings: str) -> Path:

@@ -6,12 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.ops.neighbors import KEPT, Neighbors, nearest
+from contrastive_core.ops.neighbors import KEPT, Neighbors, exact_seconds, nearest
+from contrastive_core.progress import OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.storage import records
 
 __all__ = ["Graphs"]
+
+MOMENT = 5.0  # seconds
 
 
 @dataclass
@@ -19,36 +24,65 @@ class Graphs:
     """Neighbor graphs already computed, so that every score and map of an embedding shares them.
 
     `place(content, metric)` names the file in which the graph of a set in itself is kept for other
-    processes; `progress` is called with the share of a search that is done; `rows` is how the rows
-    of every set lie, so that scores too know it.
+    processes; `on_progress` is told of each search of more than a moment, how long an exact one
+    takes here, and the share that is done; `rows` is how the rows of every set lie, so that scores
+    too know it.
     """
 
     device: str = "auto"
     place: Callable[[str, str], Path] | None = None
-    progress: Callable[[float], None] | None = None
+    on_progress: OnProgress = ignore_progress
     cached: dict[tuple[str, str, str], Neighbors] = field(default_factory=dict)
     rows: Rows = HERE
 
     def get(
-        self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str = "cosine"
+        self,
+        queries: EmbeddingSet,
+        base: EmbeddingSet | None,
+        k: int,
+        metric: str = "cosine",
+        exact: bool = False,
     ) -> Neighbors:
-        """The graph of `queries` in `base` (None: in itself), computed once for the largest k."""
+        """The graph of `queries` in `base` (None: in itself), computed once for the largest k.
+
+        A very large one is approximate, unless `exact`: who asks records `Neighbors.about`.
+        """
         content_key = (queries.content_hash, base.content_hash if base else "", metric)
         key = content_key if not self.rows.spread else self._agreed(content_key)
         if key not in self.cached and base is None:
             self._read(key)
-        if key not in self.cached or self.cached[key].k < k:
+        known = self.cached.get(key)
+        if known is None or known.k < k or (exact and known.recall is not None):
             count = k if base else max(k, min(KEPT, self.rows.number(len(queries)) - 1))
             other = None if base is None else base.features
+            stage = self._stage(queries, base, count)
+            told = fraction_of(self.on_progress, stage) if stage else ignore_fraction
+            told(0.0)  # before the work begins
             neighbors = nearest(
-                queries.features, other, count, metric, self.device, self.progress, self.rows
-            )
+                queries.features, other, count, metric, self.device, told, self.rows,
+                approximate=not exact,
+            )  # fmt: skip
             self.cached[key] = neighbors
+            if stage:
+                self.on_progress("nearest neighbors found", None)
             if base is None and self.place:
+                about = {name: np.array(value) for name, value in neighbors.about.items()}
                 records.write_npz(
-                    self.place(key[0], metric), index=neighbors.index, score=neighbors.score
-                )
+                    self.place(key[0], metric),
+                    index=neighbors.index, score=neighbors.score, **about,
+                )  # fmt: skip
         return self.cached[key].first(k)
+
+    def _stage(self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int) -> str:
+        """What is told of a search before it begins; "" of one that takes a moment."""
+        if self.rows.spread:  # which says nothing of how far it is
+            return ""
+        n, m = len(queries), len(queries if base is None else base)
+        seconds = exact_seconds(n, m, queries.width, k, self.device)
+        if seconds is None:
+            return "nearest neighbors"
+        long = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+        return f"nearest neighbors (exact ones take about {long})" if seconds >= MOMENT else ""
 
     def _agreed(self, content_key: tuple[str, str, str]) -> tuple[str, str, str]:
         """The key of all parts together: some may be those of another set, and some not."""
@@ -60,4 +94,5 @@ class Graphs:
     def _read(self, key: tuple[str, str, str]) -> None:
         if self.place and (path := self.place(key[0], key[2])).exists():
             arrays = records.read_npz(path)
-            self.cached[key] = Neighbors(arrays["index"], arrays["score"], key[2])
+            recall = float(arrays["recall"]) if "recall" in arrays else None
+            self.cached[key] = Neighbors(arrays["index"], arrays["score"], key[2], recall)

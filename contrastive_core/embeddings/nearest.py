@@ -28,10 +28,10 @@ def nearest_of(rows: EmbeddingSet, at: np.ndarray | int, k: int) -> tuple[np.nda
 
 
 def nearest_of_all(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same of every row, (n, k) each, from the kept graph if there is one."""
+    """The same of every row, (n, k) each, from the kept graph if there is one and it is exact."""
     try:
         graph = records.read_npz(graph_path(rows.content_hash, "cosine"))
-        if graph["index"].shape[1] >= k:
+        if graph["index"].shape[1] >= k and "recall" not in graph:
             return graph["index"][:, :k], graph["score"][:, :k]
     except (OSError, ValueError, KeyError):
         pass

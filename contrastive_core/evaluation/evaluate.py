@@ -20,7 +20,7 @@ from contrastive_core.evaluation.record import (
     write_evaluation,
 )
 from contrastive_core.evaluation.score import Score, Scores
-from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.progress import OnProgress, ignore_progress, prefixed
 from contrastive_core.runs import Run
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def evaluate(
     counts: tuple[int, int] = (0, 0)
     for source, (train, test) in _sources(run, split, device, on_progress).items():
         on_progress(f"scoring {SOURCES[source]}", None)
-        graphs = Graphs(device, rows=rows)
+        graphs = Graphs(device, on_progress=prefixed(on_progress, SOURCES[source]), rows=rows)
         scores[source] = scores.get(source, {}) | evaluate_sets(names, train, test, graphs)
         if source == "h":  # raw pixels and the random encoder may be of a sample
             counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))

@@ -52,7 +52,7 @@ def evaluate_file(
     else:
         train_rows, test = _split(test, rows)
     on_progress("scoring", None)
-    graphs = Graphs(device, rows=rows)
+    graphs = Graphs(device, on_progress=on_progress, rows=rows)
     scores = evaluate_sets(names, train_rows, test, graphs)
     return {
         "file": path.name,

@@ -37,8 +37,10 @@ __all__ = [
     "warm_umap",
 ]
 
-BLOCK = 512
+CELLS = 1 << 24  # distances at a time: 128 MiB of float64
 JUDGED = 5000  # anchors that are judged when there are more rows: enough for two digits
+MANY = 200_000  # rows, above which fewer anchors are judged: each is compared with all rows
+JUDGED_OF_MANY = 500
 JUDGED_K = 15
 STEPS = 20  # of Weiszfeld
 EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
@@ -180,7 +182,7 @@ def judge(
         "trustworthiness": trustworthiness(features, xy, k, device),
         "continuity": continuity(features, xy, k, device),
         "k": k,
-        "judged": min(len(xy), JUDGED),
+        "judged": _judged(len(xy)),
     }
 
 
@@ -191,7 +193,8 @@ def map_of(
     progress: Callable[[float], None] | None = None,
     **settings: Any,
 ) -> Map:
-    """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs.
+    """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs. Its
+    quality says `recall` where its neighbor graph is approximate.
     Raises: UnusableEmbedding."""
     graphs = graphs or Graphs()
     if len(rows) < 4 and kind == "umap":
@@ -199,6 +202,7 @@ def map_of(
     if count := len(rows.problems["not_finite"]):
         raise UnusableEmbedding(f"{count} rows hold values that are not finite")
     used: dict[str, Any] = {}
+    about: dict[str, float] = {}
     if kind == "pca":
         xy = pca(rows.features)
     elif kind == "umap":
@@ -206,11 +210,12 @@ def map_of(
         used |= settings
         n_neighbors = max(2, min(int(used["neighbors"]), len(rows) - 1)) - 1
         graph = graphs.get(rows, None, n_neighbors, used["metric"])
+        about = graph.about
         xy = umap(rows.features, graph=graph, progress=progress, device=graphs.device, **used)
     else:
         raise ValueError(f"a map is pca or umap; got {kind!r}")
     quality = judge(rows.features, xy, device=graphs.device) if len(rows) >= 4 else {}
-    return Map(xy, {"kind": kind, **used}, quality)
+    return Map(xy, {"kind": kind, **used}, quality | about)
 
 
 def _sphere(features: np.ndarray) -> torch.Tensor:
@@ -227,27 +232,33 @@ def _rank_agreement(truth: torch.Tensor, other: torch.Tensor, k: int, name: str)
     """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbor in `other` only.
 
     Computed on the device called `name`. Exact up to JUDGED rows; above, the mean over that many
-    evenly spaced anchors.
+    evenly spaced anchors (JUDGED_OF_MANY above MANY rows). Rows at one distance share a rank.
     """
     n = len(truth)
     if not 1 <= k < n / 2:
         raise UnusableEmbedding(f"k must lie in 1..{(n - 1) // 2} for {n} rows; got {k}")
     device = pick_device(name)
     truth, other = truth.to(device), other.to(device)
-    anchors = torch.linspace(0, n - 1, min(n, JUDGED), device=device).long()
+    norms = truth.square().sum(1), other.square().sum(1)
+    anchors = torch.linspace(0, n - 1, _judged(n), device=device, dtype=torch.float64).long()
     excess = 0.0
-    for rows in anchors.split(BLOCK):
-        near = _distances(other, rows).topk(k, largest=False).indices  # (r, k)
-        far = _distances(truth, rows).argsort(1)  # (r, n): nearest first, itself last
-        rank = torch.empty_like(far)
-        rank.scatter_(1, far, torch.arange(1, n + 1, device=device).expand_as(far))
-        excess += float((rank.gather(1, near) - k).clamp_min(0).sum())
+    for rows in anchors.split(max(1, min(512, CELLS // n))):
+        near = _distances(other, rows, norms[1]).topk(k, largest=False).indices  # (r, k)
+        far = _distances(truth, rows, norms[0])  # (r, n)
+        for column in far.gather(1, near).T:  # (r)
+            rank = 1 + (far < column[:, None]).sum(1, dtype=torch.int32)
+            excess += float((rank - k).clamp_min(0).sum())
     return 1 - excess * 2 / (len(anchors) * k * (2 * n - 3 * k - 1))
 
 
-def _distances(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Squared distances (r, n), float64, of some rows to all; a row to itself is infinitely far."""
-    norms = x.square().sum(1)
+def _judged(n: int) -> int:
+    """How many anchors of n rows are judged."""
+    return min(n, JUDGED if n <= MANY else JUDGED_OF_MANY)
+
+
+def _distances(x: torch.Tensor, rows: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+    """Squared distances (r, n), float64, of some rows to all, whose squared norms (n) are given; a
+    row to itself is infinitely far."""
     away = norms[rows, None] + norms - 2 * (x[rows] @ x.mT)
     away[torch.arange(len(rows), device=x.device), rows] = torch.inf
     return away

@@ -149,7 +149,7 @@ def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any = None) -> list[
     from contrastive_core.embeddings.graphs import Graphs
 
     cache = graphs or Graphs()
-    return [cache.get(s, None, k).index for s in sets]
+    return [cache.get(s, None, k, exact=True).index for s in sets]
 
 
 def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.ndarray:

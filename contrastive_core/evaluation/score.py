@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ClassShare", "Score", "Scores", "scores_from_json", "scores_to_json"]
+__all__ = ["ClassShare", "Score", "Scores", "recall_text", "scores_from_json", "scores_to_json"]
 
 LONGEST = 500  # characters of a text that are kept
 MOST = 100  # scores, settings, extras and classes that are read
@@ -64,6 +64,12 @@ class Score:
     def sample(self) -> str:
         """Of how many rows it is, in words, where not of all; "" else."""
         return _text(self.extras.get("sample"))
+
+    @property
+    def approximation(self) -> str:
+        """What it is made of, where not of all rows and their exact neighbors, as it stands beside
+        the figure; "" else."""
+        return ", ".join(filter(None, [self.sample, recall_text(self.number("recall"))]))
 
     @property
     def curve(self) -> dict[int, float]:
@@ -122,6 +128,14 @@ class Score:
 
 
 Scores = dict[str, Score]
+
+
+def recall_text(recall: float | None) -> str:
+    """How good approximate neighbors are, as it stands beside every figure made of them; "" for
+    exact ones. Rounded down: only what misses nothing is 100 %."""
+    if recall is None or not 0 <= recall <= 1:
+        return ""
+    return f"approximate neighbors, recall {math.floor(1000 * recall) / 10:.1f} %"
 
 
 def scores_to_json(scores: Mapping[str, Score]) -> dict[str, Any]:

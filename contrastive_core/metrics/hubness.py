@@ -35,11 +35,12 @@ class Hubness(Metric):
         n = graphs.rows.number(len(test))
         if self.k > n - 1:
             raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
-        neighbors = graphs.rows.whole(graphs.get(test, None, self.k).index)  # (n, k)
+        graph = graphs.get(test, None, self.k)
+        neighbors = graphs.rows.whole(graph.index)  # (n, k)
         count = np.bincount(neighbors.ravel(), minlength=n).astype(np.float64)  # (n), mean k
         off = count - count.mean()
         spread = float(np.sqrt(np.square(off).mean()))
         skew = float((off**3).mean() / spread**3) if spread > 0 else 0.0
         never = float((count == 0).mean())
-        extras = {"k": self.k, "n": n, "largest": int(count.max()), "never": never}
+        extras = {"k": self.k, "n": n, "largest": int(count.max()), "never": never} | graph.about
         return MetricResult(skew, per_sample=count, extras=extras)

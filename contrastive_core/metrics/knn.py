@@ -69,6 +69,7 @@ class Knn(Metric):
         classes = np.union1d(np.unique(train_labels), np.unique(truth[truth >= 0]))
         table = confusion(truth, predicted, classes)  # (c, c)
         extras: dict[str, Any] = {"k": k, "temperature": self.temperature, "n": n}
+        extras |= neighbors.about
         extras["curve"] = {str(j): share for j, share in curve.items()}
         if len(classes) <= SHOWN:
             extras["per_class"] = _per_class(table, classes, test)

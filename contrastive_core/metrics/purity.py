@@ -36,7 +36,8 @@ class Purity(Metric):
         labeled = test if len(here) == len(test) else test.take(here)
         if self.k > len(rows) - 1:
             raise CannotScore(f"k is {self.k}, but a sample has only {len(rows) - 1} others")
-        neighbors = graphs.rows.whole(graphs.get(labeled, None, self.k).index)  # (m, k)
+        graph = graphs.get(labeled, None, self.k)
+        neighbors = graphs.rows.whole(graph.index)  # (m, k)
         row_labels = labels[rows]
         share = np.full(len(labels), np.nan)
         share[rows] = (row_labels[neighbors] == row_labels[:, None]).mean(1)
@@ -44,5 +45,5 @@ class Purity(Metric):
         chance = float(
             sum((c / len(row_labels)) ** 2 for c in np.unique(row_labels, return_counts=True)[1])
         )
-        extras = {"k": self.k, "n": len(rows), "chance": chance}
+        extras = {"k": self.k, "n": len(rows), "chance": chance} | graph.about
         return MetricResult(value, share, mean_interval(share), "share", extras)

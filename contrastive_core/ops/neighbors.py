@@ -1,15 +1,20 @@
-"""Exact nearest neighbors, block by block: one graph for kNN, purity, hubness and maps.
+"""Nearest neighbors, block by block: one graph for kNN, purity, hubness and maps.
 
 No n×m matrix is ever held: a block of queries meets a block of base rows, and only the best k so
 far are kept. Euclidean neighbors are ranked once more by differences in float64, since Gram
 distances lose their digits for near rows.
+
+On a CPU an exact search is ours or faiss's, whichever is faster there (search_rates.py). A caller
+that shows the recall can let searches above `APPROXIMATE_FROM` go through inverted lists
+(index_search.py). Without faiss all are exact and ours.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,12 +25,25 @@ from contrastive_core.distributed import collectives
 from contrastive_core.distributed.partition import part_of
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.ops import index_search, search_rates
+from contrastive_core.ops.search_rates import Way
 
-__all__ = ["Neighbors", "nearest", "nearest_together", "pick_device", "unit_rows"]
+__all__ = [
+    "Neighbors",
+    "exact_seconds",
+    "nearest",
+    "nearest_together",
+    "pick_device",
+    "unit_rows",
+]
 
 QUERIES = 128  # rows per block: with 65,536 columns 32 MiB of float32 at a time
 BASE = 65_536
 KEPT = 30  # neighbors that are looked for at least, so that one search serves maps and scores
+MEASURED_FROM = 1e10  # queries × rows × width: half a second; below, to choose takes longer
+APPROXIMATE_FROM = 2e12  # likewise: 20 s to a minute of two cores; 88,000 rows of 256 in themselves
+FEW = 5000  # queries, for which making the lists takes as long as the exact search
+FAISS_QUERIES = 2048  # per call
 SLACK = 8  # Gram distances may swap near-equal rows; this many more are ranked exactly
 
 
@@ -34,18 +52,26 @@ class Neighbors:
     """The k nearest base rows of each query, nearest first; ties go to the smaller index.
 
     `index` (n, k) int64; `score` (n, k) float32: cosine similarity, or Euclidean distance.
+    `recall` is the share of the k nearest that are among these, measured on a sample of the
+    queries; None where the search was exact.
     """
 
     index: np.ndarray
     score: np.ndarray
     metric: str
+    recall: float | None = None
 
     @property
     def k(self) -> int:
         return self.index.shape[1]
 
     def first(self, k: int) -> Neighbors:
-        return Neighbors(self.index[:, :k], self.score[:, :k], self.metric)
+        return replace(self, index=self.index[:, :k], score=self.score[:, :k])
+
+    @property
+    def about(self) -> dict[str, float]:
+        """What is recorded beside a figure made of them: the recall, nothing where exact."""
+        return {} if self.recall is None else {"recall": self.recall}
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -71,8 +97,9 @@ def nearest(
     progress: Callable[[float], None] | None = None,
     rows: Rows = HERE,
     of: slice = slice(None),
+    approximate: bool = False,
 ) -> Neighbors:
-    """The exact k nearest rows of `base` for each query.
+    """The k nearest rows of `base` for each query, the exact ones unless `approximate`.
 
     Args:
         queries: (n, d); base: (m, d), or None for the queries themselves, a row never its own
@@ -82,6 +109,7 @@ def nearest(
         rows: how both lie; if spread (cosine only), the result is of this part's queries, with
             the numbers that base rows have in the whole.
         of: only of these queries.
+        approximate: above `APPROXIMATE_FROM` by inverted lists, on a CPU with faiss.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite.
     """
@@ -105,18 +133,30 @@ def nearest(
             else torch.from_numpy(np.ascontiguousarray(base, np.float32)).to(where) - center
         )
         width, offset = min(k + SLACK, len(b) - self_join), b.square().sum(1) / 2
+    first, last, _ = of.indices(len(q))
+    numbers = torch.arange(len(q), device=where) if self_join else None
+    ways, products, recall = _ways(where, metric, offset), float(last - first) * b.numel(), None
+    way = _faster(ways, products, b.shape[1], width)
+    search, step = way.make(b, width), way.queries
+    large = products > APPROXIMATE_FROM and last - first > FEW
+    if approximate and large and "faiss" in ways:
+        sample = torch.from_numpy(np.linspace(first, last - 1, 2 * index_search.SAMPLE, dtype=int))
+        own = None if numbers is None else numbers[sample]
+        if found := index_search.lists(b, width, metric, q[sample], own, search):
+            (search, recall), step = found, index_search.LISTS_QUERIES
     index = np.empty((len(q), k), np.int64)
     score = np.empty((len(q), k), np.float32)
-    first, last, _ = of.indices(len(q))
-    for start in range(first, last, QUERIES):
-        block = slice(start, min(start + QUERIES, last))
-        best, columns = _block(q[block], b, width, start if self_join else None, offset)
-        if metric == "euclidean":
+    for start in range(first, last, step):
+        block = slice(start, min(start + step, last))
+        best, columns = search(q[block], None if numbers is None else numbers[block])
+        if metric == "cosine":
+            best, columns = _in_order(best, columns)
+        else:
             best, columns = _exact_distances(q[block], b, columns, k)
         score[block], index[block] = best.cpu().numpy(), columns.cpu().numpy()
         if progress:
             progress((block.stop - first) / (last - first))
-    return Neighbors(index[of], score[of], metric)
+    return Neighbors(index[of], score[of], metric, recall)
 
 
 def nearest_together(
@@ -135,6 +175,38 @@ def nearest_together(
     return Neighbors(SPREAD.whole(local.index), SPREAD.whole(local.score), metric)
 
 
+def exact_seconds(
+    queries: int, rows: int, width: int, k: int, device: str = "auto"
+) -> float | None:
+    """About how long an exact search takes here: 0 for a small one; None on an accelerator, whose
+    rate is not measured."""
+    products, where = float(queries) * rows * width, pick_device(device)
+    if products < MEASURED_FROM:
+        return 0.0
+    if where.type != "cpu":
+        return None
+    return products / max(search_rates.rates(_ways(where), width, k).values())
+
+
+def _faster(ways: dict[str, Way], products: float, width: int, k: int) -> Way:
+    """The faster exact search: of rows of this width, ranked by their cosines."""
+    if products < MEASURED_FROM or len(ways) == 1:
+        return ways["tiled"]
+    rates = search_rates.rates(_ways(torch.device("cpu")), width, k)
+    return ways[max(rates, key=lambda name: rates[name])]
+
+
+def _ways(
+    device: torch.device, metric: str = "cosine", offset: Tensor | None = None
+) -> dict[str, Way]:
+    """The exact searches that there are on a device. `offset` (m) is what is taken off the
+    products of Euclidean rows."""
+    ways = {"tiled": Way(lambda b, k: partial(_block, b=b, k=k, offset=offset), QUERIES)}
+    if device.type == "cpu" and index_search.library() is not None:
+        ways["faiss"] = Way(lambda b, k: index_search.flat(b, k, metric), FAISS_QUERIES)
+    return ways
+
+
 def _spread(q: Tensor, b: Tensor, k: int, self_join: bool, rows: Rows) -> Neighbors:
     """The k nearest rows of all parts, for this part's queries: a block of base rows comes by at
     a time, and meets every block of queries. What is best so far has one place from the start:
@@ -147,7 +219,8 @@ def _spread(q: Tensor, b: Tensor, k: int, self_join: bool, rows: Rows) -> Neighb
         for i in range(0, len(q), QUERIES):
             block = slice(i, i + QUERIES)
             best = (score[block, :width], index[block, :width])
-            at = first + i if self_join else None
+            own = torch.arange(first + i, first + i + len(q[block]), device=q.device)
+            at = own if self_join else None
             score[block, :then], index[block, :then] = _meet(
                 *best, q[block], part, start, k, at, None
             )
@@ -159,15 +232,16 @@ def _spread(q: Tensor, b: Tensor, k: int, self_join: bool, rows: Rows) -> Neighb
 
 
 def _block(
-    q: Tensor, b: Tensor, k: int, own_from: int | None, offset: Tensor | None
+    q: Tensor, own: Tensor | None, b: Tensor, k: int, offset: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Best k of q·b (less `offset`) for a block of queries: values and columns, (r, k) each."""
+    """Best k of q·b (less `offset`) for a block of queries: values and columns, (r, k) each, in any
+    order. `own` (r): each query's number in b, which is no neighbor."""
     best = _nothing(q)
     for start in range(0, len(b), BASE):
         part = slice(start, start + BASE)
         less = None if offset is None else offset[part]
-        best = _meet(*best, q, b[part], start, k, own_from, less)
-    return _in_order(*best)
+        best = _meet(*best, q, b[part], start, k, own, less)
+    return best
 
 
 def _nothing(q: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,15 +255,15 @@ def _meet(
     part: Tensor,
     start: int,
     k: int,
-    own_from: int | None,
+    own: Tensor | None,
     offset: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """The best k so far (r, ≤ k), and those of the base rows from number `start` on."""
     s = q @ part.mT  # (r, c)
     if offset is not None:
         s -= offset
-    if own_from is not None:
-        self_column = torch.arange(own_from, own_from + len(q), device=q.device) - start
+    if own is not None:
+        self_column = own - start
         inside = (self_column >= 0) & (self_column < len(part))
         s[inside.nonzero()[:, 0], self_column[inside]] = -torch.inf
     top, at = _best(s, min(k, len(part)))

@@ -61,6 +61,8 @@ def _cells(scores: Scores) -> dict[str, Any]:
         row[head] = round(100 * score.value, 1) if share else round(score.value, 3)
         if text := format.interval_of(score):
             row[f"{head} (95 %)"] = text
+        if score.approximation:
+            row[f"{head} (made of)"] = score.approximation
     return row
 
 

@@ -53,13 +53,13 @@ def _beside(name: str, scores: dict[str, Scores], other: str) -> str:
     interval = format.interval_of(score)
     lines = [f"95 %: {interval}" if interval else ""]
     lines += [
-        f"{text} **{format.figure_of(beside)}** {beside.sample}".rstrip()
+        f"{text} **{format.figure_of(beside)}** {beside.approximation}".rstrip()
         for source, text in (*BESIDE.items(), ("other", other))
         if (beside := scores.get(source, {}).get(name)) is not None
     ]
     if name == "knn" and score.number("k") and score.number("temperature"):
         lines.append(f"k {score.number('k'):g}, τ {score.number('temperature'):g}")
-    lines.append(score.sample)
+    lines.append(score.approximation)
     if name == "rankme" and (width := score.number("width")):
         lines.append(f"of {width:g}")
     return "  \n".join(line.replace(" %", NARROW) for line in lines if line)
@@ -85,10 +85,8 @@ def more(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> 
 def _table(scores: dict[str, Scores], record: Evaluation | None) -> None:
     rows = []
     for name, score in scores["own"].items():
-        row = {
-            "score": ", ".join(filter(None, [score.title, score.sample])),
-            "value": format.figure_of(score),
-        }
+        title = ", ".join(filter(None, [score.title, score.approximation]))
+        row = {"score": title, "value": format.figure_of(score)}
         row["95 %"] = format.interval_of(score)
         for source in ("raw", "random"):
             recorded = record.score(source, name) if record else None

@@ -63,17 +63,17 @@ def _title(score: Score) -> Html:
     used = {
         k: v
         for k, v in score.extras.items()
-        if isinstance(v, str | int | float) and k not in ("n", "sample")
+        if isinstance(v, str | int | float) and k not in ("n", "sample", "recall")
     }
     how = ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items())
     return el("span", score.title, el("small", how) if how else None)
 
 
 def _figure(score: Score | None) -> Html | str:
-    """A figure, its interval and of how many rows it is below it."""
+    """A figure, its interval and what it is made of below it."""
     if score is None or score.value is None:
         return "–"
-    notes = filter(None, [format.interval_of(score), score.sample])
+    notes = filter(None, [format.interval_of(score), score.approximation])
     return el("span", format.figure_of(score), *(el("small", note) for note in notes))
 
 
@@ -91,12 +91,11 @@ def map_caption(part: RunPart) -> str:
     text = f"{str(used['kind']).upper()}{how}. "
     if len(part.shown) < len(part.rows):
         text += f"{len(part.shown):,} of {len(part.rows):,} samples, drawn by lot. "
-    if quality:
-        text += (
-            f"Trustworthiness {quality['trustworthiness']:.3f}, continuity "
-            f"{quality['continuity']:.3f} (1 is a map to be believed). "
-        )
-    return text + "Scores are computed in the embedding, never on the map."
+    return (
+        text
+        + format.quality_of(quality)
+        + "Scores are computed in the embedding, never on the map."
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) -> Html:

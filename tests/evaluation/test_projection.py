@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation import projection
@@ -92,6 +95,27 @@ def test_umap_repeats_and_separates() -> None:
     centers = np.stack([first.xy[labels == c].mean(0) for c in range(3)])
     nearest_center = np.linalg.norm(first.xy[:, None] - centers, axis=2).argmin(1)
     assert np.array_equal(nearest_center, labels)
+
+
+def test_a_map_of_an_approximate_graph_says_its_recall() -> None:
+    x = EmbeddingSet(rows(80).astype(np.float32))
+    graphs = Graphs("cpu")
+    exact = map_of(x, "umap", graphs, neighbors=8)
+    assert "recall" not in exact.quality
+    key = next(iter(graphs.cached))
+    graphs.cached[key] = replace(graphs.cached[key], recall=0.75)
+    approximate = map_of(x, "umap", graphs, neighbors=8)
+    assert approximate.quality == {**exact.quality, "recall": 0.75}
+
+
+def test_of_many_rows_fewer_are_judged(monkeypatch) -> None:
+    x = rows(400)
+    monkeypatch.setattr(projection, "MANY", 300)
+    monkeypatch.setattr(projection, "JUDGED_OF_MANY", 200)
+    monkeypatch.setattr(projection, "CELLS", 1000)  # two rows at a time
+    xy = np.ascontiguousarray(x[:, :2])
+    assert projection.judge(x, xy)["judged"] == 200
+    assert projection.judge(x[:300], xy[:300])["judged"] == 300
 
 
 def test_sentences_for_what_cannot_be_mapped() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from contrastive_core import metrics, runs
+from contrastive_core.cli.output import score_text
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.evaluate import evaluate_sets
-from contrastive_core.evaluation.score import Score, scores_from_json, scores_to_json
+from contrastive_core.evaluation.score import Score, recall_text, scores_from_json, scores_to_json
 from contrastive_core.storage import records
 
 BAD: list[Any] = [
@@ -63,6 +64,19 @@ def used(score: Score) -> str:
         shown.append(f"{score.value:.3f}")
         shown += [f"{end:.3f}" for end in score.interval or ()]
     return " ".join([*map(str, parts), *shown])
+
+
+def test_a_figure_of_approximate_neighbors_says_so_wherever_it_is_text() -> None:
+    score = Score("kNN", value=0.9, unit="share", extras={"recall": 0.99996})
+    text = "approximate neighbors, recall 99.9 %"  # never rounded up to all
+    assert score.approximation == recall_text(0.99996) == text
+    assert score_text(score) == f"90.0 %  ({text})"
+    assert recall_text(1.0).endswith("100.0 %")
+    exact = Score("kNN", value=0.9, unit="share")
+    assert exact.approximation == recall_text(None) == ""
+    assert score_text(exact) == "90.0 %"
+    for bad in (1e308, -1.0, float("nan"), "all"):
+        assert Score("kNN", value=0.9, extras={"recall": bad}).approximation == ""
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: repr(bad)[:20])

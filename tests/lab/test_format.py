@@ -23,6 +23,15 @@ def test_shares_are_per_cent_and_the_missing_is_a_dash() -> None:
     assert format.interval_of(Score("kNN", value=0.5)) == ""
 
 
+def test_how_far_a_map_can_be_believed_and_what_it_is_made_of() -> None:
+    quality = {"trustworthiness": 0.95, "continuity": 0.9, "k": 15}
+    exact = "Trustworthiness 0.950, continuity 0.900 (k = 15; 1 is a map to be believed). "
+    assert format.quality_of(quality) == exact
+    told = format.quality_of({**quality, "recall": 0.985})
+    assert told == exact.replace("believed)", "believed; approximate neighbors, recall 98.5 %)")
+    assert format.quality_of({}) == ""
+
+
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@sum", "\tx"])
 def test_formulas_are_text(text: str) -> None:
     assert safe_cell(text) == f"'{text}"

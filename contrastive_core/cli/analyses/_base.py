@@ -96,4 +96,4 @@ def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
     """Nearest neighbors, kept on the disk."""
     from contrastive_core.embeddings.graphs import Graphs
 
-    return Graphs(device, place=graph_path, progress=fraction_of(on_progress, "nearest neighbors"))
+    return Graphs(device, place=graph_path, on_progress=on_progress)
