@@ -89,6 +89,8 @@ def _fitted(upright: Image, side: int, gray: bool, resize: str) -> Image:
     flat, mode = _on_white(upright), "L" if gray else "RGB"
     if flat.mode != mode:  # else `convert` would copy it
         flat = flat.convert(mode)
+    if flat.size == (side, side):
+        return flat
     if resize == "pad":
         return ImageOps.pad(flat, (side, side), Image.Resampling.BILINEAR, color=0)
     return ImageOps.fit(flat, (side, side), Image.Resampling.BILINEAR)
