@@ -197,11 +197,11 @@ def of_set(name: str, dataset: str, epochs: int) -> list[dict[str, Any]]:
             f"{100 * regret[1]:+.2f} test (points)"
         )
         if who == "adviser":
-            for where, r in zip(("held-out", "test"), regret, strict=True):
+            for where, r in zip(("held-out", "test"), map(float, regret), strict=True):
                 lines.append({
                     "name": f"{name}: regret on {where} images at {100 * TIME:.0f} % of the time",
-                    "value": 100 * float(r), "unit": "points", "peer": "limit", "peer_value": 100 * POINT,
-                    "ratio": POINT / max(float(r), 1e-4), "goal": 1.0, "met": bool(r <= POINT),
+                    "value": 100 * r, "unit": "points", "peer": "limit", "peer_value": 100 * POINT,
+                    "ratio": POINT / max(r, 1e-4), "goal": 1.0, "met": r <= POINT,
                 })  # fmt: skip
     by_chance = judge.of_two_seeds()
     print(

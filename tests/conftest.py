@@ -50,12 +50,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
         report.longrepr = f"a browser test may not skip in CI: {report.longrepr}"
 
 
-def pytest_terminal_summary(terminalreporter) -> None:
-    """Why a browser test was tried once more: what passes then is not hidden."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.write_line(f"{report.nodeid}: {report.longreprtext[-2000:]}")
-
-
 @pytest.fixture(autouse=True)
 def homes(tmp_path, monkeypatch):
     """Runs and caches go to temporary folders, never into the checkout."""
@@ -91,7 +85,10 @@ def main_module():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many hostile files were tried, wherever the workers tried them."""
+    """How many hostile files were tried, wherever the workers tried them; and why a browser test
+    was tried once more, so that what passes then is not hidden."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_line(f"{report.nodeid}: {report.longreprtext[-2000:]}")
     reports = terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
     counts = [v for r in reports for k, v in r.user_properties if k == "hostile"]
     if counts:

@@ -147,9 +147,15 @@ def _verdict(search: Search, rows: list[dict[str, Any]], best: dict[str, Any] | 
     unit = " points" if points == 100 else ""
     repeated = [r for r in rows if r["seeds"] >= THREE and not r["is_default"]]
     if best["is_default"]:
+        assert search.default is not None
         text = f"Keep the default, {best['label']}: nothing that was tried came out better."
-        if search.curve() is not None:
-            text = f"Keep the default, {best['label']}: the curve is highest there."
+        if drawn := search.curve():
+            text = (
+                f"Keep the default, {best['label']}: the curve is highest there of what was tried."
+            )
+            top = max(drawn.drawn(), key=lambda row: row["score"])["value"]
+            if abs(math.log(top / (search.default.value or top))) > math.log(1.3):
+                text += f" Its top lies near {top:.2g}, which more time would try."
     elif best["shown"] == "better":
         low, high = best["difference_interval"]
         text = (

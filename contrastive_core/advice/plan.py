@@ -32,7 +32,9 @@ __all__ = [
     "load",
     "make",
     "names",
+    "of_json",
     "read_answer",
+    "save",
     "settings_of",
 ]
 
@@ -217,12 +219,23 @@ def load(name: str) -> Plan | None:
     if not path.exists():
         return None
     try:
-        raw = records.read_object(path)
-        fields: dict[str, Any] = {f.name: raw[f.name] for f in dataclasses.fields(Plan)}
-        fields |= {k: tuple(v) for k, v in fields.items() if isinstance(v, list)}
-        return Plan(**fields)
+        return of_json(records.read_object(path))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadSetting(f"{path} is damaged ({error}); remove its folder to begin anew") from None
+
+
+def of_json(raw: dict[str, Any]) -> Plan:
+    """What `to_json` made. Raises KeyError or TypeError for anything else."""
+    fields: dict[str, Any] = {f.name: raw[f.name] for f in dataclasses.fields(Plan)}
+    fields |= {k: tuple(v) for k, v in fields.items() if isinstance(v, list)}
+    return Plan(**fields)
+
+
+def save(plan: Plan) -> None:
+    """Keep it in the adviser's folder: whoever starts the adviser of this name follows it."""
+    folder = folder_of(plan.name)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    records.write_json(folder / "plan.json", plan.to_json())
 
 
 def read_answer(name: str) -> dict[str, Any] | None:

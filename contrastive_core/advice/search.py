@@ -27,13 +27,13 @@ from contrastive_core.advice.plan import (
     SPREAD,
     Plan,
     folder_of,
+    save,
     settings_of,
 )
 from contrastive_core.advice.space import Candidate
 from contrastive_core.advice.tried import Tried
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.storage import records
 from contrastive_core.sweeps.grid import arguments_of
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class Search:
 
     def prepare(self) -> None:
         """Write the plan, and the ids that are set aside."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        records.write_json(self.folder / "plan.json", self.plan.to_json())
+        save(self.plan)
         judge.write_ids(self.folder / "held_out.txt", self.dataset, self.rows)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -94,7 +95,9 @@ def _begin(data: str, method: str) -> None:
     st.markdown(format.plain(plan.meta["sentence"]))
     key = f"advise-{cache.digest(data, method)}"
     if st.button("Let it try", icon=":material/science:", key=key):
-        name = plans.free_name(str(plan.meta["plan"]["name"]))
+        shown = plans.of_json(plan.meta["plan"])
+        name = plans.free_name(shown.name)
+        plans.save(replace(shown, name=name))  # what was said is what is tried
         _start(name, data, method, list(choose), float(minutes))
 
 

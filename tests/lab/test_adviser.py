@@ -67,6 +67,11 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
     assert not app.exception
     assert started[0][:2] == ("advise", "digits")
     assert "20" in started[0]
+    name = started[0][started[0].index("--name") + 1]
+    plan = plans.load(name)
+    assert plan is not None
+    assert plan.sentence() in text_of(app)  # what was said is what is tried
+    assert next(s for s in app.selectbox if s.label == "Adviser").value == name
 
 
 def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(

@@ -45,7 +45,8 @@ export function showLesson(panel, lesson) {
   if (!lesson) return;
   say(panel.title, lesson.title);
   say(panel.question, lesson.question);
-  if (panel.presses > lesson.heard) // an older answer may not take back what was pressed
+  if (panel.presses > lesson.heard)
+    // an older answer may not take back what was pressed
     for (const choice of lesson.choices) choice.chosen = panel.pressed[choice.name];
   panel.choices.hidden = !lesson.choices.length;
   panel.choices.replaceChildren(...lesson.choices.map((choice) => group(panel, choice)));
