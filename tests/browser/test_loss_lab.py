@@ -178,10 +178,21 @@ def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
         return float(page.locator(f".figures .{name}").inner_text().split()[0])
 
     def at(value: float) -> None:
-        field = page.locator(".knob input[type=number]").first
-        field.fill(str(value))
-        field.press("Enter")
-        page.wait_for_url(re.compile(rf"(temperature|margin)={value:g}(&|$)"))
+        """Typed; anew where it was lost, as it can be in the first second of a busy page."""
+        from playwright.sync_api import TimeoutError  # where it is missing, tests are skipped
+
+        for patience in (20_000, 20_000, SLOW):
+            field = page.locator(".knob input[type=number]").first
+            field.fill(str(value))
+            field.press("Enter")
+            try:
+                page.wait_for_url(
+                    re.compile(rf"(temperature|margin)={value:g}(&|$)"), timeout=patience
+                )
+                break
+            except TimeoutError:
+                page.reload()
+                drawn(page)
         repainted(page)
 
     def told(name: str) -> str:
