@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Search"]
 
-LOW, HIGH = 0.02, 2.0  # temperatures that the sampler may propose
 FEWEST = 2  # settings that are tried whatever the clock says: the default, and one to compare
 WIDER = 2  # times the settings that were planned, at most, where time is left
 REPEATS = 5  # proposals in a row that were tried before, after which no more are asked for
@@ -282,7 +281,9 @@ class Search:
         return Tried(", ".join(labels), settings, value)
 
     def _temperature(self, trial: optuna.trial.BaseTrial, found: list[Candidate]) -> Candidate:
-        value = float(f"{trial.suggest_float('temperature', LOW, HIGH, log=True):.2g}")
+        values = [c.value for c in found if c.value is not None]
+        low, high = min(values), max(values)  # those that the plan is about
+        value = float(f"{trial.suggest_float('temperature', low, high, log=True):.2g}")
         known = next(
             (c for c in found if c.value is not None and abs(c.value - value) < 1e-9), None
         )
