@@ -34,7 +34,7 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     for module in (plans, searching):  # so that little time is enough
         monkeypatch.setattr(module, "OVERHEAD", 1.0)
     asked = ["advise", folder, "--choose", "head", "--epochs", "2", "--device", "cpu"]
-    assert main([*asked, "--minutes", "0.3", "--name", "mine", "--json"]) == 0
+    assert main([*asked, "--minutes", "2", "--name", "mine", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["done"]
     assert {r["label"] for r in found["rows"]} <= {"nonlinear head", "linear head", "no head"}
@@ -44,7 +44,7 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     assert runs.load(name).status()["status"] == "done"
     assert runs.load(name).manifest["n_train"] == 64  # a fifth of 80 is set aside
     judged = sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
-    assert main([*asked, "--minutes", "0.3", "--name", "mine", "--json"]) == 0
+    assert main([*asked, "--minutes", "2", "--name", "mine", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["verdict"] == found["verdict"]
     assert judged == sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
