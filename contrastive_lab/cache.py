@@ -25,6 +25,7 @@ from contrastive_core.jobs.results import Result
 from contrastive_core.runs import Run
 from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import SampleTable, read_arrays
+from contrastive_lab.components.scatter.medoids import medoids as medoids_of
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.digest import digest as digest
 
@@ -82,6 +83,27 @@ def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Res
 def map_pca(content: str, _features: np.ndarray) -> np.ndarray:
     """PCA of an embedding, kept by its content: a map while the one asked for is made."""
     return pca(_features, at_most=AXES_FROM)
+
+
+@st.cache_data(max_entries=12, show_spinner=False)
+def medoids(content: str, _xy: np.ndarray) -> list[int]:
+    """Rows that stand for a map, by what it is a map of and how it was made."""
+    return [int(i) for i in medoids_of(_xy)]
+
+
+def snapshot_map(run: Run, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The map (n, 2) of a run's fixed sample after an epoch, which forms on Train, with labels and
+    rows in the training split (n); made once. Raises what `Run.snapshot` and `pca` raise."""
+    changed = (run.path / "snapshots").stat().st_mtime_ns
+    return _snapshot_map(str(run.path), changed, epoch, run)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _snapshot_map(
+    path: str, changed: int, epoch: int, _run: Run
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    snapshot = _run.snapshot(epoch)
+    return pca(snapshot["z"]), snapshot["labels"], snapshot["index"]
 
 
 # --- images ------------------------------------------------------------------------------------

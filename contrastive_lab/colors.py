@@ -1,4 +1,4 @@
-"""What the points of a map can be colored by, and which of many points are drawn."""
+"""What the points of a map can be colored by, what is said of each, and which of many are drawn."""
 
 from __future__ import annotations
 
@@ -29,19 +29,25 @@ DETAILS = {
 }
 LOSS = "loss"
 FEW = 24  # distinct values that are shown as categories
-HINTED, HINT = 20_000, 120  # rows that have texts when pointed at, and characters of these
+HINTED, HINT = 60_000, 120  # values shown when rows are pointed at, and characters of a text
 MANY = 200  # categories, above which ten colors are shared
 
 
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
     """What can be chosen; details only where the samples are judged."""
     names = ["class"] if rows.labels is not None else ["sample"]
-    names += [k for k, v in rows.columns.items() if _tells(v)]
+    names += [k for k, v in columns_of(rows).items() if _tells(v)]
     if rows.labels is not None and judged:
         names += list(DETAILS)
     elif judged:
         names += ["hubness"]
     return [*names, LOSS] if is_run else names
+
+
+def columns_of(rows: EmbeddingSet) -> dict[str, np.ndarray]:
+    """The columns by the names that they have on a page, where some names are taken."""
+    taken = {"class", "sample", LOSS, *DETAILS}
+    return {f"{k} (column)" if k in taken else k: v for k, v in rows.columns.items()}
 
 
 def _tells(values: np.ndarray) -> bool:
@@ -51,12 +57,21 @@ def _tells(values: np.ndarray) -> bool:
 
 
 def hints_of(rows: EmbeddingSet) -> list[str]:
-    """A text for each row, shown where it is pointed at: that of the longest text column."""
-    texts = {k: v for k, v in rows.columns.items() if v.dtype.kind == "U" and k != "split"}
-    if not texts or len(rows) > HINTED:
+    """What its columns say of each row, a line for each; texts first where there is no room for
+    all."""
+    columns = [(k, v) for k, v in columns_of(rows).items() if k != "split"]
+    columns.sort(key=lambda c: c[1].dtype.kind != "U")  # stable: else in the file's order
+    shown = columns[: HINTED // max(1, len(rows))]
+    if not shown:
         return []
-    longest = max(texts.values(), key=lambda v: v.dtype.itemsize)
-    return [t[:HINT] for t in longest.tolist()]
+    lines = [[f"{name}: {_said(v)}" for v in values.tolist()] for name, values in shown]
+    return ["\n".join(of_row) for of_row in zip(*lines, strict=True)]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, float):
+        return "–" if np.isnan(value) else f"{value:.4g}"
+    return str(value)[:HINT]
 
 
 def color_of(
@@ -79,7 +94,8 @@ def color_of(
             names = rows.classes or tuple(map(str, range(int(values.max()) + 1)))
             return _few(values, names)
         return values, ()
-    return _column(rows.columns[name]) if name in rows.columns else (None, ())
+    columns = columns_of(rows)
+    return _column(columns[name]) if name in columns else (None, ())
 
 
 def _column(values: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

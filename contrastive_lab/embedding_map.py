@@ -128,12 +128,14 @@ def draw(
         note="" if drawn_rows is None else f"{len(drawn_rows):,} of {len(rows):,} points, by class",
         hints=hints_of(rows) if drawn_rows is None else (),
         thumbnails=pictures.thumbnails(space, drawn_rows) if with_pictures else NO_THUMBNAILS,
+        medoids=cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy)
+        if with_pictures else (),
     )  # fmt: skip
     selection = LinkedSelection(
         drawn_places(state.selection(place), drawn_rows), f"{place} {state.stamp(key)}",
         lambda chosen: state.select(_rows(chosen, drawn_rows, len(rows)), place, key),
     )  # fmt: skip
-    draw_scatter(data, selection, key=key)
+    draw_scatter(data, selection, fits=True, gallery=False, key=key)
     return state.selection(place)
 
 

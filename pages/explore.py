@@ -1,15 +1,20 @@
-"""Explore: one embedding space, its map, the images behind the points, its scores."""
+"""Explore: one embedding space: its map, and beside it its scores and the images behind points."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
-from contrastive_lab import cache, guard, state
+from contrastive_lab import cache, forming_map, guard, state
 from contrastive_lab.explore import choice, heading, load_vectors, more, selection, space_map
 from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.recordings import place
+
+SHARES = (64, 36)  # of the map, and of what stands at its right
 
 
 def page() -> None:
@@ -27,8 +32,7 @@ def page() -> None:
 def of_vectors(key: str) -> None:
     space = choice.space_of_vectors(key)
     heading.of_vectors(space)
-    heading.scores_of_vectors(space)
-    show(space)
+    show(space, lambda: heading.scores_of_vectors(space))
 
 
 def of_run(run: Run) -> None:
@@ -38,13 +42,16 @@ def of_run(run: Run) -> None:
     heading.of_run(run)
     if not run.weights.exists():
         heading.without_weights(run)
+        forming_map.show_last(run)
     elif scored_or_wait(run):
         space = choice.space_of_run(run)
-        heading.scores_of_run(run, space.layer)
         if scored_or_wait(run, space.split, space.layer):
-            show(space)
+            show(space, lambda: heading.scores_of_run(run, space.layer))
         else:
             choice.split_and_layer(space)  # the way back, while it is made
+            forming_map.show_last(run)
+    else:
+        forming_map.show_last(run)
 
 
 def of_recording(run: Run) -> None:
@@ -60,21 +67,31 @@ def of_recording(run: Run) -> None:
         place.choose_place(run, chosen)
         st.info("Fewer than three rows were kept of this step: too few for a map.")
         return
-    xy, picked = space_map.show_recorded(run, chosen, space, rows)
-    if picked:
-        selection.selected(space, rows, picked)
-    more.show(space, rows, xy, picked)
+    side_by_side(space, rows, space_map.choose_recorded(run, chosen, space, rows))
 
 
-def show(space: EmbeddingRef) -> None:
-    """Map, selection, and what is asked for below."""
+def show(space: EmbeddingRef, scores: Callable[[], None]) -> None:
+    """Choices, the map, and beside it the scores and the selection."""
     rows = cache.embedding(space)
     if rows is None:
         heading.not_embedded(space)
         return
-    xy, picked = space_map.show(space, rows)
-    if picked:
-        selection.selected(space, rows, picked)
+    side_by_side(space, rows, space_map.choose(space, rows), scores)
+
+
+def side_by_side(
+    space: EmbeddingRef,
+    rows: EmbeddingSet,
+    view: space_map.View,
+    scores: Callable[[], None] = lambda: None,
+) -> None:
+    """The map; at its right the scores and what is selected on it; below what is asked for."""
+    left, right = st.columns(SHARES, gap="medium")
+    with left:
+        xy, picked = space_map.draw(space, rows, view)
+    with right, st.container(gap="xsmall"):
+        scores()
+        selection.beside(space, rows, picked)
     more.show(space, rows, xy, picked)
 
 

@@ -263,9 +263,9 @@ def _arrays(listing: Listing, partial: Partial, answers: list[dict[str, Any]]) -
 
 
 def _column(values: list[str]) -> np.ndarray:
-    """Numbers where all are, else text."""
+    """Numbers where all are (NaN where nothing stands), else text."""
     try:
-        return np.array(values, np.float64)
+        return np.array([v.strip() or "nan" for v in values], np.float64)
     except ValueError:
         return np.array(values)
 

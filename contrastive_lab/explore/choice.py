@@ -12,6 +12,7 @@ from contrastive_lab import query_params
 __all__ = ["space_of_run", "space_of_vectors", "split_and_layer"]
 
 LAYERS = ("h", "z")
+TITLES = {"h": "encoder output (h)", "z": "after the head (z)"}
 
 
 def space_of_run(run: Run) -> EmbeddingRef:
@@ -39,4 +40,4 @@ def split_and_layer(space: EmbeddingRef) -> None:
         )  # fmt: skip
     if not space.is_loaded:
         query_params.one_of(st.segmented_control, "Features", LAYERS, name="features",
-                            help="h: backbone, z: projection", width="content")  # fmt: skip
+                            format_func=TITLES.get, width="content")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from contrastive_core import catalog
 from contrastive_core.data.image_form import described
 from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.recorded import kinds_of
@@ -11,7 +12,7 @@ from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.score import scores_from_json
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, query_params
-from contrastive_lab.explore import load_vectors, scores
+from contrastive_lab.explore import load_vectors, strip
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.recordings import growing
 
@@ -53,9 +54,13 @@ def of_vectors(space: EmbeddingRef) -> None:
 def of_run(run: Run) -> None:
     title(run.meta().get("title") or run.name)
     config = run.config
+    method, loss = (
+        _title_of(kinds, str(config.get(kind)))
+        for kind, kinds in (("method", "methods"), ("loss", "losses"))
+    )
     about = (
-        f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')}"
-        f" · {config.get('epochs')} epochs · seed {config.get('seed')}"
+        f"{method} · {loss} · {config.get('dataset')} · {config.get('epochs')} epochs"
+        f" · seed {config.get('seed')}"
     )
     if imported := run.manifest.get("imported"):
         about = f"{imported.get('kind')}, not trained here · {config.get('dataset')}"
@@ -64,6 +69,13 @@ def of_run(run: Run) -> None:
     st.caption(format.plain(about))
     if left_out := run.manifest.get("left_out"):
         st.caption(format.plain(left_out))
+
+
+def _title_of(kinds: str, name: str) -> str:
+    """The title of a method or a loss, as soon as it is known without waiting."""
+    if not catalog.is_ready():
+        return name.replace("_", " ")
+    return str(cache.catalog()[kinds].get(name, {}).get("title", name))
 
 
 def of_recording(run: Run) -> None:
@@ -86,11 +98,11 @@ def scores_of_vectors(space: EmbeddingRef) -> None:
     result = answer_or_wait("scores", {"space": space.values}, "Scores")
     if result is not None:
         by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
-        scores.headline(by_source, result.meta["how"])
+        strip.draw(by_source, result.meta["how"])
 
 
 def scores_of_run(run: Run, layer: str) -> None:
-    """The test split's scores, beside raw pixels, a random encoder and the other features."""
+    """The test split's scores, beside raw pixels, an untrained encoder and the other features."""
     record = cache.scores(run)
     if record is None:
         return
@@ -98,7 +110,7 @@ def scores_of_run(run: Run, layer: str) -> None:
     other = "z" if layer == "h" else "h"
     by_source = {"own": recorded.get(layer, {}), "other": recorded.get(other, {})}
     by_source |= {k: recorded[k] for k in ("raw", "random") if k in recorded}
-    scores.headline(by_source, "", other)
+    strip.draw(by_source, "", other)
 
 
 def without_run() -> None:

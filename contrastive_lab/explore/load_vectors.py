@@ -31,7 +31,7 @@ def look_at(key: str | None) -> None:
 def opener() -> None:
     """The popover that opens a file, or comes back to one, or to the run."""
     key = f"vectors-{st.session_state.get('vectors-opened', 0)}"  # a new one closes the popover
-    with st.popover("Open vectors", icon=":material/folder_open:", key=key, width="content"):
+    with st.popover("Open my embeddings", icon=":material/folder_open:", key=key, width="content"):
         st.caption(
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
             "split are known by name; a column image holds pictures or their file names."

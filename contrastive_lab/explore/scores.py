@@ -1,4 +1,4 @@
-"""The scores of one space: the first ones at once, the rest on demand, each with how to read it."""
+"""All scores of one space, on demand, each with how to read it; the first ones are in strip.py."""
 
 from __future__ import annotations
 
@@ -14,55 +14,10 @@ from contrastive_core.evaluation.score import Scores, scores_from_json
 from contrastive_core.jobs.results import Result
 from contrastive_lab import cache, format, plots, state
 
-__all__ = ["VIEWS", "headline", "more"]
+__all__ = ["VIEWS", "more"]
 
-FIRST = ("knn", "linear_probe", "uniformity", "alignment", "rankme")
-UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
-NARROW = "\u00a0%"  # no line ends before the sign
-SHORT = {"linear_probe": "Linear probe", "neighbor_stability": "Stability"}  # on a narrow box
-NAMES = {"own": "this space", "raw": "raw pixels", "random": "random encoder"}
-BESIDE = {"raw": "raw pixels", "random": "random"}
+NAMES = {"own": "this space", "raw": "raw pixels", "random": "untrained encoder"}
 VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
-
-
-def headline(scores: dict[str, Scores], how: str, other: str = "") -> None:
-    """Scores by source ("own", "raw", "random", "other"), the first in boxes; other: its name."""
-    space_scores = scores["own"]
-    labeled = any(n in space_scores and space_scores[n].value is not None for n in FIRST[:2])
-    names = [n for n in (FIRST if labeled else UNLABELED) if n in space_scores]
-    row = st.container(horizontal=True, gap="small")
-    for name in names:
-        score = space_scores[name]
-        with row.container(border=True, height="stretch", gap="xxsmall"):
-            st.metric(SHORT.get(name, format.plain(score.title)), format.figure_of(score),
-                      help=format.plain(score.reading))  # fmt: skip
-            st.caption(_beside(name, scores, other))
-    if not labeled and "knn" in space_scores and (why := space_scores["knn"].missing):
-        st.caption(f"{format.plain(why)}; so the scores that need no labels are shown.")
-    elif how:
-        st.caption(how)
-    if "random" in scores:
-        st.caption("random: a random encoder, which is this one before any training.")
-
-
-def _beside(name: str, scores: dict[str, Scores], other: str) -> str:
-    """Interval, what the references have, settings: a line each."""
-    score = scores["own"][name]
-    if score.value is None:
-        return format.plain(score.missing)
-    interval = format.interval_of(score)
-    lines = [f"95 %: {interval}" if interval else ""]
-    lines += [
-        f"{text} **{format.figure_of(beside)}** {beside.approximation}".rstrip()
-        for source, text in (*BESIDE.items(), ("other", other))
-        if (beside := scores.get(source, {}).get(name)) is not None
-    ]
-    if name == "knn" and score.number("k") and score.number("temperature"):
-        lines.append(f"k {score.number('k'):g}, τ {score.number('temperature'):g}")
-    lines.append(score.approximation)
-    if name == "rankme" and (width := score.number("width")):
-        lines.append(f"of {width:g}")
-    return "  \n".join(line.replace(" %", NARROW) for line in lines if line)
 
 
 def more(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> None:

@@ -17,34 +17,63 @@ from contrastive_lab import cache, export, format, guard, pictures, query_params
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.gallery import draw_gallery
 
-__all__ = ["neighbors", "out", "selected"]
+__all__ = ["beside", "neighbors", "out"]
 
-SHOWN = 12  # neighbors of a picture
+SHOWN = 11  # neighbors of a picture
+SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
+NEAR = 48  # pixels of a neighbor
 LISTED = 200  # selected samples in the table
 OTHERS = 7  # other runs in which ranks are looked up
 
 
-def selected(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
-    """A sentence about the selection, and the neighbors of one of its samples."""
+def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
+    """What is selected: its images, the neighbors of one of them, and what is known of it."""
+    if not picked:
+        st.caption(
+            "Click a point, or draw around some: their images and nearest neighbors appear here."
+        )
+        return
     one = picked[0]
     if len(picked) == 1:
         st.header(format.plain(rows.ids[one]))
+        st.caption("Nearest to it in the embedding; an image leads to its point.")
     else:
         st.header(f"{len(picked):,} selected")
-        if rows.labels is not None:
-            counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
-            order = np.argsort(-counts)[:12]
-            counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
-            st.caption(format.plain(" · ".join(counted)))
-        one = query_params.one_of(
-            st.selectbox, "Neighbors of", picked[:LISTED], format_func=lambda i: rows.ids[i],
-            name="one", text=lambda i: rows.ids[i],
-            key=f"one-{cache.digest(state.place_of(space))}",
-        )  # fmt: skip
+        _classes(rows, picked)
+        one = _one_of(space, rows, picked[:LISTED])
     neighbors(space, rows, int(one))
     if rows.columns or rows.labels is not None:
         with st.expander("What is known of it" if len(picked) == 1 else "The selection as a table"):
             st.dataframe(plain_table(rows, picked[:LISTED]), hide_index=True)
+
+
+def _classes(rows: EmbeddingSet, picked: list[int]) -> None:
+    if rows.labels is not None:
+        counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
+        order = np.argsort(-counts)[:12]
+        counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
+        st.caption(format.plain(" · ".join(counted)))
+
+
+def _one_of(space: EmbeddingRef, rows: EmbeddingSet, listed: list[int]) -> int:
+    """The selected sample that is looked at: by its image, or by its id."""
+    place = state.place_of(space)
+    key = f"one-{cache.digest(place)}"
+    if pictures.are_decoded(space):
+        images = pictures.of(space)
+        shown = f"selected-{cache.digest(place, listed)}"
+        clicked = draw_gallery(
+            np.stack([images[i] for i in listed]), [""] * len(listed), size=SMALL, single=True,
+            labels=[rows.ids[i] for i in listed], height=TWO_LINES, title="selected images",
+            key=shown,
+        )  # fmt: skip
+        if clicked != st.session_state.get(f"{shown}:before", []):  # else the list may say another
+            st.session_state[f"{shown}:before"] = clicked
+            query_params.choose(key, listed[clicked[0]] if clicked else listed[0])
+    return query_params.one_of(
+        st.selectbox, "Neighbors of", listed, format_func=lambda i: rows.ids[i],
+        name="one", text=lambda i: rows.ids[i], key=key,
+    )  # fmt: skip
 
 
 def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
@@ -57,8 +86,6 @@ def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[j]))
         table.append(row | {f"rank in {name}": int(r[q - 1]) for name, r in others.items()})
-    name = format.plain(rows.ids[i])
-    st.caption(f"Nearest to {name} in the embedding. Click a picture to go to its point.")
     place = state.place_of(space)
     with_pictures = pictures.are_decoded(space)
     if with_pictures:
@@ -66,7 +93,7 @@ def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
         pictured = [i, *near.tolist()]
         captions = ["itself", *(_caption(row) for row in table)]
         key = f"near-{cache.digest(place, space.layer, i)}"
-        picked = draw_gallery(np.stack([images[j] for j in pictured]), captions, size=88,
+        picked = draw_gallery(np.stack([images[j] for j in pictured]), captions, size=NEAR,
                               title="nearest samples", key=key)  # fmt: skip
         if picked and pictured[picked[0]] != i:
             state.select([pictured[picked[0]]], place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,55 +20,67 @@ from contrastive_lab.explore.choice import split_and_layer
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.recordings.place import choose_place, follows_newest, quick_map
 
-__all__ = ["show", "show_recorded"]
+__all__ = ["View", "choose", "choose_recorded", "draw"]
 
 WIDTH = 150  # pixels of a list of choices
 NOTHING = "nothing else"
 
 
-def show(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[np.ndarray, list[int]]:
-    """Its points (n, 2), and the rows that are selected."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        kind, settings, color, other = _controls(space, rows)
-    drawn_map = embedding_map.map_of(space, kind, settings, rows)
-    extra = _placed(space, settings, other) if other else None
-    colors = (color, _details(space, color))
-    picked = embedding_map.draw(space, rows, drawn_map, colors, extra)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        embedding_map.caption(drawn_map)
-        if drawn_map["settings"]["kind"] == "umap":
-            embedding_map.agreement(space, settings)
-    return drawn_map["xy"], [i for i in picked if i < len(rows)]
+@dataclass(frozen=True)
+class View:
+    """How a space is drawn: `kind` umap or pca with its settings; what colors it; what else is
+    placed on it; whether the map has to be there at once; which rows, where that has to be said."""
+
+    kind: str
+    settings: dict[str, Any]
+    color: str
+    other: str = ""
+    is_quick: bool = False
+    of: str = ""
 
 
-def show_recorded(
-    run: Run, place: Recorded, space: EmbeddingRef, rows: EmbeddingSet
-) -> tuple[np.ndarray, list[int]]:
-    """The same of rows of a recording, with the step that they are of. While the newest step is
-    followed the map is PCA, which is there at once."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+def choose(space: EmbeddingRef, rows: EmbeddingSet) -> View:
+    """The choices above the map, in one line."""
+    with _line():
+        split_and_layer(space)
+        kind, settings = _kind(rows, "pca" if len(rows) > MAX_POINTS else "umap")
+        color, other = _color(space, rows), NOTHING
+        if kind == "umap" and (others := _others_of(space)):
+            other = query_params.one_of(
+                st.selectbox, "Place on this map", [NOTHING, *others], name="placed", width=WIDTH,
+                key=f"place-{cache.digest(state.data_of(space), space.split)}",
+            )  # fmt: skip
+    return View(kind, settings, color, "" if other == NOTHING else other)
+
+
+def choose_recorded(run: Run, place: Recorded, space: EmbeddingRef, rows: EmbeddingSet) -> View:
+    """The same for a recording, with the step. While the newest step is followed the map is PCA,
+    which is there at once."""
+    with _line():
         choose_place(run, place)
         follows = follows_newest(run, place)
         kind, settings = ("pca", {}) if follows else _kind(rows, "pca")
         color = _color(space, rows)
-    drawn_map = quick_map(rows) if follows else embedding_map.map_of(space, kind, settings, rows)
-    picked = embedding_map.draw(space, rows, drawn_map, (color, _details(space, color)))
-    embedding_map.caption(drawn_map, f" of the {place.rows_title}")
+    return View(kind, settings, color, is_quick=follows, of=f" of the {place.rows_title}")
+
+
+def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarray, list[int]]:
+    """The map: its points (n, 2), and the rows that are selected."""
+    if view.is_quick:
+        drawn_map = quick_map(rows)
+    else:
+        drawn_map = embedding_map.map_of(space, view.kind, view.settings, rows)
+    extra = _placed(space, view.settings, view.other) if view.other else None
+    colors = (view.color, _details(space, view.color))
+    picked = embedding_map.draw(space, rows, drawn_map, colors, extra)
+    embedding_map.caption(drawn_map, view.of)
+    if drawn_map["settings"]["kind"] == "umap":
+        embedding_map.agreement(space, view.settings)
     return drawn_map["xy"], [i for i in picked if i < len(rows)]
 
 
-def _controls(space: EmbeddingRef, rows: EmbeddingSet) -> tuple[str, dict[str, Any], str, str]:
-    """Choices above the map: its kind and settings, what colors it, what else is placed on it."""
-    split_and_layer(space)
-    kind, settings = _kind(rows, "pca" if len(rows) > MAX_POINTS else "umap")
-    color, data = _color(space, rows), state.data_of(space)
-    other = NOTHING
-    if kind == "umap" and (others := _others_of(space)):
-        other = query_params.one_of(
-            st.selectbox, "Place on this map", [NOTHING, *others], name="placed", width=WIDTH,
-            key=f"place-{cache.digest(data, space.split)}",
-        )  # fmt: skip
-    return kind, settings, color, "" if other == NOTHING else other
+def _line() -> Any:
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 
 def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.embeddings.pca import pca
-from contrastive_core.errors import Damaged, Locked, UnusableEmbedding
+from contrastive_core.errors import Locked
 from contrastive_core.jobs import process, queue, training
 from contrastive_core.runs import Run
 from contrastive_core.runs.metrics_reader import MetricsReader
-from contrastive_lab import cache, format, plots, query_params
-from contrastive_lab.components.scatter import ScatterData, draw_scatter
+from contrastive_lab import format, forming_map, plots, query_params
 
 __all__ = ["watch", "watch_next"]
 
@@ -162,15 +158,4 @@ def forming(run: Run) -> None:
     epoch = epochs[-1]
     if run.status()["status"] != "running" and len(epochs) > 1:
         epoch = st.select_slider("Map after epoch", epochs, value=epoch, key=f"epoch-{run.name}")
-    try:
-        snapshot: dict[str, Any] = run.snapshot(epoch)
-        xy = pca(snapshot["z"])
-    except (Damaged, UnusableEmbedding, OSError) as error:
-        st.warning(format.plain(error))
-        return
-    data = ScatterData(
-        xy, [str(i) for i in snapshot["index"]], cache.digest(run.name, epoch), snapshot["labels"],
-        run.manifest.get("classes") or [], title=f"PCA of z after epoch {epoch}",
-        note=f"PCA of z after epoch {epoch}, {len(xy)} training images",
-    )  # fmt: skip
-    draw_scatter(data, height=360, key="forming")
+    forming_map.draw(run, epoch)

@@ -45,7 +45,7 @@ def test_a_lasso_fills_the_gallery_and_lights_neighbors(app: str, page: Any) -> 
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5, steps=4)
     page.mouse.up()
     page.get_by_text(re.compile(r"of 360 selected")).first.wait_for(timeout=SLOW)
-    page.get_by_text("Nearest to").first.wait_for(timeout=SLOW)
+    page.get_by_text("Neighbors of").first.wait_for(timeout=SLOW)
 
 
 def test_dragging_the_temperature_changes_the_softmax_without_the_server(

@@ -208,7 +208,7 @@ def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(
     (tmp_path / "mine.csv").write_text("\n".join(lines))
     (tmp_path / "bad.csv").write_text("id,class\n1,a\n2,b\n")
     page.goto(f"{planted.address}/?run=good")
-    page.get_by_role("button", name="Open vectors").click()
+    page.get_by_role("button", name="Open my embeddings").click()
     files = page.locator("input[type=file]")
     files.set_input_files(tmp_path / "bad.csv")
     page.get_by_role("button", name="Look at it").click()

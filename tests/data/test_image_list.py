@@ -58,6 +58,11 @@ def test_further_columns_are_kept_and_any_may_be_the_label(place: Path) -> None:
     at = [int(i[7]) for i in train.ids]
     assert train.factors["weight"].tolist() == [i / 2 for i in at]
     assert train.factors["kind"].tolist() == ["xyz"[i % 3] for i in at]
+    gaps = [line.replace(",0.5,", ",,") for line in lines]
+    train, test = both(listed(place, "file,label,weight,kind", *gaps))
+    weights = np.concatenate([train.factors["weight"], test.factors["weight"]])
+    assert np.isnan(weights).sum() == 1  # nothing stands there: still numbers
+    name = listed(place, "file,label,weight,kind", *lines)
     by_kind = datasets.load(f"{name}#kind")
     assert by_kind.classes == ("x", "y", "z")
     assert set(by_kind.factors) == {"weight"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from contrastive_core import runs
 from contrastive_core.jobs.task import Task, run_json
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.runs import catalog
+from contrastive_lab import cache
 
 PAGES = ("home", "explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
 SHIPPED = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
@@ -56,10 +59,30 @@ def test_every_page_opens_on_a_shipped_run(page: str, monkeypatch: pytest.Monkey
 
 def test_explore_states_the_scores_beside_references(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("explore", monkeypatch, run="simclr-digits")
-    shown = {m.label: m.value for m in app.metric}
-    assert float(shown["kNN accuracy"].removesuffix(" %")) > 95
-    assert "raw pixels" in text_of(app)
-    assert "random encoder" in text_of(app)
+    strip = next(e.proto.body for e in app.get("html") if 'class="scores"' in e.proto.body)
+    knn = re.search(r"kNN accuracy</span>.*?class=\"value\">([\d.]+)", strip)
+    assert knn is not None
+    assert float(knn[1]) > 95
+    assert "raw pixels" in strip
+    assert "untrained encoder" in strip
+
+
+def test_while_a_run_is_prepared_explore_shows_the_map_that_train_showed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = runs.create("just-trained", runs.load("simclr-digits").config)
+    for part in ("weights.safetensors", "snapshots"):
+        copy = shutil.copytree if part == "snapshots" else shutil.copyfile
+        copy(runs.load("simclr-digits").path / part, run.path / part)
+    run.set_status("done")
+    projected: list[int] = []
+    pca = cache.pca
+    monkeypatch.setattr(cache, "pca", lambda *a, **k: projected.append(1) or pca(*a, **k))
+    app = opened("explore", monkeypatch, run="just-trained")
+    assert not app.exception
+    assert "Train's map after epoch 40" in text_of(app)
+    app.run()
+    assert projected == [1]  # what was projected once is not projected again
 
 
 def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(

@@ -20,19 +20,24 @@ export function mount(parent, blob, host) {
       box,
       meta.captions.map((_, i) => i),
       {
-        make: (i) => pictureOf(sheet, meta, i, meta.size, meta.captions[i]),
-        name: (i) => meta.captions[i],
+        make: (i) => pictureOf(sheet, meta, i, meta.size, meta.labels[i]),
+        name: (i) => meta.labels[i],
         caption: (i) => meta.captions[i],
         isOn: (i) => lit.has(i),
         click: (i) => {
-          if (lit.has(i)) lit.delete(i);
+          const was = lit.has(i);
+          if (meta.single) lit.clear();
+          if (was) lit.delete(i);
           else lit.add(i);
-          box.children[i].setAttribute("aria-pressed", String(lit.has(i)));
+          [...box.children].forEach(
+            (b, k) => b.hasAttribute("aria-pressed") && b.setAttribute("aria-pressed", String(lit.has(k))),
+          );
           host.report("selected", [...lit]);
         },
       },
     );
   box.setAttribute("aria-label", meta.title);
+  box.style.maxHeight = meta.height ? `${meta.height}px` : "";
   if (!data.sprite.length) {
     box.textContent = "There is no picture to show.";
     return;

@@ -42,8 +42,9 @@ class ScatterData:
     color: np.ndarray | None = None  # (n) categories 0…, or numbers, cut into eight steps
     names: Sequence[str] = ()  # of the categories
     palette: Sequence[str] = PALETTE  # of the categories, used over and over
-    hints: Sequence[str] = ()  # a text for each row, shown when it is pointed at
+    hints: Sequence[str] = ()  # a text for each row, its lines shown when it is pointed at
     thumbnails: ThumbnailSheet = NO_THUMBNAILS
+    medoids: Sequence[int] = ()  # rows whose images stand on the map while it is seen whole
     title: str = "map"
     note: str = ""
     panels: Panels | None = None
@@ -64,11 +65,17 @@ def draw_scatter(
     selection: LinkedSelection = LinkedSelection(),
     *,
     height: int = 520,
+    fits: bool = False,
+    gallery: bool = True,
     key: str = "map",
 ) -> list[int]:
-    """Draw a map, `height` pixels high; returns the selected rows."""
+    """Draw a map, `height` pixels high; returns the selected rows.
+
+    Args: fits: as high as the screen lets it stand below what is above it. gallery: whether the
+    images of what is selected stand below it.
+    """
     lit = _lit_at_first(key, f"{data.content} {selection.stamp}", selection.rows)
-    blob = pack_scatter(data, lit, selection.stamp, height)
+    blob = pack_scatter(data, lit, selection.stamp, height, fits, gallery)
 
     def report() -> None:
         if selection.on_change:
@@ -81,8 +88,9 @@ def draw_scatter(
 
 
 def pack_scatter(
-    data: ScatterData, lit: Sequence[int] = (), stamp: str = "", height: int = 520
-) -> bytes:
+    data: ScatterData, lit: Sequence[int] = (), stamp: str = "", height: int = 520,
+    fits: bool = False, gallery: bool = True,
+) -> bytes:  # fmt: skip
     """The map as the browser gets it, in any host; `lit` is taken over when `stamp` changes."""
     group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
     meta = {
@@ -90,6 +98,7 @@ def pack_scatter(
         "title": data.title, "note": data.note, "hints": list(data.hints), "height": height,
         "across": data.thumbnails.across, "tile": data.thumbnails.tile,
         "selection": [int(i) for i in lit], "stamp": stamp,
+        "fits": fits, "gallery": gallery, "medoids": [int(i) for i in data.medoids],
         "panels": data.panels and asdict(data.panels),
     }  # fmt: skip
     return pack(

@@ -15,6 +15,7 @@ PALETTE = (
 )  # fmt: skip
 SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
 NO_LABEL = "#B8BFC6"  # of points without one
+NO_VALUE = "no value"
 MAX_CATEGORIES = 255  # a category is one byte
 
 
@@ -32,11 +33,13 @@ def categories(
             colors[-1] = NO_LABEL
         return group, labels, colors
     values = color.astype(np.float64)
-    finite = values[np.isfinite(values)]
+    finite, missing = values[np.isfinite(values)], np.isnan(values)
     edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
     group = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")
     labels = [f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges)]
-    return group.astype(np.uint8), labels, list(SEQUENCE)
+    group[missing] = len(SEQUENCE)
+    more = ([NO_VALUE], [NO_LABEL]) if missing.any() else ([], [])
+    return group.astype(np.uint8), labels + more[0], [*SEQUENCE, *more[1]]
 
 
 def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:

@@ -1,5 +1,6 @@
 // What a map shows: points, names, outline and count, at most once a frame; and the same as a PNG.
 
+import { drawMedoids } from "./medoids.js";
 import { drawPoints, pointSize } from "./points.js";
 import { drawNames } from "./side_by_side.js";
 import { outline, view } from "./view.js";
@@ -35,6 +36,7 @@ function drawOver(map) {
     g.arc(map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale, size + 1, 0, 2 * Math.PI);
     g.stroke();
   };
+  drawMedoids(map, g);
   if (map.picked.length <= RINGED) for (const row of map.picked) for (let i = row; i < map.n; i += map.rows) ring(i, 1);
   if (map.hover >= 0) ring(map.hover, 2);
   if (map.path && map.path.length > 1) {

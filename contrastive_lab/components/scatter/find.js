@@ -1,5 +1,6 @@
 // Which points: those near the pointer, within an outline, or with an id.
 
+import { medoidAt } from "./medoids.js";
 import { choose } from "./selection.js";
 import { placeTip, tip } from "./tip.js";
 import { schedule, view } from "./view.js";
@@ -62,7 +63,7 @@ function rowOf(map, y) {
 }
 
 /**
- * The nearest point within ten pixels, looked for in the cells that these touch.
+ * The point whose image is there, or else the nearest within ten pixels, looked for in the cells that these touch.
  *
  * @param {ScatterState} map
  * @param {number} x
@@ -73,8 +74,8 @@ export function hover(map, x, y) {
     px = (x - v.x) / v.scale,
     py = (v.y - y) / v.scale,
     reach = 10 / v.scale;
-  let best = -1,
-    near = reach * reach;
+  let best = medoidAt(map, x, y),
+    near = best < 0 ? reach * reach : 0;
   for (let q = rowOf(map, py - reach); q <= rowOf(map, py + reach); q++) {
     for (let p = columnOf(map, px - reach); p <= columnOf(map, px + reach); p++) {
       for (const i of map.cells[q * CELL + p]) {
@@ -152,6 +153,7 @@ function intoView(map, i) {
   const x = map.xy[2 * i] * v.scale + v.x,
     y = v.y - map.xy[2 * i + 1] * v.scale;
   if (x > 0 && x < w && y > 0 && y < h) return;
+  map.moved = true;
   v.x += w / 2 - x;
   v.y += h / 2 - y;
 }

@@ -8,7 +8,7 @@ import { listen } from "./pointer.js";
 import { savePng } from "./save.js";
 import { choose, drawPictures, light, packRows } from "./selection.js";
 import { loadMorph, morphSlider } from "./side_by_side.js";
-import { schedule } from "./view.js";
+import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
 
@@ -54,6 +54,7 @@ function build(parent) {
     path: null,
     hidden: new Set(),
     turn: 0,
+    withImages: true,
   };
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
   map.over = el("canvas", { "aria-hidden": "true", class: "over" });
@@ -64,6 +65,13 @@ function build(parent) {
   map.count = el("span", { role: "status" });
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   map.morph = morphSlider(map, () => schedule(map, true));
+  map.images = button("images", () => {
+    map.withImages = !map.withImages;
+    map.images.setAttribute("aria-pressed", String(map.withImages));
+    schedule(map);
+  });
+  map.images.title = "some images on the whole map, until points are selected";
+  map.images.setAttribute("aria-pressed", "true");
   map.legend = el("div", { class: "legend", role: "group", "aria-label": "categories" });
   map.gallery = el("div", {});
   map.root = el(
@@ -79,13 +87,11 @@ function build(parent) {
           map.mode = m;
         }),
       ),
-      button("whole map", () => {
-        map.view = null;
-        schedule(map, true);
-      }),
+      button("whole map", () => seeWhole(map)),
       map.search,
       button("clear", () => choose(map, [])),
       button("PNG", () => savePng(map)),
+      map.images,
       map.morph,
       map.count,
     ),
@@ -95,7 +101,10 @@ function build(parent) {
   );
   parent.append(map.root);
   listen(map);
-  map.observer = new ResizeObserver(() => schedule(map, true));
+  map.observer = new ResizeObserver(() => {
+    if (!map.moved) map.view = null;
+    schedule(map, true);
+  });
   map.observer.observe(map.stage);
   return map;
 }
@@ -107,6 +116,7 @@ function load(map, data) {
   if (map.key !== meta.key) {
     map.key = meta.key;
     map.view = null;
+    map.moved = false;
     map.xy = new Float32Array(data.xy.slice().buffer);
     map.n = map.xy.length / 2;
     map.rows = meta.panels ? meta.panels.rows : map.n;
@@ -122,9 +132,13 @@ function load(map, data) {
       createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => {
         map.sprite = b;
         drawPictures(map);
+        schedule(map);
       });
     }
   }
+  map.root.classList.toggle("fits", Boolean(meta.fits));
+  map.gallery.hidden = meta.gallery === false;
+  map.images.hidden = !meta.medoids?.length;
   map.color = data.color.slice();
   if (String(map.names) !== String(meta.names)) map.hidden.clear(); // of other categories
   map.names = meta.names;

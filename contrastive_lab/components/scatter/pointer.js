@@ -4,7 +4,7 @@ import { hover, inside } from "./find.js";
 import { choose } from "./selection.js";
 import { rowsOf } from "./side_by_side.js";
 import { placeTip, tip } from "./tip.js";
-import { outline, schedule, view } from "./view.js";
+import { outline, schedule, seeWhole, view } from "./view.js";
 
 /**
  * @param {ScatterState} map
@@ -27,15 +27,13 @@ export function listen(map) {
     map.tip.hidden = true;
     schedule(map);
   };
-  c.ondblclick = () => {
-    map.view = null;
-    schedule(map, true);
-  };
+  c.ondblclick = () => seeWhole(map);
   c.onkeydown = (e) => keys(map, e);
 }
 
 function zoom(map, x, y, factor, stamp) {
   const v = view(map);
+  map.moved = true;
   v.x = x - (x - v.x) * factor;
   v.y = y - (y - v.y) * factor;
   v.scale *= factor;
@@ -54,6 +52,7 @@ function move(map, e) {
     const v = view(map);
     v.x += e.offsetX - map.drag.x;
     v.y += e.offsetY - map.drag.y;
+    map.moved = true;
     Object.assign(map.drag, { x: e.offsetX, y: e.offsetY });
     map.pending ||= e.timeStamp;
     schedule(map, true);
@@ -84,6 +83,7 @@ function keys(map, e) {
   if (pan) {
     v.x += pan[0];
     v.y += pan[1];
+    map.moved = true;
     schedule(map, true);
   } else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
   else if (e.key === "-") zoom(map, w, h, 0.8);

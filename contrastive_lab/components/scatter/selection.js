@@ -55,7 +55,7 @@ export function picture(map, i, size) {
  * @param {ScatterState} map
  */
 export function drawPictures(map) {
-  drawGallery(map.gallery, map.sprite ? map.picked : [], {
+  drawGallery(map.gallery, map.sprite && map.meta.gallery !== false ? map.picked : [], {
     make: (i) => picture(map, i, 56),
     name: (i) => map.ids[i] ?? String(i),
     point: (i) => {

@@ -16,7 +16,7 @@ export function tip(map, i) {
     ...parts,
     el("div", {}, map.ids[i % map.rows] ?? ""),
     el("div", {}, map.meta.names[map.color[i]] ?? ""),
-    el("div", {}, map.meta.hints[i % map.rows] ?? ""),
+    el("div", { class: "hint" }, map.meta.hints[i % map.rows] ?? ""),
   );
 }
 

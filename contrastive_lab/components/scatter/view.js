@@ -1,4 +1,4 @@
-// Where the map is looked at, and its next frame.
+// Where the map is looked at, and its next frame. `map.whole` is the scale at which all of it is seen.
 
 /**
  * @param {ScatterState} map
@@ -7,7 +7,7 @@ export function view(map) {
   const w = map.stage.clientWidth,
     h = map.stage.clientHeight;
   if (!map.view) {
-    const scale = Math.min(Math.max(1, w - 40) / map.box.wide, Math.max(1, h - 40) / map.box.high);
+    const scale = (map.whole = Math.min(Math.max(1, w - 40) / map.box.wide, Math.max(1, h - 40) / map.box.high));
     map.view = {
       scale,
       x: w / 2 - (map.box.x0 + map.box.span / 2) * scale,
@@ -15,6 +15,17 @@ export function view(map) {
     };
   }
   return map.view;
+}
+
+/**
+ * All of the map again, as large as it fits; from here on it follows the size of its place.
+ *
+ * @param {ScatterState} map
+ */
+export function seeWhole(map) {
+  map.view = null;
+  map.moved = false;
+  schedule(map, true);
 }
 
 /**

@@ -1,0 +1,59 @@
+"""The map that forms on Train: a run's fixed sample of training images after an epoch.
+Explore shows the last one while its own is being made: what was there a moment ago stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.data import datasets
+from contrastive_core.data.image_form import form_of
+from contrastive_core.errors import Damaged, UnusableEmbedding
+from contrastive_core.runs import Run
+from contrastive_lab import cache, format
+from contrastive_lab.components.scatter import ScatterData, draw_scatter
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+
+__all__ = ["draw", "show_last"]
+
+
+def draw(run: Run, epoch: int, *, with_images: bool = False, height: int = 360) -> None:
+    """The map after an epoch, each made once; why not, where its rows cannot be read."""
+    try:
+        xy, labels, index = cache.snapshot_map(run, epoch)
+    except (Damaged, UnusableEmbedding, OSError) as error:
+        st.warning(format.plain(error))
+        return
+    images = _images(run, index) if with_images else None
+    name = cache.digest(run.name, epoch, images is not None)
+    data = ScatterData(
+        xy, [str(i) for i in index], name, labels, run.manifest.get("classes") or [],
+        title=f"PCA of z after epoch {epoch}",
+        note=f"PCA of z after epoch {epoch}, {len(xy)} training images",
+        thumbnails=thumbnail_sheet(images),
+        medoids=[] if images is None else cache.medoids(name, xy),
+    )  # fmt: skip
+    draw_scatter(data, height=height, fits=with_images, key="forming")
+
+
+def show_last(run: Run) -> None:
+    """Train's last map with its images, if there is one, and what it is."""
+    epochs = run.snapshots()
+    if epochs:
+        st.caption(
+            f"Until then Train's map after epoch {epochs[-1]}: training images, after the head (z)."
+        )
+        draw(run, epochs[-1], with_images=True)
+
+
+def _images(run: Run, index: np.ndarray) -> np.ndarray | None:
+    """The images (n, c, h, w) behind the points, where the data set is decoded already."""
+    if run.config.get("exclude"):  # rows are numbers among those that are left
+        return None
+    if not datasets.is_made(str(run.config.get("dataset")), "train", form_of(run.config)):
+        return None
+    try:
+        images = cache.dataset_of(run, "train").images
+    except (ValueError, OSError):
+        return None
+    return np.stack([images[i] for i in index]) if int(index.max()) < len(images) else None

@@ -1,0 +1,35 @@
+// Images on a map give way to each other, and stay on the stage.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { spread } from "../../contrastive_lab/components/scatter/medoids.js";
+
+/** Pairs that overlap. */
+function overlaps(at, side) {
+  let count = 0;
+  for (let i = 0; i < at.length / 2; i++)
+    for (let j = 0; j < i; j++)
+      if (Math.abs(at[2 * i] - at[2 * j]) < side - 0.6 && Math.abs(at[2 * i + 1] - at[2 * j + 1]) < side - 0.6) count++;
+  return count;
+}
+
+test("forty in one crowd are pushed apart and none is lost", () => {
+  const wanted = Array.from({ length: 80 }, (_, k) => 200 + ((k * 37) % 60));
+  const at = spread(wanted, 36, 640, 500);
+  assert.equal([...at].filter(Number.isNaN).length, 0);
+  assert.equal(overlaps(at, 36), 0);
+  for (let k = 0; k < at.length; k++) assert.ok(at[k] >= 18 && at[k] <= [640, 500][k % 2] - 18);
+});
+
+test("those that do not touch stay where they belong", () => {
+  const wanted = [50, 50, 150, 50, 50, 150];
+  assert.deepEqual([...spread(wanted, 36, 300, 300)], wanted);
+});
+
+test("where there is no room some are left out and none overlap", () => {
+  const at = spread(new Array(80).fill(50), 36, 120, 120);
+  const left = [...at].filter((v) => !Number.isNaN(v));
+  assert.ok(left.length >= 8 && left.length <= 18);
+  assert.equal(overlaps(left, 36), 0);
+});
