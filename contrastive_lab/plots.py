@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["curves", "histogram", "matrix"]
+__all__ = ["band", "curves", "histogram", "intervals", "matrix", "whole_range"]
+
+WHOLE = (0.0, 100.0)  # of a share in per cent
 
 
 def curves(
@@ -24,6 +26,35 @@ def curves(
         xaxis_title=x, yaxis_title=y, legend={"orientation": "h", "y": 1.1},
     )  # fmt: skip
     return figure
+
+
+def band(
+    figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], name: str, color: str
+) -> None:
+    """An area between the two ends at each of xs, drawn behind the figure's lines."""
+    low, high = [e[0] for e in ends], [e[1] for e in ends]
+    figure.add_scatter(
+        x=[*xs, *reversed(xs)], y=[*high, *reversed(low)], fill="toself", fillcolor=color,
+        line={"width": 0}, opacity=0.25, mode="lines", name=name, hoverinfo="skip", zorder=-1,
+    )  # fmt: skip
+
+
+def intervals(
+    figure: Any, ys: Sequence[float], ends: Sequence[tuple[float, float] | None], line: int = 0
+) -> None:
+    """Bars between the two ends about the points of a line; none where there are no ends."""
+    both = [e or (y, y) for y, e in zip(ys, ends, strict=True)]
+    figure.data[line].error_y = {
+        "array": [high - y for y, (_, high) in zip(ys, both, strict=True)],
+        "arrayminus": [y - low for y, (low, _) in zip(ys, both, strict=True)],
+        "thickness": 1.5,
+    }
+
+
+def whole_range(figure: Any, zoom: bool) -> None:
+    """From 0 to 100 %, unless one zooms to the figures."""
+    if not zoom:
+        figure.update_yaxes(range=list(WHOLE))
 
 
 def histogram(values: Any, cut: float, x: str, y: str, bins: int, height: int = 260) -> Any:

@@ -7,11 +7,11 @@ import streamlit as st
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.comparison import Comparison
 from contrastive_lab import guard, query_params, state
-from contrastive_lab.compare import choice, disagreements, knob_curves, maps, similarity, tables
+from contrastive_lab.compare import choice, disagreements, maps, setting_curves, similarity, tables
 from contrastive_lab.compare.verdict import verdict
 from contrastive_lab.report import button
 
-VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A knob as an axis")
+VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A setting as an axis")
 
 
 def page() -> None:
@@ -28,8 +28,8 @@ def page() -> None:
             button.offer(names, "test", layer)
     view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view",
                                label_visibility="collapsed")  # fmt: skip
-    if view == "A knob as an axis":
-        knob_curves.axis(ready, layer)
+    if view == "A setting as an axis":
+        setting_curves.axis(ready, layer, names)
     elif comparison is not None:
         with guard.on_its_own("One of these"):
             show(view, spaces, comparison)

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.paths import data_home, runs_home
 from contrastive_lab import format, query_params, state
 from contrastive_lab.runs import table
-from contrastive_lab.runs.detail import details, difference
+from contrastive_lab.runs.detail import compare, details, difference
 from contrastive_lab.runs.import_checkpoint import elsewhere
 from contrastive_lab.runs.queue import line
 from contrastive_lab.runs.sweeps import sweeps
@@ -41,6 +41,7 @@ def all_runs() -> None:
     if len(chosen) == 1:
         details(chosen[0])
     elif chosen:
+        compare(chosen)
         mine = [run for run in chosen if not run.shipped]
         if mine and st.button(f"Delete {len(mine)} runs", icon=":material/delete:"):
             table.remove(mine)

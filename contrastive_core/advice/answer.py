@@ -16,11 +16,9 @@ from contrastive_core.advice.reasons import reasons
 from contrastive_core.advice.search import Search
 from contrastive_core.advice.tried import Tried
 from contrastive_core.evaluation.paired_tests import Z95, difference
-from contrastive_core.metrics._base import wilson
+from contrastive_core.ops.intervals import SEEDS, over_seeds, wilson
 
 __all__ = ["answer"]
-
-THREE = 3  # seeds that a claim needs
 
 
 def answer(search: Search) -> dict[str, Any]:
@@ -66,24 +64,15 @@ def _interval(judged: list[Judged], values: list[float]) -> tuple[float, float] 
     """Of the held-out images, and of the seeds where there are three."""
     n = len(judged[0].right) if judged[0].right is not None else 0
     if not n:
-        return _of_seeds(values)
+        return over_seeds(values)
     right = np.mean([np.nan_to_num(j.right) for j in judged if j.right is not None], 0)
     low, high = wilson(round(float(right.sum())), n)
-    between = _of_seeds(values)
+    between = over_seeds(values)
     if between is None:
         return low, high
     half = math.hypot((high - low) / 2, (between[1] - between[0]) / 2)
     mean = float(np.mean(values))
     return mean - half, mean + half
-
-
-def _of_seeds(values: list[float]) -> tuple[float, float] | None:
-    if len(values) < THREE:
-        return None
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
-    return float(np.mean(values)) - half, float(np.mean(values)) + half
 
 
 def _against(mine: dict[int, Judged], usual: dict[int, Judged], criterion: str) -> dict[str, Any]:
@@ -102,16 +91,16 @@ def _against(mine: dict[int, Judged], usual: dict[int, Judged], criterion: str) 
     if len(each) == len(both):
         means = np.mean([a.right - b.right for a, b in pairs if a.right is not None], 0)
         half = Z95 * float(np.nanstd(means, ddof=1)) / math.sqrt(max(1, np.isfinite(means).sum()))
-        between = _of_seeds(differences)
+        between = over_seeds(differences)
         half = math.hypot(half, (between[1] - between[0]) / 2) if between else half
         row["difference_interval"] = (row["difference"] - half, row["difference"] + half)
         above, below = all(low > 0 for low, _ in each), all(high < 0 for _, high in each)
     else:
-        between = _of_seeds(differences)
+        between = over_seeds(differences)
         row["difference_interval"] = between
         above = between is not None and between[0] > 0
         below = between is not None and between[1] < 0
-    if len(both) >= THREE:
+    if len(both) >= SEEDS:
         row["shown"] = "better" if above else "worse" if below else "no difference shown"
     else:
         row["shown"] = "worse so far" if below else "not repeated"
@@ -145,7 +134,7 @@ def _verdict(search: Search, rows: list[dict[str, Any]], best: dict[str, Any] | 
         return f"Only {best['label']} has been judged so far."
     points = 100 if search.plan.criterion == "knn" else 1
     unit = " points" if points == 100 else ""
-    repeated = [r for r in rows if r["seeds"] >= THREE and not r["is_default"]]
+    repeated = [r for r in rows if r["seeds"] >= SEEDS and not r["is_default"]]
     if best["is_default"]:
         assert search.default is not None
         text = f"Keep the default, {best['label']}: nothing that was tried came out better."

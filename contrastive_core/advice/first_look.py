@@ -17,7 +17,7 @@ from contrastive_core.advice.suggestions import Suggestion, suggestions
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.paired_tests import difference
-from contrastive_core.metrics._base import wilson
+from contrastive_core.ops.intervals import wilson
 from contrastive_core.progress import OnProgress, ignore_progress
 
 __all__ = ["Look", "in_words", "look"]

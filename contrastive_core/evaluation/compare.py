@@ -29,6 +29,7 @@ from contrastive_core.evaluation.representation_similarity import (
     procrustes,
 )
 from contrastive_core.evaluation.score import Scores
+from contrastive_core.ops.intervals import SEEDS
 
 __all__ = [
     "Entry",
@@ -39,7 +40,6 @@ __all__ = [
 ]
 
 MOST = 8
-SEEDS = 3  # so many must agree before a method is called better
 NEAREST = 20  # rows by which neighborhoods are compared
 
 

@@ -16,6 +16,7 @@ from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.ops.intervals import Z95, wilson
 
 __all__ = [
     "Metric",
@@ -25,8 +26,6 @@ __all__ = [
     "pairs_interval",
     "wilson",
 ]
-
-Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +103,6 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
     if len(np.unique(labels[labels >= 0])) < 2:
         raise CannotScore(f"{title} needs at least two classes, and there is one")
     return labels
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(right, n).proportion_ci(0.95, "wilson")
-    return float(interval.low), float(interval.high)
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float] | None:

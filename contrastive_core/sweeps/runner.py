@@ -17,6 +17,7 @@ from typing import Any
 from contrastive_core import runs
 from contrastive_core.evaluation.record import read_evaluation
 from contrastive_core.jobs import process, queue
+from contrastive_core.runs.watched_sample import labeled_images
 from contrastive_core.storage import records
 from contrastive_core.sweeps.spec import Cell, Sweep, config_of
 
@@ -28,8 +29,9 @@ MEASURED = 12  # cells at most whose steps are timed; the others take their mean
 
 
 def status(sweep: Sweep) -> list[dict[str, Any]]:
-    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores. Cells that
-    share a run have a row each."""
+    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores; `images`,
+    of how many each accuracy is, and `evaluation`, where it was scored. Cells that share a run have
+    a row each."""
     run_by_name = {run.name: run for run in runs.list_runs()}
     rows = []
     for cell in sweep.cells():
@@ -39,18 +41,20 @@ def status(sweep: Sweep) -> list[dict[str, Any]]:
             row["status"] = run.status().get("status", "")
             lines = [line for line in run.metrics() if "images_per_s" not in line]
             row |= {k: v for k, v in (lines[-1] if lines else {}).items() if k not in row}
-            row |= _test_scores(run)
+            scores = _test_scores(run)
+            row |= scores | {"images": scores["images"] | {"knn_train_sample": labeled_images(run)}}
         rows.append(row)
     return rows
 
 
-def _test_scores(run: runs.Run) -> dict[str, float]:
-    """What a run scored on test images, as `linear_probe test`, `knn test`."""
+def _test_scores(run: runs.Run) -> dict[str, Any]:
+    """What a run scored on test images, as `linear_probe test`, `knn test`, and on how many."""
     evaluation = read_evaluation(run)
     if evaluation is None:
-        return {}
-    values = {f"{m} test": evaluation.value("h", m) for m in SCORED}
-    return {k: v for k, v in values.items() if v is not None}
+        return {"images": {}}
+    scores = {f"{m} test": s for m in SCORED if (s := evaluation.score("h", m)) is not None}
+    images = {k: int(s.number("n") or 0) for k, s in scores.items()}
+    return {k: s.value for k, s in scores.items()} | {"images": images, "evaluation": evaluation}
 
 
 def estimate(sweep: Sweep) -> float | None:

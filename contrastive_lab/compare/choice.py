@@ -7,12 +7,13 @@ import streamlit as st
 from contrastive_core.embeddings import kept_vectors, ref
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
-from contrastive_lab import guard, query_params, state
+from contrastive_lab import format, guard, query_params, state
 from contrastive_lab.recordings.place import has_rows
 
-__all__ = ["choose", "ready", "spaces"]
+__all__ = ["MOST", "choose", "ready", "spaces"]
 
 MOST = 8
+MISSING, TOO_MANY = "compare: not there", "compare: too many"  # names that were asked for
 
 
 def ready() -> list[Run]:
@@ -37,16 +38,36 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
         st.info("Two runs with weights, or recordings, are needed. Train another one, and compare.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return [], "h"
+    _missing(list(titles))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         names = query_params.many_of(
             st.multiselect, "Runs and loaded vectors", titles, name="runs", most=MOST,
-            default=_start(ready), format_func=lambda n: titles[n],
+            default=_start(ready), format_func=lambda n: titles[n], on_change=_chosen_anew,
         )  # fmt: skip
         layer = query_params.one_of(st.segmented_control, "Features", ["h", "z"], name="features",
                                     help="h: backbone, z: projection", width="content")  # fmt: skip
     if len(names) < 2:
         st.info("Choose at least two.")
     return list(names), layer
+
+
+def _missing(known: list[str]) -> None:
+    """What was asked to be compared and cannot be is named, until something else is chosen."""
+    if (asked := query_params.requested("runs")) is not None:
+        names = list(dict.fromkeys(filter(None, asked.split(","))))
+        st.session_state[MISSING] = [n for n in names if n not in known]
+        st.session_state[TOO_MANY] = [n for n in names if n in known][MOST:]
+    if missing := st.session_state.get(MISSING):
+        listed = format.plain(", ".join(missing))
+        st.warning(f"Not compared, since there are no weights or no such run: {listed}.")
+    if left := st.session_state.get(TOO_MANY):
+        listed = format.plain(", ".join(left))
+        st.warning(f"At most {MOST} are compared at once; left out: {listed}.")
+
+
+def _chosen_anew() -> None:
+    for key in (MISSING, TOO_MANY):
+        st.session_state.pop(key, None)
 
 
 def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:

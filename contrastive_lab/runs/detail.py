@@ -16,7 +16,7 @@ from contrastive_lab.recordings import growing
 from contrastive_lab.recordings.place import has_rows
 from contrastive_lab.runs import table
 
-__all__ = ["details", "difference"]
+__all__ = ["compare", "details", "difference"]
 
 
 def details(run: Run) -> None:
@@ -208,6 +208,14 @@ def check(run: Run) -> None:
 
 
 # --- two runs ----------------------------------------------------------------------------------
+
+
+def compare(chosen: list[Run]) -> None:
+    """On to Compare, with just these."""
+    label = f"Compare these {len(chosen)}"
+    if st.button(label, icon=":material/compare_arrows:", key="compare-chosen"):
+        names = ",".join(run.name for run in chosen)
+        st.switch_page("pages/compare.py", query_params={"runs": names})
 
 
 def difference(pair: list[Run]) -> None:

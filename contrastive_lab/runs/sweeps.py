@@ -17,8 +17,11 @@ from contrastive_core.paths import BUNDLE, runs_home
 from contrastive_core.storage import atomic
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import runner as sweep_runner
+from contrastive_core.sweeps import verdict as sweep_verdict
 from contrastive_core.sweeps.spec import Sweep, load, read, title_of
 from contrastive_lab import cache, format, query_params
+from contrastive_lab.compare.choice import MOST
+from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.progress import bar
 from contrastive_lab.runs.sweep_form import new_sweep
 
@@ -139,18 +142,36 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         st.segmented_control, "Accuracy", there, name="accuracy", format_func=lambda k: titles[k],
         key=f"accuracy-{cache.digest(sweep.name)}",
     )  # fmt: skip
-    drawn = sweep_plots.draw(sweep, rows, accuracy)
-    for column, one in zip(st.columns(max(1, min(3, len(drawn)))), drawn, strict=False):
-        column.plotly_chart(one)
+    zoom = sweep.form != "table" and query_params.switch(
+        st.toggle, "Zoom to the figures", name="zoom", help="Instead of 0 to 100 %.",
+        key=f"zoom-{cache.digest(sweep.name)}",
+    )  # fmt: skip
+    drawn = sweep_plots.draw(sweep, rows, accuracy, PALETTE, zoom)
+    columns = st.columns(max(1, min(3, len(drawn))))
+    for column, one, measure in zip(columns, drawn, sweep.draw.measures, strict=False):
+        column.plotly_chart(one, key=f"figure-{measure}-{cache.digest(sweep.name)}")
+        column.caption(sweep_plots.intervals_of(sweep, rows, measure, accuracy))
+    shown, rests_on = sweep_verdict.verdict(sweep, rows, accuracy)
+    if shown:
+        st.markdown(f"**{format.plain(shown)}**")
+        st.caption(format.plain(f"By {titles[accuracy].removesuffix(', %')}. {rests_on}"))
     table = sweep_plots.table(sweep, rows, accuracy)
     if sweep.form == "table":
         st.dataframe(table, hide_index=True)
     else:
         with st.expander("As a table"):
             st.dataframe(table, hide_index=True)
-    a, b = st.columns(2)
+    a, b, c = st.columns(3)
     a.download_button("Table as CSV", format.table_csv(table), f"{sweep.name}.csv", "text/csv")
-    unscored(sweep, path, b)
+    done = [r["run"] for r in rows if r["status"] == "done" and r["seed"] == sweep.seeds[0]]
+    names = list(dict.fromkeys(done))[:MOST]
+    key = f"compare-{cache.digest(sweep.name)}"
+    if len(names) > 1 and b.button(
+        f"Compare {len(names)} of its runs", key=key, icon=":material/compare_arrows:",
+        help="One seed of each setting that is done, eight at most.",
+    ):  # fmt: skip
+        st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
+    unscored(sweep, path, c)
 
 
 def unscored(sweep: Sweep, path: Path, place: Any) -> None:

@@ -8,9 +8,12 @@ import streamlit as st
 from contrastive_core import runs
 from contrastive_core.errors import Locked
 from contrastive_core.jobs import process, queue, training
+from contrastive_core.ops.intervals import wilson
 from contrastive_core.runs import Run
 from contrastive_core.runs.metrics_reader import MetricsReader
+from contrastive_core.runs.watched_sample import labeled_images
 from contrastive_lab import format, forming_map, plots, query_params
+from contrastive_lab.components.scatter.categories import PALETTE
 
 __all__ = ["watch", "watch_next"]
 
@@ -142,12 +145,45 @@ def curves(run: Run, metrics: MetricsReader) -> None:
         loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
         st.plotly_chart(plots.curves(loss, "step", "loss"), key=f"loss-{run.name}")
     with right:
-        series = {
-            "kNN": ([x["epoch"] for x in scored], [100 * x["knn_train_sample"] for x in scored])
-        }
-        st.plotly_chart(
-            plots.curves(series, "epoch", "kNN on the training sample, %"), key=f"knn-{run.name}"
-        )
+        vote(run, [(x["epoch"], x["knn_train_sample"]) for x in scored])
+
+
+def vote(run: Run, scored: list[tuple[int, float]]) -> None:
+    """kNN over the epochs with the interval of each share, and what the intervals show."""
+    epochs, values = [e for e, _ in scored], [100 * v for _, v in scored]
+    figure = plots.curves({"kNN": (epochs, values)}, "epoch", "kNN on the training sample, %")
+    ends = shares(scored, labeled_images(run))
+    if ends:
+        plots.band(figure, epochs, ends, "95 %", PALETTE[0])
+    zoom = query_params.switch(
+        st.toggle, "Zoom to the figures", name="zoom", help="Instead of 0 to 100 %."
+    )
+    plots.whole_range(figure, zoom)
+    figure.update_layout(showlegend=False)
+    st.plotly_chart(figure, key=f"knn-{run.name}")
+    if ends:
+        st.caption(since(epochs, ends, labeled_images(run)))
+
+
+def shares(scored: list[tuple[int, float]], n: int) -> list[tuple[float, float]]:
+    """The 95 % interval of each share of n images, in per cent; none where n is not known."""
+    if not n:
+        return []
+    return [(100 * low, 100 * high) for _, v in scored for low, high in (wilson(round(v * n), n),)]
+
+
+def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
+    """From which epoch on the intervals overlap the last one: no difference is shown from there."""
+    low, high = ends[-1]
+    first = len(ends) - 1
+    while first and ends[first - 1][0] <= high and low <= ends[first - 1][1]:
+        first -= 1
+    of = f"The band is the 95 % interval of a share of {n:,} images, of this one seed."
+    if len(ends) == 1:
+        return of
+    if first == len(ends) - 1:
+        return f"{of} The last epoch's lies apart from that of the one before."
+    return f"{of} From epoch {epochs[first]} on the bands show no difference from the last one."
 
 
 def forming(run: Run) -> None:

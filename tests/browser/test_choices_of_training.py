@@ -26,9 +26,9 @@ PAGES = {
     "compare": (
         (
             "compare?runs=simclr-digits,sup_con-digits,cpc-digits&view=Where they disagree",
-            "compare?runs=simclr-digits,sup_con-digits,cpc-digits&view=A knob as an axis",
+            "compare?runs=simclr-digits,sup_con-digits,cpc-digits&view=A setting as an axis",
         ),
-        "Runs and loaded vectors, Features, Show, Map, They disagree on, Sample, Runs and knob",
+        "Runs and loaded vectors, Features, Show, Map, They disagree on, Sample, Runs and setting",
     ),
 }
 

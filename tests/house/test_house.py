@@ -32,6 +32,7 @@ data.subfolders data.datasets data.batch_sampler embeddings.embedding_set embedd
 embeddings.attached_images embeddings.kept_vectors embeddings.splits embeddings.ref
 embeddings.cache runs.run runs.catalog runs.formats
 runs.recorded runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
+evaluation.best_setting ops.intervals sweeps.cells sweeps.verdict runs.watched_sample
 evaluation.comparison evaluation.representation_similarity evaluation.paired_tests data.recipe
 jobs.process jobs.task
 jobs.activity jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table

@@ -99,12 +99,45 @@ def test_seeds_become_a_mean_and_a_deviation() -> None:
     assert second["kNN on the training sample, %"] == "50.1"
 
 
+def test_every_seed_is_a_dot_and_the_interval_says_what_it_is_of() -> None:
+    found = sweep_spec.read(
+        'name = "s"\nform = "line"\nseeds = [0, 1, 2]\n[[axes]]\nname = "τ"\n'
+        'key = "loss.temperature"\nvalues = [0.1, 0.5]',
+        "s.toml",
+    )
+    train(found, 5)  # of the second value one seed is missing
+    rows = sweep_runner.status(found)
+    (figure,) = sweep_plots.draw(found, rows, colors=["#010203"])
+    means, dots = figure.data
+    assert list(means.y) == pytest.approx([50.2, 50.2])
+    assert len(dots.y) == 5
+    assert dots.marker.color == means.line.color == "#010203"
+    low, high = 50.2 - 0.2 * 4.302653 / 3**0.5, 50.2 + 0.2 * 4.302653 / 3**0.5  # Student's t
+    assert means.error_y.array[0] == pytest.approx(high - 50.2, abs=1e-5)
+    assert means.error_y.arrayminus[0] == pytest.approx(50.2 - low, abs=1e-5)
+    assert means.error_y.array[1] == 0  # two seeds have no interval
+    said = sweep_plots.intervals_of(found, rows, "accuracy")
+    assert "95 % of the mean over 3 seeds" in said
+    assert "fewer than three seeds" in said
+    assert tuple(figure.layout.yaxis.range) == (0, 100)
+    (zoomed,) = sweep_plots.draw(found, rows, zoom=True)
+    assert zoomed.layout.yaxis.range is None
+
+
+def test_one_seed_has_the_interval_of_a_share_of_its_images() -> None:
+    row = {"x": "1", "seed": 0, "status": "done", "knn test": 81 / 263, "images": {"knn test": 263}}
+    (cell,) = sweep_plots.cells_of([row], ["x"], "knn test", ["accuracy"])
+    assert cell["accuracy"].interval == pytest.approx((25.53, 36.62), abs=5e-3)
+    assert cell["accuracy"].of_images == 263
+
+
 def test_accuracy_is_what_was_chosen() -> None:
-    rows = [{"x": "1", "status": "done", "knn_train_sample": 0.5, "linear_probe test": 0.75}]
+    row = {"x": "1", "seed": 0, "status": "done", "knn_train_sample": 0.5}
+    rows = [row | {"linear_probe test": 0.75}]
     (cell,) = sweep_plots.cells_of(rows, ["x"], "linear_probe test", ["accuracy"])
-    assert cell["accuracy"] == 75.0
+    assert cell["accuracy"].mean == 75.0
     (cell,) = sweep_plots.cells_of(rows, ["x"], "knn test", ["accuracy"])
-    assert cell["accuracy"] is None
+    assert cell["accuracy"].mean is None
 
 
 def test_what_is_there_or_not_is_a_tick_as_in_the_paper() -> None:

@@ -1,0 +1,59 @@
+"""What a sweep's cells show, from what is recorded of each test image."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core import runs
+from contrastive_core.evaluation.record import Evaluation, write_evaluation
+from contrastive_core.evaluation.score import Score
+from contrastive_core.sweeps import runner as sweep_runner
+from contrastive_core.sweeps.spec import read
+from contrastive_core.sweeps.verdict import verdict
+
+TEXT = """
+name = "s"
+form = "line"
+[[axes]]
+name = "{axis}"
+key = "{axis}"
+values = {values}
+"""
+N = 400
+
+
+def scored(name: str, wrong: int) -> None:
+    """A run that is done, with its kNN on test; its first images are wrong."""
+    run = runs.create(name, {"method": "simclr", "epochs": 1})
+    run.append_metrics([{"epoch": 1, "step": 9, "loss": 1.0, "knn_train_sample": 0.5}])
+    labels = np.array([0, 1, 1, -1])
+    run.save_snapshot(1, index=np.arange(4), h=np.eye(4), z=np.eye(4), labels=labels)
+    run.weights.parent.mkdir(parents=True, exist_ok=True)
+    run.weights.write_bytes(name.encode())
+    run.set_status("done")
+    right = (np.arange(N) >= wrong).astype(float)
+    score = Score("kNN", value=float(right.mean()), unit="share", extras={"n": N})
+    score.arrays["per_sample"] = right
+    scores = {"h": {"knn": score}}
+    write_evaluation(run, Evaluation(name, "test", run.weights_hash(), scores, 0, N))
+
+
+def test_a_sweep_says_what_its_test_images_show() -> None:
+    found = read(TEXT.format(axis="loss.temperature", values="[0.1, 0.2, 0.5]"), "s.toml")
+    for cell, wrong in zip(found.cells(), (80, 40, 42), strict=True):
+        scored(cell.run, wrong)
+    rows = sweep_runner.status(found)
+    assert [row["images"] for row in rows] == [{"knn test": N, "knn_train_sample": 3}] * 3
+    said, rests_on = verdict(found, rows, "knn test")
+    assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better "
+                         "than 0.1.")  # fmt: skip
+    assert f"same {N} test images" in rests_on
+    assert verdict(found, rows, "knn_train_sample")[0] == "Which is better cannot be said yet."
+    assert verdict(found, rows[:1], "knn test") == ("", "")
+
+
+def test_cells_of_other_images_are_not_compared() -> None:
+    found = read(TEXT.format(axis="dataset", values='["digits", "shapes"]'), "s.toml")
+    for cell, wrong in zip(found.cells(), (80, 40), strict=True):
+        scored(cell.run, wrong)
+    assert verdict(found, sweep_runner.status(found), "knn test") == ("", "")
