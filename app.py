@@ -8,6 +8,7 @@ import streamlit as st
 
 from contrastive_core.jobs import fork_server, queue
 from contrastive_lab import activity, query_params, server, state
+from contrastive_lab.words import boundary, switch
 
 PAGES = (
     ("home", "Home", ":material/home:"),
@@ -44,6 +45,7 @@ ON_LIGHT_BLUE = """<style>
 
 def draw() -> None:
     """One run of the app: the frame that every page stands in, then the page."""
+    boundary.install()
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
     dark = st.context.theme.type == "dark"
@@ -53,8 +55,10 @@ def draw() -> None:
         for name, title, icon in PAGES
     ])  # fmt: skip
     query_params.arrive(page.title.lower().replace(" ", "_"))
+    switch.arrive()
     if page.title != "Home":  # which is of no run
         state.pick_run()
+    switch.draw()
     in_sidebar = st.sidebar.container()
     queue.go_on()  # after a restart of the computer somebody has to start what waits
     page.run()

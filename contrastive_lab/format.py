@@ -11,6 +11,7 @@ from typing import Any
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.score import ClassShare, Score, recall_text
 from contrastive_core.storage.tables import safe_cell
+from contrastive_lab import words
 
 __all__ = [
     "csv_of",
@@ -63,8 +64,9 @@ MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
 
 
 def plain(text: object) -> str:
-    """Text that Markdown shows as it is: what a file, a name or an error says is no markup."""
-    return MARKUP.sub(r"\\\1", str(text))
+    """Text that Markdown shows as it is: what a file, a name or an error says is no markup. It is
+    translated here, since no catalog knows an escaped sentence."""
+    return MARKUP.sub(r"\\\1", words.shown(str(text)))
 
 
 def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:

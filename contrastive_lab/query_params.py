@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from contrastive_lab import words
+
 __all__ = [
     "Address",
     "arrive",
@@ -41,7 +43,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-SHARED = {"run"}  # parameters of all pages
+SHARED = {"run", "lang"}  # parameters of all pages
 SESSION = "address"  # the one entry of the session
 
 
@@ -308,7 +310,22 @@ def _draw(
         value = arguments[1][value]
     if key in st.session_state and st.session_state[key] != value:
         st.session_state[key], start = value, {}
+    if len(arguments) == 2:  # label and options
+        more = _translated(arguments[1], more)
     return widget(*arguments, key=key, on_change=_changed, args=(key, then), **start, **more)
+
+
+def _translated(options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
+    """The widget's arguments with the options' texts in the session's language: the browser reports
+    a text back, so that two may not become the same."""
+    text, language = more.get("format_func", str), words.language()
+    if language == "en":
+        return more
+
+    def shown(option: Any) -> str:
+        return words.translate(text(option), language)
+
+    return more if len({*map(shown, options)}) < len(options) else {**more, "format_func": shown}
 
 
 def _changed(key: str, then: Callable[[], object] | None) -> None:

@@ -6,6 +6,7 @@ import { readAngles, restart } from "./points.js";
 import { setKnob, toSlider } from "../shared/knob.js";
 import { showLesson } from "../shared/lesson.js";
 import { unpack } from "../shared/transport.js";
+import { speak } from "../shared/words.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -15,6 +16,7 @@ import { unpack } from "../shared/transport.js";
  */
 export function mount(parent, blob, host) {
   const data = unpack(blob);
+  speak(parent);
   const ring = parent._ring || (parent._ring = build(parent));
   ring.send = data.meta.bare ? () => {} : host.report;
   applyMeta(ring, data.meta);

@@ -3,6 +3,7 @@
 import { drawGallery, pictureOf } from "./grid.js";
 import { el } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
+import { speak } from "../shared/words.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -12,6 +13,7 @@ import { unpack } from "../shared/transport.js";
 export function mount(parent, blob, host) {
   const data = unpack(blob),
     meta = data.meta;
+  speak(parent);
   const box = parent._gallery || (parent._gallery = el("div", { role: "group" }));
   if (!box.isConnected) parent.append(el("div", { class: "map" }, box));
   const lit = new Set(meta.selected);

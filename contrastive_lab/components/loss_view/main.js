@@ -9,6 +9,7 @@ import { applyKernel, load } from "./load.js";
 import { readSecond } from "./second_panel.js";
 import { showLesson } from "../shared/lesson.js";
 import { unpack } from "../shared/transport.js";
+import { speak } from "../shared/words.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -18,6 +19,7 @@ import { unpack } from "../shared/transport.js";
  */
 export function mount(parent, blob, host) {
   const data = unpack(blob);
+  speak(parent);
   const lab = parent._lab || (parent._lab = build(parent, data.meta.start || {}));
   lab.send = host.report;
   lab.redraw = () => draw(lab);

@@ -7,6 +7,7 @@ import { el, number } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
 import { unpack } from "../shared/transport.js";
+import { speak } from "../shared/words.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -15,6 +16,7 @@ import { unpack } from "../shared/transport.js";
  */
 export function mount(parent, blob) {
   const data = unpack(blob);
+  speak(parent);
   const view = parent._why || (parent._why = build(parent));
   if (view.key !== data.meta.key) load(view, data);
   return () => {

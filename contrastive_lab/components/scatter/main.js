@@ -11,6 +11,7 @@ import { loadMorph, morphSlider } from "./side_by_side.js";
 import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
+import { speak } from "../shared/words.js";
 
 const MODES = { lasso: "lasso", box: "box", pan: "pan" };
 
@@ -22,6 +23,7 @@ const MODES = { lasso: "lasso", box: "box", pan: "pan" };
  */
 export function mount(parent, blob, host) {
   const data = unpack(blob);
+  speak(parent);
   const map = parent._map || (parent._map = build(parent));
   map.send = (rows) => host.report("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
   map.redraw = () => draw(map);

@@ -4,6 +4,7 @@ import { drawNames } from "./side_by_side.js";
 import { view } from "./view.js";
 import { theme } from "../shared/canvas.js";
 import { offerPicture } from "../shared/download.js";
+import { tr } from "../shared/words.js";
 
 /**
  * Points, names of maps and the legend as one picture.
@@ -24,7 +25,7 @@ export function savePng(map) {
   if (map.meta.panels) drawNames(map, g, view(map));
   drawKey(
     key,
-    names.map((name, k) => [name, palette[k]]).filter((_, k) => !map.hidden.has(k)),
+    names.map((name, k) => [tr(name), palette[k]]).filter((_, k) => !map.hidden.has(k)),
     ink,
     dpr,
   );

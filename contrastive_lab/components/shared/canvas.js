@@ -1,5 +1,7 @@
 // Canvases of the browser parts: colors, sizes, lines and marks.
 
+import { tr } from "./words.js";
+
 export const BLUE = [59, 125, 216];
 export const ORANGE = [232, 131, 58];
 export const GREEN = [47, 163, 124];
@@ -64,6 +66,10 @@ export function sizeCanvas(c) {
   const g = c.getContext("2d");
   g.setTransform(dpr, 0, 0, dpr, 0, 0);
   g.clearRect(0, 0, width, height);
+  if (!Object.hasOwn(g, "fillText")) {
+    g.fillText = (text, ...at) => CanvasRenderingContext2D.prototype.fillText.call(g, tr(text), ...at);
+    g.measureText = (text) => CanvasRenderingContext2D.prototype.measureText.call(g, tr(text));
+  }
   g.font = "12px 'Source Sans', 'Source Sans Pro', sans-serif";
   return [g, width, height];
 }

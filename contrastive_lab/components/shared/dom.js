@@ -1,5 +1,7 @@
 // Elements, words and numbers of the browser parts. Labels become text, never HTML.
 
+import { sourceOf, speaks } from "./words.js";
+
 /**
  * @param {string} tag
  * @param {Record<string, any>} attributes
@@ -49,7 +51,7 @@ export function choices(names, chosen, then) {
  * @param {string} text
  */
 export function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  if ((speaks() ? sourceOf(node) : node.textContent) !== text) node.textContent = text;
 }
 
 /**

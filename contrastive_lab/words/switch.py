@@ -1,0 +1,43 @@
+"""The switch of the language in the sidebar, and its place in the address (`lang=zh`).
+
+`arrive` is called before a page is drawn: a language in the address that was not there before is
+the one that is asked for. What is chosen is kept for the session.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_lab import query_params, words
+
+__all__ = ["arrive", "draw"]
+
+NAME = "lang"
+SEEN = "language in the address"
+KEY = "language-switch"
+
+
+def arrive() -> None:
+    """A run of the app begins: take over what the address asks for, and write it there."""
+    asked = st.query_params.get(NAME)
+    if asked != st.session_state.get(SEEN) and asked in words.LANGUAGES:
+        st.session_state[words.SESSION] = asked
+    st.session_state[SEEN] = asked
+    chosen = words.language()
+    query_params.keep(lang=chosen if chosen != "en" or words.of_browser() != "en" else None)
+
+
+def draw() -> None:
+    """The switch. Its words are those of the languages themselves."""
+    chosen = words.language()
+    if st.session_state.get(KEY) != chosen:
+        st.session_state[KEY] = chosen
+    st.sidebar.segmented_control(
+        "Language", list(words.LANGUAGES), format_func=words.LANGUAGES.__getitem__, key=KEY,
+        label_visibility="collapsed", required=True, on_change=_chosen,
+    )  # fmt: skip
+
+
+def _chosen() -> None:
+    st.session_state[words.SESSION] = st.session_state[KEY]
+    st.session_state[SEEN] = st.query_params.get(NAME)
