@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 from contrastive_lab import words
@@ -135,6 +134,8 @@ def _dataframe(proto: Any, say: Say) -> None:
 
 def _cells(data: bytes, say: Say) -> tuple[bytes, list[str]]:
     """A table in Arrow's stream format with its texts translated, and its columns' names."""
+    import pyarrow as pa  # which the first page does without
+
     table = pa.ipc.open_stream(data).read_all()
     for place, field in enumerate(table.schema):
         if field.name in OF_USERS or not (
