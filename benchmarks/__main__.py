@@ -30,7 +30,7 @@ RESULTS, REPORT = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md"
 NAMES = (
     "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
     "probe", "umap", "compare", "planted_errors", "label_errors", "label_worth", "start",
-    "task_start", "watch", "loss_lab", "scatter", "adviser", "images",
+    "pages", "task_start", "watch", "loss_lab", "scatter", "adviser", "images",
     "scale", "neighbors",
 )  # fmt: skip
 VERSIONS = (

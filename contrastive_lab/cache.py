@@ -20,7 +20,7 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.record import Evaluation, read_evaluation
-from contrastive_core.jobs import results
+from contrastive_core.jobs import apart, results
 from contrastive_core.jobs.results import Result
 from contrastive_core.runs import Run
 from contrastive_core.samples.request import SampleRequest
@@ -210,7 +210,7 @@ def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
     from contrastive_core.samples.build import why_of
 
-    return why_of(request, sample)
+    return apart.call(why_of, request, sample)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -12,6 +12,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.embeddings import kept_vectors
+from contrastive_core.jobs import apart
 from contrastive_core.loss_lab.batch import (
     BatchRequest,
     LabBatch,
@@ -232,14 +233,15 @@ def _second(
 
 @st.cache_resource(max_entries=6, show_spinner="Encoding a batch…")
 def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch:
-    return load_batch(runs.load(run), request)
+    return apart.call(load_batch, runs.load(run), request)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _view(
     run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str
 ) -> LabView:
-    return compute_view(_batch(run, weights, request), pairing, loss, json.loads(knobs))
+    batch = _batch(run, weights, request)
+    return apart.call(compute_view, batch, pairing, loss, json.loads(knobs))
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)

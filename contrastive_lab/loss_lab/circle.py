@@ -9,10 +9,11 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.jobs import apart
 from contrastive_lab import query_params
 from contrastive_lab.components.circle import CircleStart, draw_circle
 from contrastive_lab.loss_lab.controls import knob_form
-from contrastive_lab.loss_lab.drawn import knob_of, live_knob
+from contrastive_lab.loss_lab.drawn import about_loss, knob_of, live_knob
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_lab.reported import live_value, reported
@@ -66,6 +67,5 @@ def circle_start(key: str) -> CircleStart:
 @st.cache_data(max_entries=24, show_spinner=False)
 def _kernel(loss: str, knobs: str) -> dict[str, Any] | None:
     """What the browser needs to compute a loss with these knobs; None where it cannot."""
-    from contrastive_core import losses as registered
-
-    return registered.create(loss, **json.loads(knobs)).kernel()
+    kernel: dict[str, Any] | None = apart.call(about_loss, loss, json.loads(knobs))["kernel"]
+    return kernel

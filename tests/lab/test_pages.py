@@ -168,3 +168,23 @@ def test_the_first_page_needs_no_torch_and_no_pandas() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.usefixtures("made_catalog")
+def test_no_page_brings_torch_into_the_server() -> None:
+    """Of a server's memory torch would be two thirds, and no closed tab gives it back."""
+    script = (
+        "import sys; from streamlit.testing.v1 import AppTest\n"
+        "from contrastive_core.jobs import process\n"
+        "process.spawn = lambda *a, **k: None\n"
+        "app = AppTest.from_file('app.py', default_timeout=90).run()\n"
+        f"for page in {PAGES!r}:\n"
+        "    app.switch_page(f'pages/{page}.py').run()\n"
+        "    assert not app.exception, (page, app.exception)\n"
+        "    heavy = {'torch', 'sklearn', 'umap', 'torchvision'} & set(sys.modules)\n"
+        "    assert not heavy, (page, heavy)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
