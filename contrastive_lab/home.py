@@ -10,6 +10,7 @@ from contrastive_core.jobs import training
 from contrastive_core.runs import Run
 from contrastive_lab import format, guard, state
 from contrastive_lab.components.circle import CircleStart, draw_circle
+from contrastive_lab.samples.example import NAME as EXAMPLE
 
 __all__ = ["DOORS", "KERNEL", "circle", "doors", "last_at_work"]
 
@@ -27,9 +28,9 @@ DOORS: tuple[tuple[str, str, str, dict[str, str], str], ...] = (
     ),
     (
         "Find wrong labels",
-        "A list of samples whose label is likely wrong, each with its reason. It opens on an "
-        "example; choose your own run beside it.",
-        "samples", {"run": "simclr-digits", "list": "mislabeled"}, ":material/image_search:",
+        "Suspects one by one, each beside images of the class it looks like: keep, relabel or drop "
+        "it by a key. It opens on an example with thirteen labels changed on purpose.",
+        "samples", {"example": "wrong-labels"}, ":material/image_search:",
     ),
 )  # fmt: skip
 KERNEL = {
@@ -69,7 +70,8 @@ def circle() -> None:
 def last_at_work() -> None:
     """One's own runs, the newest first; or that there are examples."""
     st.header("Last at work")
-    mine = [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name)]
+    mine = [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name)
+            and run.name != EXAMPLE]  # fmt: skip
     for run in mine[:LATEST]:
         with guard.on_its_own(run.name):
             _line(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["band", "curves", "histogram", "intervals", "matrix", "whole_range"]
+__all__ = ["band", "curves", "intervals", "matrix", "whole_range"]
 
 WHOLE = (0.0, 100.0)  # of a share in per cent
 
@@ -55,30 +55,6 @@ def whole_range(figure: Any, zoom: bool) -> None:
     """From 0 to 100 %, unless one zooms to the figures."""
     if not zoom:
         figure.update_yaxes(range=list(WHOLE))
-
-
-def histogram(values: Any, cut: float, x: str, y: str, bins: int, height: int = 260) -> Any:
-    """How many values between 0 and 1 lie where, as Plotly bars; those above the cut in another
-    color, with a line there. Counts on a logarithmic axis, so that few are seen beside many."""
-    import numpy as np
-    import plotly.graph_objects as go
-
-    figure, edges, most = go.Figure(), np.linspace(0, 1, bins + 1), 1
-    for name, part in (("below", values[values <= cut]), ("above", values[values > cut])):
-        counts = np.histogram(part, edges)[0]
-        most = max(most, int(counts.max()))
-        figure.add_bar(
-            x=(edges[:-1] + edges[1:]) / 2, y=counts, name=name, width=1 / bins,
-            hovertemplate="%{x:.2f}: %{y} %{fullData.name} the cut-off<extra></extra>",
-        )  # fmt: skip
-    figure.add_vline(cut, line={"dash": "dash", "color": "#7C8794"}, annotation_text=f"{cut:.2f}")
-    figure.update_yaxes(type="log", title=y, dtick=1, range=[-0.3, np.log10(most) + 0.2])
-    figure.update_xaxes(range=[0, 1], title=x)
-    figure.update_layout(
-        height=height, barmode="stack", bargap=0, margin={"l": 10, "r": 10, "t": 20, "b": 10},
-        legend={"orientation": "h", "y": 1.15},
-    )  # fmt: skip
-    return figure
 
 
 def matrix(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
-from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.request import SampleRequest
 from contrastive_lab import format, guard, state
 from contrastive_lab.samples import (
     across_runs,
+    bench,
     cut_off,
     detail,
+    example,
     lists,
     over_epochs,
     retrain,
@@ -18,50 +20,80 @@ from contrastive_lab.samples import (
 )
 from contrastive_lab.samples.at_hand import PARTS, choose_part, row_of
 from contrastive_lab.samples.choice import Pictures, choose, table_or_wait
+from contrastive_lab.samples.findings import Findings, adopt
 
 
 def page() -> None:
     st.title("Samples")
-    request = choose()
-    if request is not None:
-        with guard.on_its_own(request.name):
-            show(request)
+    example.say()
+    requests = choose()
+    if requests:
+        with guard.on_its_own(requests[0].name):
+            show(requests)
 
 
-def show(request: SampleRequest) -> None:
-    table = table_or_wait(request)
+def show(requests: list[SampleRequest]) -> None:
+    part = choose_part()
+    if part == PARTS[0]:
+        adopt(requests[0])
+        findings = Findings.ready(requests)
+        if findings is not None:
+            review(findings)
+        return
+    table = table_or_wait(requests[0])
     if table is None:
         return
-    part = choose_part()
+    if len(requests) > 1:
+        st.caption("Of the training images; choose the test images above.")
+    section = across_runs.across if part == PARTS[1] else over_epochs.of_all
+    section(requests[0], table, Pictures(requests[0]))
+
+
+def review(findings: Findings) -> None:
+    request, table = findings.requests[0], findings.table
     pictures = Pictures(request)
-    if pictures.left_out:
-        st.caption(format.plain(pictures.left_out))
-    if part == PARTS[1]:
-        across_runs.across(request, table, pictures)
-        return
-    if part == PARTS[2]:
-        over_epochs.of_all(request, table, pictures)
-        return
-    marked = sample_annotations.marks(request.marked)
+    bench.hear(findings)
     name = lists.pick(table)
-    run = request.run
-    lists.show_explanation(table, name, "" if run is None else str(run.config.get("method")))
-    followed = over_epochs.followed(request, table)
-    rows = lists.order(table, name)
-    if name == "mislabeled":
-        rows = cut_off.above(table, rows)
-    rows = lists.filtered(table, rows, marked, followed)
-    rows = selection.bar(request, table, rows)
-    retrain.bar(request, marked)
+    top = st.container()
+    with st.expander("Filter and order"):
+        rows = lists.order(table, name)
+        if name == "mislabeled":
+            with top:
+                rows = cut_off.above(table, rows)
+        rows = lists.filtered(table, rows, findings.marked, followed(findings))
+        rows = selection.bar(findings, rows)
     row = row_of(table, rows)
-    if row is None:
-        st.info("No sample passes these filters.")
-    else:
-        sample = str(table.columns["id"][row])
-        detail.show(request, table, name, rows, row, marked, pictures)
-        lists.show(table, name, rows, sample, marked, pictures)
-        retrain.decide_on_many(request, table, rows, marked)
-    retrain.retrain(request, marked)
+    with top:
+        if row is None:
+            st.info("No sample passes these filters.")
+        else:
+            bench.show(findings, name, rows, row, pictures)
+        retrain.bar(findings)
+    if row is not None:
+        detail.show(findings, name, rows, row, pictures)
+        lists.show(findings, name, rows, str(table.columns["id"][row]), pictures)
+        retrain.decide_on_many(findings, rows)
+    retrain.retrain(findings)
+    with st.expander("How this list is made"):
+        run = request.run
+        lists.show_explanation(table, name, "" if run is None else str(run.config.get("method")))
+        for one in findings.requests:
+            if left_out := Pictures(one).left_out:
+                st.caption(format.plain(left_out))
+
+
+def followed(findings: Findings) -> np.ndarray | None:
+    """Which rows of the list the run's snapshots follow; None where they follow all or none."""
+    parts = [
+        over_epochs.followed(request, table)
+        for request, table in zip(findings.requests, findings.tables, strict=True)
+    ]
+    if all(part is None for part in parts):
+        return None
+    return np.concatenate([
+        np.zeros(len(table), bool) if part is None else part
+        for part, table in zip(parts, findings.tables, strict=True)
+    ])  # fmt: skip
 
 
 state.run(page)

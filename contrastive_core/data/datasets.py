@@ -277,6 +277,16 @@ def _digits(split: str) -> Arrays:
     }
 
 
+def _digits_mislabeled(split: str) -> Arrays:
+    """digits with thirteen labels changed on purpose: an example of what Samples finds."""
+    arrays = _digits(split)
+    labels = arrays["labels"].copy()
+    rng, count = np.random.default_rng(SEED), PLANTED[split]
+    rows = rng.choice(len(labels), count, replace=False)
+    labels[rows] = (labels[rows] + rng.integers(1, 10, count)) % 10
+    return {**arrays, "labels": labels}
+
+
 def _shapes(split: str) -> Arrays:
     from contrastive_core.data import shapes
 
@@ -286,5 +296,10 @@ def _shapes(split: str) -> Arrays:
 
 
 SHAPES_SEED = {"train": 0, "test": 1}
-_MADE: dict[str, Callable[[str], Arrays]] = {"digits": _digits, "shapes": _shapes}
+PLANTED = {"train": 10, "test": 3}  # wrong labels
+_MADE: dict[str, Callable[[str], Arrays]] = {
+    "digits": _digits,
+    "shapes": _shapes,
+    "digits_mislabeled": _digits_mislabeled,
+}
 _DOWNLOADED = ("cifar10", "cifar100", "stl10", "mnist", "fashion_mnist")

@@ -11,7 +11,7 @@ from contrastive_core.embeddings.cache import graph_path
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.storage import records
 
-__all__ = ["nearest_of", "nearest_of_all"]
+__all__ = ["nearest_of", "nearest_of_all", "nearest_of_label"]
 
 BLOCK = 1024  # rows that are compared with all at a time
 
@@ -25,6 +25,17 @@ def nearest_of(rows: EmbeddingSet, at: np.ndarray | int, k: int) -> tuple[np.nda
     np.put_along_axis(s, at[..., None], -np.inf, axis=-1)
     index = np.argsort(-s, axis=-1, kind="stable")[..., :k]
     return index, np.take_along_axis(s, index, -1)
+
+
+def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> np.ndarray:
+    """The k rows of a label (int64), or all, that are most similar to row `at` by cosine, itself
+    left out."""
+    if rows.labels is None:
+        return np.zeros(0, np.int64)
+    some = np.flatnonzero(rows.labels == label)
+    some = some[some != at]
+    s = rows.features[some] @ rows.features[at] / rows.lengths[some]
+    return np.asarray(some[np.argsort(-s, kind="stable")[:k]], np.int64)
 
 
 def nearest_of_all(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,12 +1,15 @@
-"""What a person decided about samples: keep, relabel, drop. Kept beside the run, with undo.
+"""What a person decided about samples: keep, relabel, drop. Kept for the data set, with undo.
 
-Splits have marks of their own: only those of training samples are for training, and in a folder of
-images a sample of each split may have the same id.
+Decisions belong to the data set and the split, whichever run they were made on: each pair has one
+file, `data_home()/decisions/DATA/SPLIT.jsonl`, and every run of the data set shows what it holds.
+(In a folder of images a sample of each split may have the same id.)
 
-Every decision is a line of `marks.jsonl`, the one file of a split; the last one of a sample counts;
-undo takes the last line back. `export` writes the two files that `train --exclude` and `--relabel`
-read, when a training is asked for; they are named by their content, so that a run's own files never
-change. Torch-free.
+The file only grows, under a lock: a line says what was decided on a sample, by which window, when,
+and what the label and the suggestion were then; the last line of a sample counts. Undo is a line
+too, which names the event that it takes back. An event that is there already is not written again,
+so that a window may report what it is not sure of having reported. `export` writes the two files
+that `train --exclude` and `--relabel` read, when a training is asked for; they are named by their
+content, so that a run's own files never change. Torch-free.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import csv
 import hashlib
 import io
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,78 +28,154 @@ from contrastive_core.data import overrides
 from contrastive_core.paths import data_home
 from contrastive_core.runs import Run
 from contrastive_core.storage import atomic, records
+from contrastive_core.storage.lock import lock
+from contrastive_core.storage.tables import safe_cell
 
 __all__ = [
-    "CHOICES",
-    "Changes",
-    "add",
-    "changes",
-    "cleaned",
-    "drop_many",
-    "export",
-    "marks",
-    "of_split",
-    "relabel_many",
-    "undo",
-]
+    "CHOICES", "NEW_LABELS", "Changes", "add", "adopt", "changes", "cleaned", "drop_many", "export",
+    "labels_csv", "marks", "of_data", "relabel_many", "undo",
+]  # fmt: skip
 
 CHOICES = ("keep", "relabel", "drop")
+NEW_LABELS = ("id", "split", "given", "suggested", "confidence", "decision", "label")
+PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
+Marks = dict[str, dict[str, Any]]
 
 
-def of_split(run: Run, split: str) -> Run | Path:
-    """Whose marks those of a split are: the run's own for its training samples, else a folder."""
-    return run if split == "train" else _path(run).parent / f"marks-{split}"
+def of_data(config: Mapping[str, Any], split: str) -> Path:
+    """The file of a split's decisions, by the data set that a run's settings name. A folder is
+    known by where it lies, whatever size its images are brought to."""
+    name = str(config.get("dataset"))
+    kind, colon, path = name.partition(":")
+    if colon:
+        name = f"{kind}:{Path(path).expanduser().resolve()}"
+    plain = "".join(c if c.isalnum() else "-" for c in name)[-40:].strip("-")
+    key = f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:12]}" if colon else plain
+    return data_home() / "decisions" / key / f"{split}.jsonl"
 
 
-def marks(run: Run | Path) -> dict[str, dict[str, Any]]:
-    """The decision on each sample of a run, or in a folder: `what`, `label` for a relabel."""
-    decisions: dict[str, dict[str, Any]] = {}
-    for line in records.read_lines(_path(run)):
-        if isinstance(line, dict) and line.get("what") in (*CHOICES, None):
-            if line["what"] is None:
-                decisions.pop(str(line["id"]), None)
-            else:
-                decisions[str(line["id"])] = line
+# --- read --------------------------------------------------------------------------------------
+
+
+def marks(file: Path) -> Marks:
+    """The decision on each sample: `what`, `label` for a relabel, what was given and suggested."""
+    return _decisions(records.read_lines(file))
+
+
+def _decisions(lines: Sequence[dict[str, Any]]) -> Marks:
+    undone = {line["undo"] for line in lines if line.get("undo")}
+    decisions: Marks = {}
+    for line in lines:
+        if "id" in line and line.get("what") in CHOICES and line.get("event") not in undone:
+            decisions[str(line["id"])] = line
     return decisions
 
 
-def add(run: Run | Path, sample: str, what: str | None, label: str | None = None) -> None:
-    """Decide on a sample; None takes its decision away. Raises ValueError for another word."""
-    if what not in (*CHOICES, None):
+# --- written -----------------------------------------------------------------------------------
+
+
+def add(file: Path, sample: str, what: str, label: str | None = None, **about: Any) -> None:
+    """Decide on a sample. `about`: what was `given`, `suggested` and with which `confidence`; `by`
+    whom; as which `event`. Raises ValueError for another word."""
+    if what not in CHOICES:
         raise ValueError(f"a mark is one of {', '.join(CHOICES)}; got {what!r}")
     if what == "relabel" and not label:
         raise ValueError("a relabel needs the class that the sample should have")
-    path = _path(run)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records.append_lines(path, [{"id": sample, "what": what, "label": label}])
+    _write(file, [{"id": sample, "what": what, "label": label}], **about)
 
 
-def drop_many(run: Run | Path, samples: Sequence[str]) -> None:
-    """Drop samples all at once; one undo takes them all back."""
-    _add_many(run, [{"id": i, "what": "drop"} for i in samples])
+def drop_many(file: Path, samples: Sequence[str], about: Marks | None = None, by: str = "") -> None:
+    """Drop samples all at once; one undo takes them all back. `about`: of each, as `add` has it."""
+    known = about or {}
+    _write(file, [{**known.get(i, {}), "id": i, "what": "drop"} for i in samples], by=by)
 
 
-def relabel_many(run: Run | Path, labels: Mapping[str, str]) -> None:
+def relabel_many(
+    file: Path, labels: Mapping[str, str], about: Marks | None = None, by: str = ""
+) -> None:
     """Give samples other classes, by id, all at once; one undo takes them all back."""
-    _add_many(run, [{"id": i, "what": "relabel", "label": c} for i, c in labels.items()])
+    known, new = about or {}, labels.items()
+    lines = [{**known.get(i, {}), "id": i, "what": "relabel", "label": c} for i, c in new]
+    _write(file, lines, by=by)
 
 
-def _add_many(run: Run | Path, lines: Sequence[dict[str, Any]]) -> None:
-    path, group = _path(run), secrets.token_hex(4)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records.append_lines(path, [{**line, "group": group} for line in lines])
+def _write(file: Path, lines: Sequence[dict[str, Any]], **about: Any) -> None:
+    """Add lines as one event, unless it is there already."""
+    event = about.pop("event", None) or secrets.token_hex(8)
+    stamp = {"event": event, "time": time.time(), **about}
+    with lock(file.with_suffix(".lock"), wait=PATIENCE):
+        if all(line.get("event") != event for line in records.read_lines(file)):
+            records.append_lines(file, [{**line, **stamp} for line in lines])
 
 
-def undo(run: Run | Path) -> str | None:
-    """Take the last decision back; returns the sample it was on, of many the first."""
-    lines = records.read_lines(_path(run))
-    if not lines:
+def undo(
+    files: Sequence[Path], by: str = "", since: float = float("inf"), event: str | None = None
+) -> tuple[Path, str] | None:
+    """Take the last decision back that is `by` this window, or older than `since`, so that no other
+    window at work loses one. Returns its file and sample, of many the first; None: there is none.
+
+    Args: event: of the undo itself: one that is there already is not done again.
+    """
+    found = []
+    for file in files:
+        lines = records.read_lines(file)
+        if event and any(line.get("event") == event for line in lines):
+            return None
+        undone = {line["undo"] for line in lines if line.get("undo")}
+        found += [
+            (line.get("time", 0.0), file, line) for line in lines
+            if "id" in line and line.get("event") and line["event"] not in undone
+            and (line.get("by", "") == by or line.get("time", 0.0) < since)
+        ]  # fmt: skip
+    if not found:
         return None
-    last = lines.pop()
-    while lines and last.get("group") and lines[-1].get("group") == last["group"]:
-        last = lines.pop()
-    records.write_lines(_path(run), lines)
-    return str(last["id"])
+    _, file, last = max(found, key=lambda one: one[0])
+    _write(file, [{"undo": last["event"]}], by=by, event=event)
+    first = next(line for _, f, line in found if f == file and line["event"] == last["event"])
+    return file, str(first["id"])
+
+
+def adopt(candidates: Sequence[Run]) -> None:
+    """Take over what runs hold of their own, as all did once, for their data sets. What was decided
+    for the data set since then counts; of two runs the one that was decided on last."""
+    old = [
+        (path.stat().st_mtime, path, of_data(run.config, split))
+        for run in candidates
+        for split, path in _old_files(run).items()
+        if path.exists()
+    ]
+    for _, path, file in sorted(old, reverse=True):  # each goes before what is there: newest first
+        with lock(file.with_suffix(".lock"), wait=PATIENCE):
+            before = [
+                {**line, "event": f"{path.parent}:{line.get('group') or number}", "time": 0.0}
+                for number, line in enumerate(records.read_lines(path))
+                if line.get("what") in CHOICES
+            ]
+            records.write_lines(file, [*before, *records.read_lines(file)])
+            path.replace(path.with_name("marks.moved.jsonl"))
+
+
+def _old_files(run: Run) -> dict[str, Path]:
+    folder = _folder(run)
+    return {"train": folder / "marks.jsonl", "test": folder / "marks-test" / "marks.jsonl"}
+
+
+# --- files for people and for training ---------------------------------------------------------
+
+
+def labels_csv(by_split: Mapping[str, Marks]) -> str:
+    """Every decision with the label that was given, suggested and decided; `label` is empty where
+    the sample is dropped."""
+    rows = []
+    for split, decisions in by_split.items():
+        for sample, m in decisions.items():
+            decided = {"keep": m.get("given"), "relabel": m.get("label")}.get(m["what"])
+            confidence = m.get("confidence")
+            text = "" if confidence is None else f"{float(confidence):.4f}"
+            known = [m.get("given") or "", m.get("suggested") or "", text]
+            cells = [sample, split, *known, m["what"], decided or ""]
+            rows.append([safe_cell(cell) for cell in cells])
+    return _csv(list(NEW_LABELS), rows).decode()
 
 
 @dataclass(frozen=True)
@@ -115,30 +195,30 @@ class Changes:
         return {option: content for option, content in both.items() if content is not None}
 
 
-def changes(run: Run | Path) -> Changes:
+def changes(file: Path, run: Run | None = None) -> Changes:
     """What the run left out and relabeled itself together with the marks. Nothing is written."""
-    decisions = marks(run)
+    decisions = marks(file)
     drop = [i for i, m in decisions.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in decisions.items() if m["what"] == "relabel"}
-    before = run.config if isinstance(run, Run) else {}
-    gone = [*overrides.read_ids(before["exclude"])] if before.get("exclude") else []
+    before = run.config if run is not None else {}
+    gone_before = [*overrides.read_ids(before["exclude"])] if before.get("exclude") else []
     relabeled_before = overrides.read_labels(before["relabel"]) if before.get("relabel") else {}
-    gone = list(dict.fromkeys([*gone, *drop]))
+    gone = list(dict.fromkeys([*gone_before, *drop]))
     relabeled = {i: label for i, label in {**relabeled_before, **labels}.items() if i not in gone}
     return Changes(
         _csv(["id"], [[i] for i in gone]) if gone else None,
         _csv(["id", "label"], [list(one) for one in relabeled.items()])
         if relabeled or relabeled_before
         else None,
-        len(drop),
-        len(labels),
+        len(set(drop) - set(gone_before)),
+        sum(relabeled_before.get(i) != label for i, label in labels.items()),
     )
 
 
-def export(run: Run | Path) -> list[str]:
-    """Write the files of `changes`; the arguments of `train` that name them."""
-    folder, arguments = _path(run).parent, []
-    for option, content in changes(run).files.items():
+def export(file: Path, run: Run | None = None) -> list[str]:
+    """Write the files of `changes`, beside the run; the arguments of `train` that name them."""
+    folder, arguments = file.parent if run is None else _folder(run), []
+    for option, content in changes(file, run).files.items():
         path = folder / f"{option}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
         atomic.write_bytes(path, content)
         arguments += [f"--{option}", str(path)]
@@ -146,8 +226,8 @@ def export(run: Run | Path) -> list[str]:
 
 
 def cleaned(run: Run, candidates: Sequence[Run]) -> list[Run]:
-    """Those of `candidates` that were trained with files exported from this run's marks."""
-    folder = str(_path(run).parent)
+    """Those of `candidates` that were trained with files exported from this run's page."""
+    folder = str(_folder(run))
     files = [(one, [one.config.get(k) for k in ("exclude", "relabel")]) for one in candidates]
     return [
         one for one, paths in files
@@ -163,10 +243,7 @@ def _csv(head: list[str], rows: list[list[Any]]) -> bytes:
     return out.getvalue().encode()
 
 
-def _path(run: Run | Path) -> Path:
-    """Marks on vectors lie in a folder of their own; those on shipped runs, which are read-only,
-    with the data."""
-    if isinstance(run, Path):
-        return run / "marks.jsonl"
-    home = data_home() / "marks" / run.name if run.shipped else run.path
-    return home / "marks.jsonl"
+def _folder(run: Run) -> Path:
+    """Where a run's exported files lie; those of shipped runs, which are read-only, with the
+    data."""
+    return data_home() / "marks" / run.name if run.shipped else run.path

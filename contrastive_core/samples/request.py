@@ -54,13 +54,16 @@ class SampleRequest:
         return read_table(self.path(), self.loss)
 
     @property
-    def marked(self) -> Run | Path:
-        """Whose marks these are: the run's, or a folder."""
+    def marked(self) -> Path:
+        """The file of what was decided: the data set's, whichever run is looked at; of loaded
+        vectors and recordings their own."""
         if run := self.run:
-            return sample_annotations.of_split(run, self.split)
+            return sample_annotations.of_data(run.config, self.split)
         if place := self.rows.recorded:
-            return data_home() / "marks" / f"recording-{place.run.manifest.get('id')}"
-        return data_home() / "marks" / self.name.replace(kept_vectors.PREFIX, "vectors-")
+            name = f"recording-{place.run.manifest.get('id')}"
+        else:
+            name = self.name.replace(kept_vectors.PREFIX, "vectors-")
+        return data_home() / "marks" / name / "marks.jsonl"
 
     @property
     def task(self) -> Task:

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.comparison import Comparison
 from contrastive_lab import cache, format, state
-from contrastive_lab.compare import tables
+from contrastive_lab.compare import suspects, tables
 from contrastive_lab.compare.asked import CLAIMED, comparison_of
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
 
@@ -37,6 +37,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
         st.markdown(f"By the linear probe: {format.plain(probe)}")
     for text in filter(None, comparison.seeds.values()):
         st.markdown(f"**{format.plain(text)}**")
+    suspects.warn(spaces, comparison)
     st.caption(_rests_on(comparison, spaces))
     tables.table(spaces, comparison)
     return comparison

@@ -1,7 +1,8 @@
-"""What the Samples page looks at, its table, and the pictures behind it."""
+"""What the Samples page looks at, its tables, and the pictures behind them."""
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from contrastive_lab.samples.at_hand import open_one
 __all__ = ["Pictures", "choose", "embedding_of", "table_or_wait"]
 
 SPLITS = ["train", "test"]
+BOTH = "both"
 SPLIT = "samples-split"
 SHOWN = 50  # snapshots of a recording that are offered
 
 
-def choose() -> SampleRequest | None:
-    """The request of the address or of the pickers; None when there is nothing to look at."""
+def choose() -> list[SampleRequest]:
+    """The requests of the address or of the pickers, one for each split; none where there is
+    nothing to look at."""
     run, loaded = state.chosen_run(), kept_vectors.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += _recorded(run)
@@ -34,8 +37,8 @@ def choose() -> SampleRequest | None:
     if not names:
         st.info("Choose a run with weights, or a recording, in the sidebar; or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
-        return None
-    a, b, c = st.columns([4, 3, 4])
+        return []
+    a, b, c = st.columns([4, 3, 4]) if len(names) > 1 else (None, *st.columns([4, 4]))
     looked_at = kept_vectors.PREFIX + str(st.session_state.get("vectors"))  # on the page before
     name = names[0]
     if len(names) > 1:
@@ -48,15 +51,19 @@ def choose() -> SampleRequest | None:
     else:
         query_params.keep(on=name)
     about = loaded.get(name.removeprefix(kept_vectors.PREFIX), {"splits": SPLITS})
-    split = SPLITS[0]
+    splits = [""]
     if name.startswith(recorded.PREFIX):
         about = {"splits": []}
         st.caption(growing.LACKS)
     if about["splits"]:
         open_asked(name)
         split = query_params.one_of(
-            b.segmented_control, "Split", SPLITS, name="split", key=SPLIT
+            b.segmented_control, "Images", [BOTH, *SPLITS], name="split", key=SPLIT,
+            format_func={BOTH: "Both splits", "train": "Train", "test": "Test"}.get,
         )  # fmt: skip
+        splits = SPLITS if split == BOTH else [split]
+    elif not name.startswith(recorded.PREFIX):
+        splits = SPLITS[:1]
     losses = cache.catalog()["losses"]
     default_loss = "sup_con"
     if run is not None and not name.startswith(kept_vectors.PREFIX):
@@ -65,7 +72,7 @@ def choose() -> SampleRequest | None:
         c.selectbox, "Loss", losses, name="loss", default=default_loss,
         format_func=lambda n: losses[n]["title"], key=f"samples-loss-{cache.digest(name)}",
     )  # fmt: skip
-    return request_of(name, split, loss)
+    return [request_of(name, split, loss) for split in splits]
 
 
 def _recorded(run: Run | None) -> list[str]:
@@ -133,12 +140,12 @@ class Pictures:
         i = at.get(sample)
         return None if images is None or i is None else np.asarray(images[i])
 
-    def stack(self, samples: list[str]) -> np.ndarray | None:
-        """Images (n, c, h, w) of samples of the request's split; None where there are none."""
-        images, at = self._of(self.request.split)
-        if images is None or any(s not in at for s in samples) or not samples:
-            return None
-        return np.stack([np.asarray(images[at[s]]) for s in samples])
+    def stack(self, samples: list[str], splits: list[str] | None = None) -> np.ndarray | None:
+        """Images (n, c, h, w) of samples of the request's split, or of a split for each; None where
+        there are none."""
+        found = [self.get(s, p) for s, p in zip(samples, splits or repeat(None), strict=False)]
+        known = [image for image in found if image is not None]
+        return np.stack(known) if known and len(known) == len(samples) else None
 
     def _of(self, split: str) -> tuple[Any, dict[str, int]]:
         if split not in self.by_split:

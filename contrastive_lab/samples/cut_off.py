@@ -6,45 +6,80 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.samples.table import SampleTable
-from contrastive_lab import plots, query_params
+from contrastive_lab import cache, query_params
+from contrastive_lab.components.cut_off import CutOff, cut_reported, draw_cut_off
+from contrastive_lab.samples.at_hand import go_to
 
-__all__ = ["above", "expected"]
+__all__ = ["CUTS", "above", "counts", "expected", "how_many", "suspects"]
 
 START = 0.5  # more likely wrong than right
-BINS = 50
+CUTS = np.linspace(0, 1, 51)
+CUT = "cut"  # in the address
 
 
 def above(table: SampleTable, rows: np.ndarray) -> np.ndarray:
-    """The rows of the list, only those above the cut-off if that is asked for."""
+    """The rows of the list above the cut-off; all where none is above it, or all are asked for."""
     score = table.score("mislabeled")
     known = score[np.isfinite(score)]
-    left, right = st.columns([3, 2], gap="medium", vertical_alignment="center")
-    with right:
-        cut = query_params.number(
-            st.slider, "Cut-off", 0.0, 1.0, name="cut", default=START, step=0.01,
-            help="Labels whose probability of being wrong is above it are suspects.",
-        )  # fmt: skip
-        st.markdown(f"**{expected(known, cut)}**")
-        only = query_params.switch(st.toggle, "Only those above the cut-off", name="above")
-        st.caption(how_many(table))
-    left.plotly_chart(
-        plots.histogram(known, cut, "probability that the label is wrong", "samples", BINS),
-        key="cut-off",
-    )
-    return rows[score[rows] > cut] if only else rows
+    key = f"cut-off-{cache.digest(table.loss, len(known), float(known.sum()))}"
+    cut = chosen()
+
+    def let_go() -> None:
+        if (value := cut_reported(key)) is not None:
+            query_params.keep(**{CUT: min(1.0, max(0.0, value))})
+            go_to(None)
+
+    nearest = float(CUTS[np.abs(CUTS - cut).argmin()])
+    shown = CutOff(
+        counts(known), [suspects(known, c) for c in CUTS], [expected(known, c) for c in CUTS],
+        nearest, "probability that the label is wrong; counts on a logarithmic scale",
+    )  # fmt: skip
+    draw_cut_off(shown, key, let_go)
+    query_params.keep(**{CUT: cut})
+    a, b = st.columns([5, 2], vertical_alignment="center")
+    a.caption(how_many(table))
+    label = "Show those below it too"
+    every = query_params.switch(b.toggle, label, name="every", on_change=lambda: go_to(None))
+    over = rows[score[rows] > cut]
+    if len(over) or every:
+        return rows if every else over
+    st.info("No label scores above the cut-off: here are all, the likeliest first.")
+    return rows
+
+
+def chosen() -> float:
+    """The cut-off of the address, or the one that was let go last."""
+    return float(query_params.Address("samples").number(CUT, START, 0.0, 1.0))
+
+
+def counts(score: np.ndarray) -> list[int]:
+    """How many scores lie in each bin; one that is at a cut lies below it."""
+    places = np.clip(np.ceil(score * (len(CUTS) - 1) - 1e-9).astype(int) - 1, 0, len(CUTS) - 2)
+    return np.bincount(places, minlength=len(CUTS) - 1).tolist()  # type: ignore[no-any-return]
+
+
+def suspects(score: np.ndarray, cut: float) -> str:
+    """The number of suspects in a few words."""
+    count = int((score > cut).sum())
+    return f"1 suspect above {cut:.2f}" if count == 1 else f"{count:,} suspects above {cut:.2f}"
 
 
 def expected(score: np.ndarray, cut: float) -> str:
-    """How many of the scores are above the cut-off, and how many of these labels are wrong."""
+    """How many of the labels above the cut-off are wrong, and how many more below it."""
     p = score[score > cut]
     if not len(p):
         return f"No label scores above {cut:.2f}."
     spread = 1.96 * float(np.sqrt((p * (1 - p)).sum())) / len(p)
     low, high = max(0.0, p.mean() - spread), min(1.0, p.mean() + spread)
+    more = score.sum() - p.sum()
+    if low > 0.99:
+        return (
+            f"Nearly all of these {len(p):,} of {len(score):,} labels are expected to be wrong, "
+            f"and {more:,.0f} more below the cut-off."
+        )
     return (
-        f"{len(p):,} of {len(score):,} labels score above {cut:.2f}; {p.mean():.0%} of them are "
-        f"expected to be wrong (95 %: {low:.0%} to {high:.0%}), and {(score.sum() - p.sum()):,.0f} "
-        "more below it."
+        f"Of these {len(p):,} of {len(score):,} labels {p.mean():.0%} are expected to be wrong "
+        f"(95 %: {low:.0%} to {high:.0%}), and {more:,.0f} more below the cut-off."
     )
 
 

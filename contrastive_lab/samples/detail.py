@@ -1,4 +1,4 @@
-"""One sample: its picture, why it is on the list, what to do with it, and why its loss is so."""
+"""One sample, below the bench: where it stands on every list, its neighbors, why its loss is so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.embeddings.nearest import nearest_of
-from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import LISTS, SampleTable, reason
 from contrastive_lab import cache, format, query_params
@@ -20,50 +19,31 @@ from contrastive_lab.components.sample_view import (
 )
 from contrastive_lab.components.shared.knob import Knob
 from contrastive_lab.samples import over_epochs
-from contrastive_lab.samples.at_hand import go_to
 from contrastive_lab.samples.choice import Pictures, embedding_of
+from contrastive_lab.samples.findings import Findings
 
 __all__ = ["show"]
 
 NEAR = 8
 VIEWS = ("Neighbors", "Why this loss", "Over time")
-KEYS = {"keep": "1", "drop": "2", "relabel": "3"}
 
 
-def show(
-    request: SampleRequest, table: SampleTable, name: str, rows: np.ndarray, row: int,
-    marked: dict[str, Any], pictures: Pictures,
-) -> None:  # fmt: skip
-    """The sample of `row`, with the list's others before and after it."""
-    ids = [str(i) for i in table.columns["id"][rows]]
-    sample = str(table.columns["id"][row])
-    place = ids.index(sample) if sample in ids else -1
-    left, right = st.columns([1, 4], gap="large")
-    with left:
-        pictures.show(st, sample)
-        step(st, "Next", ids, place + 1, "j")
-        step(st, "Back", ids, place - 1 if place >= 0 else -1, "k")
-    with right:
-        label = str(table.columns["label"][row])
-        where = f"{place + 1} of {len(ids)}" if place >= 0 else "not on this list"
-        st.header(format.plain(f"{where}: {label or sample}"))
-        st.caption(format.plain(f"{sample} · {reason(table, name, row)}"))
-        decide(request, table, row, marked.get(sample), ids, place, pictures.classes)
-        st.caption(numbers(table, row))
-        view = query_params.one_of(st.segmented_control, "Show", VIEWS, name="view")
+def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pictures) -> None:
+    """More of the sample of `row`: its neighbors, its loss taken apart, its loss over time."""
+    request, table, at = findings.of(row)
+    view = query_params.one_of(st.segmented_control, "More of it", VIEWS, name="view")
+    sample = str(findings.table.columns["id"][row])
+    st.caption(format.plain(f"{sample} · {reason(table, name, at)}"))
+    st.caption(numbers(table, at))
     if view == "Neighbors":
-        around(request, table, name, row, pictures)
+        around(request, table, name, at, pictures)
     elif view == "Why this loss":
-        explain(request, table, row, pictures)
+        explain(request, table, at, pictures)
     else:
-        over_epochs.of_one(request, table, rows, row)
-
-
-def step(column: Any, text: str, ids: list[str], place: int, key: str) -> None:
-    there = 0 <= place < len(ids)
-    if column.button(text, disabled=not there, shortcut=key, width="stretch"):
-        go_to(ids[place])
-        st.rerun()
+        first = row - at
+        inside = rows[(rows >= first) & (rows < first + len(table))] - first
+        names = findings.table.columns["id"][first : first + len(table)]
+        over_epochs.of_one(request, table, inside, at, names)
 
 
 def numbers(table: SampleTable, row: int) -> str:
@@ -87,36 +67,6 @@ def numbers(table: SampleTable, row: int) -> str:
     return " · ".join(parts)
 
 
-def decide(
-    request: SampleRequest, table: SampleTable, row: int, mark: Any, ids: list[str], place: int,
-    classes: tuple[str, ...],
-) -> None:  # fmt: skip
-    """Keep, drop or relabel; the next sample follows."""
-    sample = str(table.columns["id"][row])
-    classes = classes or table.classes
-    columns = st.columns([1, 1, 1, 2])
-    label = None
-    if classes:
-        guess = mark.get("label") if mark else None
-        guess = guess or (str(table.extra["suggested"][row]) if "suggested" in table.extra else "")
-        label = query_params.one_of(
-            columns[3].selectbox, "Right class", classes, name="class", default=guess,
-            label_visibility="collapsed", key=f"class-{cache.digest(sample)}",
-        )  # fmt: skip
-    for column, (what, key) in zip(columns, KEYS.items(), strict=False):
-        pressed = column.button(
-            what.capitalize(), shortcut=key, width="stretch", key=f"mark-{what}",
-            disabled=what == "relabel" and not classes,
-            type="primary" if mark and mark["what"] == what else "secondary",
-        )  # fmt: skip
-        if pressed:
-            sample_annotations.add(
-                request.marked, sample, what, label if what == "relabel" else None
-            )
-            go_to(ids[place + 1] if 0 <= place < len(ids) - 1 else sample)
-            st.rerun()
-
-
 def around(
     request: SampleRequest, table: SampleTable, name: str, row: int, pictures: Pictures
 ) -> None:
@@ -133,12 +83,13 @@ def around(
         duplicate = str(table.extra["nearest_duplicate"][row])
         pictures.show(columns[0], duplicate, f"nearest, {split}: {duplicate}", split)
     elif name == "false_negative" and (other := str(table.extra["lookalike"][row])):
-        pictures.show(columns[0], other, f"pushed away: {label_of(table, other)}")
+        pictures.show(columns[0], other, f"pushed away: {label_of(table, other)}", request.split)
     else:
-        pictures.show(columns[0], sample, "itself")
+        pictures.show(columns[0], sample, "itself", request.split)
     near, similarity = nearest_of(rows, rows.ids.index(sample), NEAR)
     for column, j, s in zip(columns[1:], near, similarity, strict=False):
-        pictures.show(column, rows.ids[j], f"{label_of(table, rows.ids[j])} {s:.2f}")
+        text = f"{label_of(table, rows.ids[j])} {s:.2f}"
+        pictures.show(column, rows.ids[j], text, request.split)
     st.caption("Nearest in the embedding h, by cosine similarity, with their labels.")
 
 
@@ -184,8 +135,8 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         cache.digest(request, sample, str(request.path())), why.scores, why.mask, why.kernel,
         [ShownPair(n, p.column, positive)
          for n, (p, positive) in zip(names, pairs, strict=True)],
-        pictures.stack([p.id for p, _ in pairs]), knob_of(about, why.kernel),
-        over_knob,
+        pictures.stack([p.id for p, _ in pairs], [request.split] * len(pairs)),
+        knob_of(about, why.kernel), over_knob,
     )  # fmt: skip
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     st.caption(

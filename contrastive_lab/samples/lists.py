@@ -12,6 +12,7 @@ from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.samples.at_hand import go_to
 from contrastive_lab.samples.choice import Pictures
+from contrastive_lab.samples.findings import Findings
 
 __all__ = ["filtered", "order", "pick", "show", "show_explanation"]
 
@@ -31,13 +32,14 @@ def pick(table: SampleTable) -> str:
         st.pills, "List", names, name="list", format_func=lambda n: LISTS[n][0],
         on_change=lambda: go_to(None), label_visibility="collapsed",
     )  # fmt: skip
-    st.caption(LISTS[name][1])
     return name
 
 
 def order(table: SampleTable, name: str) -> np.ndarray:
     """The rows of a list; likely wrong labels by all voters together, or by one of them."""
     voters = [v for v in VOTERS if f"wrong_by_{v}" in table.extra]
+    if name == "loss" and len(set(table.extra["split"].tolist())) > 1:
+        return by_place(table)
     if name != "mislabeled" or not voters:
         return table.ranked(name)
     voter = query_params.one_of(
@@ -47,9 +49,21 @@ def order(table: SampleTable, name: str) -> np.ndarray:
     return table.ranked(name if voter not in voters else f"wrong_by_{voter}")
 
 
+def by_place(table: SampleTable) -> np.ndarray:
+    """The rows by loss, each by its place among those of its own split: a loss against more samples
+    is a higher one."""
+    share, split = np.full(len(table), np.nan), table.extra["split"]
+    for name in np.unique(split):
+        some = (split == name) & np.isfinite(table.columns["loss"])
+        share[some] = table.columns["rank"][some] / max(1, some.sum())
+    order = np.argsort(np.where(np.isfinite(share), share, np.inf), kind="stable")
+    return np.asarray(order[np.isfinite(share[order])])
+
+
 def show_explanation(table: SampleTable, name: str, method: str) -> None:
-    """What is known of the whole set, beside its lists; `method` trained the encoder ("": none)."""
-    facts, lines = table.facts, []
+    """How the list is made, and what is known of the whole set beside it; `method` trained the
+    encoder ("": none)."""
+    facts, lines = table.facts, [LISTS[name][1]]
     methods = cache.catalog()["methods"]
     if name == "mislabeled" and method in methods and methods[method]["needs_labels"]:
         lines.append(
@@ -79,8 +93,8 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
         lines.append(
             f"Mean loss {exact:.3f} against all samples; {batched:.3f} in batches like training's."
         )
-    if lines:
-        st.caption(" ".join(lines))
+    for line in lines:
+        st.caption(line)
 
 
 def filtered(
@@ -90,27 +104,26 @@ def filtered(
     None where they follow all or none."""
     columns, keep = table.columns, np.ones(len(rows), bool)
     classes = sorted(set(columns["label"].tolist()) - {""})
-    with st.expander("Filter"):
-        a, b, c, d = st.columns([3, 3, 2, 2])
-        chosen_classes = []
-        if len(classes) > 1:
-            chosen_classes = query_params.many_of(a.multiselect, "Classes", classes, name="classes")
-        if chosen_classes:
-            keep &= np.isin(columns["label"][rows], chosen_classes)
-        loss = columns["loss"][rows]
-        finite = loss[np.isfinite(loss)]
-        if len(finite) and finite.min() < finite.max():
-            ends = (float(finite.min()), float(finite.max()))
-            low, high = b.slider("Loss", *ends, ends, key=f"loss-{cache.digest(table.loss, ends)}")
-            keep &= ~np.isfinite(loss) | ((loss >= low) & (loss <= high))
-        if "correct" in table.extra:
-            probe = yes_or_no(c, "Probe says", "probe", ("its label", "another"))
-            keep &= np.isin(table.extra["correct"][rows], probe)
-        has = np.array([str(i) in marked for i in columns["id"][rows]], bool)
-        keep &= np.isin(has, yes_or_no(d, "Marked", "marked"))
-        if followed is not None:
-            inside = yes_or_no(d, "In the run's snapshots", "followed")
-            keep &= np.isin(followed[rows], inside)
+    a, b, c, d = st.columns([3, 3, 2, 2])
+    chosen_classes = []
+    if len(classes) > 1:
+        chosen_classes = query_params.many_of(a.multiselect, "Classes", classes, name="classes")
+    if chosen_classes:
+        keep &= np.isin(columns["label"][rows], chosen_classes)
+    loss = columns["loss"][rows]
+    finite = loss[np.isfinite(loss)]
+    if len(finite) and finite.min() < finite.max():
+        ends = (float(finite.min()), float(finite.max()))
+        low, high = b.slider("Loss", *ends, ends, key=f"loss-{cache.digest(table.loss, ends)}")
+        keep &= ~np.isfinite(loss) | ((loss >= low) & (loss <= high))
+    if "correct" in table.extra:
+        probe = yes_or_no(c, "Probe says", "probe", ("its label", "another"))
+        keep &= np.isin(table.extra["correct"][rows], probe)
+    has = np.array([str(i) in marked for i in columns["id"][rows]], bool)
+    keep &= np.isin(has, yes_or_no(d, "Decided", "marked"))
+    if followed is not None:
+        inside = yes_or_no(d, "In the run's snapshots", "followed")
+        keep &= np.isin(followed[rows], inside)
     if not keep.all():
         st.caption(f"The filter leaves {int(keep.sum()):,} of {len(rows):,}.")
     return rows[keep]
@@ -126,43 +139,45 @@ def yes_or_no(
     return [True, False] if choice is None else [choice == words[0]]
 
 
-def show(
-    table: SampleTable, name: str, rows: np.ndarray, at: str, marked: dict[str, Any],
-    pictures: Pictures,
-) -> None:  # fmt: skip
+def show(findings: Findings, name: str, rows: np.ndarray, at: str, pictures: Pictures) -> None:
     """The list as pictures or as a table; a click brings a sample to hand."""
     a, b = st.columns([5, 1])
     with a:
         how = query_params.one_of(st.segmented_control, "As", ["pictures", "table"], name="as")
     b.download_button(
-        "This list as CSV", lambda: format.table_csv(listed(table, name, rows, marked)),
+        "This list as CSV", lambda: format.table_csv(listed(findings, name, rows)),
         f"{name}.csv", "text/csv",
     )  # fmt: skip
     if how == "table":
-        as_table(table, name, rows, marked)
+        as_table(findings, name, rows)
     else:
-        as_pictures(table, name, rows, at, marked, pictures)
+        as_pictures(findings, name, rows, at, pictures)
 
 
-def listed(
-    table: SampleTable, name: str, rows: np.ndarray, marked: dict[str, Any]
-) -> list[dict[str, Any]]:
+def listed(findings: Findings, name: str, rows: np.ndarray) -> list[dict[str, Any]]:
     """Plain values of a list's rows."""
+    table, marked = findings.table, findings.marked
     columns, score = table.columns, table.score(name)
     return [
         {
-            "place": place, "id": str(columns["id"][r]), "label": str(columns["label"][r]),
+            "place": place, "id": str(columns["id"][r]), "split": str(table.extra["split"][r]),
+            "label": str(columns["label"][r]),
             "score": round(float(score[r]), 5), "loss": round(float(columns["loss"][r]), 5),
             "rank": int(columns["rank"][r]),
-            "mark": marked.get(str(columns["id"][r]), {}).get("what", ""),
-            "why": reason(table, name, int(r)),
+            "decision": marked.get(str(columns["id"][r]), {}).get("what", ""),
+            "why": reason_of(findings, name, int(r)),
         }
         for place, r in enumerate(rows, 1)
     ]  # fmt: skip
 
 
-def as_table(table: SampleTable, name: str, rows: np.ndarray, marked: dict[str, Any]) -> None:
-    key = "samples-table"
+def reason_of(findings: Findings, name: str, row: int) -> str:
+    _, table, at = findings.of(row)
+    return reason(table, name, at)
+
+
+def as_table(findings: Findings, name: str, rows: np.ndarray) -> None:
+    key, table = "samples-table", findings.table
 
     def chosen() -> None:
         picked_rows = st.session_state[key]["selection"]["rows"]
@@ -170,7 +185,7 @@ def as_table(table: SampleTable, name: str, rows: np.ndarray, marked: dict[str, 
             go_to(str(table.columns["id"][rows[picked_rows[0]]]))
 
     st.dataframe(
-        listed(table, name, rows[:ROWS], marked), hide_index=True, height=460, key=key,
+        listed(findings, name, rows[:ROWS]), hide_index=True, height=460, key=key,
         on_select=chosen, selection_mode="single-row",
         column_config={"why": st.column_config.TextColumn(width="large")},
     )  # fmt: skip
@@ -179,21 +194,25 @@ def as_table(table: SampleTable, name: str, rows: np.ndarray, marked: dict[str, 
 
 
 def as_pictures(
-    table: SampleTable, name: str, rows: np.ndarray, at: str, marked: dict[str, Any],
-    pictures: Pictures,
-) -> None:  # fmt: skip
+    findings: Findings, name: str, rows: np.ndarray, at: str, pictures: Pictures
+) -> None:
+    table, marked = findings.table, findings.marked
     ids = [str(i) for i in table.columns["id"][rows]]
     place = ids.index(at) if at in ids else 0
     first = place // PAGE * PAGE
     part = ids[first : first + PAGE]
-    images = pictures.stack(part)
+    here = rows[first : first + PAGE]
+    own, splits = (list(map(str, table.extra[k][here])) for k in ("own_id", "split"))
+    images = pictures.stack(own, splits)
     if images is None:
-        as_table(table, name, rows, marked)
+        as_table(findings, name, rows)
         return
+    badged = len(findings.requests) > 1
     captions = []
     for q, (sample, row) in enumerate(zip(part, rows[first:], strict=False), first + 1):
-        what = marked.get(sample, {}).get("what")
-        captions.append(f"{q}. {table.columns['label'][row]}{' · ' + what if what else ''}")
+        words = [str(table.columns["label"][row]), marked.get(sample, {}).get("what", "")]
+        words += [str(table.extra["split"][row])] if badged else []
+        captions.append(f"{q}. {' · '.join(filter(None, words))}")
     lit = [place - first] if at in ids else []
     n_marked = sum(bool(marked.get(i)) for i in part)
     picked = draw_gallery(

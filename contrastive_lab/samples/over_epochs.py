@@ -17,9 +17,11 @@ from contrastive_lab.samples.choice import Pictures
 __all__ = ["followed", "of_all", "of_one"]
 
 
-def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int) -> None:
+def of_one(
+    request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int, names: np.ndarray
+) -> None:
     """One sample's loss beside the mean; where snapshots do not follow it, one of the list that
-    they do."""
+    they do. names: (n) what the page calls the table's rows."""
     history = losses_over_time(request)
     if history is None:
         return
@@ -36,10 +38,10 @@ def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: in
             "No sample of this list is among them: clear the filter, or see Over time above."
         )
     elif st.button(
-        f"Go to the next of this list that they follow: {format.plain(table.columns['id'][other])}",
+        f"Go to the next of this list that they follow: {format.plain(names[other])}",
         icon=":material/arrow_forward:",
     ):
-        go_to(str(table.columns["id"][other]))
+        go_to(str(names[other]))
         st.rerun()
 
 

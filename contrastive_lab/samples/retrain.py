@@ -1,8 +1,8 @@
-"""What was decided, undo, and training again without it: then the comparison."""
+"""What was decided, on many at once too, and training again without it: then the comparison."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import streamlit as st
@@ -12,55 +12,74 @@ from contrastive_core.jobs import queue, training
 from contrastive_core.runs import Run
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.request import SampleRequest
-from contrastive_core.samples.table import SampleTable
 from contrastive_lab import cache, format, guard, query_params, state
 from contrastive_lab.progress import follow_training
-from contrastive_lab.samples.at_hand import open_one
+from contrastive_lab.samples.findings import Findings, window
 
 __all__ = ["bar", "decide_on_many", "retrain"]
 
+MANY = "samples-many"  # of the session: how often many were decided on at once
 
-def bar(request: SampleRequest, marked: dict[str, Any]) -> None:
-    """What is marked, undo, and the keys."""
-    a, b = st.columns([6, 1])
-    counts = {w: sum(m["what"] == w for m in marked.values()) for w in sample_annotations.CHOICES}
+
+def bar(findings: Findings) -> None:
+    """What was decided, and the new labels to download."""
+    a, b = st.columns([5, 2], vertical_alignment="center")
+    by_split = {r.split: sample_annotations.marks(r.marked) for r in findings.requests}
+    every = [m["what"] for marks in by_split.values() for m in marks.values()]
+    kept, relabeled, dropped = (every.count(what) for what in ("keep", "relabel", "drop"))
     a.caption(
-        "Marked: " + ", ".join(f"{n} {w}" for w, n in counts.items())
-        + ". Keys: j next, k back, 1 keep, 2 drop, 3 relabel, u undo."
+        f"Decided: {kept} kept, {relabeled} relabeled, {dropped} dropped. Decisions belong to the "
+        "data set: every run of it shows them."
+    )
+    b.download_button(
+        "Download new labels", lambda: sample_annotations.labels_csv(by_split),
+        "new_labels.csv", "text/csv", icon=":material/download:", disabled=not every,
+        width="stretch",
     )  # fmt: skip
-    if b.button("Undo", icon=":material/undo:", shortcut="u", disabled=not marked, width="stretch"):
-        open_one(sample_annotations.undo(request.marked) or "")
-        st.rerun()
 
 
-def decide_on_many(
-    request: SampleRequest, table: SampleTable, rows: np.ndarray, marked: dict[str, Any]
-) -> None:
-    """Drop or relabel the first of a list at once, those that have a mark left out."""
-    ids = [str(i) for i in table.columns["id"][rows]]
+def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
+    """Drop or relabel the first of a list at once, those that are decided left out."""
+    table, marked = findings.table, findings.marked
     with st.popover("Drop or relabel many", icon=":material/delete_sweep:"):
         number = query_params.number(
-            st.number_input, "The first of this list", 1, len(ids), name="drop", key="drop-first",
-            default=min(10, len(ids)),
+            st.number_input, "The first of this list", 1, len(rows), name="drop", key="drop-first",
+            default=min(10, len(rows)),
         )  # fmt: skip
-        part = [i for i in ids[:number] if i not in marked]
-        st.caption("Samples that have a mark keep it. One undo takes all of these back.")
+        part = [int(r) for r in rows[:number] if str(table.columns["id"][r]) not in marked]
+        st.caption("What was decided stays. One undo takes all of these of a split back.")
         if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
-            sample_annotations.drop_many(request.marked, part)
-            st.rerun()
+            _many(findings, dict.fromkeys(part))
         if "suggested" not in table.extra:
             return
-        classes = dict(zip(ids, table.extra["suggested"][rows].tolist(), strict=True))
-        changed = {i: classes[i] for i in part if classes[i] in table.classes}
+        classes = {row: str(table.extra["suggested"][row]) for row in part}
+        changed = {row: label for row, label in classes.items() if label in table.classes}
         if st.button(f"Relabel {len(changed)} as suggested", disabled=not changed):
-            sample_annotations.relabel_many(request.marked, changed)
-            st.rerun()
+            _many(findings, changed)
 
 
-def retrain(request: SampleRequest, marked: dict[str, Any]) -> None:
+def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
+    """Relabel rows, or drop them where they have no label; then the page is drawn anew."""
+    by, table = window()[0], findings.table
+    for request in findings.requests:
+        some = {r: c for r, c in labels.items() if table.extra["split"][r] == request.split}
+        about = {findings.own_id(r): findings.about(r) for r in some}
+        new = {findings.own_id(r): c for r, c in some.items() if c is not None}
+        drop = [findings.own_id(r) for r, c in some.items() if c is None]
+        if drop:
+            sample_annotations.drop_many(request.marked, drop, about, by)
+        if new:
+            sample_annotations.relabel_many(request.marked, new, about, by)
+    st.session_state[MANY] = st.session_state.get(MANY, 0) + 1
+    st.rerun()
+
+
+def retrain(findings: Findings) -> None:
     """What was decided, as files to download; a button that trains without it; what came of it."""
-    changed = sum(m["what"] in ("drop", "relabel") for m in marked.values())
+    request = findings.training or findings.requests[0]
     run = request.run
+    done = sample_annotations.changes(request.marked, run)
+    changed = done.dropped + done.relabeled
     with st.expander(f"Train again with {_changes(changed)}", expanded=bool(changed)):
         if changed:
             files(request)
@@ -68,24 +87,24 @@ def retrain(request: SampleRequest, marked: dict[str, Any]) -> None:
             st.caption("Vectors cannot be trained again; the files say what to leave out.")
         elif request.split != "train":
             st.caption(
-                "Training leaves out training samples only: choose the split train. What is marked "
-                "here is of this split alone."
+                "Training leaves out training samples only: choose training images above. What is "
+                "decided here is of test images alone."
             )
         else:
-            start(run, changed)
+            start(request, run, changed)
     if run is not None:
         results(run)
 
 
 def files(request: SampleRequest) -> None:
     """Both lists to download; nothing is written here, on any draw of the page."""
-    for option, content in sample_annotations.changes(request.marked).files.items():
+    for option, content in sample_annotations.changes(request.marked, request.run).files.items():
         name = f"{option}.csv"
         use = f" for train --{option}" if request.split == "train" else ""
         st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:")
 
 
-def start(run: Run, changed: int) -> None:
+def start(request: SampleRequest, run: Run, changed: int) -> None:
     a, b = st.columns([1, 2], vertical_alignment="bottom")
     epochs = query_params.number(
         a.number_input, "Epochs", 1, 10_000, name="epochs", key=f"epochs-{cache.digest(run.name)}",
@@ -99,7 +118,7 @@ def start(run: Run, changed: int) -> None:
         return
     arguments = [
         *training.arguments_of(run),
-        *sample_annotations.export(run),
+        *sample_annotations.export(request.marked, run),
         "--epochs",
         str(epochs),
     ]

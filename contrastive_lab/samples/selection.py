@@ -5,30 +5,34 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples.request import SampleRequest
-from contrastive_core.samples.table import SampleTable
 from contrastive_lab import query_params, state
 from contrastive_lab.samples.choice import embedding_of
+from contrastive_lab.samples.findings import Findings
 
 __all__ = ["bar"]
 
 
-def bar(request: SampleRequest, table: SampleTable, rows: np.ndarray) -> np.ndarray:
+def bar(findings: Findings, rows: np.ndarray) -> np.ndarray:
     """Rows of the list, only those selected on the maps if that is asked for."""
-    embedding = embedding_of(request)
-    if embedding is None:
+    spaces = [one for request in findings.requests if (one := embedding_of(request))]
+    if not spaces:
         return rows
-    space, vectors = embedding
-    place = state.place_of(space)
-    lit = {vectors.ids[i] for i in state.selection(place) if i < len(vectors)}
+    table, inside = findings.table, np.zeros(len(rows), bool)
+    own, splits = (table.extra[k][rows] for k in ("own_id", "split"))
+    number = 0
+    for space, vectors in spaces:
+        place = state.place_of(space)
+        lit = {vectors.ids[i] for i in state.selection(place) if i < len(vectors)}
+        inside |= np.isin(own, list(lit)) & (splits == space.split)
+        number += len(lit)
     a, b = st.columns([3, 1], vertical_alignment="center")
-    ids = table.columns["id"][rows].astype(str)
-    inside = np.isin(ids, list(lit))
-    label = f"Only the {len(lit):,} selected on the maps"
-    if lit and query_params.switch(a.toggle, label, name="selected"):
-        rows, ids = rows[inside], ids[inside]
+    label = f"Only the {number:,} selected on the maps"
+    if number and query_params.switch(a.toggle, label, name="selected"):
+        rows, own, splits = rows[inside], own[inside], splits[inside]
     if b.button("Select this list on the maps", width="stretch", disabled=not len(rows)):
-        at = {name: row for row, name in enumerate(vectors.ids)}
-        state.select(sorted(at[i] for i in ids.tolist() if i in at), place)
+        for space, vectors in spaces:
+            at = {name: row for row, name in enumerate(vectors.ids)}
+            some = own[splits == space.split].tolist()
+            state.select(sorted(at[i] for i in some if i in at), state.place_of(space))
         st.rerun()
     return rows

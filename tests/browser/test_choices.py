@@ -22,7 +22,7 @@ PAGES = {
             "samples?run=simclr-digits&split=test",
             "samples?run=simclr-digits&split=test&part=Across runs",
         ),
-        "Split, Loss, Part, List, Show, As, The first of this list, Against, Samples",
+        "Images, Loss, Part, List, More of it, As, The first of this list, Against, Samples",
     ),
     "runs": (
         (

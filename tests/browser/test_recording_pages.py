@@ -21,7 +21,7 @@ ROWS = 40  # of a step
 PAGES = {
     "explore": ("explore?run=closed", "Rows, Step, Map, Color by, More, Figures over the steps"),
     "loss_lab": ("loss_lab?run=closed", "Loss, Positives are, Rows from, Rows, Step"),
-    "samples": ("samples?run=closed", "Of, Ordered by, Show"),
+    "samples": ("samples?run=closed", "Of, List, More of it"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Ten wrong labels are planted, found, marked from the keyboard, and trained without."""
+"""Ten wrong labels are planted, found, decided on by keys and by touch, and trained without."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import csv
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from patience import SLOW
+from patience import PATIENCE, SLOW
 
 from contrastive_core.data import datasets, overrides
 from contrastive_core.paths import ROOT, SHIPPED
@@ -44,39 +45,50 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
 
 @pytest.fixture(scope="module")
 def app(serve: Callable[..., str], planted: tuple[Path, set[str]]) -> str:
-    return serve(ROOT / "app.py", environment={"CONTRASTIVE_LAB_RUNS": str(planted[0])})
+    return serve(ROOT / "app.py", environment={
+        "CONTRASTIVE_LAB_RUNS": str(planted[0]),
+        "CONTRASTIVE_LAB_HOME": str(planted[0].parent / "home"),
+    })  # fmt: skip
 
 
-def next_sample(page: Any, seen: list[str]) -> str:
-    """The sample at hand, once it is another than those before; its caption follows its heading."""
-    caption = page.get_by_text(re.compile(r"digits/\d+ · labeled"))
-    if seen:
-        caption = caption.filter(has_not_text=re.compile("|".join(seen)))
-    caption.wait_for(timeout=SLOW)
-    return str(re.search(r"(digits/\d+) · labeled", caption.inner_text())[1])
+def decided(home: Path) -> list[dict[str, Any]]:
+    """The lines of what was decided on the training digits, in order."""
+    return records.read_lines(home / "decisions" / "digits" / "train.jsonl")
 
 
-def test_planted_flips_are_found_marked_and_trained_without(
+def until(page: Any, done: Callable[[], bool]) -> None:
+    """Until the server has done what it was told."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)
+
+
+def test_planted_flips_are_found_decided_on_by_keys_and_trained_without(
     app: str, page: Any, planted: tuple[Path, set[str]]
 ) -> None:
-    home, flips = planted
-    page.goto(f"{app}/samples?run=planted")
-    page.get_by_role("group", name="samples of the list").wait_for(timeout=2 * SLOW)
-    found = []
-    for place in range(1, LOOKED_AT + 1):
-        page.get_by_role("heading", name=re.compile(rf"^{place} of \d+")).wait_for(timeout=SLOW)
-        sample = next_sample(page, found)
+    runs_home, flips = planted
+    home = runs_home.parent / "home"
+    page.goto(f"{app}/samples?run=planted&split=train&every=yes")
+    bench = page.locator(".bench")
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    found: list[str] = []
+    for place in range(1, LOOKED_AT + 1):  # no waiting for the server between two presses
+        assert bench.locator("h2").inner_text().startswith(f"{place} of ")
+        sample = bench.locator(".name").inner_text()
+        assert sample not in found
         found.append(sample)
-        page.keyboard.press("2" if sample in flips else "j")
+        page.keyboard.press("d" if sample in flips else "ArrowRight")
     assert len(flips & set(found)) >= FOUND
     dropped = flips & set(found)
-    page.get_by_text(f"0 keep, 0 relabel, {len(dropped)} drop").wait_for(timeout=SLOW)
+    page.get_by_text(f"0 kept, 0 relabeled, {len(dropped)} dropped").wait_for(timeout=SLOW)
+    assert [line["id"] for line in decided(home)] == [i for i in found if i in flips]
 
     page.get_by_label("Epochs").fill("2")
     page.get_by_label("Epochs").press("Enter")
     page.get_by_role("button", name=f"Retrain with {len(dropped)} change").click()
     page.get_by_text(re.compile("planted-cleaned-1: done")).wait_for(timeout=2 * SLOW)
-    config = json.loads((home / "planted-cleaned-1" / "run.json").read_text())["config"]
+    config = json.loads((runs_home / "planted-cleaned-1" / "run.json").read_text())["config"]
     assert set(overrides.read_ids(config["exclude"])) == dropped
     assert set(overrides.read_labels(config["relabel"])) == flips - dropped
     assert config["epochs"] == 2
@@ -88,8 +100,84 @@ def test_planted_flips_are_found_marked_and_trained_without(
     assert page.locator("[data-testid=stException]").count() == 0
 
 
+def test_three_quick_presses_are_three_decisions_and_undo_takes_back_the_last(
+    app: str, page: Any, planted: tuple[Path, set[str]]
+) -> None:
+    home = planted[0].parent / "home"
+    before = len(decided(home))
+    page.goto(f"{app}/samples?run=planted&split=train&list=outlier")
+    bench = page.locator(".bench")
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    ids = []
+    for key, choice in (("k", "3"), ("r", "7"), ("d", "3")):
+        ids.append(bench.locator(".name").inner_text())
+        bench.locator("select").select_option(choice)
+        page.locator("body").press(key)
+    assert bench.locator("h2").inner_text().startswith("4 of ")  # at once
+    until(page, lambda: len(decided(home)) >= before + 3)
+    lines = decided(home)[before:]
+    assert [(line["id"], line["what"]) for line in lines] == [
+        (ids[0], "keep"), (ids[1], "relabel"), (ids[2], "drop"),
+    ]  # fmt: skip
+    assert lines[1]["label"] == "7"
+    page.keyboard.press("u")
+    assert bench.locator(".name").inner_text() == ids[2]
+    assert bench.locator(".status").inner_text() == "undecided"
+    until(page, lambda: len(decided(home)) == before + 4)
+    assert decided(home)[-1]["undo"] == lines[2]["event"]
+    page.keyboard.press("ArrowLeft")
+    assert bench.locator(".status").inner_text() == "relabeled as 7"
+    page.reload()
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    page.get_by_text("1 kept, 1 relabeled").wait_for(timeout=SLOW)
+
+
+def test_a_phone_shows_pictures_and_buttons_together_and_decides_by_touch(
+    app: str, browser: Any, planted: tuple[Path, set[str]]
+) -> None:
+    home = planted[0].parent / "home"
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    context.set_default_timeout(SLOW)
+    page = context.new_page()
+    page.goto(f"{app}/samples?run=planted&split=train&list=hub")
+    bench = page.locator(".bench")
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    page.wait_for_timeout(500)
+    bench.evaluate("node => node.scrollIntoView()")
+    boxes = [bench.locator(part).bounding_box() for part in (".suspect", ".near", ".whats")]
+    assert max(b["y"] + b["height"] for b in boxes) - min(b["y"] for b in boxes) < 700
+    assert all(b["x"] >= 0 and b["x"] + b["width"] <= 390 for b in boxes)
+    before, ids = len(decided(home)), []
+    for name in ("Keep", "Drop", "Keep"):
+        ids.append(bench.locator(".name").inner_text())
+        bench.get_by_role("button", name=name).tap()
+    until(page, lambda: len(decided(home)) >= before + 3)
+    assert [line["id"] for line in decided(home)[before:]] == ids
+    context.close()
+
+
+def test_the_cut_off_is_moved_on_its_histogram(app: str, page: Any) -> None:
+    page.goto(f"{app}/samples?run=planted&split=train")
+    place = page.locator(".bench h2")
+    place.wait_for(timeout=2 * SLOW)
+    slider, seen = page.get_by_role("slider", name="Cut-off"), set()
+    for press in ("Home", "PageUp", "End"):
+        slider.press(press)
+        count = page.locator(".cutoff .count").inner_text()
+        seen.add(count)
+        number = int(count.split(" ")[0].replace(",", ""))
+        place.filter(has_text=re.compile(rf" of {number or r'1,?437'}$")).wait_for(timeout=SLOW)
+    assert len(seen) == 3
+    box = page.locator(".cutoff .field").bounding_box()
+    page.mouse.click(box["x"] + 0.25 * box["width"], box["y"] + 40)
+    page.locator(".cutoff .count").filter(has_text=re.compile(r"0\.2[2-8]$")).wait_for(timeout=SLOW)
+    page.wait_for_url(re.compile(r"cut=0\.2"), timeout=SLOW)
+
+
 def test_a_sample_has_an_address_and_its_loss_answers_the_knob(app: str, page: Any) -> None:
-    page.goto(f"{app}/samples?run=planted&sample=digits%2F0003&view=Why+this+loss&list=loss")
+    page.goto(
+        f"{app}/samples?run=planted&split=train&sample=digits%2F0003&view=Why+this+loss&list=loss"
+    )
     rank = page.locator(".lab .rank")
     rank.wait_for(timeout=2 * SLOW)
     page.get_by_text(re.compile("digits/0003 · rank")).wait_for(timeout=SLOW)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from test_sample_page import heading, opened, text_of
+from sample_desk import Desk
+from test_sample_page import opened, text_of
 
 from contrastive_core import runs
 from contrastive_core.jobs import process
 from contrastive_core.paths import ROOT
 from contrastive_core.samples import build as sample_build
-from contrastive_lab import plots
+from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import cut_off
 
 
@@ -23,34 +26,44 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_expected_above_a_cut_off() -> None:
     score = np.array([1.0, 0.9, 0.8, 0.3, 0.0])
     said = cut_off.expected(score, 0.5)
-    assert said.startswith("3 of 5 labels score above 0.50; 90% of them are expected to be wrong")
+    assert said.startswith("Of these 3 of 5 labels 90% are expected to be wrong")
     spread = 1.96 * np.sqrt(0.9 * 0.1 + 0.8 * 0.2) / 3
-    assert f"(95 %: {0.9 - spread:.0%} to 100%), and 0 more below it." in said
+    assert f"(95 %: {0.9 - spread:.0%} to 100%), and 0 more below the cut-off." in said
     assert cut_off.expected(score, 1.0) == "No label scores above 1.00."
+    assert "Nearly all of these 1 of 5" in cut_off.expected(score, 0.95)
+    assert cut_off.suspects(score, 0.5) == "3 suspects above 0.50"
+    assert cut_off.suspects(score, 0.95) == "1 suspect above 0.95"
 
 
 def test_the_histogram_counts_each_score_once_on_its_side_of_the_cut() -> None:
-    score = np.random.default_rng(0).beta(0.3, 2, 500)
-    for cut in (0.0, 0.31, 0.5, 1.0):
-        below, above = plots.histogram(score, cut, "score", "samples", 50).data
-        assert below.y.sum() == (score <= cut).sum()
-        assert above.y.sum() == (score > cut).sum()
-        assert not above.y[np.asarray(above.x) < cut - 0.02].any()
+    score = np.concatenate([np.random.default_rng(0).beta(0.3, 2, 500), cut_off.CUTS])
+    counts = np.array(cut_off.counts(score))
+    assert counts.sum() == len(score)
+    for at, cut in enumerate(cut_off.CUTS[1:], 1):  # a score of 0 has no bin below it
+        assert counts[at:].sum() == (score > cut).sum(), cut
 
 
-def test_every_cut_off_counts_and_leaves_what_is_above() -> None:
+def test_every_cut_off_counts_and_leaves_what_is_above(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = runs.load("simclr-digits")
     table = sample_build.samples_of_run(run, split="test")
     score = table.score("mislabeled")
+    drawn: list[tuple[CutOff, Callable[[], None]]] = []
+    monkeypatch.setattr(cut_off, "draw_cut_off", lambda *a: drawn.append((a[0], a[2])))
     app = opened(run=run.name, split="test")
-    told = {text_of(app)}
-    cuts = [float(q) for q in (0.02, 0.3, 0.9)]
-    for cut in cuts:
-        next(s for s in app.slider if s.label == "Cut-off").set_value(cut).run()
-        assert f"{(score > cut).sum():,} of 360 labels score above {cut:.2f}" in text_of(app)
-        told.add(text_of(app))
-    assert len(told) == 1 + len(cuts)
-    next(s for s in app.slider if s.label == "Cut-off").set_value(0.02).run()
-    next(t for t in app.toggle if t.label == "Only those above the cut-off").set_value(True).run()
-    assert heading(app).startswith(f"1 of {(score > 0.02).sum()}:")
+    for cut in (0.02, 0.06, 0.1):
+        app = opened(run=run.name, split="test", cut=str(cut))
+        shown, _ = drawn[-1]
+        assert shown.cut == pytest.approx(cut)
+        count = int((score > cut).sum())
+        assert count > 0
+        assert desk.place == f"1 of {count}"
+        assert shown.heads[round(cut * 50)].startswith(f"{count} suspect")
+    assert sum(drawn[-1][0].counts) == 360
+    opened(run=run.name, split="test", cut="1")
+    assert desk.place == "1 of 360"  # nothing above: all, the likeliest first
+    opened(run=run.name, split="test", cut="0.02", every="yes")
+    assert desk.place == "1 of 360"
+    assert "labels look wrong (95 %" in text_of(app)
     assert not app.exception

@@ -6,10 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
+from sample_desk import Desk
 from sample_sets import blobs
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
+from contrastive_core.data import datasets
 from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.jobs import process
@@ -18,6 +20,7 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import build as sample_build
 from contrastive_core.samples.request import request_of
 from contrastive_lab import cache
+from contrastive_lab.samples import example
 
 
 @pytest.fixture(autouse=True)
@@ -42,50 +45,74 @@ def text_of(app: AppTest) -> str:
     return " ".join(str(p.value) for p in parts)
 
 
-def heading(app: AppTest) -> str:
-    """What a reader sees: names are escaped, so that they are no markup."""
-    return app.header[0].value.replace("\\", "")
-
-
 def button(app: AppTest, label: str) -> object:
     return next(b for b in app.button if b.label == label)
 
 
-def test_lists_filters_and_decisions() -> None:
+def test_lists_filters_and_decisions(desk: Desk) -> None:
     run = runs.load("simclr-digits")
     table = sample_build.samples_of_run(run, split="test")
-    app = opened(run=run.name, split="test")
+    ranked = table.ranked("mislabeled")
+    app = opened(run=run.name, split="test", every="yes")
     assert not app.exception
-    first = table.columns["id"][table.ranked("mislabeled")[0]]
-    assert heading(app).startswith("1 of 360")
-    assert str(first) in text_of(app)
+    assert desk.place == "1 of 360"
+    assert desk.item.id == str(table.columns["id"][ranked[0]])
+    assert desk.item.id in text_of(app)
     next(m for m in app.multiselect if m.label == "Classes").select("3").run()
-    threes = int((table.columns["label"] == "3").sum())
-    assert heading(app) == f"1 of {threes}: 3"
+    threes = [str(table.columns["id"][r]) for r in ranked if table.columns["label"][r] == "3"]
+    assert desk.place == f"1 of {len(threes)}"
     own = request_of(run.name, "test", "nt_xent").marked
-    button(app, "Keep").click().run()
-    assert heading(app) == f"2 of {threes}: 3"
-    assert [m["what"] for m in sample_annotations.marks(own).values()] == ["keep"]
-    button(app, "Undo").click().run()
-    assert not sample_annotations.marks(own)
-    assert heading(app) == f"1 of {threes}: 3"
-    button(app, "Drop 10").click().run()
-    ranked = [r for r in table.ranked("mislabeled") if table.columns["label"][r] == "3"]
-    assert set(sample_annotations.marks(own)) == set(table.columns["id"][ranked[:10]].tolist())
-    assert [p.name for p in own.iterdir()] == ["marks.jsonl"]  # the lists are files when asked for
-    button(app, "Undo").click().run()
-    assert not sample_annotations.marks(own)
-    button(app, "Relabel 10 as suggested").click().run()
     suggested = dict(zip(table.columns["id"], table.extra["suggested"], strict=True))
-    assert {i: m["label"] for i, m in sample_annotations.marks(own).items()} == {
-        i: suggested[i] for i in table.columns["id"][ranked[:10]]
-    }
-    button(app, "Undo").click().run()
-    assert not sample_annotations.marks(own)
+    desk.events(("keep", threes[0], ""), ("drop", threes[1], ""), ("relabel", threes[2], "9"))
+    desk.report["at"] = threes[3]
+    app.run()
+    assert desk.place == f"4 of {len(threes)}"
+    assert desk.bench.ack == {"nonce": "w", "seq": 3}
+    app.run()  # the browser reports it again until it hears that it was kept
+    marks = sample_annotations.marks(own)
+    assert [(i, m["what"], m["label"]) for i, m in marks.items()] == [
+        (threes[0], "keep", None), (threes[1], "drop", None), (threes[2], "relabel", "9"),
+    ]  # fmt: skip
+    assert marks[threes[1]]["given"] == "3"
+    assert marks[threes[1]]["suggested"] == suggested[threes[1]]
+    assert [item.mark for item in desk.bench.items[:4]] == ["keep", "drop", "relabel", ""]
+    desk.events(("undo", "", ""))
+    app.run()
+    assert set(sample_annotations.marks(own)) == set(threes[:2])
+    assert "1 kept, 0 relabeled, 1 dropped" in text_of(app)
+    button(app, "Drop 8").click().run()
+    assert set(sample_annotations.marks(own)) == set(threes[:10])
+    desk.events(("undo", "", ""))
+    app.run()
+    assert set(sample_annotations.marks(own)) == set(threes[:2])
+    button(app, "Relabel 8 as suggested").click().run()
+    new = {i: m["label"] for i, m in sample_annotations.marks(own).items() if m["label"]}
+    assert new == {i: suggested[i] for i in threes[2:10]}
     assert not app.exception
 
 
-def test_a_bookmark_opens_its_sample_on_any_list() -> None:
+def test_train_and_test_are_one_list_that_another_run_shows_decided(desk: Desk) -> None:
+    for name in ("simclr-digits", "moco_v2-digits"):
+        for split in ("train", "test"):
+            sample_build.samples_of_run(runs.load(name), split=split)
+    app = opened(run="simclr-digits", list="ambiguous")
+    assert not app.exception
+    assert desk.place == "1 of 1797"
+    assert {item.badge for item in desk.bench.items} == {"train", "test"}
+    of_test = next(item for item in desk.bench.items if item.badge == "test")
+    desk.events(("drop", of_test.id, ""))
+    app.run()
+    own = request_of("simclr-digits", "test", "nt_xent").marked
+    assert set(sample_annotations.marks(own)) == {of_test.id}
+    desk.report = {}
+    opened(run="moco_v2-digits", list="ambiguous", sample=of_test.id, split="both")
+    assert (desk.item.id, desk.item.mark) == (of_test.id, "drop")
+    train = opened(run="simclr-digits", list="loss", split="train")
+    assert not train.exception
+    assert {item.badge for item in desk.bench.items} == {""}
+
+
+def test_a_bookmark_opens_its_sample_on_any_list(desk: Desk) -> None:
     run = runs.load("simclr-digits")
     table = sample_build.samples_of_run(run, split="test")
     wanted = str(table.columns["id"][17])
@@ -93,18 +120,40 @@ def test_a_bookmark_opens_its_sample_on_any_list() -> None:
         app = opened(run=run.name, split="test", sample=wanted, list=name)
         assert not app.exception
         place = int(np.flatnonzero(table.ranked(name) == 17)[0]) + 1
-        assert heading(app).startswith(f"{place} of 360")
-        assert wanted in text_of(app)
+        assert desk.place == f"{place} of 360"
+        assert desk.item.id == wanted
+        assert len(desk.item.near) == 6
     short = opened(run=run.name, sample=wanted)  # the address need not name the split
     assert short.query_params["split"] in ("test", ["test"])
     assert wanted in text_of(short)
     gone = opened(run=run.name, split="test", sample="digits/9999")
     assert "There is no sample digits/9999" in text_of(gone)
-    other = opened(run=run.name, split="test")
+    other = opened(run=run.name, split="test", every="yes")
     other.session_state["sample-at"] = "796"  # it was at hand among vectors, nobody asked for it
     other.run()
-    assert heading(other).startswith("1 of 360")
+    assert desk.place == "1 of 360"
     assert "There is no sample" not in text_of(other)
+
+
+def test_the_third_doors_example_is_said_to_be_planted(desk: Desk) -> None:
+    example.make()
+    for split in ("train", "test"):
+        sample_build.samples_of_run(runs.load(example.NAME), split=split)
+    app = opened(example="wrong-labels")
+    assert not app.exception
+    assert "thirteen labels of these digits were changed on purpose" in text_of(app)
+    assert app.query_params["run"] in (example.NAME, [example.NAME])
+    assert "example" not in app.query_params
+    planted = set()
+    for split in ("train", "test"):
+        right, wrong = (datasets.load(n, split) for n in ("digits", "digits_mislabeled"))
+        changed = np.flatnonzero(right.labels != wrong.labels)
+        planted |= {wrong.ids[i] for i in changed}
+    suspects = [item.id for item in desk.bench.items]
+    assert len(planted & set(suspects)) >= 12
+    assert desk.bench.total == len(suspects) <= 15
+    assert runs.load(example.NAME).weights_hash() == runs.load("simclr-digits").weights_hash()
+    assert not [r.name for r in runs.list_runs() if r.name == example.NAME and r.shipped]
 
 
 def test_two_runs_are_compared_sample_by_sample() -> None:
@@ -120,7 +169,7 @@ def test_two_runs_are_compared_sample_by_sample() -> None:
     assert sum(int(k.rsplit(" ", 1)[1]) for k in kinds) == 360
 
 
-def test_what_was_learned_late_opens_from_its_curve() -> None:
+def test_what_was_learned_late_opens_from_its_curve(desk: Desk) -> None:
     run = runs.create("followed", runs.load("simclr-digits").config)
     shutil.copy(SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
     _, _, z = sample_build.rows_of(run, "train")
@@ -129,7 +178,7 @@ def test_what_was_learned_late_opens_from_its_curve() -> None:
         moved = z.features + noise * rng.normal(size=z.features.shape)
         run.save_snapshot(epoch, index=np.arange(len(z)), h=moved, z=moved, labels=z.labels)
     table = sample_build.samples_of_run(run)
-    app = opened(run="followed", part="Over time")
+    app = opened(run="followed", part="Over time", split="train", every="yes")
     assert not app.exception
     assert "1,437 of 1,437 samples are followed, at epochs 1, 2" in text_of(app)
     first = next(b for b in app.button if b.label == "Open")
@@ -139,10 +188,10 @@ def test_what_was_learned_late_opens_from_its_curve() -> None:
     assert not app.exception
     assert f"{sample} ·" in text_of(app)
     place = int(np.flatnonzero(table.ranked("mislabeled") == table.row(sample))[0]) + 1
-    assert heading(app).startswith(f"{place} of 1437")
+    assert desk.place == f"{place} of 1437"
 
 
-def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
+def test_snapshots_that_follow_a_part_say_which_and_lead_there(desk: Desk) -> None:
     """The table was made before there were snapshots; they follow the last 50 samples."""
     run = runs.create("partly", runs.load("simclr-digits").config)
     shutil.copy(SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
@@ -153,7 +202,7 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
                       labels=z.labels[index])  # fmt: skip
     ranked = table.ranked("mislabeled")
     assert ranked[0] not in index
-    address = {"run": "partly", "view": "Over time"}
+    address = {"run": "partly", "view": "Over time", "split": "train", "every": "yes"}
     app = opened(**address)
     assert "have not been made" in text_of(app)
     assert button(app, "Make them")
@@ -165,21 +214,21 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there() -> None:
     sample = str(table.columns["id"][ranked[place]])
     button(app, f"Go to the next of this list that they follow: {sample}").click().run()
     assert not app.exception
-    assert heading(app).startswith(f"{place + 1} of 1437")
+    assert desk.place == f"{place + 1} of 1437"
     assert "do not follow" not in text_of(app)
     only = next(c for c in app.button_group if c.label == "In the run's snapshots")
     only.set_value("yes").run()
-    assert heading(app).startswith("1 of 50")
+    assert desk.place == "1 of 50"
     assert "The filter leaves 50 of 1,437" in text_of(app)
 
 
-def test_vectors_without_pictures_or_labels_are_listed_as_a_table() -> None:
+def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) -> None:
     rows = EmbeddingSet(blobs().features)
     name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "bare.npy")
     sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
     app = opened(on=name)
     assert not app.exception
-    assert heading(app).startswith("1 of 300")
+    assert desk.place == "1 of 300"
     assert len(app.dataframe[0].value) == 300
 
 

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from sample_sets import blobs
 
 from benchmarks import planted_errors
 from contrastive_core import runs
-from contrastive_core.data import datasets, overrides
+from contrastive_core.data import datasets
 from contrastive_core.embeddings import kept_vectors
 from contrastive_core.evaluation import embed
 from contrastive_core.jobs import process
@@ -27,81 +26,6 @@ from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import over_epochs
 from contrastive_core.samples import table as sample_table
 from contrastive_core.samples.request import request_of
-
-
-def test_marks_are_kept_and_undone() -> None:
-    run = runs.create("marked", {"method": "simclr"})
-    sample_annotations.add(run, "a/1", "drop")
-    sample_annotations.add(run, "a/2", "relabel", "cat")
-    sample_annotations.add(run, "a/1", "keep")
-    assert sample_annotations.marks(run)["a/1"]["what"] == "keep"
-    assert sample_annotations.undo(run) == "a/1"
-    assert sample_annotations.marks(run)["a/1"]["what"] == "drop"
-    changes, files = sample_annotations.changes(run), exported(run)
-    assert (changes.dropped, changes.relabeled) == (1, 1)
-    assert pd.read_csv(files["exclude"])["id"].tolist() == ["a/1"]
-    assert pd.read_csv(files["relabel"])["label"].tolist() == ["cat"]
-    with pytest.raises(ValueError, match="needs the class"):
-        sample_annotations.add(run, "a/3", "relabel")
-    with pytest.raises(ValueError, match="a mark is one of"):
-        sample_annotations.add(run, "a/3", "burn")
-
-
-def exported(run: runs.Run | Path) -> dict[str, str]:
-    """The files of a training without what was marked, by their option."""
-    arguments = sample_annotations.export(run)
-    return {k.removeprefix("--"): v for k, v in zip(arguments[::2], arguments[1::2], strict=True)}
-
-
-def test_thirteen_marks_leave_one_file_and_a_training_adds_its_two() -> None:
-    run = runs.create("thirteen", {"method": "simclr"})
-    before = {p.name for p in run.path.rglob("*")}
-    for number in range(12):
-        sample_annotations.add(run, f"a/{number}", "drop")
-        assert sample_annotations.changes(run).dropped == number + 1  # as a page draws it
-    sample_annotations.add(run, "a/12", "relabel", "cat")
-    sample_annotations.changes(run)
-    assert {p.name for p in run.path.rglob("*")} - before == {"marks.jsonl"}
-    exported(run)
-    files = exported(run)  # asked for twice, the same files
-    names = {Path(path).name for path in files.values()}
-    assert {p.name for p in run.path.rglob("*")} - before == {"marks.jsonl", *names}
-    assert len(names) == 2
-
-
-def test_many_are_dropped_and_taken_back_at_once() -> None:
-    run = marked("many", {}, drop=["a/1"], relabel={})
-    sample_annotations.drop_many(run, ["a/2", "a/3", "a/4"])
-    assert set(sample_annotations.marks(run)) == {"a/1", "a/2", "a/3", "a/4"}
-    assert sample_annotations.undo(run) == "a/2"
-    assert set(sample_annotations.marks(run)) == {"a/1"}
-    assert sample_annotations.undo(run) == "a/1"
-    assert sample_annotations.undo(run) is None
-
-
-def test_marks_add_to_what_the_run_was_trained_without(tmp_path: Path) -> None:
-    """A second cleaning leaves out the first's samples too, and changes no file of before."""
-    first = exported(marked("first", {}, drop=["a/1"], relabel={"a/2": "cat", "a/3": "dog"}))
-    run = marked("second", first, drop=["a/3"], relabel={"a/2": "cow"})
-    second, changes = exported(run), sample_annotations.changes(run)
-    assert overrides.read_ids(second["exclude"]) == ["a/1", "a/3"]
-    assert overrides.read_labels(second["relabel"]) == {"a/2": "cow"}
-    assert (changes.dropped, changes.relabeled) == (1, 1)
-    third = exported(marked("third", first, drop=["a/2", "a/3"], relabel={}))
-    assert overrides.read_labels(third["relabel"]) == {}  # an excluded sample has no class
-    again = runs.load("first")
-    sample_annotations.add(again, "a/9", "drop")
-    assert exported(again)["exclude"] != first["exclude"]
-    assert overrides.read_ids(first["exclude"]) == ["a/1"]
-
-
-def marked(name: str, config: dict, drop: list[str], relabel: dict[str, str]) -> runs.Run:
-    run = runs.create(name, {"method": "simclr", **config})
-    for one in drop:
-        sample_annotations.add(run, one, "drop")
-    for one, label in relabel.items():
-        sample_annotations.add(run, one, "relabel", label)
-    return run
 
 
 def test_loss_over_snapshots() -> None:
@@ -127,18 +51,6 @@ def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
     kept = sample_table.read_arrays(request_of("unlabeled", "train", "nt_xent").path("snapshots"))
     assert kept is not None
     assert "no classes" in str(kept["why"])
-
-
-def test_marks_of_test_samples_are_none_of_the_trainings() -> None:
-    run = marked("split", {}, drop=["a/1"], relabel={})
-    test = request_of("split", "test", "nt_xent").marked
-    sample_annotations.add(test, "a/1", "keep")
-    sample_annotations.add(test, "a/2", "drop")
-    assert request_of("split", "train", "nt_xent").marked == run
-    assert overrides.read_ids(exported(run)["exclude"]) == ["a/1"]
-    assert overrides.read_ids(exported(test)["exclude"]) == ["a/2"]
-    assert sample_annotations.undo(test) == "a/2"
-    assert set(sample_annotations.marks(run)) == {"a/1"}
 
 
 def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:

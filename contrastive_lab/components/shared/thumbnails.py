@@ -32,17 +32,22 @@ def tile_of(n: int) -> int:
     return TILE if n <= MANY else TILE // 2
 
 
-def thumbnail_sheet(images: np.ndarray | None, most: int | None = None) -> ThumbnailSheet:
+def thumbnail_sheet(
+    images: np.ndarray | None, most: int | None = None, tile: int = 0
+) -> ThumbnailSheet:
     """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many.
 
     Args: most: bytes; then a WebP, as good as fits into so many, of smaller tiles if it must be.
+    tile: side in pixels of each; 0: as their number allows. Of larger ones it is a WebP.
     """
     if images is None or not len(images):
         return NO_THUMBNAILS
-    tile = tile_of(len(images))
+    tile = tile or tile_of(len(images))
     if most is not None:
         return _limited_sheet(images, tile, most)
     pixels, across = _tiles(images, tile)
+    if tile > TILE:
+        return ThumbnailSheet(_encoded(pixels, "WEBP", quality=QUALITIES[0]), across, tile)
     return ThumbnailSheet(_encoded(pixels, "PNG" if tile == TILE else "JPEG"), across, tile)
 
 

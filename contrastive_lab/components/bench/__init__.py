@@ -1,0 +1,94 @@
+"""Samples reviewed one after the other: the suspect, what to do with it, what it is taken for.
+
+All of a stretch of the list is with the browser, which shows the next sample without asking; what
+was decided is reported in order, and again until the server says that it has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from contrastive_lab.components.shared.mount import component_key, mount
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.transport import pack
+
+__all__ = ["Bench", "BenchItem", "Near", "draw_bench", "reported", "sheets"]
+
+LARGEST, LARGE = 160, 64  # pixels along the side of a suspect's picture, and of one beside it
+
+
+@dataclass(frozen=True)
+class Near:
+    """A picture at the right: its number among all of them, −1 where it has none, and its text."""
+
+    picture: int
+    text: str
+
+
+@dataclass(frozen=True)
+class BenchItem:
+    """A sample to decide on."""
+
+    id: str
+    badge: str  # its split; "": there is but one
+    given: str
+    suggested: str  # "": nothing is
+    sentence: str  # what is said of it
+    why: str
+    title: str  # of what stands at the right
+    near: Sequence[Near] = ()
+    mark: str = ""  # keep, relabel, drop; "": undecided
+    label: str = ""  # of a relabel
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A stretch of the list, and where one is in it."""
+
+    items: Sequence[BenchItem]
+    start: int  # place in the list of the first, from 0
+    total: int
+    at: int  # place of the sample at hand; −1: it stands before the list's, and is not on it
+    of: str  # changes when decisions are on other data
+    go: int  # changes when the page brings another sample to hand
+    changed: int  # changes when the page decides on samples itself
+    may_undo: bool
+    classes: Sequence[str] = ()
+    ack: dict[str, Any] = field(default_factory=dict)  # `nonce` and `seq` of what was kept last
+    pictures: ThumbnailSheet = field(default_factory=ThumbnailSheet)
+    near: ThumbnailSheet = field(default_factory=ThumbnailSheet)
+
+
+def sheets(
+    suspects: np.ndarray | None, near: np.ndarray | None
+) -> tuple[ThumbnailSheet, ThumbnailSheet]:
+    """Both pictures of pictures, from images (n, c, h, w) and (m, c, h, w) uint8."""
+    tile = 32 if suspects is None else max(32, *suspects.shape[2:])
+    return (
+        thumbnail_sheet(suspects, tile=min(tile, LARGEST)),
+        thumbnail_sheet(near, tile=min(tile, LARGE)),
+    )
+
+
+def draw_bench(bench: Bench, key: str, on_change: Callable[[], None]) -> None:
+    """Draw the bench; `on_change` is called when it reports, and reads `reported`."""
+    meta = {
+        "items": [asdict(item) for item in bench.items], "start": bench.start,
+        "total": bench.total, "at": bench.at, "of": bench.of, "go": bench.go,
+        "changed": bench.changed,
+        "may_undo": bench.may_undo, "classes": list(bench.classes), "ack": bench.ack,
+        "sheets": [{"across": s.across, "tile": s.tile} for s in (bench.pictures, bench.near)],
+    }  # fmt: skip
+    blob = pack(meta, pictures=bench.pictures.picture, near=bench.near.picture)
+    mount("bench", blob, "decided", style="bench", key=key, first={}, on_change=on_change)
+
+
+def reported(key: str) -> dict[str, Any]:
+    """What the browser reported last: `nonce`, `events`, `at` (an id) and `go`; {}: nothing yet."""
+    import streamlit as st
+
+    return dict((st.session_state.get(component_key(key)) or {}).get("decided") or {})

@@ -1,0 +1,64 @@
+// What was decided since the server last said what it has: shown at once, reported until it is kept. No elements.
+
+/**
+ * @typedef {{mark: string, label: string}} Mark
+ * @typedef {{seq: number, what: string, id?: string, label?: string}} Event
+ */
+
+/**
+ * @param {string} nonce names this window, so that its numbers are no other's
+ */
+export function newLog(nonce) {
+  return {
+    nonce,
+    seq: 0,
+    /** @type {Event[]} */ events: [], // not yet kept, in order
+    /** @type {Map<string, Mark>} */ local: new Map(), // marks that go before the server's
+    /** @type {{id: string, before: Mark}[]} */ stack: [], // to undo without asking
+  };
+}
+
+/**
+ * @param {ReturnType<typeof newLog>} log
+ * @param {any} item as BenchItem
+ * @returns {Mark}
+ */
+export function markOf(log, item) {
+  return log.local.get(item.id) || { mark: item.mark, label: item.label };
+}
+
+/**
+ * @param {ReturnType<typeof newLog>} log
+ * @param {any} item
+ * @param {string} what keep, relabel, drop
+ * @param {string} label of a relabel
+ */
+export function decide(log, item, what, label) {
+  log.stack.push({ id: item.id, before: markOf(log, item) });
+  log.local.set(item.id, { mark: what, label });
+  log.events.push({ seq: ++log.seq, what, id: item.id, label });
+}
+
+/**
+ * Take the last decision back; the id that it was on, "" where only the server knows.
+ *
+ * @param {ReturnType<typeof newLog>} log
+ */
+export function undo(log) {
+  const last = log.stack.pop();
+  if (last) log.local.set(last.id, last.before);
+  log.events.push({ seq: ++log.seq, what: "undo" });
+  return last ? last.id : "";
+}
+
+/**
+ * The server has all events up to a number; of another window it says nothing.
+ *
+ * @param {ReturnType<typeof newLog>} log
+ * @param {{nonce?: string, seq?: number}} ack
+ */
+export function kept(log, ack) {
+  if (ack.nonce !== log.nonce) return;
+  log.events = log.events.filter((event) => event.seq > ack.seq);
+  if (!log.events.length) log.local.clear();
+}

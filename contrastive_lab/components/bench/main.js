@@ -1,0 +1,231 @@
+// A bench to review samples at: one suspect, three buttons, what it is taken for; by keys, by touch, without waiting.
+
+import { decide, kept, markOf, newLog, undo } from "./log.js";
+import { drawPicture } from "./pictures.js";
+import { el, say } from "../shared/dom.js";
+import { unpack } from "../shared/transport.js";
+
+const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
+const OWN = "input, select, textarea, [contenteditable=true], [role=slider], [role=combobox], [role=listbox]";
+const OWN_ARROWS =
+  "canvas, [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
+const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
+const DONE = { keep: "kept", relabel: "relabeled", drop: "dropped" };
+
+/**
+ * @param {any} parent the element that it fills
+ * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
+ * @param {Host} host where it stands
+ */
+export function mount(parent, blob, host) {
+  const view = parent._bench || (parent._bench = build(parent));
+  view.host = host;
+  load(view, unpack(blob));
+  return () => {
+    clearTimeout(view.timer);
+    window.removeEventListener("keydown", view.onkey, true);
+    view.root.remove();
+    parent._bench = null;
+  };
+}
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ parentElement, data, setStateValue }) {
+  return mount(parentElement, data, { report: setStateValue });
+}
+
+function build(parent) {
+  /** @type {any} */
+  const view = { of: null, at: 0, sheets: [null, null] };
+  const button = (text, key, act, kind) =>
+    el("button", { type: "button", onclick: act, "aria-keyshortcuts": key, class: kind }, text, el("kbd", {}, key));
+  view.keep = button("Keep", "K", () => choose(view, "keep"), "what");
+  view.relabel = button("Relabel", "R", () => choose(view, "relabel"), "what");
+  view.drop = button("Drop", "D", () => choose(view, "drop"), "what");
+  view.back = button("Back", "←", () => step(view, -1), "way");
+  view.next = button("Next", "→", () => step(view, 1), "way");
+  view.undo = button("Undo", "U", () => takeBack(view), "way");
+  view.classes = el("select", { "aria-label": "Right class" });
+  view.classes.onkeydown = (event) => {
+    if (event.key === "Enter") choose(view, "relabel");
+  };
+  view.classes.onchange = () => say(view.status, statusOf(view));
+  view.place = el("h2", {});
+  view.sentence = el("p", { class: "said" });
+  view.why = el("p", { class: "why" });
+  view.status = el("p", { class: "status", role: "status" });
+  view.picture = el("canvas", { role: "img" });
+  view.badge = el("span", { class: "badge" });
+  view.name = el("span", { class: "name" });
+  view.title = el("h3", {});
+  view.near = el("div", { class: "pictures", role: "list" });
+  view.middle = el(
+    "div",
+    { class: "middle" },
+    el("div", { class: "top" }, view.place, view.status),
+    view.sentence,
+    el("div", { class: "whats" }, view.keep, view.relabel, view.drop),
+    el("label", { class: "right" }, "Relabel as ", view.classes),
+    el("div", { class: "ways" }, view.back, view.next, view.undo),
+    view.why,
+  );
+  view.root = el(
+    "div",
+    { class: "bench", role: "group", "aria-label": "review" },
+    el(
+      "div",
+      { class: "desk" },
+      el("div", { class: "suspect" }, view.picture, el("p", {}, view.badge, view.name)),
+      view.middle,
+      el("div", { class: "near" }, view.title, view.near),
+    ),
+  );
+  parent.append(view.root);
+  view.onkey = (event) => onKey(view, event);
+  window.addEventListener("keydown", view.onkey, true); // before Streamlit, for which R draws the page anew
+  return view;
+}
+
+function load(view, data) {
+  const { meta } = data;
+  if (!known.has(meta.of))
+    known.set(meta.of, { log: newLog(Math.random().toString(36).slice(2)), id: "", go: null, changed: null });
+  const here = known.get(meta.of);
+  Object.assign(view, { meta, here, log: here.log });
+  kept(view.log, meta.ack);
+  if (here.changed !== meta.changed) view.log.stack = []; // the page decided: the next undo is of that
+  const same = meta.items.findIndex((item) => item.id === here.id);
+  view.at = here.go !== meta.go || same < 0 ? meta.at : meta.start + same;
+  Object.assign(here, { go: meta.go, changed: meta.changed });
+  view.classes.replaceChildren(...meta.classes.map((name) => el("option", { value: name }, name)));
+  view.shown = null;
+  ["pictures", "near"].forEach((name, k) => {
+    const bytes = data[name];
+    view.sheets[k] = null;
+    if (!bytes.length) return;
+    createImageBitmap(new Blob([bytes])).then((sheet) => {
+      if (view.meta !== meta) return;
+      view.sheets[k] = sheet;
+      paint(view);
+    });
+  });
+  show(view);
+}
+
+function itemAt(view) {
+  return view.meta ? view.meta.items[view.at - view.meta.start] : undefined;
+}
+
+/** The sample at hand in words and pictures. */
+function show(view) {
+  const item = itemAt(view),
+    { meta, log } = view,
+    { mark, label } = item ? markOf(log, item) : { mark: "", label: "" };
+  const outside = view.at < 0;
+  if (item) view.here.id = item.id;
+  say(view.place, outside ? "Not on this list" : `${view.at + 1} of ${meta.total}`);
+  for (const what of ["keep", "relabel", "drop"]) {
+    view[what].setAttribute("aria-pressed", String(mark === what));
+    view[what].disabled = !item || (what === "relabel" && !meta.classes.length);
+  }
+  view.back.disabled = view.at <= 0;
+  view.next.disabled = view.at + 1 >= meta.total;
+  view.undo.disabled = !(meta.may_undo || log.stack.length || log.events.length);
+  view.classes.parentElement.hidden = !meta.classes.length;
+  if (!item) {
+    for (const part of ["sentence", "why", "title", "badge", "name", "status"])
+      say(view[part], part === "sentence" ? "…" : "");
+    view.near.replaceChildren();
+    return;
+  }
+  if (view.shown !== item.id) view.classes.value = label || item.suggested || item.given;
+  view.shown = item.id;
+  say(view.sentence, item.sentence);
+  say(view.why, item.why);
+  say(view.title, item.title);
+  say(view.badge, item.badge);
+  view.badge.hidden = !item.badge;
+  say(view.name, item.id);
+  say(view.status, statusOf(view));
+  paint(view);
+}
+
+function statusOf(view) {
+  const item = itemAt(view);
+  if (!item) return "";
+  const { mark, label } = markOf(view.log, item);
+  return mark === "relabel" ? `relabeled as ${label}` : DONE[mark] || "undecided";
+}
+
+function paint(view) {
+  const item = itemAt(view);
+  if (!item) return;
+  const [one, near] = view.meta.sheets,
+    position = view.at - view.meta.start;
+  drawPicture(view.picture, view.sheets[0], one, position, `image ${item.id}, labeled ${item.given}`);
+  view.near.replaceChildren(
+    ...item.near.map(({ picture, text }) => {
+      const canvas = el("canvas", { role: "img" });
+      drawPicture(canvas, view.sheets[1], near, picture, `image ${text}`);
+      return el("figure", { role: "listitem" }, canvas, el("figcaption", {}, text));
+    }),
+  );
+}
+
+function choose(view, what) {
+  const item = itemAt(view);
+  if (!item || view[what].disabled) return;
+  decide(view.log, item, what, what === "relabel" ? view.classes.value : "");
+  if (view.at >= 0 && view.at + 1 < view.meta.total) view.at++;
+  show(view);
+  report(view);
+}
+
+function takeBack(view) {
+  if (view.undo.disabled) return;
+  const id = undo(view.log),
+    place = view.meta.items.findIndex((item) => item.id === id);
+  if (place >= 0) view.at = view.meta.start + place;
+  show(view);
+  report(view);
+}
+
+function step(view, by) {
+  const at = view.at + by;
+  if (at < 0 || at >= view.meta.total) return;
+  view.at = at;
+  show(view);
+  clearTimeout(view.timer);
+  view.timer = setTimeout(() => report(view), WHILE_MOVING);
+}
+
+/** All that is not known to be kept, and where one is. */
+function report(view) {
+  clearTimeout(view.timer);
+  const item = itemAt(view);
+  view.host.report("decided", {
+    nonce: view.log.nonce,
+    events: view.log.events,
+    at: item ? item.id : "",
+    place: view.at,
+    go: view.here.go,
+  });
+}
+
+function onKey(view, event) {
+  const on = event.composedPath()[0];
+  if (event.ctrlKey || event.metaKey || event.altKey || !view.root.isConnected) return;
+  if (on.closest && on.closest(OWN)) return;
+  const arrow = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (arrow && on.closest && on.closest(OWN_ARROWS) && !view.root.contains(on)) return;
+  const what = { k: "keep", r: "relabel", d: "drop" }[event.key.toLowerCase()];
+  if (arrow) step(view, arrow);
+  else if (event.repeat) return;
+  else if (what) choose(view, what);
+  else if (event.key.toLowerCase() === "u") takeBack(view);
+  else return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+}

@@ -1,0 +1,178 @@
+"""The bench of the Samples page: what it shows of the list, and what is decided on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.embeddings.nearest import nearest_of, nearest_of_label
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples.table import SampleTable, reason
+from contrastive_lab import cache
+from contrastive_lab.components.bench import Bench, BenchItem, Near, draw_bench, reported, sheets
+from contrastive_lab.samples.at_hand import look_at, moves
+from contrastive_lab.samples.choice import Pictures, embedding_of
+from contrastive_lab.samples.findings import Findings, window
+
+__all__ = ["hear", "show"]
+
+KEY = "samples-bench"
+ACK = "samples-kept"  # of the session: the last event that was kept
+STEP = 24  # samples by which the stretch that the browser has moves on
+NEAR = 6  # pictures beside a suspect
+
+
+def hear(findings: Findings) -> None:
+    """Keep what the bench reported, in order; what was kept before is passed over."""
+    report = reported(KEY)
+    nonce, kept = report.get("nonce"), st.session_state.get(ACK, {})
+    seq = kept.get("seq", 0) if kept.get("nonce") == nonce else 0
+    for event in report.get("events", ()):
+        if event["seq"] > seq:
+            _keep(findings, event, f"{nonce}:{event['seq']}")
+            seq = event["seq"]
+    if nonce and report.get("events"):
+        st.session_state[ACK] = {"nonce": nonce, "seq": seq}
+    if report.get("at") and report.get("go") == moves():
+        look_at(str(report["at"]))
+
+
+def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
+    """One decision, or its undo. Reports come from the browser: what they name may be gone."""
+    if event["what"] == "undo":
+        findings.undo(name)
+        return
+    row = findings.table.row(str(event.get("id")))
+    if row is None or event["what"] not in sample_annotations.CHOICES:
+        return
+    request, _, _ = findings.of(row)
+    label = str(event.get("label") or "") if event["what"] == "relabel" else None
+    if label == "":
+        return
+    about = {**findings.about(row), "by": window()[0], "event": name}
+    sample_annotations.add(request.marked, findings.own_id(row), event["what"], label, **about)
+
+
+def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pictures) -> None:
+    """The bench with the stretch of the list around the sample at hand."""
+    place = next(iter(np.flatnonzero(rows == row)), None)
+    if place is None:
+        start, part = 0, np.array([row])
+    else:
+        start = max(0, int(place) // STEP * STEP - STEP // 2)
+        part = rows[start : start + 3 * STEP]
+    items: list[BenchItem] = []
+    beside: list[tuple[str, str]] = []
+    table, marked = findings.table, findings.marked
+    for r in part.tolist():
+        title, near = _beside(findings, name, r, pictures)
+        places = [_place(pictures, one, beside) for one in near]
+        mark = marked.get(str(table.columns["id"][r]), {})
+        items.append(_item(findings, name, r, title, places, mark))
+    ids, splits = (list(map(str, table.extra[k][part])) for k in ("own_id", "split"))
+    content = cache.digest(findings.requests, ids, splits, beside)
+    large, small = _sheets(content, pictures, ids, splits, beside)
+    bench = Bench(
+        items, start if place is not None else -1, len(rows), -1 if place is None else int(place),
+        cache.digest([str(r.marked) for r in findings.requests]), moves(),
+        st.session_state.get("samples-many", 0), bool(marked),
+        pictures.classes or table.classes, st.session_state.get(ACK, {}), large, small,
+    )  # fmt: skip
+    draw_bench(bench, KEY, lambda: None)
+
+
+def _item(
+    findings: Findings, name: str, row: int, title: str, near: list[Near], mark: dict[str, Any]
+) -> BenchItem:
+    """A sample in the words of the bench."""
+    table, (_, own, at) = findings.table, findings.of(row)
+    given = str(table.columns["label"][row])
+    suggested = str(table.extra["suggested"][row]) if "suggested" in table.extra else ""
+    return BenchItem(
+        str(table.columns["id"][row]),
+        str(table.extra["split"][row]) if len(findings.requests) > 1 else "",
+        given, suggested, _sentence(table, name, row, given, suggested), reason(own, name, at),
+        title, near, mark.get("what", ""), mark.get("label") or "",
+    )  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return "over 99 %" if share > 0.99 else f"{share:.0%}"
+
+
+def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: str) -> str:
+    if not given:
+        return "It has no label."
+    wrong = table.columns["mislabeled"][row]
+    if not suggested or not np.isfinite(wrong):
+        return f"Labeled {given}."
+    if name == "mislabeled" or wrong > 0.5:
+        return f"Labeled {given}. Rather {suggested}: the label is wrong with {_percent(wrong)}."
+    return f"Labeled {given}, which is wrong with {_percent(wrong)}."
+
+
+def _beside(
+    findings: Findings, name: str, row: int, pictures: Pictures
+) -> tuple[str, list[tuple[str, str, str]]]:
+    """What stands at the right: a title, and (split, id, text) of each: of likely wrong labels the
+    nearest of the suggested class, else what the list is about and the nearest of all."""
+    request, table, at = findings.of(row)
+    sample = str(table.columns["id"][at])
+    embedding = embedding_of(request)
+    if embedding is None or sample not in embedding[1].ids:
+        return "", []
+    vectors = embedding[1]
+    here = _places(vectors.content_hash, vectors.ids)[sample]
+    suggested = str(table.extra["suggested"][at]) if "suggested" in table.extra else ""
+    if name == "mislabeled" and suggested in vectors.classes:
+        label = vectors.classes.index(suggested)
+        near = nearest_of_label(vectors, here, label, NEAR)
+        some = [(request.split, vectors.ids[j], _label(table, vectors.ids[j])) for j in near]
+        return f"Nearest images labeled {suggested}", some
+    first = []
+    if name == "duplicate":
+        far = {"train": "test", "test": "train"}.get(request.split, "")
+        split = far if table.extra["leaked"][at] else request.split
+        duplicate = str(table.extra["nearest_duplicate"][at])
+        first = [(split, duplicate, f"nearest, {split}" if split else "nearest")]
+    elif name == "false_negative" and (other := str(table.extra["lookalike"][at])):
+        first = [(request.split, other, f"pushed away: {_label(table, other)}")]
+    near, similarity = nearest_of(vectors, here, NEAR - len(first))
+    some = [
+        (request.split, vectors.ids[j], f"{_label(table, vectors.ids[j])} {s:.2f}")
+        for j, s in zip(near, similarity, strict=True)
+    ]
+    return "Nearest images, cosine similarity", [*first, *some]
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _places(content: str, _ids: tuple[str, ...]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(_ids)}
+
+
+def _label(table: SampleTable, sample: str) -> str:
+    """Its label here; the training set's samples that the run left out have none."""
+    at = table.row(sample)
+    return "left out" if at is None else str(table.columns["label"][at]) or sample
+
+
+def _place(pictures: Pictures, one: tuple[str, str, str], beside: list[tuple[str, str]]) -> Near:
+    """Where a picture stands among all of them, which it joins."""
+    split, sample, text = one
+    if pictures.get(sample, split) is None:
+        return Near(-1, f"{sample} {text}")
+    if (split, sample) not in beside:
+        beside.append((split, sample))
+    return Near(beside.index((split, sample)), text)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _sheets(
+    content: str, _pictures: Pictures, _ids: list[str], _splits: list[str],
+    _beside: list[tuple[str, str]],
+) -> Any:  # fmt: skip
+    """The pictures of a stretch, and of what stands beside it, kept by what they show."""
+    near = _pictures.stack([i for _, i in _beside], [s for s, _ in _beside]) if _beside else None
+    return sheets(_pictures.stack(_ids, _splits), near)

@@ -1,0 +1,56 @@
+"""The example of the front page: digits of which thirteen labels were changed on purpose."""
+
+from __future__ import annotations
+
+import shutil
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.errors import NoSuchRun
+from contrastive_core.runs import Run
+from contrastive_lab import query_params, state
+
+__all__ = ["DATA", "NAME", "make", "say"]
+
+NAME, SOURCE, DATA = "wrong-labels-example", "simclr-digits", "digits_mislabeled"
+ASKED = "example"  # in the address of the front page's door
+
+
+def say() -> None:
+    """What the example is, where it is looked at; made where the address asks for it."""
+    asked = query_params.take(ASKED)
+    query_params.keep(**{ASKED: None})  # the address is that of any run from now on
+    if asked:
+        make()
+        st.session_state["run"] = NAME
+        query_params.choose(state.RUN, NAME)
+        st.rerun()
+    run = state.chosen_run()
+    if run is not None and run.config.get("dataset") == DATA:
+        st.markdown(
+            "**An example: thirteen labels of these digits were changed on purpose**, ten of "
+            "training images and three of test images. Can you find them?"
+        )
+
+
+def make() -> Run:
+    """The run of the example. Its encoder is that of a shipped run which saw no labels: training it
+    on these images gives the same weights. Made at its first use, in a moment."""
+    try:
+        return runs.load(NAME)
+    except NoSuchRun:
+        source = runs.load(SOURCE)
+    try:
+        run = runs.create(NAME, {**source.config, "dataset": DATA})
+    except FileExistsError:  # another window was faster
+        return runs.load(NAME)
+    shutil.copy(source.path / "metrics.jsonl", run.path)
+    run.write("weights.safetensors", source.weights.read_bytes())
+    run.set_meta(
+        title="Example: thirteen wrong labels",
+        note="The encoder of simclr-digits, which saw no labels, on digits with thirteen labels "
+        "changed on purpose.",
+    )
+    run.set_status("done", epoch=source.config["epochs"], epochs=source.config["epochs"])
+    return run

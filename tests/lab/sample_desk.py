@@ -1,0 +1,42 @@
+"""The bench of Samples without a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contrastive_lab.components.bench import Bench, BenchItem
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """The bench without a browser: what it was given, and what it reports."""
+
+    def __init__(self) -> None:
+        self.bench: Bench | None = None
+        self.report: dict[str, Any] = {}
+
+    def draw(self, bench: Bench, key: str, on_change: object) -> None:
+        self.bench = bench
+
+    @property
+    def item(self) -> BenchItem:
+        assert self.bench is not None
+        return self.bench.items[self.bench.at - self.bench.start]
+
+    @property
+    def place(self) -> str:
+        assert self.bench is not None
+        return f"{self.bench.at + 1} of {self.bench.total}"
+
+    def events(self, *events: tuple[str, str, str]) -> None:
+        """Report decisions (what, id, label), numbered from the last that was kept."""
+        assert self.bench is not None
+        seq = self.bench.ack.get("seq", 0)
+        self.report = {
+            "nonce": "w", "go": self.bench.go, "at": "",
+            "events": [
+                {"seq": seq + k, "what": w, "id": i, "label": c}
+                for k, (w, i, c) in enumerate(events, 1)
+            ],
+        }  # fmt: skip
