@@ -14,25 +14,25 @@ __all__ = ["bar"]
 
 def bar(findings: Findings, rows: np.ndarray) -> np.ndarray:
     """Rows of the list, only those selected on the maps if that is asked for."""
-    spaces = [one for request in findings.requests if (one := embedding_of(request))]
+    spaces = [(r.split, *one) for r in findings.requests if (one := embedding_of(r))]
     if not spaces:
         return rows
     table, inside = findings.table, np.zeros(len(rows), bool)
     own, splits = (table.extra[k][rows] for k in ("own_id", "split"))
     number = 0
-    for space, vectors in spaces:
+    for split, space, vectors in spaces:
         place = state.place_of(space)
         lit = {vectors.ids[i] for i in state.selection(place) if i < len(vectors)}
-        inside |= np.isin(own, list(lit)) & (splits == space.split)
+        inside |= np.isin(own, list(lit)) & (splits == split)
         number += len(lit)
     a, b = st.columns([3, 1], vertical_alignment="center")
     label = f"Only the {number:,} selected on the maps"
     if number and query_params.switch(a.toggle, label, name="selected"):
         rows, own, splits = rows[inside], own[inside], splits[inside]
     if b.button("Select this list on the maps", width="stretch", disabled=not len(rows)):
-        for space, vectors in spaces:
+        for split, space, vectors in spaces:
             at = {name: row for row, name in enumerate(vectors.ids)}
-            some = own[splits == space.split].tolist()
+            some = own[splits == split].tolist()
             state.select(sorted(at[i] for i in some if i in at), state.place_of(space))
         st.rerun()
     return rows
