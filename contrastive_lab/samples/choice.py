@@ -38,7 +38,8 @@ def choose() -> list[SampleRequest]:
         st.info("Choose a run with weights, or a recording, in the sidebar; or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return []
-    a, b, c = st.columns([4, 3, 4]) if len(names) > 1 else (None, *st.columns([4, 4]))
+    places: list[Any] = [st, *st.columns(2)] if len(names) == 1 else st.columns([4, 3, 4])
+    a, b, c = places
     looked_at = kept_vectors.PREFIX + str(st.session_state.get("vectors"))  # on the page before
     name = names[0]
     if len(names) > 1:
