@@ -39,11 +39,13 @@ __all__ = [
     "requested",
     "switch",
     "take",
+    "text",
     "write",
 ]
 
 T = TypeVar("T")
 SHARED = {"run", "lang"}  # parameters of all pages
+LONGEST = 1000  # characters of a text
 SESSION = "address"  # the one entry of the session
 
 
@@ -172,6 +174,15 @@ def optional_number(
         label, low, high, value=start, key=key, on_change=_changed, args=(key, None), **more
     )
     _show(name, picked)
+    return picked
+
+
+def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **more: Any) -> str:
+    """What is written into a text input or text area; so many characters stand in the address."""
+    key = key or _key(name)
+    value = _value(name, key, "", lambda word: word[:LONGEST], lambda v: isinstance(v, str))
+    picked = str(_draw(widget, label, key=key, start={"value": value}, then=None, **more) or "")
+    _show(name, picked if len(picked) <= LONGEST else None)
     return picked
 
 

@@ -152,11 +152,15 @@ def compare(args: Namespace) -> None:
             f"{d.a} − {d.b}: {100 * d.value:+.1f} points of {ACCURACIES[d.metric]} "
             f"[{low:+.1f}, {high:+.1f}], p {d.p_corrected:.3g} (corrected)"
         )
+    for m, made_of in comparison.made_of.items():
+        named = zip(comparison.names, made_of, strict=True)
+        lines += [f"{ACCURACIES[m]} of {name}: {text}" for name, text in named if text]
     record = {
         "verdict": comparison.verdict,
         "verdicts": comparison.verdicts,
         "runs": comparison.names,
         "accuracy": comparison.accuracy,
+        "made_of": comparison.made_of,
         "differences": [{**vars(d), "claimed": d.claimed} for d in comparison.differences],
         "cka": comparison.cka.tolist(),
         "overlap": comparison.overlap.tolist(),

@@ -109,6 +109,7 @@ def compare(
         ckas(features), overlaps(graphs), matrix(features, procrustes), near, np.stack(graphs),
         _tests(names, scores) if every_score else [], scores if every_score else [],
         {m: seeds_verdict(groups, right[:, labeled]) for m, right in correct.items()},
+        {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
     )  # fmt: skip
 
 

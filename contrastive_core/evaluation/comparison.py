@@ -55,6 +55,8 @@ class Comparison:
     tests: list[dict[str, Any]]  # paired tests of every score, corrected together
     scores: list[Scores]  # every score of each run, if they were asked for
     seeds: dict[str, str] = field(default_factory=dict)  # what the seeds say of two methods
+    made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: what each run's is
+    # made of, where some are of a sample or of approximate neighbors (Score.approximation)
 
     @property
     def right(self) -> np.ndarray | None:
@@ -86,7 +88,7 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """The rest, as plain values."""
-        names = ("names", "ids", "accuracy", "k", "tests", "seeds")
+        names = ("names", "ids", "accuracy", "k", "tests", "seeds", "made_of")
         return {
             **{k: getattr(self, k) for k in names},
             "scores": [scores_to_json(scores) for scores in self.scores],

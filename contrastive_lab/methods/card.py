@@ -78,15 +78,16 @@ def measured(name: str) -> None:
             rows.append(
                 {
                     "run": format.plain(run.name),
-                    "kNN %": share(record, "h", "knn"),
-                    "linear %": share(record, "h", "linear_probe"),
-                    "random encoder, kNN %": share(record, "random", "knn"),
+                    "kNN %": made_of(record, "h", "knn"),
+                    "linear %": made_of(record, "h", "linear_probe"),
+                    "untrained encoder, kNN %": made_of(record, "random", "knn"),
                     "epochs": format.plain(run.config.get("epochs")),
                 }
             )
     if rows:
         st.markdown(table(rows))
-        st.caption("Test images; h, the default k. The random encoder is the same one, untrained.")
+        st.caption("Test images; encoder output (h), the default k. The untrained encoder is the "
+                   "same one with random weights.")  # fmt: skip
     else:
         st.caption("No scored run of this method here yet: train one, and its figures appear.")
 
@@ -110,6 +111,14 @@ def table(rows: list[dict[str, Any]]) -> str:
 def share(record: Evaluation, source: str, name: str) -> float | None:
     value = record.value(source, name)
     return None if value is None else round(100 * value, 1)
+
+
+def made_of(record: Evaluation, source: str, name: str) -> str | None:
+    """A share in per cent, with what it is made of where that is not all rows, exactly."""
+    score, value = record.score(source, name), share(record, source, name)
+    if score is None or not score.approximation:
+        return None if value is None else f"{value:g}"
+    return f"{value:g} ({format.plain(score.approximation)})"
 
 
 def as_text(value: Any) -> str:

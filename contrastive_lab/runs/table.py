@@ -50,6 +50,8 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     if not visible:
         st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
         return []
+    if not any(r["kNN made of"] for r in visible):  # exact neighbors of all rows: nothing to say
+        visible = [{k: v for k, v in r.items() if k != "kNN made of"} for r in visible]
     same_selection([r["name"] for r in visible])
     picked = st.dataframe(
         visible, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
@@ -90,7 +92,7 @@ def renamed(old: str, new: str) -> None:
 def row(run: Run) -> dict[str, Any]:
     """What the table shows of a run."""
     status, record, meta = training.status_of(run), cache.scores(run), run.meta()
-    knn = record.value("h", "knn") if record else None
+    knn = record.score("h", "knn") if record else None
     epochs = run.config.get("epochs")
     epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
     imported = run.manifest.get("imported")
@@ -105,7 +107,8 @@ def row(run: Run) -> dict[str, Any]:
         "of": None if imported else epochs,
         "trained": _trained(imported),
         "seed": run.config.get("seed"),
-        "kNN %": None if knn is None else 100 * knn,
+        "kNN %": None if knn is None or knn.value is None else 100 * knn.value,
+        "kNN made of": "" if knn is None else knn.approximation,
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),

@@ -15,8 +15,9 @@ from contrastive_core.jobs import queue
 from contrastive_core.training.config import TrainConfig, with_settings
 from contrastive_lab import query_params
 
-__all__ = ["Choice", "numbers", "wrong_name", "wrong_settings"]
+__all__ = ["OPTIMIZERS", "Choice", "numbers", "optimizing", "wrong_name", "wrong_settings"]
 
+OPTIMIZERS = {"sgd": "SGD with momentum", "adamw": "AdamW", "lars": "LARS"}
 UNKNOWN = "What the method takes for this data."
 
 
@@ -28,6 +29,7 @@ class Choice:
     method: str
     loss: str
     data: str
+    optimizer: str = ""  # one's own choice, or "": the method's
 
     def usual(self, name: str) -> tuple[Any, str]:
         """The default of a setting and why it is so; None where it depends on what is not known."""
@@ -38,6 +40,13 @@ class Choice:
         if first is None or any(entry != first for entry in entries):
             return None, UNKNOWN
         return first["value"], str(first["why"])
+
+    def learning_rate(self, batch: int | None) -> tuple[Any, str]:
+        """The default of the rate, which follows the batch with LARS. As training/defaults.py."""
+        if self.optimizer != "lars":
+            return self.usual("lr")
+        size = batch or self.usual("batch_size")[0]
+        return (0.3 * size / 256 if size else None), "SimCLR's with LARS: 0.3 · batch / 256"
 
     def temperature(self) -> tuple[Any, str] | None:
         """That of the loss; None where it has none."""
@@ -69,12 +78,36 @@ def numbers(choice: Choice) -> tuple[list[str], int]:
     )
     settings += [f"batch_size={batch}"] if batch is not None else []
     lr = _field(
-        next(columns), "Learning rate", "lr", choice.usual("lr"), (0.0, 100.0, 0.001), "%.5f"
+        next(columns),
+        "Learning rate",
+        "lr",
+        choice.learning_rate(batch),
+        (0.0, 100.0, 0.001),
+        "%.5f",
     )
     settings += [f"lr={lr:g}"] if lr is not None else []
     place = next(columns).number_input
     seed = query_params.number(place, "Seed", 0, 2**31 - 1, name="seed", default=0)
     return settings, int(seed)
+
+
+def optimizing(choice: Choice) -> list[str]:
+    """Optimizer and layer-wise decay; gives `--set` values of those that were chosen."""
+    usual, why = choice.usual("optimizer")
+    first = f"{OPTIMIZERS[usual]} (default)" if usual in OPTIMIZERS else "the method's own"
+    optimizer = query_params.one_of(
+        st.selectbox, "Optimizer", ["", *OPTIMIZERS], name="optimizer",
+        format_func=lambda name: OPTIMIZERS.get(name, first),
+        help=f"{why} LARS is for batches of thousands.".strip(),
+    )  # fmt: skip
+    decay = query_params.optional_number(
+        st.number_input, "Layer-wise decay", 0.01, 1.0, name="layer_decay", step=0.05,
+        format="%.2f", placeholder="1 (default)",
+        help="Each layer nearer to the images learns at this part of the rate of the one above it. "
+        "1: all at one rate, for a new encoder; 0.65 to 0.75 keeps what a pretrained one knows.",
+    )  # fmt: skip
+    settings = [f"optimizer={optimizer}"] if optimizer else []
+    return settings + ([f"layer_decay={decay:g}"] if decay is not None else [])
 
 
 def _field(

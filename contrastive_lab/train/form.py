@@ -14,11 +14,25 @@ from contrastive_core.jobs import queue, training
 from contrastive_lab import format, query_params
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
+from contrastive_lab.train import drop_zone
 from contrastive_lab.train.browse import browser
+from contrastive_lab.train.encoder import (
+    Encoder,
+    choose_encoder,
+    opened_weights,
+    starting_from,
+)
 from contrastive_lab.train.expected import expected
-from contrastive_lab.train.fields import Choice, numbers, wrong_name, wrong_settings
-from contrastive_lab.train.folder import with_change, wrong_folder
-from contrastive_lab.train.image_size import as_settings, image_form
+from contrastive_lab.train.fields import (
+    OPTIMIZERS,
+    Choice,
+    numbers,
+    optimizing,
+    wrong_name,
+    wrong_settings,
+)
+from contrastive_lab.train.folder import with_change, wrong_batch, wrong_folder
+from contrastive_lab.train.image_size import as_settings, image_form, wrong_size
 from contrastive_lab.train.watch import watch_next
 
 __all__ = ["form"]
@@ -69,23 +83,29 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     epochs = query_params.number(st.number_input, "Epochs", 1, 10_000, name="epochs", default=20)
     loss = query_params.current("loss", catalog["losses"], DEFAULT_LOSS)
     own = catalog["methods"][method]["default_loss"] if loss == DEFAULT_LOSS else loss
-    choice = Choice(catalog, method, own, data.name)
+    optimizer = query_params.current("optimizer", OPTIMIZERS, "")
+    choice = Choice(catalog, method, own, data.name, optimizer)
     chosen, seed = numbers(choice)
     wrong = []
     key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
-    name = st.text_input("Name", placeholder="made from the settings", key=key).strip()
+    name = query_params.text(
+        st.text_input, "Name", name="called", key=key, placeholder="made from the settings"
+    ).strip()
     wrong.append(_error(wrong_name(name)))
     with st.expander("Advanced"):
-        arguments, beside = advanced(catalog)
+        arguments, encoder, beside = advanced(catalog, choice)
+        wrong.append(_error(encoder.wrong))
         form = image_form(data.files) if data.files else []
-        extra = st.text_area(
-            "Further settings, one a line",
+        wrong.append(_error(wrong_size(data.files, form) if data.files else ""))
+        extra = query_params.text(
+            st.text_area, "Further settings, one a line", name="further",
             placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
-            help="Any setting of the command line's --set.", key="train-further",
+            help="Settings that have no field here, by the names that a run's settings have.",
         )  # fmt: skip
         further = [line.strip() for line in extra.splitlines() if line.strip()]
         wrong.append(_error(wrong_settings(choice, further)))
     wrong.append(_error(wrong_data(catalog["methods"][method], data)))
+    wrong.append(_error(wrong_batch(data.files, chosen + further) if data.files else ""))
     expected(data.name, arguments, method, int(epochs), chosen + further)
     buttons = st.container(horizontal=True)
     go = buttons.button(
@@ -100,6 +120,12 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         st.session_state["preview"] = views_of(method, data.name, [*as_settings(form), *further])
     elif go:
         st.session_state.pop("preview", None)
+        if encoder.weights:
+            try:
+                arguments += starting_from(opened_weights(encoder, data.name))
+            except (ValueError, OSError) as error:
+                st.error(format.plain(f"The weights were not opened. {error}"))
+                return
         arguments += [*form, "--method", method, "--dataset", data.name, "--epochs"]
         arguments += [str(int(epochs))]
         arguments += ["--seed", str(seed), *(["--download"] if data.download else [])]
@@ -134,13 +160,16 @@ def choose_data() -> Data:
         st.selectbox, "Data", names, name="data", text=lambda n: "folder" if n == FOLDER else n
     )
     if name == FOLDER:
+        drop_zone.chosen("path-folder")
         folder = path_input(
             "Folder (one folder per class, or images only)", "folder",
             placeholder="/path, or that of a list: .csv with the columns file, label, split",
         )  # fmt: skip
         browser("path-folder")
-        if not folder:
-            st.caption("Write the path of a folder with images above, or browse.")
+        if folder:
+            drop_zone.left_out(folder)
+        else:
+            drop_zone.drop_zone()
         return Data(with_label(name_of(folder)) if folder else "")
     if name not in torchvision_sets.SIZES or is_here(name):
         return Data(name)
@@ -171,19 +200,24 @@ def is_here(dataset: str) -> bool:
     return torchvision_sets.is_there(dataset, None) or datasets.is_made(dataset, "train")
 
 
-def advanced(catalog: dict[str, Any]) -> tuple[list[str], bool]:
-    """Loss, encoder and GPUs, as arguments; and whether to wait for what is training."""
+def advanced(catalog: dict[str, Any], choice: Choice) -> tuple[list[str], Encoder, bool]:
+    """Loss, optimizer, encoder and GPUs, as arguments; the encoder; and whether to wait for what is
+    training."""
+    titles = {name: about["title"] for name, about in catalog["losses"].items()}
     loss = query_params.one_of(
-        st.selectbox, "Loss", [DEFAULT_LOSS, *catalog["losses"]], name="loss"
-    )
-    encoder = query_params.one_of(st.selectbox, "Encoder", catalog["encoders"], name="encoder")
+        st.selectbox, "Loss", [DEFAULT_LOSS, *catalog["losses"]], name="loss",
+        format_func=lambda name: titles.get(name, name),
+    )  # fmt: skip
+    settings = optimizing(choice)
+    encoder = choose_encoder(catalog["encoders"])
     processes = gpus()
     beside = query_params.switch(
         st.checkbox, "Start at once, beside what is training", name="beside"
     )
-    arguments = ["--encoder", encoder]
+    arguments = ["--encoder", encoder.name, *encoder.arguments]
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
-    return arguments + (["--processes", str(processes)] if processes > 1 else []), beside
+    arguments += [word for setting in settings for word in ("--set", setting)]
+    return arguments + (["--processes", str(processes)] if processes > 1 else []), encoder, beside
 
 
 def gpus() -> int:

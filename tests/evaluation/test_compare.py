@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation import (
     compare,
     comparison,
@@ -114,6 +115,18 @@ def test_recorded_scores_are_what_a_comparison_shows() -> None:
     assert found.scores[0]["knn"].value == 0.6
     cut = compare.compare([pair[0], Entry("b", train, test.take(np.arange(50, 100)))])
     assert cut.accuracy["knn"][0] == cut.accuracy["knn"][1]  # fewer rows: both computed on them
+
+
+def test_a_comparison_says_where_neighbors_are_approximate() -> None:
+    train, test = space(80, 0.4, split="train"), space(60, 0.4)
+    known = evaluate_sets(["knn"], train, test, Graphs("cpu"))
+    known["knn"].extras["recall"] = 0.987
+    pair = [Entry("a", train, test, recorded=known), Entry("b", train, test)]
+    found = compare.compare(pair)
+    assert found.made_of == {"knn": ["approximate neighbors, recall 98.7 %", ""]}
+    again = comparison.Comparison.of(json.loads(json.dumps(found.plain())), found.arrays())
+    assert again.made_of == found.made_of
+    assert compare.compare([pair[1], pair[1]]).made_of == {}
 
 
 def test_the_verdict_says_who_cannot_be_told_apart() -> None:

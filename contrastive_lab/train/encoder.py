@@ -1,0 +1,133 @@
+"""Which encoder is trained, and from which weights: a new one, another run's, or a library's with a
+file of weights. What is typed is looked up while it stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.jobs import queue
+from contrastive_core.jobs.task import run_json
+from contrastive_core.runs import Run
+from contrastive_core.training.config import settings_of
+from contrastive_lab import cache, format, query_params, state
+from contrastive_lab.path_input import path_input
+
+__all__ = ["Encoder", "choose_encoder", "opened_weights", "starting_from"]
+
+LIBRARY = "another one, of timm or torchvision…"
+NEW = "new, with random weights"
+LIBRARIES = ("timm:", "torchvision:")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """`name` as the command line takes it; `arguments` besides; `weights`: a file to be opened as
+    a run first; `wrong`: why it cannot be trained."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    weights: str = ""
+    wrong: str = ""
+
+
+def choose_encoder(names: Sequence[str]) -> Encoder:
+    """The fields, each with what is wrong with it beside it."""
+    by_name = {run.name: run for run in state.all_runs() if _has_weights(run)}
+    start = query_params.one_of(
+        st.selectbox, "Start from", [NEW, *by_name], name="start",
+        text=lambda name: "" if name == NEW else name,
+        help="Another run's encoder, with its weights, instead of a new one.",
+    )  # fmt: skip
+    if start != NEW:
+        return _of_run(by_name[start])
+    encoder = query_params.one_of(st.selectbox, "Encoder", [*names, LIBRARY], name="encoder",
+                                   text=lambda n: "other" if n == LIBRARY else n)  # fmt: skip
+    return _of_library() if encoder == LIBRARY else Encoder(encoder)
+
+
+def starting_from(run: Run, head: bool = False) -> tuple[str, ...]:
+    """Arguments of `train` for a training that starts from a run's encoder, which has its form."""
+    knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})
+    return ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
+
+
+def opened_weights(encoder: Encoder, data: str) -> Run:
+    """A file of weights as a run to start from. Raises ValueError."""
+    name = queue.free_name(f"{Path(encoder.weights).stem[:40]}-weights")
+    words = ("import", encoder.name, "--weights", encoder.weights, "--dataset", data, "--run", name)
+    with st.spinner("Opening the weights…"):
+        made = run_json(*words)["run"]
+    return next(run for run in state.all_runs() if run.name == made)
+
+
+def _has_weights(run: Run) -> bool:
+    return not run.is_recording and run.weights.exists() and bool(run.config.get("encoder"))
+
+
+def _of_run(run: Run) -> Encoder:
+    name = str(run.config["encoder"])
+    st.caption(format.plain(f"Its encoder is {name}, trained on {run.config.get('dataset')}."))
+    head = query_params.switch(
+        st.checkbox, "Take its head too", name="head",
+        help="The head after the encoder; it fits where the method's head has the same form.",
+    )  # fmt: skip
+    return Encoder(name, starting_from(run, head))
+
+
+def _of_library() -> Encoder:
+    model = query_params.text(
+        st.text_input, "Model", name="model",
+        placeholder="timm:vit_small_patch16_224 or torchvision:resnet50",
+        help="Any model of torchvision, or of timm where it is installed.",
+    ).strip()  # fmt: skip
+    file = path_input(
+        "A file of its weights; without one they are random", "weights",
+        placeholder="/path/to/weights.safetensors",
+    )  # fmt: skip
+    if not model:
+        return Encoder("", wrong="Write the model's name above, such as timm:resnet18.")
+    name = model if model.startswith(LIBRARIES) else f"timm:{model}"
+    try:
+        about = _looked_up(name, file)
+    except (ValueError, OSError) as error:
+        return Encoder(name, wrong=str(error))
+    bad = [*about.get("missing", ()), *about.get("unlike", ())] if file else []
+    if bad:
+        return Encoder(name, wrong=f"The file does not fit: {len(bad)} tensors are missing or of "
+                                   f"another shape, such as {bad[0]}.")  # fmt: skip
+    st.caption(format.plain(_known(name, about, file)))
+    return Encoder(name, weights=file)
+
+
+def _known(name: str, about: dict[str, Any], file: str) -> str:
+    pixels = about.get("pixels")
+    size = (
+        f" It was made for images of {pixels} pixels, to which a folder's are brought."
+        if pixels
+        else ""
+    )
+    if file:
+        return f"{name}: {about['matched']} tensors of the file fit.{size}"
+    return f"{name} is known; it starts from random weights.{size}"
+
+
+def _looked_up(name: str, file: str) -> dict[str, Any]:
+    """What its library says of a model, kept for the session. Raises ValueError, OSError."""
+    words = [name, *(("--weights", file) if file else ())]
+    changed = Path(file).expanduser().stat().st_mtime_ns if file else 0
+    known = st.session_state.setdefault("encoders looked up", {})
+    key = cache.digest(*words, changed)
+    if key not in known:
+        with st.spinner("Looking it up…"):
+            try:
+                known[key] = run_json("import", *words, "--dry-run")
+            except ValueError as error:
+                known[key] = {"wrong": str(error)}
+    if why := known[key].get("wrong"):
+        raise ValueError(why)
+    return dict(known[key])

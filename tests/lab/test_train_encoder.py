@@ -1,0 +1,143 @@
+"""Train: optimizer, layer-wise decay, a library's encoder, another run's weights; what survives."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from test_named_files import page_at
+
+from contrastive_core.training.defaults import _of_lars
+from contrastive_lab.train import encoder as encoders
+
+
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    started: list[list[str]] = []
+    monkeypatch.setattr(
+        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append(words)
+    )
+    return started
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[tuple[str, ...]]:
+    """Answers of the process that opens models, one after the other."""
+    asked: list[tuple[str, ...]] = []
+
+    def answer(*words: str, **_: Any) -> Any:
+        asked.append(words)
+        found = answers[len(asked) - 1]
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+    monkeypatch.setattr(encoders, "run_json", answer)
+    return asked
+
+
+def refreshed(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    query = {k: v if isinstance(v, str) else v[0] for k, v in app.query_params.items()}
+    return page_at("train", monkeypatch, **query)
+
+
+def field(app: AppTest, label: str) -> Any:
+    every = [*app.text_input, *app.text_area, *app.number_input, *app.selectbox]
+    return next(f for f in every if f.label == label)
+
+
+def test_optimizer_and_decay_are_trained_with_and_outlive_a_refresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
+    for name in ("adamw", "sgd", "lars"):
+        app.selectbox(key="train-optimizer").set_value(name).run()
+        assert not app.exception
+        assert app.selectbox(key="train-optimizer").value == name
+    for decay in (0.9, 0.75, 0.65):
+        field(app, "Layer-wise decay").set_value(decay).run()
+    field(app, "Batch size").set_value(64).run()
+    rate = field(app, "Learning rate")
+    assert rate.placeholder == f"{_of_lars(64)['lr']:g} (default)"
+    assert "LARS" in rate.help
+    app = refreshed(app, monkeypatch)
+    assert app.selectbox(key="train-optimizer").value == "lars"
+    app.button(key="start").click().run()
+    assert not app.exception
+    pairs = list(pairwise(started[0]))
+    assert ("--set", "optimizer=lars") in pairs
+    assert ("--set", "layer_decay=0.65") in pairs
+
+
+def test_name_and_further_settings_outlive_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_at("train", monkeypatch, data="digits")
+    for name in ("a", "b", "mine, the 2nd"):
+        field(app, "Name").input(name).run()
+        assert field(app, "Name").value == name
+    for text in ("lr=1", "clip=2", "clip=1\nrecipe.crop_low=0.4"):
+        field(app, "Further settings, one a line").input(text).run()
+    app = refreshed(app, monkeypatch)
+    assert field(app, "Name").value == "mine, the 2nd"
+    assert field(app, "Further settings, one a line").value == "clip=1\nrecipe.crop_low=0.4"
+    assert any("letters, digits, dots" in e.value for e in app.error)
+
+
+def test_an_unknown_model_is_said_beside_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = ValueError("timm has no model 'nope'")
+    asked = looked_up(monkeypatch, unknown, {"encoder": "timm:vit_tiny", "pixels": 224})
+    app = page_at("train", monkeypatch, data="digits")
+    app.selectbox(key="train-encoder").set_value(encoders.LIBRARY).run()
+    assert app.button(key="start").disabled
+    field(app, "Model").input("nope").run()
+    assert any("timm has no model" in e.value for e in app.error)
+    assert app.button(key="start").disabled
+    app.run()
+    assert len(asked) == 1  # it is looked up once
+    field(app, "Model").input("timm:vit_tiny").run()
+    assert not app.error
+    assert any("224 pixels" in c.value for c in app.caption)
+    started = queued(monkeypatch)
+    app.button(key="start").click().run()
+    assert ("--encoder", "timm:vit_tiny") in list(pairwise(started[0]))
+    assert asked[1] == ("import", "timm:vit_tiny", "--dry-run")
+
+
+def test_a_file_that_does_not_fit_starts_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "w.safetensors"
+    file.write_bytes(b"x")
+    bad = {"matched": 3, "missing": ["blocks.0.norm1.weight"], "unlike": []}
+    good = {"matched": 4, "missing": [], "unlike": []}
+    asked = looked_up(monkeypatch, {}, bad, {}, good, {"run": "simclr-digits"})
+    app = page_at("train", monkeypatch, data="digits")
+    app.selectbox(key="train-encoder").set_value(encoders.LIBRARY).run()
+    field(app, "Model").input("timm:vit_tiny").run()
+    label = "A file of its weights; without one they are random"
+    field(app, label).input(str(file)).run()
+    assert any("1 tensors are missing" in e.value for e in app.error)
+    assert app.button(key="start").disabled
+    field(app, label).input("").run()
+    field(app, "Model").input("timm:vit_small").run()
+    field(app, label).input(str(file)).run()
+    assert not app.error
+    started = queued(monkeypatch)
+    app.button(key="start").click().run()
+    assert not app.exception
+    assert asked[-1][:4] == ("import", "timm:vit_small", "--weights", str(file))
+    assert ("--start", "simclr-digits") in list(pairwise(started[0]))
+
+
+def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
+    for name in ("simclr-digits", "sup_con-digits", "simclr-digits"):
+        app.selectbox(key="train-start").set_value(name).run()
+        assert not app.exception
+        assert app.selectbox(key="train-start").value == name
+    assert "Encoder" not in [s.label for s in app.selectbox]  # it is that run's
+    app = refreshed(app, monkeypatch)
+    app.button(key="start").click().run()
+    pairs = list(pairwise(started[0]))
+    assert ("--start", "simclr-digits") in pairs
+    assert ("--encoder", "small") in pairs
