@@ -7,9 +7,12 @@ catalog by itself.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import dataclasses
 import hashlib
 import json
+from functools import lru_cache
 from typing import Any
 
 from contrastive_core.jobs import results
@@ -17,7 +20,7 @@ from contrastive_core.jobs.task import run_json
 from contrastive_core.paths import ROOT
 from contrastive_core.registry import Knob
 
-__all__ = ["KIND", "describe", "is_ready", "knobs", "read", "values"]
+__all__ = ["KIND", "describe", "is_ready", "knobs", "read", "title", "values"]
 
 KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
@@ -62,6 +65,19 @@ def read() -> dict[str, Any]:
 def is_ready() -> bool:
     """Whether the catalog of the present files is on disk."""
     return results.path(KIND, values()).exists()
+
+
+@lru_cache(maxsize=256)
+def title(kind: str, name: str) -> str:
+    """The title of one of `methods` or `losses`, read off its source, before there is a catalog; of
+    a name that is none, the name."""
+    if not name.isidentifier():
+        return name
+    with contextlib.suppress(OSError, SyntaxError, ValueError):
+        for node in ast.walk(ast.parse((PACKAGE / kind / f"{name}.py").read_text("utf-8"))):
+            if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "title":
+                return str(ast.literal_eval(node.value or ast.Constant(name)))
+    return name
 
 
 def knobs(described: dict[str, Any]) -> dict[str, Knob]:

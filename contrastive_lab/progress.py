@@ -5,6 +5,7 @@ What a page waits for it asks for by one of the functions here; the rest of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -23,6 +24,7 @@ __all__ = [
     "answer_or_wait",
     "bar",
     "catalog_or_wait",
+    "embedded_or_wait",
     "follow",
     "follow_training",
     "scored_or_wait",
@@ -61,9 +63,35 @@ def scored_or_wait(run: Run, split: str = "test", layer: str = "h") -> bool:
     return False
 
 
-def follow(task: Task, label: str, may_stop: bool = False) -> None:
+def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
+    """Whether a split of a run is embedded; if not, how far that is stands here. A run without
+    scores is embedded by the task that scores it, and the page does not wait for its end."""
+    try:
+        space = ref.of_run(run, split, layer)
+        if cache.embedding(space) is not None:
+            return True
+        if cache.scores(run) is None:
+            label = f"Preparing {run.name} (once)"
+            follow(results.evaluation(run), label, until=lambda: _is_there(space))
+        else:
+            follow(results.embedding(run, split), f"Embedding {run.name}, {split} (once)")
+    except ValueError as error:
+        st.warning(format.plain(error))
+    return False
+
+
+def _is_there(space: ref.EmbeddingRef) -> bool:
+    try:
+        return cache.embedding(space) is not None
+    except ValueError:  # the run is gone: the page says so
+        return True
+
+
+def follow(
+    task: Task, label: str, may_stop: bool = False, until: Callable[[], bool] | None = None
+) -> None:
     """Start a task whose result the page lacks, unless it runs; draw how far it is, or why it
-    failed with a button to try again."""
+    failed with a button to try again. The page is drawn anew at its end, or `until` is true."""
     mark = f"starts of {task.key}"
     tries = st.session_state.get(mark, 0)
     if not task.is_running():
@@ -72,7 +100,7 @@ def follow(task: Task, label: str, may_stop: bool = False) -> None:
             return
         tries += 1
     st.session_state[mark] = max(1, tries)
-    _follow(task, label, may_stop)
+    _follow(task, label, may_stop, until)
 
 
 def _problem(task: Task, tries: int, label: str) -> str | None:
@@ -97,9 +125,11 @@ def _failed(task: Task, label: str, problem: str, mark: str) -> None:
 
 
 @st.fragment(run_every=1.0)
-def _follow(task: Task, label: str, may_stop: bool) -> None:
+def _follow(
+    task: Task, label: str, may_stop: bool, until: Callable[[], bool] | None = None
+) -> None:
     progress = task.progress()
-    if progress is None:
+    if progress is None or (until is not None and until()):
         st.rerun()
     place, button = st.columns([6, 1]) if may_stop else (st, st)
     bar(progress, label, place)

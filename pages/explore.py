@@ -9,9 +9,9 @@ import streamlit as st
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
-from contrastive_lab import cache, forming_map, guard, state
+from contrastive_lab import cache, format, forming_map, guard, state
 from contrastive_lab.explore import choice, heading, load_vectors, more, selection, space_map
-from contrastive_lab.progress import scored_or_wait
+from contrastive_lab.progress import embedded_or_wait
 from contrastive_lab.recordings import place
 
 SHARES = (64, 36)  # of the map, and of what stands at its right
@@ -43,14 +43,16 @@ def of_run(run: Run) -> None:
     if not run.weights.exists():
         heading.without_weights(run)
         forming_map.show_last(run)
-    elif scored_or_wait(run):
+        return
+    try:
         space = choice.space_of_run(run)
-        if scored_or_wait(run, space.split, space.layer):
-            show(space, lambda: heading.scores_of_run(run, space.layer))
-        else:
-            choice.split_and_layer(space)  # the way back, while it is made
-            forming_map.show_last(run)
+    except ValueError as error:
+        st.warning(format.plain(error))
+        return
+    if embedded_or_wait(run, space.split, space.layer):
+        show(space, lambda: heading.scores_of_run(run, space.layer))
     else:
+        choice.split_and_layer(space)  # the way back, while it is made
         forming_map.show_last(run)
 
 
@@ -59,13 +61,13 @@ def of_recording(run: Run) -> None:
     heading.of_recording(run)
     chosen = place.place_of(run)
     if chosen is None:
-        st.info("It has recorded no rows yet; they appear here with its first step.")
+        st.info("It has recorded no images yet; they appear here with its first step.")
         return
     space = place.space_of(chosen)
     rows = cache.embedding(space)
     if rows is None or len(rows) < 3:
         place.choose_place(run, chosen)
-        st.info("Fewer than three rows were kept of this step: too few for a map.")
+        st.info("Fewer than three images were kept of this step: too few for a map.")
         return
     side_by_side(space, rows, space_map.choose_recorded(run, chosen, space, rows))
 

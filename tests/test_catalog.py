@@ -28,6 +28,14 @@ def test_it_holds_every_entry_in_the_order_of_years(described: dict) -> None:
         assert years == sorted(years)
 
 
+def test_titles_are_known_before_it_is_made(described: dict) -> None:
+    for kind in ("methods", "losses"):
+        for name, entry in described[kind].items():
+            assert catalog.title(kind, name) == entry["title"]
+    for name in ("none_such", "../paths", ""):
+        assert catalog.title("losses", name) == name
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_has_knobs_defaults_and_reasons(described: dict, name: str) -> None:
     card = described["methods"][name]

@@ -8,11 +8,11 @@ from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
 from contrastive_lab import query_params
+from contrastive_lab.recordings.place import LAYER_TITLES
 
 __all__ = ["space_of_run", "space_of_vectors", "split_and_layer"]
 
 LAYERS = ("h", "z")
-TITLES = {"h": "encoder output (h)", "z": "after the head (z)"}
 
 
 def space_of_run(run: Run) -> EmbeddingRef:
@@ -40,4 +40,4 @@ def split_and_layer(space: EmbeddingRef) -> None:
         )  # fmt: skip
     if not space.is_loaded:
         query_params.one_of(st.segmented_control, "Features", LAYERS, name="features",
-                            format_func=TITLES.get, width="content")  # fmt: skip
+                            format_func=LAYER_TITLES.get, width="content")  # fmt: skip

@@ -10,10 +10,11 @@ from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.recorded import kinds_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.score import scores_from_json
+from contrastive_core.jobs import results
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.explore import load_vectors, strip
-from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.progress import answer_or_wait, follow
 from contrastive_lab.recordings import growing
 
 __all__ = [
@@ -54,10 +55,8 @@ def of_vectors(space: EmbeddingRef) -> None:
 def of_run(run: Run) -> None:
     title(run.meta().get("title") or run.name)
     config = run.config
-    method, loss = (
-        _title_of(kinds, str(config.get(kind)))
-        for kind, kinds in (("method", "methods"), ("loss", "losses"))
-    )
+    method = catalog.title("methods", str(config.get("method")))
+    loss = catalog.title("losses", str(config.get("loss")))
     about = (
         f"{method} · {loss} · {config.get('dataset')} · {config.get('epochs')} epochs"
         f" · seed {config.get('seed')}"
@@ -71,13 +70,6 @@ def of_run(run: Run) -> None:
         st.caption(format.plain(left_out))
 
 
-def _title_of(kinds: str, name: str) -> str:
-    """The title of a method or a loss, as soon as it is known without waiting."""
-    if not catalog.is_ready():
-        return name.replace("_", " ")
-    return str(cache.catalog()[kinds].get(name, {}).get("title", name))
-
-
 def of_recording(run: Run) -> None:
     """Its name, how far it is, what is known of it, and what it does not hold."""
     title(run.meta().get("title") or run.name)
@@ -89,7 +81,7 @@ def of_recording(run: Run) -> None:
         st.warning(format.plain(note))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(growing.LACKS)
-        st.page_link("pages/loss_lab.py", label="Its rows under the loss", icon=":material/tune:")
+        st.page_link("pages/loss_lab.py", label="Its images under the loss", icon=":material/tune:")
     if query_params.switch(st.toggle, "Figures over the steps", name="figures"):
         growing.figures(run)
 
@@ -105,6 +97,7 @@ def scores_of_run(run: Run, layer: str) -> None:
     """The test split's scores, beside raw pixels, an untrained encoder and the other features."""
     record = cache.scores(run)
     if record is None:
+        follow(results.evaluation(run), "Scores (once)")
         return
     recorded = record.scores
     other = "z" if layer == "h" else "h"

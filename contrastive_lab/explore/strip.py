@@ -9,6 +9,7 @@ import streamlit as st
 
 from contrastive_core.evaluation.score import Score, Scores
 from contrastive_lab import format
+from contrastive_lab.recordings.place import LAYER_TITLES
 
 __all__ = ["draw", "markup"]
 
@@ -23,7 +24,6 @@ RANGES = {  # uniformity: of rows that fill a sphere of many dimensions to one p
     "uniformity": (-4.0, 0.0), "hubness": (0.0, 5.0), "neighbor_stability": (0.0, 1.0),
 }  # fmt: skip
 MARKS = {"raw": "raw pixels", "random": "untrained encoder"}
-OTHER = {"h": "encoder output (h)", "z": "after the head (z)"}
 STYLE = """<style>
 .scores { container-type: inline-size; }
 .scores details { border-bottom: 1px solid color-mix(in srgb, currentcolor 14%, transparent); }
@@ -158,8 +158,8 @@ def _read(name: str, score: Score, scores: dict[str, Scores], other: str) -> lis
     """What the figure is of, and how it is read."""
     said = []
     beside = scores.get("other", {}).get(name)
-    if other in OTHER and beside is not None and beside.value is not None:
-        said.append(f"{OTHER[other]}: {_figure(beside)}")
+    if other in LAYER_TITLES and beside is not None and beside.value is not None:
+        said.append(f"{LAYER_TITLES[other]}: {_figure(beside)}")
     if score.value is None:
         said.append(score.missing)
     if name == "knn" and (k := score.number("k")) and (tau := score.number("temperature")):

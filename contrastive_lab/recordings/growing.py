@@ -14,13 +14,13 @@ from contrastive_lab import format, plots
 __all__ = ["LACKS", "describe", "figures", "follow"]
 
 LACKS = (
-    "A recording holds rows and figures of a training that ran elsewhere; no weights, so nothing "
-    "can be embedded anew, trained on, or taken elsewhere."
+    "A recording holds embeddings and figures of a training that ran elsewhere; no weights, so "
+    "nothing can be embedded anew, trained on, or taken elsewhere."
 )
 FEW = 300  # points of a curve
 SHOWN = {
     "loss": "Loss",
-    "effective_negatives": "Effective negatives",
+    "effective_negatives": "Negatives that matter",
     "active_negatives": "Negatives still pushed",
     "rankme": "RankMe",
     "knn": "kNN of the step",
@@ -28,7 +28,7 @@ SHOWN = {
 CURVES = {  # by title: names of figures, and the name of the axis
     "Loss": ({"loss": "recorded", "caller_loss": "the caller's"}, "loss"),
     "Negatives": (
-        {"effective_negatives": "effective", "negatives": "all", "active_negatives": "pushed"},
+        {"effective_negatives": "that matter", "negatives": "all", "active_negatives": "pushed"},
         "negatives of an anchor",
     ),
     "Gradient by pair class": (
@@ -122,7 +122,7 @@ def _newest(line: dict[str, Any]) -> None:
         if name.endswith("negatives") and line.get("negatives") is not None:
             text = f"{value:,.0f} of {line['negatives']:,.0f}"
         row.metric(title, text)
-    st.caption(f"At step {int(line['step']):,}, of the rows of that step.")
+    st.caption(f"At step {int(line['step']):,}, of the images of that step.")
 
 
 def _series(lines: list[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:

@@ -13,10 +13,11 @@ from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
 from contrastive_lab import cache, query_params
 
-__all__ = ["NEWEST", "choose_place", "choose_step", "place_of", "space_of"]
+__all__ = ["LAYER_TITLES", "NEWEST", "choose_place", "choose_step", "place_of", "space_of"]
 
 NEWEST = "newest"
-KINDS = {PROBE: "Probe set", STEP: "Rows of a step"}
+LAYER_TITLES = {"h": "encoder output (h)", "z": "after the head (z)"}
+KINDS = {PROBE: "Probe set", STEP: "Images of a step"}
 
 
 def place_of(run: Run) -> Recorded | None:
@@ -41,14 +42,15 @@ def choose_place(run: Run, place: Recorded) -> None:
     kinds = kinds_of(run)
     if len(kinds) > 1:
         query_params.one_of(
-            st.segmented_control, "Rows", list(kinds), name="rows", width="content",
+            st.segmented_control, "Images", list(kinds), name="rows", width="content",
             format_func=KINDS.get,
         )  # fmt: skip
     choose_step(st.select_slider, run, place.kind, kinds[place.kind])
     if place.has_h():
         query_params.one_of(
-            st.segmented_control, "Features", ("h", "z"), name="features", width="content"
-        )
+            st.segmented_control, "Features", ("h", "z"), name="features",
+            format_func=LAYER_TITLES.get, width="content",
+        )  # fmt: skip
 
 
 def choose_step(widget: Any, run: Run, kind: str, steps: list[int], **more: Any) -> int:

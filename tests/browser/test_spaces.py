@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from patience import SLOW
+from patience import SLOW, repainted
+from test_scatter import FIND as MAP
 
 from contrastive_core import runs
 from contrastive_core.cli import analyses
@@ -230,3 +231,50 @@ def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(
     page.get_by_text("89 points").wait_for(timeout=SLOW)
     page.get_by_text("kNN accuracy").first.wait_for(timeout=2 * SLOW)
     page.get_by_text("a fixed fifth of each class is judged").wait_for(timeout=SLOW)
+
+
+def test_map_scores_and_selection_stand_on_the_first_screen(planted: Planted, page: Any) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{planted.address}/explore?run=good")
+    page.get_by_text("360 points").wait_for(timeout=SLOW)
+    page.wait_for_function(f"() => ({MAP})()?.laidOut", timeout=SLOW)
+    rows, at = page.evaluate(
+        f"() => {{ const l = ({MAP})().laidOut; return [l.rows, [...l.at]]; }}"
+    )
+    assert len(rows) == 40
+    box = page.locator(".map .stage").bounding_box()
+    assert box["y"] + box["height"] <= 900
+    strip = page.locator(".scores").bounding_box()
+    assert strip["x"] > box["x"] + box["width"]
+    shown = [k for k in range(40) if at[2 * k] is not None]
+    page.mouse.click(box["x"] + at[2 * shown[0]], box["y"] + at[2 * shown[0] + 1])
+    page.get_by_text("1 of 360 selected").wait_for(timeout=SLOW)  # an image is its point
+    near = page.locator(".gallery button").nth(11)
+    near.wait_for(timeout=SLOW)
+    side = near.bounding_box()
+    assert side["x"] > box["x"] + box["width"]
+    assert side["y"] + side["height"] <= 900
+    summary = page.locator(".scores summary").first
+    summary.focus()
+    page.keyboard.press("Enter")  # each score opens to how it is read
+    page.get_by_text("Share of test samples whose class").wait_for(timeout=SLOW)
+
+
+def test_images_leave_the_map_when_it_is_zoomed(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/explore?run=good")
+    page.wait_for_function(f"() => ({MAP})()?.laidOut", timeout=SLOW)
+    over = page.locator(".map canvas.over")
+    painted = """c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data
+      .some((v) => v > 0)"""
+    assert over.evaluate(painted)
+    page.locator(".map .stage canvas").first.focus()
+    for _ in range(3):
+        page.keyboard.press("+")
+    repainted(page)
+    assert not over.evaluate(painted)
+    page.get_by_role("button", name="whole map").click()
+    repainted(page)
+    assert over.evaluate(painted)
+    page.get_by_role("button", name="images", exact=True).click()
+    repainted(page)
+    assert not over.evaluate(painted)

@@ -13,9 +13,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
+from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.cache import path_of
 from contrastive_core.jobs.task import Task, run_json
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.runs import catalog
+from contrastive_core.storage import records
 from contrastive_lab import cache
 
 PAGES = ("home", "explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
@@ -188,3 +191,21 @@ def test_no_page_brings_torch_into_the_server() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = runs.load("simclr-digits")
+    run = runs.create("embedded", shipped.config)
+    shutil.copyfile(shipped.weights, run.weights)
+    run.set_status("done")
+    rows = ref.of_run(shipped).rows()
+    assert rows is not None
+    place = path_of(run, "test", "h")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    records.write_npz(place, **rows.arrays())
+    app = opened("explore", monkeypatch, run="embedded")
+    assert not app.exception
+    assert any(e.proto.body for e in app.get("html"))
+    assert "Scores (once)" in text_of(app).replace("\\", "")
+    assert "UMAP map" in text_of(app)
+    assert [s.label for s in app.selectbox if s.label == "Color by"]
