@@ -8,7 +8,8 @@ its own, on as many threads as there are cores, and its peak is all that it has 
 that file and the libraries among it (VmHWM). "scores" are those that need no nearest neighbors,
 taken as of a file without marks: four fifths of the rows teach, a fifth is judged. scikit-learn's
 figures stand beside where it can: its probe with the C given up to PEER_ROWS rows, its silhouette
-of all pairs up to PEER_PAIRS.
+of all pairs up to PEER_PAIRS. Sample losses are exact up to a size, and estimated above:
+then what they are off stands beside (no peer has such an estimate).
 """
 
 from __future__ import annotations
@@ -117,6 +118,43 @@ def silhouette_score(folder: Path) -> Figures:
     return {"silhouette": float(silhouette_score(normalize(rows.features), rows.labels))}
 
 
+def sample_losses(folder: Path) -> Figures:
+    """SupCon of every row against all others, as the Samples page takes it above its limit: from
+    some candidates, with the nearest of them; and what the estimate is off on 512 rows."""
+    return losses_of(sets_of(folder, 0)[1], None, "sup_con", {"temperature": 0.1})
+
+
+def sample_losses_of_views(folder: Path) -> Figures:
+    """NT-Xent of two views of every row: half a deviation of noise on each."""
+    _, rows = sets_of(folder, 0)
+    draw, n = np.random.default_rng(1), len(rows)
+    scale = 0.5 * float(np.std(rows.features[:1000]))
+    views = np.empty((n, 2, WIDTH), np.float32)
+    for i in range(0, n, BLOCK):
+        x = rows.features[i : i + BLOCK, None]
+        views[i : i + BLOCK] = x + scale * draw.standard_normal((len(x), 2, WIDTH), np.float32)
+    return losses_of(rows, views, "nt_xent", {"temperature": 0.2})
+
+
+def losses_of(rows: Any, views: Any, loss: str, knobs: Figures) -> Figures:
+    """The losses of all rows, and how far off they are where they are estimated."""
+    from contrastive_core.ops.sampling import rows_of_sample
+    from contrastive_core.samples import estimate
+    from contrastive_core.samples.losses import exact_of, near_of, per_sample
+
+    start = time.perf_counter()
+    near = near_of(rows, loss, knobs, views, device="cpu")
+    found = time.perf_counter() - start
+    value, weight = per_sample(rows, loss, knobs, views, device="cpu", near=near)
+    figures: Figures = {"mean": float(value[weight > 0].mean()), "deviation": float(value.std())}
+    if near is None:
+        return figures
+    some = rows_of_sample(len(rows), estimate.CHECKED)
+    exact = exact_of(some, rows, loss, knobs, views, "cpu")
+    error = estimate.error_of(value[some], exact)
+    return {**figures, **error, "recall": near.recall, "s of neighbors": found}
+
+
 def of_all(name: str) -> Callable[[Path], Figures]:
     """One metric of all rows."""
 
@@ -148,6 +186,8 @@ WORKS: dict[str, Callable[[Path], Figures]] = {
     "alignment": of_all("alignment"),
     "rankme": of_all("rankme"),
     "CKA and Procrustes": similarity,
+    "sample losses, by class": sample_losses,
+    "sample losses, two views": sample_losses_of_views,
 }
 MOST = {
     "probe, C = 1": PEER_ROWS,

@@ -54,6 +54,7 @@ def review(findings: Findings) -> None:
     pictures = Pictures(request)
     bench.hear(findings)
     name = lists.pick(table)
+    lists.show_precision(findings.tables, name)
     top = st.container()
     with st.expander("Filter and order"):
         rows = lists.order(table, name)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.progress import OnProgress
+
+if TYPE_CHECKING:
+    from contrastive_core.samples.table import SampleTable
 
 __all__ = ["samples"]
 
@@ -29,7 +32,24 @@ def samples(args: Namespace) -> None:
     if out:
         write_table(table, out)
     record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
-    print_result(args, record, f"{out or name}: {len(table):,} samples by {table.loss}")
+    kinds = ("estimate_", "exact_up_to")
+    record |= {k: v for k, v in table.facts.items() if k.startswith(kinds)}
+    print_result(
+        args, record, f"{out or name}: {len(table):,} samples by {table.loss}{_of_losses(table)}"
+    )
+
+
+def _of_losses(table: SampleTable) -> str:
+    """What is to be known of losses that are not exact."""
+    facts = table.facts
+    if "exact_up_to" in facts:
+        return f", which is exact only up to {facts['exact_up_to']:,.0f} images, and left out here"
+    if not facts.get("estimate_checked"):
+        return ""
+    return (
+        f", estimated from {facts['estimate_candidates']:,.0f} candidates each: off by "
+        f"{facts['estimate_off']:.2g} at most for 95 % of {facts['estimate_checked']:,.0f} checked"
+    )
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:

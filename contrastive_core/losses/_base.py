@@ -57,6 +57,12 @@ class Loss(ABC):
         return False
 
     @property
+    def takes_weights(self) -> bool:
+        """Whether masks of `per_anchor` may be numbers, how many candidates each stands for: then
+        the loss over all candidates can be estimated from some."""
+        return False
+
+    @property
     def logit_scale(self) -> float:
         """What a score is multiplied by before anything else: ±1/τ where there is a τ."""
         return 1.0
@@ -99,6 +105,25 @@ class Loss(ABC):
     @abstractmethod
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Loss and weight (n) of the anchors whose scores (n, w) and masks these are."""
+
+    def from_some(
+        self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`per_anchor` where some candidates stand for all.
+
+        Args:
+            masks: how many candidates each of (n, w) stands for; only the first k columns hold
+                positives, and `masks.positive` is (n, k).
+            positives: by `positive_means` of all pairs, those of these anchors (n).
+        """
+        none = (0, scores.shape[1] - masks.positive.shape[1])
+        positive = torch.nn.functional.pad(masks.positive, none)
+        return self.per_anchor(scores, masks._replace(positive=positive), pairs)
+
+    def positive_means(self, pairs: Pairs) -> Tensor | None:
+        """The mean score (n) of each anchor's positives, exact however many they are, where it
+        steadies `from_some`."""
+        return None
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """What the loss puts on each pair (n, w), for display."""

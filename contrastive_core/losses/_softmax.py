@@ -68,6 +68,15 @@ class SoftmaxLoss(LogitLoss):
     scale: ClassVar[float] = 1.0
     one_denominator: ClassVar[bool] = False  # it is `shared_denominator`
 
+    @property
+    def takes_weights(self) -> bool:
+        return True
+
+    @property
+    def averages_positives(self) -> bool:
+        """Whether −mean_P ℓ is a part of it, beside what hardly varies among positives."""
+        return True
+
     @abstractmethod
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         """The loss (n) from ℓ (n, w), the mask of positives (n, w) and log Σ_N e^ℓ (n)."""
@@ -77,6 +86,22 @@ class SoftmaxLoss(LogitLoss):
         negatives = masked_logsumexp(logits, masks.negative)  # (n)
         value = self.scale * self.from_logits(logits, masks.positive, negatives)
         return value, masks.positive.any(-1).to(scores.dtype)
+
+    def from_some(
+        self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        logits = self.logits(scores, pairs)  # (n, w)
+        negatives = masked_logsumexp(logits, masks.negative)  # (n)
+        logits, positive = logits[:, : masks.positive.shape[1]], masks.positive  # (n, k)
+        value = self.from_logits(logits, positive, negatives)
+        if positives is not None:  # −mean_P ℓ is in the loss: the exact mean in that one's place
+            value = value + masked_mean(logits, positive) - self.logit_scale * positives
+        return self.scale * value, positive.any(-1).to(scores.dtype)
+
+    def positive_means(self, pairs: Pairs) -> Tensor | None:
+        if not self.averages_positives or self.score != "dot":
+            return None
+        return mean_of_positives(pairs, 1.0, relation_counts(pairs)[0])
 
     def over_blocks(
         self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
@@ -135,7 +160,7 @@ def shared_denominator(logits: Tensor, positive: Tensor, negatives: Tensor) -> T
 
 def own_positive(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     """mean_P [log(e^{ℓ_p} + Σ_N e^ℓ) − ℓ_p]: the other positives left out; (n)."""
-    each = torch.where(positive, logits, 0.0)
+    each = torch.where(positive > 0, logits, 0.0)
     return masked_mean(torch.logaddexp(each, negatives[:, None].expand_as(each)) - each, positive)
 
 

@@ -48,6 +48,12 @@ class NPair(SoftmaxLoss):
         value, weight = super().per_anchor(scores, masks, pairs)
         return value + self._penalty(pairs), weight
 
+    def from_some(
+        self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        value, weight = super().from_some(scores, masks, pairs, positives)
+        return value + self._penalty(pairs), weight
+
     def over_blocks(
         self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
     ) -> tuple[Tensor, Tensor]:

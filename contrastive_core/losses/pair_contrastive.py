@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
-from contrastive_core.ops.similarity import masked_mean
+from contrastive_core.ops.similarity import masked_sum
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.registry import knob
 
@@ -48,15 +47,19 @@ class PairContrastive(Loss):
     )
     normalize: bool = knob(False, help="Compare unit rows.")
 
+    @property
+    def takes_weights(self) -> bool:
+        return True
+
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         squared = scores.square()  # (n, w)
         if self.hinge == "distance":
             near, far = squared / 2, (self.margin - scores).clamp_min(0).square() / 2
         else:
             near, far = squared, (self.margin - squared).clamp_min(0)
-        compared = masks.positive | masks.negative
-        value = masked_mean(torch.where(masks.positive, near, far), compared)
-        return value, compared.sum(-1).to(scores.dtype)
+        total = masked_sum(near, masks.positive) + masked_sum(far, masks.negative)
+        number = masks.positive.sum(-1) + masks.negative.sum(-1)  # |A(i)|
+        return total / number.clamp_min(1), number.to(scores.dtype)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         reach = scores if self.hinge == "distance" else scores.square()

@@ -44,6 +44,10 @@ class SoftNearestNeighbor(SoftmaxLoss):
     def score(self) -> str:  # type: ignore[override]
         return "squared_distance" if self.distance == "squared" else "dot"
 
+    @property
+    def averages_positives(self) -> bool:
+        return False
+
     def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
         return log_of_mean(logits, positive, negatives)  # 1 − s and −s give the same ratio
 

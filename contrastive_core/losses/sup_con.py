@@ -50,6 +50,10 @@ class SupCon(SoftmaxLoss):
         return self.form == "out"
 
     @property
+    def averages_positives(self) -> bool:
+        return self.form == "out"
+
+    @property
     def scale(self) -> float:  # type: ignore[override]
         return 1.0 if self.base_temperature is None else self.temperature / self.base_temperature
 

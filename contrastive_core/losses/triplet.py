@@ -51,8 +51,14 @@ class Triplet(Loss):
     )
     normalize: bool = knob(True, help="Compare unit rows.")
 
+    @property
+    def takes_weights(self) -> bool:
+        return self.mining == "all"  # else the one nearest or farthest of all counts
+
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        if self.mining == "hard":
+        if masks.negative.dtype != torch.bool:
+            total, number, active = self._weighted(scores, masks)
+        elif self.mining == "hard":
             total, number, active = self._hard(scores, masks)
         else:
             total, number, active = self._sorted(scores, masks)
@@ -96,6 +102,23 @@ class Triplet(Loss):
         hinges = torch.where(real, hinges, 0.0)
         number, active = (torch.where(real, c, 0).sum(-1) for c in (each, upto))
         return hinges.sum(-1), number, active
+
+    def _weighted(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
+        """All triplets where candidates stand for others: Σ w_ip w_ik max(0, D²_ip − D²_ik + ε)."""
+        where, real = padded_indices(masks.positive > 0)
+        w_p = torch.where(real, masks.positive.gather(-1, where), 0.0).double()  # (n, k)
+        near_first, order = d.masked_fill(masks.negative == 0, torch.inf).double().sort(-1)
+        w_k = masks.negative.gather(-1, order).double()  # (n, w)
+        weighted = w_k * torch.where(near_first.isinf(), 0.0, near_first)
+        counts, sums = (
+            torch.nn.functional.pad(x.cumsum(-1), (1, 0)) for x in (w_k, weighted)
+        )  # (n, w + 1) each
+        reach = d.gather(-1, where).double() + self.margin
+        upto = torch.searchsorted(near_first, reach)  # (n, k)
+        of_each = counts.gather(-1, upto)  # active negatives
+        hinges = of_each * reach - sums.gather(-1, upto)
+        number = w_p.sum(-1) * counts[:, -1]
+        return (w_p * hinges).sum(-1), number, (w_p * of_each).sum(-1)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """1 for each pair in an active triplet of its anchor."""

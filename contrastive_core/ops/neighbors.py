@@ -166,13 +166,16 @@ def nearest_together(
     metric: str = "cosine",
     progress: Callable[[float], None] | None = None,
     device: str = "auto",
+    approximate: bool = False,
 ) -> Neighbors:
     """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
-    each, the whole result on every one."""
+    each, the whole result on every one, and the lowest recall."""
     world = collectives.world()
     share = part_of(len(queries), (world.rank, world.size))
-    local = nearest(queries, base, k, metric, device, progress=progress, of=share)
-    return Neighbors(SPREAD.whole(local.index), SPREAD.whole(local.score), metric)
+    local = nearest(queries, base, k, metric, device, progress, of=share, approximate=approximate)
+    recalls = [recall for recall in SPREAD.each(local.recall) if recall is not None]
+    recall = min(recalls, default=None)
+    return Neighbors(SPREAD.whole(local.index), SPREAD.whole(local.score), metric, recall)
 
 
 def exact_seconds(

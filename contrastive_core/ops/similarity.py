@@ -2,7 +2,8 @@
 
 A zero row normalizes to zero with zero gradient. Gram distances cancel for near rows (a float32
 Gram distance is 100 % off below 1e-3 of the norms), so close pairs are recomputed from
-differences. Log-sum-exp runs over the masked entries only: mask first, then reduce.
+differences. Log-sum-exp runs over the masked entries only: mask first, then reduce. Where a mask
+holds numbers instead of truth values, each is how many entries its own stands for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 from torch.nn import functional
 
@@ -27,10 +28,13 @@ __all__ = [
     "longest",
     "masked_logsumexp",
     "masked_mean",
+    "masked_sum",
     "normalize",
     "safe_sqrt",
     "squared_distance",
 ]
+
+Mask = Bool[Tensor, "n m"] | Num[Tensor, "n m"]
 
 CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digits
 
@@ -168,18 +172,25 @@ def longest(*rows: Float[Tensor, "_ d"]) -> float:
     return float(torch.stack(ends).amax()) * rows[0].shape[1] ** 0.5 if ends else 0.0
 
 
-def masked_logsumexp(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
+def masked_logsumexp(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
     """Row log-sum-exp over the masked entries only; -inf, with zero gradient, where none is."""
+    if mask.dtype != torch.bool:
+        return (x + mask.log()).logsumexp(-1)  # log Σ w e^x
     some = mask.any(-1)
     filled = x.masked_fill(~mask, -torch.inf)
     safe = torch.where(some[:, None], filled, torch.zeros_like(filled))
     return torch.where(some, safe.logsumexp(-1), -torch.inf)
 
 
-def masked_mean(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
+def masked_sum(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
+    """Row sum over the masked entries; 0 where none is."""
+    kept = torch.where(mask, x, 0.0) if mask.dtype == torch.bool else x * mask
+    return kept.sum(-1)
+
+
+def masked_mean(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
     """Row mean over the masked entries; 0 where none is."""
-    total = torch.where(mask, x, torch.zeros_like(x)).sum(-1)
-    return total / mask.sum(-1).clamp_min(1)
+    return masked_sum(x, mask) / mask.sum(-1).clamp_min(1)
 
 
 @contextmanager

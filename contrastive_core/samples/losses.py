@@ -1,15 +1,16 @@
 """The loss of each sample: exact against the whole set, as training saw it, and over augmentations.
 
 The exact loss compares every row with all others through the loss's own (tiled) engine, so nothing
-n×n is kept. `training_estimate` is what random batches of the run's size would have said: a
-softmax loss grows with the log of the number of negatives, so the two differ. `split_variance`
-tells the spread that augmentation causes from that between samples (one-way random effects).
+n×n is kept; of a large set it is estimated from some candidates of each anchor (estimate.py).
+`training_estimate` is what random batches of the run's size would have said: a softmax loss grows
+with the log of the number of negatives, so the two differ. `split_variance` tells the spread that
+augmentation causes from that between samples (one-way random effects).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +18,12 @@ from contrastive_core.distributed import partition
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.progress import OnFraction, ignore_fraction
 
+if TYPE_CHECKING:
+    from contrastive_core.samples.candidates import Near
+
 __all__ = [
-    "over_knob", "pairs_of", "per_sample", "ranks", "split_variance", "training_estimate",
+    "exact_of", "near_of", "over_knob", "pairs_of", "per_sample", "ranks", "split_variance",
+    "training_estimate",
 ]  # fmt: skip
 
 
@@ -29,6 +34,7 @@ def per_sample(
     views: np.ndarray | None = None,
     on_fraction: OnFraction = ignore_fraction,
     device: str = "auto",
+    near: Near | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Loss and weight (n) of each sample against all others. Of many processes (torchrun) each
     has a share of the anchors, and meets all candidates.
@@ -37,12 +43,16 @@ def per_sample(
         views: (n, v, d) embeddings of augmented views, for self-supervised pairs; without them
             rows are paired by label.
         on_fraction: called with the fraction done; what it raises stops the work.
+        near: by `near_of`: the loss is estimated; None: it is exact.
     Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
     """
     from contrastive_core import losses
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import SPREAD
 
+    if near is not None:
+        value, weight = _estimated(rows, loss, [knobs or {}], near, views, on_fraction, device)
+        return value[0], weight[0]
     criterion, pairs = losses.create(loss, **(knobs or {})), pairs_of(rows, views, device)
     world = collectives.world()
     if world.size > 1:
@@ -51,6 +61,69 @@ def per_sample(
     value, weight = (SPREAD.whole(x) for x in _of_anchors(criterion, pairs, on_fraction))
     on_fraction(1.0)
     return _of_samples(value, weight, len(rows))
+
+
+def near_of(
+    rows: EmbeddingSet,
+    loss: str,
+    knobs: dict[str, Any] | None = None,
+    views: np.ndarray | None = None,
+    on_fraction: OnFraction = ignore_fraction,
+    device: str = "auto",
+) -> Near | None:
+    """The nearest rows from which the losses of a set so large are estimated; None: they are taken
+    exactly."""
+    from contrastive_core import losses
+    from contrastive_core.samples import estimate
+
+    criterion = losses.create(loss, **(knobs or {}))
+    z = rows.features if views is None else views.reshape(-1, views.shape[-1])
+    if not estimate.is_estimated(criterion, len(z), z.shape[1], device):
+        return None
+    return estimate.near_of(criterion, z, device, on_fraction)
+
+
+def _estimated(
+    rows: EmbeddingSet, loss: str, settings: list[dict[str, Any]], near: Near,
+    views: np.ndarray | None, on_fraction: OnFraction, device: str,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Estimated loss and weight (g, n) of each sample at each of the settings."""
+    from contrastive_core import losses
+    from contrastive_core.distributed import collectives
+    from contrastive_core.distributed.sharded_rows import SPREAD
+    from contrastive_core.samples import estimate
+
+    criteria, pairs = [losses.create(loss, **s) for s in settings], pairs_of(rows, views, device)
+    world = collectives.world()
+    share = partition.part_of(len(pairs), (world.rank, world.size))
+    local = estimate.estimate(criteria, pairs, near.index, share, on_fraction=on_fraction)
+    value, weight = (SPREAD.whole(x.T).T for x in local)
+    of_each = [_of_samples(v, w, len(rows)) for v, w in zip(value, weight, strict=True)]
+    values, weights = zip(*of_each, strict=True)
+    return np.stack(values), np.stack(weights)
+
+
+def exact_of(
+    samples: np.ndarray,
+    rows: EmbeddingSet,
+    loss: str,
+    knobs: dict[str, Any] | None = None,
+    views: np.ndarray | None = None,
+    device: str = "auto",
+) -> np.ndarray:
+    """The exact loss (s) of the samples of these numbers (s), NaN where it is undefined; every
+    process takes all of them."""
+    import torch
+
+    from contrastive_core import losses
+
+    v = 1 if views is None else views.shape[1]
+    anchors = (samples[:, None] * v + np.arange(v)).ravel()
+    every = pairs_of(rows, views, device)
+    pairs = every.take_anchors(torch.from_numpy(anchors).to(every.anchors.device))
+    criterion = losses.create(loss, **(knobs or {}))
+    value, weight = _of_samples(*_of_anchors(criterion, pairs), len(samples))
+    return np.where(weight > 0, value, np.nan)
 
 
 def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -96,11 +169,15 @@ def over_knob(
     views: np.ndarray | None = None,
     on_fraction: OnFraction = ignore_fraction,
     device: str = "auto",
+    near: Near | None = None,
 ) -> np.ndarray:
-    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined."""
-    columns = []
-    for finished, value in enumerate(values, 1):
-        moved = {**(knobs or {}), knob: float(value)}
+    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. `near`
+    as in `per_sample`: all values in one pass."""
+    columns, settings = [], [{**(knobs or {}), knob: float(value)} for value in values]
+    if near is not None:
+        value, weight = _estimated(rows, loss, settings, near, views, on_fraction, device)
+        return np.where(weight > 0, value, np.nan).T.astype(np.float32)
+    for finished, moved in enumerate(settings, 1):
         per_row, weight = per_sample(rows, loss, moved, views, device=device)
         columns.append(np.where(weight > 0, per_row, np.nan).astype(np.float32))
         on_fraction(finished / len(values))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_progress
 from contrastive_core.samples.issues import Issues
 from contrastive_core.samples.losses import (
+    exact_of,
+    near_of,
     over_knob,
     per_sample,
     ranks,
@@ -21,6 +24,9 @@ from contrastive_core.samples.losses import (
 )
 from contrastive_core.samples.table import COLUMNS, SampleTable
 from contrastive_core.samples.wrong_labels import WrongLabels
+
+if TYPE_CHECKING:
+    from contrastive_core.samples.candidates import Near
 
 __all__ = ["SampleInputs", "score_samples"]
 
@@ -59,6 +65,11 @@ class SampleInputs:
         return self.rows if self.features is None else self.features
 
     @property
+    def draws(self) -> list[np.ndarray | None]:
+        """What the loss is the mean over: draws of views; the rows themselves (None) without."""
+        return [*self.views] if self.views else [None]
+
+    @property
     def has_pairs(self) -> bool:
         """Whether any row can have a positive."""
         return bool(self.views) or self.rows.labels is not None
@@ -72,7 +83,11 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
     """
     from contrastive_core.samples.issues import find_issues
 
-    by_draw, value, weight = _losses(inputs, fraction_of(on_progress, "loss of every sample"))
+    up_to = _exact_up_to(inputs)
+    is_taken = inputs.has_pairs and (up_to is None or len(inputs.rows) <= up_to)
+    by_draw, value, weight, near = _losses(
+        inputs, is_taken, fraction_of(on_progress, "loss of every sample")
+    )
     issues = find_issues(
         inputs.searched, other=inputs.other, pixels=inputs.pixels,
         other_pixels=inputs.other_pixels, device=inputs.device,
@@ -84,10 +99,15 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
     defined = by_draw[np.isfinite(by_draw).all(1)]
     if by_draw.shape[1] > 1 and len(defined) > 1:
         facts |= {f"variance_{k}": v for k, v in split_variance(defined).items()}
-    knob, grid = _grid(inputs) if inputs.has_pairs else ("", np.zeros(0))
+    if near:
+        on_progress("how far off the estimated losses are", None)
+        facts |= {f"estimate_{k}": v for k, v in _about_estimate(inputs, value, near).items()}
+    if inputs.has_pairs and not is_taken and up_to is not None:
+        facts["exact_up_to"] = up_to
+    knob, grid = _grid(inputs) if is_taken else ("", np.zeros(0))
     if len(grid):
         on_fraction = fraction_of(on_progress, f"loss over {knob}")
-        extra["loss_over_knob"] = _over_knob(inputs, knob, grid, on_fraction)
+        extra["loss_over_knob"] = _over_knob(inputs, knob, grid, near, on_fraction)
     if inputs.batch_size and inputs.has_pairs:
         on_progress("loss in training's batches", None)
         views = inputs.views[0] if inputs.views else None
@@ -98,38 +118,72 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
     return SampleTable(columns, inputs.rows.classes, inputs.loss, extra, facts, knob, grid)
 
 
+def _exact_up_to(inputs: SampleInputs) -> int | None:
+    """Samples up to which the loss is taken; None: however many."""
+    from contrastive_core import losses
+    from contrastive_core.samples import estimate
+
+    views = inputs.views[0] if inputs.views else inputs.rows.features[:, None]
+    criterion = losses.create(inputs.loss, **(inputs.knobs or {}))
+    rows = estimate.exact_up_to(criterion, views.shape[2], inputs.device)
+    return None if rows is None else rows // views.shape[1]
+
+
 def _losses(
-    inputs: SampleInputs, on_fraction: OnFraction
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The loss by draw of augmentation (n, draws), and loss and weight (n) of the rows."""
+    inputs: SampleInputs, is_taken: bool, on_fraction: OnFraction
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Near]]:
+    """The loss by draw of augmentation (n, draws), loss and weight (n) of the rows, and from what
+    they were estimated, draw by draw of views; nothing where they are exact."""
     rows, none = inputs.rows, np.full(len(inputs.rows), np.nan)
-    if not inputs.has_pairs:
-        return none[:, None], none, np.zeros(len(rows))
-    draws: list[np.ndarray | None] = [*inputs.views] if inputs.views else [None]
+    if not is_taken:
+        return none[:, None], none, np.zeros(len(rows)), []
+    draws = inputs.draws
     augmented = (inputs.augmented or []) if not inputs.views else []
     sets = [(rows, one) for one in draws]
     sets += [(dataclasses.replace(rows, features=one), None) for one in augmented]
-    columns, weight = [], np.zeros(0)
+    columns, weight, near = [], np.zeros(0), []
     for number, (features, views) in enumerate(sets):
-        part = part_of_fraction(on_fraction, number, len(sets))
-        per_row, defined = per_sample(
-            features, inputs.loss, inputs.knobs, views, part, inputs.device
-        )  # fmt: skip
+        parts = [part_of_fraction(on_fraction, 2 * number + i, 2 * len(sets)) for i in range(2)]
+        asked = (features, inputs.loss, inputs.knobs, views)
+        found = near_of(*asked, parts[0], inputs.device)
+        part = part_of_fraction(on_fraction, number, len(sets)) if found is None else parts[1]
+        per_row, defined = per_sample(*asked, part, inputs.device, found)
         columns.append(np.where(defined > 0, per_row, np.nan))
-        weight = defined if number < len(draws) else weight
+        if number < len(draws):
+            weight = defined
+            near += [] if found is None else [found]
     value = np.mean(columns[: len(draws)], 0)
-    return np.stack(columns[len(draws) :] or columns, 1), value, weight
+    return np.stack(columns[len(draws) :] or columns, 1), value, weight, near
+
+
+def _about_estimate(inputs: SampleInputs, value: np.ndarray, near: list[Near]) -> dict[str, float]:
+    """From how many candidates the losses (n) were estimated, and how far they are off."""
+    from contrastive_core.samples import estimate
+
+    rows = inputs.rows
+    some = rows_of_sample(len(rows), estimate.CHECKED)
+    exact = [
+        exact_of(some, rows, inputs.loss, inputs.knobs, views, inputs.device)
+        for views in inputs.draws
+    ]
+    if inputs.views:
+        positives = inputs.views[0].shape[1] - 1
+    else:
+        assert rows.labels is not None
+        positives = int(np.bincount(rows.labels[rows.labels >= 0]).max(initial=1)) - 1
+    return estimate.about(near, positives) | estimate.error_of(value[some], np.mean(exact, 0))
 
 
 def _over_knob(
-    inputs: SampleInputs, knob: str, grid: np.ndarray, on_fraction: OnFraction
+    inputs: SampleInputs, knob: str, grid: np.ndarray, near: list[Near], on_fraction: OnFraction
 ) -> np.ndarray:
     """Loss (n, g) at each value of the knob, the mean over the draws."""
-    draws: list[np.ndarray | None] = [*inputs.views] if inputs.views else [None]
+    draws = inputs.draws
     over = [
         over_knob(
             inputs.rows, inputs.loss, knob, grid.tolist(), inputs.knobs, views,
             part_of_fraction(on_fraction, number, len(draws)), inputs.device,
+            near[number] if near else None,
         )
         for number, views in enumerate(draws)
     ]  # fmt: skip

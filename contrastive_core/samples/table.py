@@ -39,7 +39,7 @@ LISTS = {
     ),
     "loss": (
         "Highest loss",
-        "What the loss finds hardest: exact, against every other sample of the split.",
+        "What the loss finds hardest, against every other sample of the split.",
     ),
     "false_negative": (
         "Likely false negatives",
@@ -78,8 +78,10 @@ class SampleTable:
     voter), correct, wrong_by_loss, _neighbors, _probe, _scaled_probe and _discriminant (1 − that
     voter's probability of the label), suggested and suggested_probability, between, loss_in_batches
     and its spread, loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the
-    whole set; `grid`
-    (g) the values of `knob` that loss_over_knob is of.
+    whole set, among them, where losses were estimated, estimate_candidates, _recall, _checked,
+    _bias, _off and _correlation (samples/estimate.py), and exact_up_to, the number of samples up to
+    which a loss is taken that was left out here; `grid` (g) the values of `knob` that
+    loss_over_knob is of.
     """
 
     columns: dict[str, np.ndarray]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from contrastive_lab.samples.at_hand import go_to
 from contrastive_lab.samples.choice import Pictures
 from contrastive_lab.samples.findings import Findings
 
-__all__ = ["filtered", "order", "pick", "show", "show_explanation"]
+__all__ = ["filtered", "order", "pick", "show", "show_explanation", "show_precision"]
 
 VOTERS = {
     "loss": "The loss", "neighbors": "Neighbors", "probe": "Probe", "scaled_probe": "Scaled probe",
@@ -95,6 +96,28 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
         )
     for line in lines:
         st.caption(line)
+
+
+def show_precision(tables: Sequence[SampleTable], name: str) -> None:
+    """From what the losses of a list were estimated, and how far off they are where they were
+    checked; and that there are none, where a set is too large for a loss without an estimate."""
+    for table in tables:
+        facts, n = table.facts, len(table)
+        if "exact_up_to" in facts:
+            title, most = cache.catalog()["losses"][table.loss]["title"], int(facts["exact_up_to"])
+            st.caption(
+                f"{title} is exact only up to {most:,} images, and cannot be estimated from some "
+                f"of them: these {n:,} have no losses. Another loss can be chosen above."
+            )
+        elif name == "loss" and facts.get("estimate_checked"):
+            number, checked = int(facts["estimate_candidates"]), int(facts["estimate_checked"])
+            off, bias = facts["estimate_off"], facts["estimate_bias"]
+            ranks = facts["estimate_correlation"]
+            st.caption(
+                f"Losses of these {n:,} images are estimated from {number:,} candidates each: off "
+                f"by {off:.2g} at most for 95 % of {checked:,} checked, by {bias:+.1g} on average; "
+                f"rank correlation with the exact ones {ranks:.4f}."
+            )
 
 
 def filtered(

@@ -18,6 +18,7 @@ from contrastive_core.jobs import process
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import build as sample_build
+from contrastive_core.samples import estimate
 from contrastive_core.samples.request import request_of
 from contrastive_lab import cache
 from contrastive_lab.samples import example
@@ -230,6 +231,29 @@ def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) ->
     assert not app.exception
     assert desk.place == "1 of 300"
     assert len(app.dataframe[0].value) == 300
+
+
+def test_estimated_losses_say_how_far_off_they_are(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the list of losses; and what cannot be estimated says up to where it is exact."""
+    rows = blobs()
+    name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "many.npy")
+    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
+    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
+    made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
+    app = opened(on=name, list="loss")
+    assert not app.exception
+    off = made.facts["estimate_off"]
+    assert "Losses of these 300 images are estimated from 463 candidates each" in text_of(app)
+    assert f"off by {off:.2g} at most for 95 % of 300 checked" in text_of(app)
+    other = opened(on=name, list="mislabeled")
+    assert "estimated from" not in text_of(other)
+    sample_build.samples_of_vectors(request_of(name, "train", "lifted_structure"), rows, None)
+    limited = opened(on=name, loss="lifted_structure")
+    assert not limited.exception
+    assert "Lifted structure is exact only up to 250 images" in text_of(limited)
+    assert "Highest loss" not in [option for p in limited.pills for option in p.options]
 
 
 def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) -> None:

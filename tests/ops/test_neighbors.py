@@ -11,7 +11,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.nearest import nearest_of_all
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.ops import index_search, neighbors, search_rates
-from contrastive_core.ops.neighbors import exact_seconds, nearest
+from contrastive_core.ops.neighbors import exact_seconds, nearest, nearest_together
 from contrastive_core.paths import data_home
 from contrastive_core.storage import records
 
@@ -157,6 +157,9 @@ def test_lists_tell_their_recall(metric: str, own: bool, monkeypatch) -> None:
     assert found.recall == pytest.approx(recall, abs=0.03)
     assert 0.85 < recall < 1
     assert found.first(3).about == {"recall": found.recall}
+    together = nearest_together(q, None if own else b, 10, metric, device="cpu", approximate=True)
+    assert together.recall == found.recall
+    assert np.array_equal(together.index, found.index)
     assert true.about == {}
     assert not own or (found.index != np.arange(4000)[:, None]).all()
     assert (np.diff(found.score) * (-1 if metric == "cosine" else 1) >= 0).all()

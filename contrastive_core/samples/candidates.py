@@ -1,0 +1,147 @@
+"""Some candidates that stand for all, where an anchor's loss against n others would take too long.
+
+Every anchor i meets candidates of three strata (Cochran 1977, Sampling Techniques, ch. 5), each of
+which counts for w_ij candidates:
+
+- its `NEAR` nearest, whatever they are: w = 1;
+- of its other positives `POSITIVES` at random, all where there are no more: w = how many other
+  positives there are, over how many of them were drawn;
+- of its other negatives those among `DRAWN` random candidates: w likewise.
+
+So Σ_j w_ij f(s_ij) is Σ_j f(s_ij) over all positives, or all negatives, in expectation, and exactly
+that where the draws reach every candidate. A softmax loss takes the logarithm of such sums: its
+estimate is consistent, and lies below by half the sum's relative variance; what that comes to is
+measured (estimate.py). The nearest are what makes the variance small: they hold most of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core.ops.neighbors import nearest_together
+from contrastive_core.pairs.types import NO_GROUP, Masks, Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
+
+__all__ = ["ANCHORS", "DRAWN", "NEAR", "POSITIVES", "Candidates", "Near", "Sample", "near"]
+
+NEAR, DRAWN = 64, 8192
+POSITIVES = 128  # more than NEAR: of a larger group some are always drawn that are not near
+ANCHORS = 256  # that meet the same random candidates: one matrix product, no rows gathered for each
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """The nearest other rows of each of n rows: `index` (n, k) int32; `recall`: the share of the
+    true ones among them, None where the search was exact."""
+
+    index: np.ndarray
+    recall: float | None = None
+
+
+def near(
+    x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
+) -> Near:
+    """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"."""
+    k = min(NEAR, len(x) - 1)
+    if k < 1:
+        return Near(np.empty((len(x), 0), np.int32))
+    found = nearest_together(x, None, k, metric, on_fraction, device, approximate=True)
+    return Near(found.index.astype(np.int32), found.recall)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Candidates of b anchors: `listed` ones of each anchor's own (k), then `drawn` ones (r) that
+    all of them meet. Masks hold how many candidates each stands for: positive (b, k), negative
+    (b, k + r)."""
+
+    anchors: slice
+    listed: Pairs
+    drawn: Pairs
+    masks: Masks
+
+
+class Candidates:
+    """Who stands for all, for each anchor of pairs in which every row meets all others."""
+
+    def __init__(self, pairs: Pairs, nearest: Tensor, seed: int = 0) -> None:
+        """Args: nearest: (n, k) other rows of each. Raises: ValueError for other pairs."""
+        if not pairs.symmetric:
+            raise ValueError("candidates can stand for all only where every row meets all others")
+        self.pairs, self.nearest, n = pairs, nearest, len(pairs)
+        groups, device = pairs.anchor_groups, pairs.anchors.device
+        draw = torch.Generator().manual_seed(seed)
+        self.shuffled, mixed = (torch.randperm(n, generator=draw).to(device) for _ in range(2))
+        number, size = groups.unique(return_inverse=True, return_counts=True)[1:]
+        self.grouped = groups != NO_GROUP
+        self.number = int(self.grouped.sum())
+        self.size = torch.where(self.grouped, size[number], 0) if n else groups
+        # Rows of a group side by side, at random: who follow a row are random others of its group.
+        self.order = mixed[number[mixed].argsort(stable=True)]
+        self.first = (size.cumsum(0) - size)[number] if n else groups
+        self.place = self.order.argsort() - self.first
+        self.positives = min(POSITIVES, max(0, int(self.size.max()) - 1 if n else 0))
+
+    def of(self, anchors: slice = slice(None)) -> Iterator[Sample]:
+        """The candidates of some anchors, in blocks that start where they do for all anchors."""
+        first, last, _ = anchors.indices(len(self.pairs))
+        for start in range(first // ANCHORS * ANCHORS, last, ANCHORS):
+            yield self._block(max(start, first), min(start + ANCHORS, last), start // ANCHORS)
+
+    def _block(self, first: int, last: int, number: int) -> Sample:
+        rows, near = slice(first, last), self.nearest[first:last].long()
+        positive, is_positive = self._followers(rows)
+        drawn = self._drawn(number)
+        near_positive, near_negative = self._relations(rows, near)
+        is_positive &= ~(positive[:, :, None] == near[:, None, :]).any(-1)
+        is_negative = self._relations(rows, drawn[None])[1] & ~self._among(near, drawn)
+        positives, negatives = self.size[rows] - 1, self.number - self.size[rows]  # |P|, |N|
+        w_positive = self._weight(positives - near_positive.sum(1), is_positive)
+        w_negative = self._weight(negatives - near_negative.sum(1), is_negative)
+        none = torch.zeros_like(w_positive)
+        part = self.pairs.take_anchors(rows)
+        negative = torch.cat([near_negative.to(none), none, w_negative], 1)
+        return Sample(
+            rows,
+            replace(part, columns=torch.cat([near, positive], 1)),
+            part.take_candidates(drawn),
+            Masks(torch.cat([near_positive.to(none), w_positive], 1), negative, negative < 0),
+        )
+
+    def _weight(self, rest: Tensor, drawn: Tensor) -> Tensor:
+        """How many candidates each drawn one (b, c) stands for: the rest (b) over their number."""
+        each = rest / drawn.sum(1).clamp_min(1)
+        return drawn * each[:, None].to(self.pairs.anchors.dtype)
+
+    def _relations(self, rows: slice, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """Which columns (b, c) are positives and which negatives of the rows, themselves aside."""
+        groups = self.pairs.anchor_groups
+        related = self.grouped[rows, None] & self.grouped[columns]
+        same = groups[columns] == groups[rows, None]
+        return related & same, related & ~same
+
+    def _followers(self, rows: slice) -> tuple[Tensor, Tensor]:
+        """Random others of each row's group: (b, p), and which of them there are."""
+        size = self.size[rows, None].clamp_min(1)
+        steps = torch.arange(1, self.positives + 1, device=size.device)
+        at = self.first[rows, None] + (self.place[rows, None] + steps) % size
+        return self.order[at], steps < size
+
+    def _drawn(self, block: int) -> Tensor:
+        """The random candidates of a block: the next `DRAWN` of all, shuffled, in a circle."""
+        n = len(self.shuffled)
+        steps = torch.arange(min(DRAWN, n), device=self.shuffled.device)
+        return self.shuffled[(block * DRAWN + steps) % n]
+
+    def _among(self, near: Tensor, drawn: Tensor) -> Tensor:
+        """Which of the drawn (r) are among each row's nearest (b, k): (b, r)."""
+        rising, order = drawn.sort()
+        at = torch.searchsorted(rising, near).clamp_max(len(drawn) - 1)
+        column = torch.where(rising[at] == near, order[at], len(drawn))
+        found = torch.zeros(len(near), len(drawn) + 1, dtype=torch.bool, device=drawn.device)
+        return found.scatter_(1, column, True)[:, :-1]
