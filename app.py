@@ -46,6 +46,7 @@ ON_LIGHT_BLUE = """<style>
 def draw() -> None:
     """One run of the app: the frame that every page stands in, then the page."""
     boundary.install()
+    switch.arrive()
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
     dark = st.context.theme.type == "dark"
@@ -55,7 +56,6 @@ def draw() -> None:
         for name, title, icon in PAGES
     ])  # fmt: skip
     query_params.arrive(page.title.lower().replace(" ", "_"))
-    switch.arrive()
     if page.title != "Home":  # which is of no run
         state.pick_run()
     switch.draw()

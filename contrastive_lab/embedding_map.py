@@ -124,7 +124,8 @@ def draw(
     data = ScatterData(
         xy, ids, color=values, names=names, palette=palette,
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
-        title=f"{used['kind'].upper()} map of {space.title}, {space.layer} {space.split}",
+        title=f"{used['kind'].upper()} map of the rows of {space.title}, "
+        f"{space.layer} {space.split}",
         note="" if drawn_rows is None else f"{len(drawn_rows):,} of {len(rows):,} points, by class",
         hints=hints_of(rows) if drawn_rows is None else (),
         thumbnails=pictures.thumbnails(space, drawn_rows) if with_pictures else NO_THUMBNAILS,

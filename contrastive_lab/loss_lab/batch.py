@@ -108,11 +108,11 @@ def _in_one_line(run: Run, title: str, pairing: str, request: BatchRequest) -> s
         size += f" and a {request.memory}"
     pairs = PAIRINGS[pairing]
     line = " · ".join([title, pairs[0].lower() + pairs[1:], rows or source, size])
-    lacks = f" {growing.LACKS}" if run.is_recording else ""
-    return (
+    said = (
         f"**{format.plain(line)}**. The encoder is frozen: what moves is the loss's view of "
-        f"these rows.{lacks}"
+        "these rows."
     )
+    return f"{said} {growing.LACKS}" if run.is_recording else said
 
 
 def _classes(setting: Setting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:

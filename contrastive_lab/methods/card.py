@@ -95,8 +95,9 @@ def measured(name: str) -> None:
 def drawing(svg: str, title: str) -> None:
     """The data flow; where the page is narrow it scrolls instead of becoming too small to read."""
     coded = base64.b64encode(svg.encode()).decode()
+    alt = f"Data flow of {title}"
     st.html(
-        f'<div style="overflow-x:auto" tabindex="0"><img alt="Data flow of {html.escape(title)}" '
+        f'<div style="overflow-x:auto" tabindex="0"><img alt="{html.escape(alt)}" '
         f'style="width:100%;min-width:720px" src="data:image/svg+xml;base64,{coded}"></div>'
     )
 

@@ -14,7 +14,7 @@ from contrastive_core.paths import BUNDLE
 from contrastive_core.storage import atomic
 from contrastive_core.sweeps.spec import FORMS, read
 from contrastive_core.training.config import literal
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, query_params, words
 
 __all__ = ["new_sweep", "toml_of"]
 
@@ -44,7 +44,7 @@ def by_form(folder: Path) -> str:
         a, b, c = st.columns(3)
         seeds = a.text_input("Seeds, by commas", "0")
         hours = b.number_input("Hours after which no new cell starts", 0.1, 1000.0, 3.0)
-        form = c.selectbox("Drawn as", FORMS, FORMS.index("line"))
+        form = c.selectbox("Drawn as", FORMS, FORMS.index("line"), format_func=words.shown)
         if st.form_submit_button("Save the sweep", type="primary"):
             base = {"method": method, "dataset": dataset.strip(), "epochs": int(epochs)}
             try:

@@ -161,5 +161,5 @@ class Pictures:
         else:
             place.image(
                 cache.picture(image[None], 0), format.plain(caption) or None, width="stretch",
-                alt=f"image {sample}",
+                alt=f"the image {sample}",
             )  # fmt: skip

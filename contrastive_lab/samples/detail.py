@@ -57,13 +57,13 @@ def numbers(table: SampleTable, row: int) -> str:
         parts.append(f"in training's batches {mean:.3f} ± {spread:.3f}")
     draws = extra.get("loss_by_draw")
     if draws is not None and draws.shape[1] > 1:
-        parts.append("by draw of views " + ", ".join(f"{v:.3f}" for v in draws[row]))
+        parts.append(f"by draw of views {', '.join(f'{v:.3f}' for v in draws[row])}")
     for name in LISTS:
         score = table.score(name)
         nothing = name == "false_negative" and score[row] <= -1  # no negative is near
         if name != "loss" and np.isfinite(score[row]) and not nothing:
             place = int((score > score[row]).sum()) + 1
-            parts.append(f"{LISTS[name][0].lower()} {score[row]:.3f} (place {place})")
+            parts.append(f"{LISTS[name][0].lower()}: {score[row]:.3f} (place {place})")
     return " · ".join(parts)
 
 

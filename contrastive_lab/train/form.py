@@ -11,7 +11,7 @@ from contrastive_core.data import datasets, image_list, torchvision_sets
 from contrastive_core.data.folder_preview import name_of
 from contrastive_core.errors import BadSetting, Locked
 from contrastive_core.jobs import queue, training
-from contrastive_lab import format, query_params
+from contrastive_lab import format, query_params, words
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.train import drop_zone
@@ -191,7 +191,10 @@ def with_label(name: str) -> str:
         return name
     usual = image_list.LABEL if image_list.LABEL in columns else NO_CLASSES
     options = [usual, *(c for c in columns if c != usual)]
-    chosen = st.selectbox("Classes are in the column", options, key="train-label-column")
+    chosen = st.selectbox(
+        "Classes are in the column", options, key="train-label-column",
+        format_func=lambda c: words.shown(c) if c == NO_CLASSES else c,  # else a name of the file's
+    )  # fmt: skip
     return name if chosen == usual else f"{name}#{chosen}"
 
 

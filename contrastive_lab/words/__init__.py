@@ -63,7 +63,7 @@ def of_browser_parts(language: str) -> dict[str, str]:
     return {
         entry.msgid: entry.msgstr
         for entry in _entries(language)
-        if entry.msgstr and any(file.endswith(".js") for file, _ in entry.occurrences)
+        if entry.msgstr and any(file.endswith((".js", ".txt")) for file, _ in entry.occurrences)
     }
 
 

@@ -8,7 +8,9 @@ them back; those of browser parts are translated where a part is packed.
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +39,9 @@ BLOCK_TEXTS = {
 # Columns of names that a person or a file gave.
 OF_USERS = {"Run", "Class", "Id", "ID", "Name", "File", "Path", "Image", "Sample", "Tags", "Note"}
 PLOTLY_TEXTS = {"text", "name", "hovertext", "hovertemplate", "ticktext", "labels", "title"}
+HTML_TEXT = re.compile(
+    r"<style>.*?</style>|(>|\b(?:aria-label|alt|title)=\")([^<>\"]*[^\W\d_][^<>\"]*)(?=[<\"])", re.S
+)
 Say = Callable[[str], str]
 
 
@@ -92,6 +97,8 @@ def _element(element: Any, say: Say) -> None:
     elif kind == "imgs":
         for image in content.imgs:
             _fields(image, ("caption", "alt"), say)
+    elif kind == "html":
+        content.body = _html(content.body, say)
     elif kind == "plotly_chart":
         content.spec = json.dumps(_plotly(json.loads(content.spec), say))
     elif kind == "dataframe":
@@ -105,6 +112,13 @@ def _fields(proto: Any, names: tuple[str, ...], say: Say) -> None:
         text = getattr(proto, name)
         if text and not text.startswith("<"):
             setattr(proto, name, say(text))
+
+
+def _html(body: str, say: Say) -> str:
+    """A page's own HTML with its texts and what is read out translated, its styles left alone."""
+    return HTML_TEXT.sub(
+        lambda m: m[0] if not m[2] else m[1] + html.escape(say(html.unescape(m[2]))), body
+    )
 
 
 # --- tables -----------------------------------------------------------------------------------

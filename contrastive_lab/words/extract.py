@@ -4,7 +4,8 @@ A constant is its own template; an f-string becomes one with numbered holes, so 
 `f"{a:g} of {len(b)} negatives"` is "{0} of {1} negatives". Python is read by `ast`, the browser
 parts by a scanner of string and template literals. A literal with a space is taken for words; one
 without a space only where it is shown: what a widget or a wrapper of ours is called with, a value
-in a dictionary, a word inside an f-string. What that finds too many of stands in not_words.txt.
+in a dictionary, a word inside an f-string. What that finds too many of stands in not_words.txt, and
+single words that it takes for names in also_words.txt.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = ["Found", "extract", "not_words"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_WORDS = Path(__file__).with_name("not_words.txt")
+ALSO_WORDS = Path(__file__).with_name("also_words.txt")
 # What speaks on a command line, in files or to other programs.
 SILENT = (
     "contrastive_core/cli", "contrastive_core/exporters", "contrastive_core/distributed",
@@ -30,6 +32,7 @@ SILENT = (
     "contrastive_core/runs/export_weights.py", "contrastive_core/__main__.py",
     "contrastive_lab/__main__.py",
 )  # fmt: skip
+LOUD = ("contrastive_lab/report/button.py",)  # stands on pages
 # Calls whose literals nobody reads as words.
 MUTE_CALLS = {
     "add_argument", "compile", "connect", "debug", "endswith", "execute", "exists", "fillna",
@@ -85,13 +88,19 @@ class Found(NamedTuple):
 
 def not_words() -> set[str]:
     """Templates that are no words of the interface (a line each; \\n stands for a line break)."""
-    lines = NOT_WORDS.read_text("utf-8").splitlines() if NOT_WORDS.exists() else []
-    return {line.replace("\\n", "\n") for line in lines if line and not line.startswith("# ")}
+    return {line.replace("\\n", "\n") for line in _lines(NOT_WORDS)}
+
+
+def _lines(path: Path) -> list[str]:
+    """What a file lists, a line each."""
+    lines = path.read_text("utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("# ")]
 
 
 def extract(root: Path = ROOT) -> list[Found]:
     """Every template of the interface, in the order of files and lines, less `not_words`."""
-    left_out, found = not_words(), []
+    left_out = not_words()
+    found = [Found(word, ALSO_WORDS.name, line) for line, word in enumerate(_lines(ALSO_WORDS), 1)]
     for path in _files(root):
         name = path.relative_to(root).as_posix()
         source = path.read_text("utf-8")
@@ -105,7 +114,7 @@ def _files(root: Path) -> Iterator[Path]:
     for folder in ("pages", "contrastive_lab", "contrastive_core"):
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            if path.suffix in (".py", ".js") and not name.startswith(SILENT):
+            if path.suffix in (".py", ".js") and (name in LOUD or not name.startswith(SILENT)):
                 yield path
 
 

@@ -1,7 +1,7 @@
 """The switch of the language in the sidebar, and its place in the address (`lang=zh`).
 
-`arrive` is called before a page is drawn: a language in the address that was not there before is
-the one that is asked for. What is chosen is kept for the session.
+`arrive` is called before anything is drawn: a language in the address that was not there before is
+the one that is asked for. What is chosen is kept for the session; `draw` writes it there.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ KEY = "language-switch"
 
 
 def arrive() -> None:
-    """A run of the app begins: take over what the address asks for, and write it there."""
+    """A run of the app begins: take over what the address asks for."""
     asked = st.query_params.get(NAME)
     if asked != st.session_state.get(SEEN) and asked in words.LANGUAGES:
         st.session_state[words.SESSION] = asked
     st.session_state[SEEN] = asked
-    chosen = words.language()
-    query_params.keep(lang=chosen if chosen != "en" or words.of_browser() != "en" else None)
 
 
 def draw() -> None:
     """The switch. Its words are those of the languages themselves."""
     chosen = words.language()
+    query_params.keep(lang=chosen if chosen != "en" or words.of_browser() != "en" else None)
     if st.session_state.get(KEY) != chosen:
         st.session_state[KEY] = chosen
     st.sidebar.segmented_control(

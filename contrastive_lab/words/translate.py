@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 __all__ = ["Catalog", "holes_of"]
 
@@ -78,6 +78,10 @@ class Catalog:
 
     def __init__(self, entries: Mapping[str, str]) -> None:
         self._exact = {source: target for source, target in entries.items() if target}
+        for source, target in list(self._exact.items()):  # of an item of a list, what it says
+            head, body, _ = LINE.match(source).groups()  # type: ignore[union-attr]
+            if head.strip() and target.startswith(head):
+                self._exact.setdefault(body, target.removeprefix(head))
         templates = [_Template(s, t) for s, t in self._exact.items() if HOLE.search(s)]
         common = Counter(word for t in templates for word in set(t.sure_words()))
         self._by_word: dict[str, list[_Template]] = defaultdict(list)
@@ -107,19 +111,28 @@ class Catalog:
         if text[:1].isalpha():  # a sentence may begin with what stands inside one
             variants.append(text[0].swapcase() + text[1:])
         for variant in variants:
-            if (found := self._entry(variant, inside, loose, text[-1:])) is not None:
+            if (found := self._exactly(variant, inside)) is not None:
+                return found
+        for variant in variants:
+            if (found := self._by_template(variant, inside, loose, text[-1:])) is not None:
                 return found
         if text[-1:] in WIDE_MARKS:
-            for variant in variants:
-                if (found := self._entry(variant[:-1].rstrip(), inside, loose)) is not None:
+            bare = [variant[:-1].rstrip() for variant in variants]
+            for variant in bare:
+                if (found := self._exactly(variant, inside)) is not None:
+                    return found + _mark(text[-1], found)
+            for variant in bare:
+                if (found := self._by_template(variant, inside, loose)) is not None:
                     return found + _mark(text[-1], found)
         return None
 
-    def _entry(self, text: str, inside: bool, loose: bool, mark: str = "") -> str | None:
-        """The same for one way to write it; no hole takes the mark at the text's end."""
-        if (found := self._exact.get(text)) is not None:
-            # One capitalized word in a hole is a name more likely than a button's label.
-            return None if inside and text[:1].isupper() and " " not in text else found
+    def _exactly(self, text: str, inside: bool) -> str | None:
+        """The entry that is this text. One capitalized word in a hole is a name more likely than a
+        button's label."""
+        return None if inside and text[:1].isupper() and " " not in text else self._exact.get(text)
+
+    def _by_template(self, text: str, inside: bool, loose: bool, mark: str = "") -> str | None:
+        """The text by the template that says most of it; no hole takes the mark at its end."""
         words = {"", *LETTERS.findall(text)}
         near = [t for word in words for t in self._by_word.get(word, ())]
         second = None  # a template with a part of a sentence in its first hole
@@ -139,11 +152,12 @@ class Catalog:
 
     def _is_sure(self, holes: list[str], inside: bool) -> bool:
         """Whether a template of few letters may be what was meant: what stands in its holes is
-        short, and inside another's hole it is known."""
-        if any(len(h.split()) > 5 or any(mark in h for mark in SEPARATORS) for h in holes):
+        known, but for one name where it stands for itself."""
+        if any(mark in h for h in holes for mark in (*SEPARATORS, "**")):
             return False
-        known = [not LETTER.search(h) or self._knows(h.strip()) for h in holes]
-        return all(known) if inside else any(known)
+        known = {h: not LETTER.search(h) or self._knows(h.strip()) for h in holes if h}
+        names = [h for h, is_known in known.items() if not is_known]
+        return not names or (not inside and len(known) > len(names) == 1 and " " not in names[0])
 
     def _knows(self, text: str) -> bool:
         return text in self._exact or text[:1].swapcase() + text[1:] in self._exact
@@ -170,6 +184,10 @@ class Catalog:
             return said if said != text else self._whole(text, inside, loose=True) or text
         if (match := WRAPPED.fullmatch(text)) and _fits(match[1], match[3]):
             return match[1] + self._any(match[2], inside=inside) + match[3]
+        places = sorted((text.find(s), s) for s in SEPARATORS if text.find(s) > 0)
+        for place, separator in places:  # what leads to a sentence: "At τ = 1, …", "a run: …"
+            if (whole := self._whole(text[place + len(separator) :], inside)) is not None:
+                return _beside(self._any(text[:place], inside=inside), separator, whole)
         for separator in SEPARATORS:
             if separator in text:
                 said = self._split(text, separator, inside)
@@ -199,12 +217,14 @@ class Catalog:
         said = [self._any(part, inside=inside) for part in parts]
         if said == parts:
             return text
-        out = said[0]
-        for k in range(1, len(parts)):
-            wide = WIDE_MARKS.get(separator.strip(), "")
-            beside = WIDE.match(out[-1:]) or WIDE.match(said[k][:1])
-            out += (wide if wide and beside else separator) + said[k]
-        return out
+        return reduce(lambda before, part: _beside(before, separator, part), said)
+
+
+def _beside(before: str, separator: str, behind: str) -> str:
+    """Two parts with what stands between them, a wide mark where one of them is wide there."""
+    wide = WIDE_MARKS.get(separator.strip(), "")
+    is_wide = WIDE.match(before[-1:]) or WIDE.match(behind[:1])
+    return before + (wide if wide and is_wide else separator) + behind
 
 
 def _mark(mark: str, said: str) -> str:

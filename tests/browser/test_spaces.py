@@ -190,7 +190,7 @@ def test_a_selection_stays_when_the_map_becomes_another(planted: Planted, page: 
     page.get_by_label("find a sample by id").press("Enter")
     page.get_by_role("heading", name=planted.wrong[0]).wait_for(timeout=SLOW)
     page.get_by_text("PCA", exact=True).click()
-    page.get_by_label(re.compile("^PCA map of good")).wait_for(timeout=SLOW)
+    page.get_by_label(re.compile("^PCA map of the rows of good")).wait_for(timeout=SLOW)
     page.get_by_text("1 of 360 selected").wait_for(timeout=SLOW)
     with page.expect_download(timeout=SLOW) as download:
         page.get_by_role("button", name="PNG", exact=True).click()

@@ -4,6 +4,7 @@ import { decide, kept, markOf, newLog, undo } from "./log.js";
 import { drawPicture } from "./pictures.js";
 import { el, say } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
+import { speak } from "../shared/words.js";
 
 const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
 const OWN = "input, select, textarea, [contenteditable=true], [role=slider], [role=combobox], [role=listbox]";
@@ -21,6 +22,7 @@ export function mount(parent, blob, host) {
   const view = parent._bench || (parent._bench = build(parent));
   view.host = host;
   load(view, unpack(blob));
+  speak(parent);
   return () => {
     clearTimeout(view.timer);
     window.removeEventListener("keydown", view.onkey, true);

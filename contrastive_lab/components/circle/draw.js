@@ -52,14 +52,17 @@ export function drawRing(ring) {
   const o = ring.out;
   const alignment = Number.isNaN(ring.alignment) ? "undefined" : number(ring.alignment);
   ring.note.textContent = o.valid
-    ? `step ${ring.step}: loss ${number(o.value)}, alignment ${alignment} (0: positives coincide), ` +
+    ? `Step ${ring.step}: loss ${number(o.value)}, alignment ${alignment} (0: positives coincide), ` +
       `uniformity ${number(ring.uniformity)} (lower: more evenly spread). ` +
       `The longest arrow is a gradient of ${number(top)} per radian.`
     : "No point has both the partners that this loss needs, so nothing moves. Choose other groups.";
   ring.canvas.setAttribute(
     "aria-label",
-    `${ring.n} points on a circle. ${ring.note.textContent} ` +
-      "n and p choose a point, left and right turn it, space runs and pauses, s steps.",
+    [
+      `${ring.n} points on a circle.`,
+      ring.note.textContent,
+      "The keys n and p choose a point, left and right turn it, space runs and pauses, s steps.",
+    ].join(" "),
   );
 }
 

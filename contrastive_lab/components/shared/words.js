@@ -159,21 +159,31 @@ function whole(given, inside) {
     first = given[0],
     other = first === first.toLowerCase() ? first.toUpperCase() : first.toLowerCase(),
     variants = /\p{L}/u.test(first) ? [given, other + given.slice(1)] : [given];
+  const said = entry(variants, inside, mark);
+  if (said !== null || !(mark in WIDE_MARKS)) return said;
+  const bare = entry(
+    variants.map((variant) => variant.slice(0, -1).trimEnd()),
+    inside,
+    "",
+  );
+  return bare && bare + (WIDE.test(bare.at(-1) || "") ? WIDE_MARKS[mark] : mark);
+}
+
+/** The first of some ways to write a text that is an entry, else the first of which a template says most. */
+function entry(variants, inside, mark) {
   for (const variant of variants) {
-    const said = entry(variant, inside, mark);
-    if (said != null) return said;
+    const found = exact.get(variant);
+    // One capitalized word in a hole is a name more likely than a button's label.
+    if (found !== undefined && !(inside && /^\p{Lu}\S*$/u.test(variant))) return found;
   }
-  for (const variant of mark in WIDE_MARKS ? variants : []) {
-    const said = entry(variant.slice(0, -1).trimEnd(), inside, "");
-    if (said != null) return said + (WIDE.test(said.at(-1) || "") ? WIDE_MARKS[mark] : mark);
+  for (const variant of variants) {
+    const found = byTemplate(variant, inside, mark);
+    if (found !== null) return found;
   }
   return null;
 }
 
-function entry(given, inside, mark) {
-  const found = exact.get(given);
-  // One capitalized word in a hole is a name more likely than a button's label.
-  if (found !== undefined) return inside && /^\p{Lu}\S*$/u.test(given) ? null : found;
+function byTemplate(given, inside, mark) {
   const words = new Set(["", ...(given.match(LETTERS) || [])]);
   const near = [...words].flatMap((word) => byWord.get(word) || []);
   let second = null; // a template with a part of a sentence in its first hole
@@ -203,11 +213,12 @@ function match({ segments }, given) {
   return [...found, given.slice(at, end)];
 }
 
-/** Whether a template of few letters may be meant: what stands in its holes is short and known. */
+/** Whether a template of few letters may be meant: its holes are known, but for one name where it stands for itself. */
 function isSure(holes, inside) {
-  if (holes.some((hole) => hole.split(" ").length > 5 || SEPARATORS.some((s) => hole.includes(s)))) return false;
-  const sure = holes.map((hole) => !/[A-Za-z]/.test(hole) || exact.has(hole.trim()));
-  return inside ? sure.every(Boolean) : sure.some(Boolean);
+  if (holes.some((hole) => SEPARATORS.some((s) => hole.includes(s)))) return false;
+  const some = holes.filter(Boolean),
+    names = some.filter((hole) => /[A-Za-z]/.test(hole) && !exact.has(hole.trim()));
+  return !names.length || (!inside && names.length === 1 && some.length > 1 && !names[0].includes(" "));
 }
 
 function filled(one, holes) {
@@ -219,11 +230,16 @@ function apart(given, inside) {
   const sentences = given.split(SENTENCE);
   if (sentences.length > 1) return joined(sentences, inside);
   if (/^\(.*\)$/s.test(given)) return `(${any(given.slice(1, -1), inside)})`;
+  const places = SEPARATORS.map((separator) => ({ at: given.indexOf(separator), separator }));
+  for (const { at, separator } of places.filter((one) => one.at > 0).sort((a, b) => a.at - b.at)) {
+    const rest = whole(given.slice(at + separator.length), inside); // what is led to: "At τ = 1, …"
+    if (rest !== null) return joinedBy(any(given.slice(0, at), inside), separator, rest);
+  }
   for (const separator of SEPARATORS) {
     if (!given.includes(separator)) continue;
     const parts = given.split(separator),
       said = parts.map((part) => any(part, inside));
-    if (said.some((part, k) => part !== parts[k])) return said.reduce((a, b) => a + between(a, separator, b) + b);
+    if (said.some((part, k) => part !== parts[k])) return said.reduce((a, b) => joinedBy(a, separator, b));
   }
   return given;
 }
@@ -242,7 +258,7 @@ function joined(sentences, inside) {
   return out;
 }
 
-function between(a, separator, b) {
+function joinedBy(a, separator, b) {
   const wide = WIDE_MARKS[separator.trim()];
-  return wide && (WIDE.test(a.at(-1) || "") || WIDE.test(b[0] || "")) ? wide : separator;
+  return a + (wide && (WIDE.test(a.at(-1) || "") || WIDE.test(b[0] || "")) ? wide : separator) + b;
 }
