@@ -8,7 +8,7 @@ import html
 import streamlit as st
 
 from contrastive_core.evaluation.score import Score, Scores
-from contrastive_lab import format
+from contrastive_lab import format, words
 from contrastive_lab.recordings.place import LAYER_TITLES
 
 __all__ = ["draw", "markup"]
@@ -28,7 +28,7 @@ STYLE = """<style>
 .scores { container-type: inline-size; }
 .scores details { border-bottom: 1px solid color-mix(in srgb, currentcolor 14%, transparent); }
 .scores summary { display: grid; align-items: center;
-  grid-template-columns: minmax(6.4rem, 2fr) minmax(4rem, 3fr) 3.9rem; gap: 0 0.6rem;
+  grid-template-columns: minmax(8rem, 2fr) minmax(4rem, 3fr) 3.9rem; gap: 0 0.6rem;
   padding: 0.18rem 0; cursor: pointer; list-style: none;
   font-size: 0.9rem; line-height: 1.25; }
 .scores summary::-webkit-details-marker { display: none; }
@@ -94,12 +94,18 @@ def _row(name: str, scores: dict[str, Scores], other: str) -> str:
     score = scores["own"][name]
     title = NAMES.get(name, score.title)
     parts = [*_beside(name, scores), *_read(name, score, scores, other)]
+    lines = "\n".join(map(_said, parts))
     return (
-        f'<details name="score"><summary><span class="name">{html.escape(title)}</span>'
+        f'<details name="score"><summary><span class="name">{_said(title)}</span>'
         f"{_scale(name, scores)}"
         f'<span class="value">{html.escape(_figure(score))}</span></summary>'
-        f"<p>{html.escape(chr(10).join(parts))}</p></details>"
+        f"<p>{lines}</p></details>"
     )
+
+
+def _said(text: str) -> str:
+    """A text in the language of the page, as HTML."""
+    return html.escape(words.shown(text))
 
 
 def _scale(name: str, scores: dict[str, Scores]) -> str:
@@ -116,7 +122,7 @@ def _scale(name: str, scores: dict[str, Scores]) -> str:
         if beside is not None and beside.value is not None:
             marks.append(_mark(source, beside.value, ends))
     marks.append(_mark("own", score.value, ends))
-    said = html.escape("; ".join(_beside(name, scores)))
+    said = "; ".join(map(_said, _beside(name, scores)))
     return f'<span class="scale" role="img" aria-label="{said}">{"".join(marks)}</span>'
 
 
@@ -179,6 +185,6 @@ def _key(names: list[str], scores: dict[str, Scores]) -> str:
     if len(known) == 1:
         return ""
     marks = "".join(
-        f'<span><i class="{kind}"></i>{html.escape(text)}</span>' for kind, text in known.items()
+        f'<span><i class="{kind}"></i>{_said(text)}</span>' for kind, text in known.items()
     )
     return f'<div class="key">{marks}</div>'
