@@ -18,6 +18,13 @@ from contrastive_lab import cache, format, query_params, words
 
 __all__ = ["new_sweep", "toml_of"]
 
+AXES = {  # settings that are often swept, as pages name them
+    "": "none", "loss.temperature": "temperature τ", "batch_size": "batch size",
+    "lr": "learning rate", "weight_decay": "weight decay", "epochs": "epochs",
+    "method.dim": "width of the head's output (z)",
+}  # fmt: skip
+SHORT = {"loss.temperature": "τ", "batch_size": "batch size", "lr": "learning rate"}  # in figures
+
 
 def new_sweep(folder: Path) -> str:
     """Write a sweep file into `folder`; returns its name once it is written, else nothing."""
@@ -37,8 +44,13 @@ def by_form(folder: Path) -> str:
         axes = []
         for number, (key, values) in enumerate((("loss.temperature", "0.1, 0.2, 0.5"), ("", ""))):
             a, b = st.columns([1, 2])
+            setting = a.selectbox(
+                f"Axis {number + 1}: setting", list(AXES), list(AXES).index(key),
+                format_func=lambda k: AXES.get(k, k), accept_new_options=True,
+                help="Or type the name that a run's settings have for it.",
+            )  # fmt: skip
             axes.append((
-                a.text_input(f"Axis {number + 1}: setting", key, help="Any key of --set").strip(),
+                str(setting or "").strip(),
                 b.text_input(f"Axis {number + 1}: values, by commas", values),
             ))  # fmt: skip
         a, b, c = st.columns(3)
@@ -89,6 +101,7 @@ def toml_of(
             parsed = [literal(v) for v in values.split(",") if v.strip()]
             parsed = ["none" if v is None else v for v in parsed]
             lines += ["", "[[axes]]", f"key = {json.dumps(key)}", f"values = {json.dumps(parsed)}"]
+            lines += [f"name = {json.dumps(SHORT[key], ensure_ascii=False)}"] * (key in SHORT)
     return "\n".join(lines) + "\n"
 
 

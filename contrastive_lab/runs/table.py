@@ -36,7 +36,9 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     method_names = sorted({str(_method(r)) for r in all_runs})
     states = query_params.many_of(b.multiselect, "Status", STATES, name="status")
     methods = query_params.many_of(c.multiselect, "Method", method_names, name="method")
+    titles = {name: about["title"] for name, about in cache.catalog()["losses"].items()}
     rows = [row(run) for run in all_runs]
+    rows = [r | {"loss": titles.get(str(r["loss"]), r["loss"])} for r in rows]
     tries = [r for r in rows if r["origin"] == TRIES]
     origins = ["all", "mine", "shipped"] + [TRIES] * bool(tries)
     origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")

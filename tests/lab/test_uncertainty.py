@@ -8,8 +8,9 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.paths import ROOT
-from contrastive_core.sweeps.spec import load
+from contrastive_core.sweeps.spec import load, read
 from contrastive_lab import plots
+from contrastive_lab.runs.sweep_form import toml_of
 from contrastive_lab.train.watch import shares, since
 
 
@@ -102,3 +103,18 @@ def test_a_sweep_draws_its_figure_with_its_intervals(monkeypatch: pytest.MonkeyP
     assert app.title[0].value == "Compare"
     (said,) = [w.value for w in app.warning if "no weights" in w.value]
     assert found.trained()[0].run in said.replace("\\", "")
+
+
+def test_a_new_sweep_names_temperature_as_pages_do() -> None:
+    text = toml_of(
+        "mine", {"method": "simclr"}, [("loss.temperature", "0.1, 0.5")], "0", 1.0, "line"
+    )
+    found = read(text, "mine.toml")
+    assert [axis.name for axis in found.axes] == ["τ"]
+    assert found.cells()[0].settings["loss.temperature"] == 0.1
+
+
+def test_runs_name_losses_as_pages_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.create("mine", {"method": "simclr", "loss": "nt_xent"})
+    shown = opened("runs", monkeypatch).dataframe[0].value.set_index("name")
+    assert shown["loss"]["mine"] == "NT-Xent"
