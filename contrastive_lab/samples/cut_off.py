@@ -38,7 +38,7 @@ def above(table: SampleTable, rows: np.ndarray) -> np.ndarray:
     query_params.keep(**{CUT: cut})
     a, b = st.columns([5, 2], vertical_alignment="center")
     a.caption(how_many(table))
-    label = "Show those below it too"
+    label = "Show the rest too"
     every = query_params.switch(b.toggle, label, name="every", on_change=lambda: go_to(None))
     over = rows[score[rows] > cut]
     if len(over) or every:
