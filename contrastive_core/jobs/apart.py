@@ -10,8 +10,12 @@ Torch-free.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+import psutil
 
 from contrastive_core.jobs.task import KILLED
 
@@ -32,7 +36,9 @@ def call(function: Callable[..., R], *arguments: Any) -> R:
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    process = get_reusable_executor(max_workers=1, timeout=IDLE)
+    process = get_reusable_executor(
+        max_workers=1, timeout=IDLE, initializer=_end_with, initargs=(os.getpid(),)
+    )
     ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
     try:
         answer: R = process.submit(_in, ours, function, arguments).result()
@@ -45,3 +51,17 @@ def _in(environment: dict[str, str], function: Callable[..., R], arguments: tupl
     """Call it with the asker's homes, which may be others than at the start."""
     os.environ.update(environment)
     return function(*arguments)
+
+
+def _end_with(asker: int) -> None:
+    """End with the process that asks, however that ends; loky would wait for the idle time."""
+
+    def wait() -> None:
+        try:
+            process = psutil.Process(asker)
+            while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(1)
+        finally:
+            os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
