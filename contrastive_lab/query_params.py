@@ -29,6 +29,7 @@ __all__ = [
     "ask",
     "begin",
     "choose",
+    "chosen",
     "current",
     "keep",
     "kept_value",
@@ -214,6 +215,11 @@ def choose(key: str, value: Any) -> None:
     _values()[key] = value
 
 
+def chosen(key: str) -> Any:
+    """What was chosen with the widget of this key, for its `on_change`."""
+    return _values()[key]
+
+
 def requested(name: str) -> str | None:
     """What the address asked for when one came to the page, if no widget has taken it yet."""
     parameters: dict[str, str] = _session()["asked"]
@@ -319,11 +325,20 @@ def _draw(
     (value,) = start.values()
     if "index" in start and value is not None:
         value = arguments[1][value]
-    if key in st.session_state and st.session_state[key] != value:
-        st.session_state[key], start = value, {}
+    drawn = _drawn_key(widget, key)
+    if drawn in st.session_state and st.session_state[drawn] != value:
+        st.session_state[drawn], start = value, {}
     if len(arguments) == 2:  # label and options
         more = _translated(arguments[1], more)
-    return widget(*arguments, key=key, on_change=_changed, args=(key, then), **start, **more)
+    about = (key, then, drawn)
+    return widget(*arguments, key=drawn, on_change=_changed, args=about, **start, **more)
+
+
+def _drawn_key(widget: Callable[..., Any], key: str) -> str:
+    """The key by which Streamlit knows a widget. What is chosen in a list stands in the browser as
+    a text, which would stay in the old language: in another it is another widget."""
+    in_list = widget.__name__ in ("selectbox", "multiselect") and words.language() != "en"
+    return f"{key}-{words.language()}" if in_list else key
 
 
 def _translated(options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -339,8 +354,8 @@ def _translated(options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
     return more if len({*map(shown, options)}) < len(options) else {**more, "format_func": shown}
 
 
-def _changed(key: str, then: Callable[[], object] | None) -> None:
-    _values()[key] = st.session_state[key]
+def _changed(key: str, then: Callable[[], object] | None, drawn: str = "") -> None:
+    _values()[key] = st.session_state[drawn or key]
     if then is not None:
         then()
 

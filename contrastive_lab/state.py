@@ -86,7 +86,7 @@ def pick_run() -> None:
 
 
 def _run_picked() -> None:
-    st.session_state["run"] = st.session_state[RUN]
+    st.session_state["run"] = query_params.chosen(RUN)
     st.session_state["vectors"] = ""  # a run is looked at, no longer loaded vectors
 
 

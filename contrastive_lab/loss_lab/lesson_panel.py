@@ -92,7 +92,7 @@ def _begin(number: int) -> None:
 
 
 def _picked() -> None:
-    _begin(_known(st.session_state[CHOSEN]))
+    _begin(_known(query_params.chosen(CHOSEN)))
 
 
 def _open_its_run() -> None:

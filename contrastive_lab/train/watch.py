@@ -50,7 +50,7 @@ def watch() -> None:
 
 
 def _picked() -> None:
-    watch_next(st.session_state[PICKER])
+    watch_next(query_params.chosen(PICKER))
 
 
 @st.fragment(run_every=1.0)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from contrastive_lab.words.javascript import literals
 
-__all__ = ["Found", "extract", "not_words"]
+__all__ = ["Found", "also_words", "extract", "files", "not_words"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_WORDS = Path(__file__).with_name("not_words.txt")
@@ -97,11 +97,17 @@ def _lines(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("# ")]
 
 
-def extract(root: Path = ROOT) -> list[Found]:
-    """Every template of the interface, in the order of files and lines, less `not_words`."""
-    left_out = not_words()
-    found = [Found(word, ALSO_WORDS.name, line) for line, word in enumerate(_lines(ALSO_WORDS), 1)]
-    for path in _files(root):
+def also_words() -> list[str]:
+    """Single words that are shown and look like names."""
+    return _lines(ALSO_WORDS)
+
+
+def extract(root: Path = ROOT, *, with_all: bool = False) -> list[Found]:
+    """Every template of the interface, in the order of files and lines, less `not_words` (unless
+    `with_all`)."""
+    left_out = set() if with_all else not_words()
+    found = [Found(word, ALSO_WORDS.name, line) for line, word in enumerate(also_words(), 1)]
+    for path in files(root):
         name = path.relative_to(root).as_posix()
         source = path.read_text("utf-8")
         texts = _python(source) if path.suffix == ".py" else _javascript(source)
@@ -109,7 +115,8 @@ def extract(root: Path = ROOT) -> list[Found]:
     return found
 
 
-def _files(root: Path) -> Iterator[Path]:
+def files(root: Path = ROOT) -> Iterator[Path]:
+    """The files that have sentences of the interface."""
     yield root / "app.py"
     for folder in ("pages", "contrastive_lab", "contrastive_core"):
         for path in sorted((root / folder).rglob("*")):
