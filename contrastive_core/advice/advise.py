@@ -10,6 +10,7 @@ import numpy as np
 from contrastive_core import runs
 from contrastive_core.advice import plan as plans
 from contrastive_core.advice.answer import answer
+from contrastive_core.advice.baselines import baselines
 from contrastive_core.advice.judge import held_out
 from contrastive_core.advice.plan import Plan, folder_of
 from contrastive_core.advice.search import Search
@@ -28,7 +29,7 @@ EPOCHS = 20  # as `train` has it
 def planned(
     dataset: str,
     minutes: float,
-    choose: list[str],
+    choose: list[str] | None = None,
     name: str = "",
     method: str = "simclr",
     epochs: int = EPOCHS,
@@ -44,13 +45,18 @@ def planned(
     if name and (before := plans.load(name)) is not None:
         if before.dataset != dataset:
             raise BadSetting(f"{name} advises on {before.dataset}; choose another name")
+        if choose is not None and tuple(plans.check_questions(choose)) != before.choose:
+            raise BadSetting(f"{name} chooses {', '.join(before.choose)}; choose another name")
         return dataclasses.replace(before, minutes=minutes)
+    choose = choose or ["temperature"]
     on_progress("reading images", None)
     data = datasets.load(dataset, "train", root)
     plans.check_questions(choose)
     held_out(data)  # its sentence comes before any timing
     on_progress("timing a few steps", None)
     config = TrainConfig(method=method, dataset=dataset, root=root, device=device)
+    if "batch" not in choose and (batch := plans.fitting_batch(method, data)) is not None:
+        config = dataclasses.replace(config, batch_size=batch)
     seconds = seconds_per_epoch(config)
     stem = "advice-" + "".join(c if c.isalnum() else "_" for c in dataset.split("/")[-1])[:24]
     chosen = name or plans.free_name(stem)
@@ -67,6 +73,9 @@ def advise(plan: Plan, on_progress: OnProgress = ignore_progress) -> dict[str, A
     with lock(folder / "lock"):
         dataset = datasets.load(plan.dataset, "train", plan.root)
         search = Search(plan, dataset, on_progress)
+        if plan.labeled:
+            on_progress("without any training", None)
+            search.baselines = baselines(dataset, search.rows, plan.method, plan.device)
 
         def write(search: Search) -> None:
             records.write_json(folder / "answer.json", answer(search))
@@ -90,19 +99,32 @@ def _test(search: Search, best: dict[str, Any]) -> dict[str, Any] | None:
     if not both:
         return None
     a = [test_figures(mine[s].run, search.plan.device) for s in both]
+    looks = 1 + _looks(search.plan)
+    seen = "looked at for the first time" if looks == 1 else f"looked at for the {looks}. time"
     if best["is_default"]:
         value = float(np.nanmean(a))
-        text = f"On the test images, looked at now for the first time: {100 * value:.1f} % by kNN."
+        text = f"On the test images, {seen}: {100 * value:.1f} % by kNN."
         return {"best": value, "default": value, "sentence": text}
     b = [test_figures(usual[s].run, search.plan.device) for s in both]
     d, (low, high) = difference(np.mean(a, 0), np.mean(b, 0))
     values = float(np.nanmean(a)), float(np.nanmean(b))
     text = (
-        f"On the test images, looked at now for the first time: {100 * values[0]:.1f} % by kNN, "
+        f"On the test images, {seen}: {best['label']} {100 * values[0]:.1f} % by kNN, "
         f"the default {100 * values[1]:.1f} %; difference {100 * d:+.1f} points "
         f"({100 * low:.1f} to {100 * high:.1f})."
     )
     return {"best": values[0], "default": values[1], "interval": (low, high), "sentence": text}
+
+
+def _looks(plan: Plan) -> int:
+    """How many other advisers have looked at these test images: to choose among advisers is to
+    choose on them."""
+    count = 0
+    for name in plans.names():
+        found = plans.read_answer(name) if name != plan.name else None
+        if found and found.get("test") and found["plan"].get("dataset") == plan.dataset:
+            count += 1
+    return count
 
 
 def test_figures(name: str, device: str) -> np.ndarray:

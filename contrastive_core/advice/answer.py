@@ -15,6 +15,7 @@ from contrastive_core.advice.judge import CRITERIA, Judged
 from contrastive_core.advice.reasons import reasons
 from contrastive_core.advice.search import Search
 from contrastive_core.advice.tried import Tried
+from contrastive_core.advice.verdict import number_of, recommended, untried, verdict
 from contrastive_core.evaluation.paired_tests import Z95, difference
 from contrastive_core.ops.intervals import SEEDS, over_seeds, wilson
 
@@ -25,7 +26,7 @@ def answer(search: Search) -> dict[str, Any]:
     """Plain values: rows, verdict, curve, and why. May be asked for at any time."""
     default = search.default
     rows = [_row(search, t, default) for t in search.tried.values() if t.judged]
-    rows.sort(key=lambda r: (-r["epochs"], -r["seeds"], -_number(r["mean"])))
+    rows.sort(key=lambda r: (-r["epochs"], -r["seeds"], -number_of(r["mean"])))
     best = _best(search, rows)
     drawn = search.curve()
     return {
@@ -33,7 +34,10 @@ def answer(search: Search) -> dict[str, Any]:
         "criterion": CRITERIA[search.plan.criterion],
         "rows": rows,
         "best": best,
-        "verdict": _verdict(search, rows, best),
+        "recommended": recommended(rows, best),
+        "untried": untried(search),
+        "baselines": search.baselines,
+        "verdict": verdict(search, rows, best),
         "curve": _curve(search),
         "smooth": drawn.drawn() if drawn else [],
         "why": reasons(search, best),
@@ -119,69 +123,7 @@ def _best(search: Search, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     finalists = [r for r in full if r["seeds"] >= seeds]
     if search.curve() is not None:
         return max(finalists, key=lambda r: order.get(r["label"], -math.inf))
-    return max(finalists, key=lambda r: _number(r["mean"]))
-
-
-def _number(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
-
-
-def _verdict(search: Search, rows: list[dict[str, Any]], best: dict[str, Any] | None) -> str:
-    """One or two sentences: what to take, how sure that is, and what more time would tell."""
-    if best is None:
-        return "Nothing has been judged yet."
-    if len(rows) == 1:
-        return f"Only {best['label']} has been judged so far."
-    points = 100 if search.plan.criterion == "knn" else 1
-    unit = " points" if points == 100 else ""
-    repeated = [r for r in rows if r["seeds"] >= SEEDS and not r["is_default"]]
-    if best["is_default"]:
-        assert search.default is not None
-        text = f"Keep the default, {best['label']}: nothing that was tried came out better."
-        if drawn := search.curve():
-            text = (
-                f"Keep the default, {best['label']}: the curve is highest there of what was tried."
-            )
-            top = max(drawn.drawn(), key=lambda row: row["score"])["value"]
-            if abs(math.log(top / (search.default.value or top))) > math.log(1.3):
-                text += f" Its top lies near {top:.2g}, which more time would try."
-    elif best["shown"] == "better":
-        low, high = best["difference_interval"]
-        text = (
-            f"Take {best['label']}: better than the default by {points * best['difference']:.1f}"
-            f"{unit} ({points * low:.1f} to {points * high:.1f}), "
-            f"for each of {best['seeds']} seeds."
-        )
-    elif repeated:
-        text = (
-            f"No difference that these data can show: {best['label']} came out highest, "
-            f"{points * best['difference']:+.1f}{unit} from the default. Either will do."
-        )
-    else:
-        return (
-            f"{best['label']} came out highest, with one seed: more time would repeat it, and "
-            "tell chance from difference."
-        )
-    if not any(r["shown"] == "better" for r in rows):
-        text += _smallest(search, repeated)
-    return text
-
-
-def _smallest(search: Search, repeated: list[dict[str, Any]]) -> str:
-    """How large a difference would have been seen."""
-    widths = [
-        (high - low) / 2
-        for r in repeated
-        if (i := r.get("difference_interval"))
-        for low, high in (i,)
-    ]
-    if not widths or search.plan.criterion != "knn":
-        return ""
-    return (
-        f" With {search.plan.held_out:,} held-out images a difference below about "
-        f"{100 * float(np.median(widths)):.1f} points cannot be seen; more images would show it, "
-        "longer training may change it."
-    )
+    return max(finalists, key=lambda r: number_of(r["mean"]))
 
 
 def _curve(search: Search) -> list[dict[str, Any]]:

@@ -28,6 +28,10 @@ def text_of(found: dict[str, Any]) -> str:
             f"{row['epochs']} epochs, {seeds}{against}"
         )
     lines += [f"  failed: {label}: {why}" for label, why in found["failed"].items()]
+    for name, share in found["baselines"].items():
+        lines.append(f"{100 * share:7.1f}{'':<18} {name}")
+    if found["untried"]:
+        lines.append(f"  no time for: {', '.join(found['untried'])}")
     lines += ["", found["verdict"]]
     if not found["plan"]["labeled"]:
         lines.append(AGREEMENT)

@@ -1,7 +1,7 @@
 """The curve through what was tried of one number: what lies side by side is worth about the same.
 
 A Gaussian process (Rasmussen and Williams 2006, chapter 2) over the number's logarithm, with fixed
-length and share of noise: of a handful of runs neither can be learned.
+length and noise: of a handful of runs neither can be learned. Its height follows the scores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["FEWEST", "Curve", "spread", "through"]
 
 FEWEST = 3  # places that a curve needs
 LENGTH = float(np.log(4))  # of the logarithm, over which scores stay alike
-AMPLITUDE = 2.0  # of the curve, in standard deviations of one run's score
+AMPLITUDE = 2.0  # of the curve at least, in standard deviations of one run's score
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,8 @@ def through(judged: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve |
     scores = np.array([s for _, s, _ in runs])
     mean = float(scores.mean())
     noise = _noise(scores, runs[0][2])
-    kernel = ConstantKernel((AMPLITUDE * noise) ** 2, "fixed") * RBF(LENGTH, "fixed")
+    amplitude = max(AMPLITUDE * noise, float(scores.std()))
+    kernel = ConstantKernel(amplitude**2, "fixed") * RBF(LENGTH, "fixed")
     process = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
     process.fit(np.log(values)[:, None], scores - mean)
     return Curve(process, mean, float(values.min()), float(values.max()))

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.advice.suggestions import Suggestion, suggestions
+from contrastive_core.advice.suggestions import USUAL_BATCH, Suggestion, suggestions
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.paired_tests import difference
 from contrastive_core.ops.intervals import wilson
 from contrastive_core.progress import OnProgress, ignore_progress
 
-__all__ = ["Look", "in_words", "look"]
+__all__ = ["MOST", "Look", "in_words", "look", "pixels", "vote_of"]
 
 MOST = 4000  # training images that are looked at
 ASKED = 1000  # of them, those that the others vote on
@@ -55,7 +55,7 @@ def look(
     facts = _sizes(train, test)
     chosen = np.sort(np.random.default_rng(SEED).permutation(len(train))[:MOST])
     images = np.asarray(train.images[chosen])
-    rows, labels = _pixels(images), train.labels[chosen]
+    rows, labels = pixels(images), train.labels[chosen]
     on_progress("looking for copies", 0.2)
     facts |= _copies(train, test, rows, device)
     facts["gray"] = images.shape[1] == 1 or bool((images[:, :1] == images).all())
@@ -79,8 +79,11 @@ def in_words(facts: dict[str, Any]) -> str:
     if facts["classes"] < 2 or "pixels_knn" not in facts:
         return f"{text}, without classes to tell apart."
     same, other = facts["same_class_cosine"], facts["other_class_cosine"]
+    sizes = f"{facts['smallest']:,}"
+    if facts["largest"] > facts["smallest"]:
+        sizes += f" to {facts['largest']:,}"
     return (
-        f"{text}; {facts['classes']} classes of {facts['smallest']:,} to {facts['largest']:,}. "
+        f"{text}; {facts['classes']} classes of {sizes}. "
         f"{100 * facts['pixels_knn']:.1f} % find their class by pixels, "
         f"{100 * facts['random_encoder']:.1f} % by an untrained encoder, "
         f"{100 * facts['chance']:.1f} % by always naming the largest. Centered pixels of two "
@@ -111,7 +114,7 @@ def _sizes(train: Dataset, test: Dataset) -> dict[str, Any]:
     return facts
 
 
-def _pixels(images: np.ndarray) -> np.ndarray:
+def pixels(images: np.ndarray) -> np.ndarray:
     """Images as centered rows (n, p) of at most `SMALL` × `SMALL` pixels each channel."""
     import torch
     from torch.nn.functional import adaptive_avg_pool2d
@@ -128,7 +131,7 @@ def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> dic
     from contrastive_core.ops.neighbors import nearest
 
     first = np.random.default_rng(SEED).permutation(len(test))[:ASKED]
-    asked = _pixels(np.asarray(test.images[np.sort(first)]))
+    asked = pixels(np.asarray(test.images[np.sort(first)]))
     varies = np.flatnonzero(asked.any(1))
     near = 0
     if len(varies) and rows.any():
@@ -155,10 +158,10 @@ def _by_class(
     truth, known = labels[asked], labels[others]
 
     def right(of: np.ndarray, among: np.ndarray) -> np.ndarray:
-        return _vote(of, among, known, device) == truth
+        return vote_of(of, among, known, device) == truth
 
     upright = right(rows[asked], rows[others])
-    mirrored = right(_pixels(images[asked][..., ::-1]), rows[others])
+    mirrored = right(pixels(images[asked][..., ::-1]), rows[others])
     d, interval = difference(upright, mirrored)
     facts: dict[str, Any] = {
         "asked": len(asked),
@@ -166,7 +169,7 @@ def _by_class(
         "pixels_interval": wilson(int(upright.sum()), len(asked)),
         "mirrored_knn": float(mirrored.mean()),
         "mirroring_costs": (d, *interval),
-        "chance": float(np.bincount(known).max() / len(known)),
+        "chance": _largest_share(labels),
         **_likeness(rows, labels),
     }
     if images.shape[1] == 3 and (images[:, :1] != images).any():
@@ -178,6 +181,11 @@ def _by_class(
             "color_interval": wilson(int(by_color.sum()), len(asked)),
         }
     return facts
+
+
+def _largest_share(labels: np.ndarray) -> float:
+    labeled = labels[labels >= 0]
+    return float(np.bincount(labeled).max() / len(labeled))
 
 
 def _parts(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +204,9 @@ def _on_sphere(x: np.ndarray) -> np.ndarray:
     return np.concatenate([scaled, last], 1).astype(np.float32)
 
 
-def _vote(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: str) -> np.ndarray:
+def vote_of(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: str) -> np.ndarray:
+    """The class (m) that the nearest of `among` (n, d), of `labels` (n), give each of `asked`
+    (m, d)."""
     from contrastive_core.metrics.knn import default_k, vote
     from contrastive_core.ops.neighbors import nearest
 
@@ -234,7 +244,7 @@ def _random_encoder(train: Dataset, chosen: np.ndarray, method: str, device: str
         ids=[train.ids[i] for i in chosen], factors={},
     )  # fmt: skip
     h = untrained_rows(TrainConfig(method=method, dataset=train.name), part, device)
-    right = _vote(h[asked], h[others], labels[others], device) == labels[asked]
+    right = vote_of(h[asked], h[others], labels[others], device) == labels[asked]
     return float(right.mean())
 
 
@@ -243,4 +253,4 @@ def _defaults(train: Dataset, method: str) -> dict[str, Any]:
     from contrastive_core.training.defaults import usual_settings
 
     usual = usual_settings(method, train)
-    return {"recipe": Recipe(), "batch_size": 128, "method": method, **usual}
+    return {"recipe": Recipe(), "batch_size": USUAL_BATCH, "method": method, **usual}

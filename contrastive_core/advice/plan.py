@@ -12,6 +12,7 @@ from typing import Any
 
 from contrastive_core.advice import judge
 from contrastive_core.advice.space import Candidate, candidates, check_questions
+from contrastive_core.advice.suggestions import USUAL_BATCH, batch_of
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
 from contrastive_core.jobs import queue
@@ -26,6 +27,7 @@ __all__ = [
     "RESERVE",
     "SPREAD",
     "Plan",
+    "fitting_batch",
     "folder_of",
     "free_name",
     "is_trial",
@@ -66,6 +68,8 @@ class Plan:
     seconds_per_epoch: float
     device: str = "auto"
     seeds: tuple[int, ...] = SEEDS
+    batch_size: int | None = None  # of every try, where the usual one leaves too few steps
+    labels: tuple[str, ...] = ()  # of what is tried, the default first
 
     @property
     def criterion(self) -> str:
@@ -88,6 +92,10 @@ class Plan:
     def sentence(self) -> str:
         """What will be tried, how long, and what is set aside."""
         tries = f"Tries {self.trials} settings of {', '.join(self.choose)} on {self.dataset}"
+        if self.labels and not self.is_curve:
+            tries += f" ({'; '.join(self.labels)})"
+        if self.batch_size is not None:
+            tries += f", in batches of {self.batch_size}"
         rungs = [f"{e} epochs" for e in self.rungs]
         steps = f", each for {rungs[0]}"
         if len(rungs) > 1:
@@ -96,8 +104,12 @@ class Plan:
             )
         seeds = f"; then the best {FINALISTS} and the default with {len(self.seeds)} seeds"
         expected = self.expected()
-        about = f": about {_minutes(expected)} of {self.minutes:g} min"
-        about += ", so fewer if time runs out." if expected > self.seconds else "."
+        about = f": about {_minutes(expected)} of {self.minutes:g} min."
+        if expected > self.seconds:
+            about = (
+                f": all of it takes about {_minutes(expected)}; what fits into {self.minutes:g} "
+                "min is tried, and the answer says what was not."
+            )
         aside = (
             f" {self.held_out:,} of {self.train + self.held_out:,} training images are set aside, "
             f"and settings are judged by {judge.CRITERIA[self.criterion]}."
@@ -108,6 +120,10 @@ class Plan:
             else judge.AGREEMENT
         )
         return f"{tries}{steps}{seeds}{about}{aside} {last}"
+
+    def base(self) -> dict[str, Any]:
+        """Settings that all tries share."""
+        return {} if self.batch_size is None else {"batch_size": self.batch_size}
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -152,7 +168,8 @@ def make(
     plan = Plan(
         checked_name(name), dataset.name, root, method, tuple(choose), minutes, (epochs,), trials,
         len(dataset) - len(rows), len(rows), len(set(labels.tolist())) > 1, seconds_per_epoch,
-        device,
+        device, batch_size=None if "batch" in choose else fitting_batch(method, dataset),
+        labels=_labels(choose, method, dataset),
     )  # fmt: skip
     for most in range(epochs, SHORTEST - 1, -1):
         if plan.is_curve:
@@ -169,9 +186,24 @@ def make(
     if least > RESERVE * plan.seconds:
         raise BadSetting(
             f"{minutes:g} min are too short to compare two settings: it takes about "
-            f"{least / 60 / RESERVE:.1f} min here; give --minutes {math.ceil(least / 57)} or more"
+            f"{least / 60 / RESERVE:.1f} min here; give it {math.ceil(least / 57)} min or more"
         )
     return plan  # as many as time allows: the search itself looks at the clock
+
+
+def fitting_batch(method: str, dataset: Dataset) -> int | None:
+    """The batch that a first look suggests; None where it is the usual one."""
+    from contrastive_core.training.defaults import usual_settings
+
+    usual = int(usual_settings(method, dataset).get("batch_size", USUAL_BATCH))
+    best = batch_of(usual, len(dataset))
+    return None if best == usual else best
+
+
+def _labels(choose: list[str], method: str, dataset: Dataset) -> tuple[str, ...]:
+    found = [candidates(q, method, dataset) for q in choose]
+    usual = ", ".join(one[0].label for one in found)
+    return (usual, *(c.label for one in found for c in one[1:]))
 
 
 def _rungs(epochs: int) -> tuple[int, ...]:
@@ -226,7 +258,7 @@ def load(name: str) -> Plan | None:
 
 def of_json(raw: dict[str, Any]) -> Plan:
     """What `to_json` made. Raises KeyError or TypeError for anything else."""
-    fields: dict[str, Any] = {f.name: raw[f.name] for f in dataclasses.fields(Plan)}
+    fields = {f.name: raw[f.name] for f in dataclasses.fields(Plan) if f.name in raw}
     fields |= {k: tuple(v) for k, v in fields.items() if isinstance(v, list)}
     return Plan(**fields)
 

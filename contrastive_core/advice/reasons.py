@@ -10,6 +10,7 @@ import numpy as np
 from contrastive_core.advice.judge import Judged
 from contrastive_core.advice.search import Search
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.evaluation.paired_tests import Z95
 from contrastive_core.loss_lab.trade import trade
 
 __all__ = ["reasons"]
@@ -32,7 +33,7 @@ def reasons(search: Search, best: dict[str, Any] | None) -> dict[str, Any]:
         by_group: list[dict[str, Any]] = [
             {"class": name, "change": float(np.nanmean(gain[of])), "n": int(of.sum())}
             for name, of in _groups(search.dataset, search.rows)
-            if of.any()
+            if of.sum() > 1 and _is_shown(gain[of])
         ]
         by_group.sort(key=lambda r: -r["change"])
         why["gain"] = [r for r in by_group if r["change"] > 0][:CLASSES]
@@ -40,6 +41,13 @@ def reasons(search: Search, best: dict[str, Any] | None) -> dict[str, Any]:
     if "temperature" in search.questions and usual:
         why["effective_negatives"] = _effective_negatives(search, usual[0].run)
     return why
+
+
+def _is_shown(change: np.ndarray) -> bool:
+    """Whether the 95 % interval of a mean (n) excludes zero."""
+    known = change[np.isfinite(change)]
+    half = Z95 * float(known.std(ddof=1)) / np.sqrt(len(known)) if len(known) > 1 else np.inf
+    return bool(abs(known.mean()) > half)
 
 
 def _mean_right(judged: list[Judged]) -> np.ndarray:

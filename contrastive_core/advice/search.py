@@ -58,6 +58,7 @@ class Search:
         self.questions = settings_of(plan, dataset)
         self.tried: dict[str, Tried] = {}
         self.failed: dict[str, str] = {}  # labels, and why
+        self.baselines: dict[str, float] = {}  # kNN without any training, by what of
         self.spent = 0.0  # seconds of all runs, also of those before a restart
         self.on_judged: Callable[[Search], None] = lambda search: None
 
@@ -164,16 +165,16 @@ class Search:
         return curve.through(judged)
 
     def _has_time_for(self, epochs: int, besides: float = 0.0) -> bool:
-        return self.spent + self._cost(epochs) + besides <= RESERVE * self.plan.seconds
+        return self.spent + self.cost(epochs) + besides <= RESERVE * self.plan.seconds
 
     def _may_try_another(self) -> bool:
         """Whether a further first try leaves the finalists the time for their seeds."""
         if self.plan.is_curve and len(self.tried) < SPREAD:
             return self._has_time_for(self.plan.rungs[0])
         runs_left = (len(self.plan.seeds) - 1) * (FINALISTS + 1)
-        return self._has_time_for(self.plan.rungs[0], runs_left * self._cost(self.plan.rungs[-1]))
+        return self._has_time_for(self.plan.rungs[0], runs_left * self.cost(self.plan.rungs[-1]))
 
-    def _cost(self, epochs: int) -> float:
+    def cost(self, epochs: int) -> float:
         """Seconds of a run of so many epochs: as those before it took, else as was foretold."""
         took = [
             j.seconds for t in self.tried.values() for (e, _), j in t.judged.items() if e == epochs
@@ -221,7 +222,8 @@ class Search:
     def _arguments(self, tried: Tried, epochs: int, seed: int) -> list[str]:
         settings = {
             "method": self.plan.method, "dataset": self.plan.dataset, "epochs": epochs,
-            "exclude": str(self.folder / "held_out.txt"), "snapshot_every": 0, **tried.settings,
+            "exclude": str(self.folder / "held_out.txt"), "snapshot_every": 0,
+            **self.plan.base(), **tried.settings,
         }  # fmt: skip
         if self.plan.root:
             settings["root"] = self.plan.root

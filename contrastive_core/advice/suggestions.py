@@ -7,8 +7,10 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Suggestion", "suggestions"]
+__all__ = ["USUAL_BATCH", "Suggestion", "batch_of", "suggestions"]
 
+USUAL_BATCH = 128  # of `train`, where a method takes no other
+STEPS = 8  # of an epoch at least, for which smaller batches are worth having
 MANY = 0.15  # share of a batch's negatives that are of the anchor's class
 UNEVEN = 5  # times as many images in the largest class as in the smallest
 HARMFUL, HARMLESS = 0.5, 0.9  # of what pixels know above chance, what mirrored ones still know
@@ -41,11 +43,17 @@ def _advise(name: str, choose: str) -> str:
     return shlex.join(["contrastive-lab", "advise", name, "--choose", choose, "--minutes", "30"])
 
 
+def batch_of(usual: int, n: int) -> int:
+    """The usual batch, halved until n images give enough steps an epoch."""
+    best = usual
+    while best > 8 and n // best < STEPS:
+        best //= 2
+    return best
+
+
 def _batch(name: str, facts: dict[str, Any], defaults: dict[str, Any]) -> Suggestion:
     usual, n = int(defaults["batch_size"]), facts["train"]
-    best = usual
-    while best > 8 and n // best < 8:
-        best //= 2
+    best = batch_of(usual, n)
     steps = max(1, n // best)
     reason = f"{n:,} images give {steps:,} steps an epoch"
     if best < usual:
@@ -66,7 +74,7 @@ def _temperature(name: str, facts: dict[str, Any], defaults: dict[str, Any]) -> 
         return Suggestion("loss.temperature", "0.05 to 1", why, settle, {})
     share = f"{100 * same:.0f} % of a batch's negatives are of the anchor's own class"
     if same >= MANY:
-        why = f"{share}: a low τ puts its push on the nearest ones, which are mostly those"
+        why = f"{share}: a low τ puts its push on the nearest ones, many of which are those"
         return Suggestion("loss.temperature", "0.2 to 1", why, settle, {})
     why = f"{share}: few enough for a low τ, which tells near classes apart"
     return Suggestion("loss.temperature", "0.05 to 0.5", why, settle, {})

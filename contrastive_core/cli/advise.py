@@ -23,8 +23,9 @@ def advise(args: Namespace) -> None:
             seen = look(args.dataset, args.root, args.method, args.device, on_progress)
             return print_result(args, seen.to_json(), _seen(seen))
         plan = advisers.planned(
-            args.dataset, args.minutes, args.choose.split(","), args.name or "", args.method,
-            args.epochs, args.root, args.device, on_progress,
+            args.dataset, args.minutes,
+            None if args.choose is None else args.choose.split(","), args.name or "",
+            args.method, args.epochs, args.root, args.device, on_progress,
         )  # fmt: skip
     if args.dry_run:
         record = {"plan": plan.to_json(), "sentence": plan.sentence()}

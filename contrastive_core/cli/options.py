@@ -205,9 +205,8 @@ COMMANDS = {
             _option("--minutes", type=float, default=30.0, help="time it may take (30)"),
             _option(
                 "--choose",
-                default="temperature",
                 metavar="QUESTIONS",
-                help="comma-separated: temperature, method, augmentation, head, batch",
+                help="comma-separated: temperature (default), method, augmentation, head, batch",
             ),
             _option("--method", default="simclr", help="default: simclr"),
             _option("--epochs", type=int, default=20, help="of the longest tries (20)"),

@@ -13,6 +13,7 @@ from contrastive_core.errors import Locked
 from contrastive_core.jobs import queue
 from contrastive_core.jobs.task import Task
 from contrastive_core.progress import Progress
+from contrastive_core.storage.lock import is_locked
 from contrastive_core.sweeps.grid import arguments_of
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.progress import answer_or_wait, bar
@@ -39,9 +40,21 @@ def adviser(data: str, method: str) -> None:
         _begin(data, method)
         if begun := [n for n in plans.names() if _is_of(n, data)]:
             name = query_params.one_of(
-                st.selectbox, "Adviser", begun, name="advice", key=f"advice-{cache.digest(data)}"
-            )
+                st.selectbox, "Adviser", begun, name="advice", key=_picker(data),
+                format_func=_titled,
+            )  # fmt: skip
             _follow(name)
+
+
+def _picker(data: str) -> str:
+    return f"advice-{cache.digest(data)}"
+
+
+def _titled(name: str) -> str:
+    """What an adviser is asked, and for how long, beside its name."""
+    plan = plans.load(name)
+    assert plan is not None
+    return f"{name}: {', '.join(plan.choose)}, {plan.minutes:g} min"
 
 
 def _is_of(name: str, data: str) -> bool:
@@ -94,11 +107,15 @@ def _begin(data: str, method: str) -> None:
         return
     st.markdown(format.plain(plan.meta["sentence"]))
     key = f"advise-{cache.digest(data, method)}"
-    if st.button("Let it try", icon=":material/science:", key=key):
+    busy = next((n for n in plans.names() if _is_of(n, data) and _is_at_work(n)), None)
+    if busy:
+        st.caption(format.plain(f"{busy} is at work on these images; the next can start after it."))
+    if st.button("Let it try", icon=":material/science:", key=key, disabled=busy is not None):
         shown = plans.of_json(plan.meta["plan"])
         name = plans.free_name(shown.name)
         plans.save(replace(shown, name=name))  # what was said is what is tried
         _start(name, data, method, list(choose), float(minutes))
+        query_params.choose(_picker(data), name)
 
 
 def _task(name: str, arguments: tuple[str, ...] = ()) -> Task:
@@ -115,7 +132,11 @@ def _start(name: str, data: str, method: str, choose: list[str], minutes: float)
     except (OSError, Locked) as error:
         st.error(format.plain(error))
         return
-    query_params.keep(advice=name)
+
+
+def _is_at_work(name: str) -> bool:
+    """Here, or in another process, such as a terminal."""
+    return _task(name).is_running() or is_locked(plans.folder_of(name) / "lock")
 
 
 @st.fragment(run_every=2.0)
@@ -128,31 +149,55 @@ def _follow(name: str) -> None:
         bar(task.progress() or Progress("starting"), name, a)
         if b.button("Stop", icon=":material/stop:", key=f"stop-{name}"):
             task.stop()
+    elif is_locked(plans.folder_of(name) / "lock"):
+        st.info(format.plain(f"{name} is at work in another process; its answer grows below."))
     elif not (found or {}).get("done"):
         st.warning(format.plain(task.failure() or f"{name} is not at work."))
         if st.button("Go on", icon=":material/play_arrow:", key=f"go-on-{name}"):
             _start(name, plan.dataset, plan.method, list(plan.choose), plan.minutes)
     if found:
         _answer(name, found)
+    if (found or {}).get("done") and not task.is_running():
+        _more_time(name, plan)
+
+
+def _more_time(name: str, plan: plans.Plan) -> None:
+    """What was tried is kept: it goes on where it ended."""
+    a, b = st.columns([1, 3], vertical_alignment="bottom")
+    more = a.number_input(
+        "More minutes", 1, 10_000, max(1, round(plan.minutes)), key=f"more-minutes-{name}"
+    )
+    if b.button("Give it more time", icon=":material/more_time:", key=f"more-{name}"):
+        longer = replace(plan, minutes=plan.minutes + more)
+        plans.save(longer)
+        _start(name, plan.dataset, plan.method, list(plan.choose), longer.minutes)
 
 
 def _answer(name: str, found: dict[str, Any]) -> None:
-    if found.get("done"):
+    if found.get("done") and (found["best"] or {}).get("shown") == "better":
         st.success(format.plain(found["verdict"]))
     else:
         st.info(format.plain(found["verdict"]))
     if test := found.get("test"):
         st.markdown(format.plain(test["sentence"]))
     st.dataframe([_line(row, found) for row in found["rows"]], hide_index=True)
+    if beside := found.get("baselines"):
+        parts = [f"{name} {100 * share:.1f} %" for name, share in beside.items()]
+        st.caption(format.plain(f"Without any training, on the same images: {', '.join(parts)}."))
     for label, why in found["failed"].items():
         st.caption(format.plain(f"{label} failed: {why}"))
+    if untried := found.get("untried"):
+        st.caption(format.plain(f"There was no time for: {', '.join(untried)}."))
     if len({p["value"] for p in found["curve"]}) > 1:
         st.plotly_chart(_curve(found), key=f"curve-{name}")
     _why(name, found)
     if found.get("done") and (best := found["best"]):
-        label = f"Train {best['label']} for {LONGER * best['epochs']} epochs"
-        if st.button(format.plain(label), icon=":material/play_arrow:", key=f"longer-{name}"):
-            _longer(found)
+        chosen = found.get("recommended") or best
+        for row in [chosen] if chosen["label"] == best["label"] else [chosen, best]:
+            label = f"Train {row['label']} for {LONGER * row['epochs']} epochs"
+            key = f"longer-{name}-{row['label']}"
+            if st.button(format.plain(label), icon=":material/play_arrow:", key=key):
+                _longer(row, found["plan"])
 
 
 def _line(row: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
@@ -164,13 +209,13 @@ def _line(row: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         "95 %": _interval(row["interval"], points),
         "epochs": row["epochs"],
         "seeds": row["seeds"],
-        "to the default": "",
+        "to the default, same seeds": "",
         "": row["shown"],
     }
     if "difference" in row:
-        shown["to the default"] = f"{points * row['difference']:+.2f}"
+        shown["to the default, same seeds"] = f"{points * row['difference']:+.2f}"
         if interval := _interval(row.get("difference_interval"), points):
-            shown["to the default"] += f" ({interval})"
+            shown["to the default, same seeds"] += f" ({interval})"
     return shown
 
 
@@ -245,22 +290,33 @@ def _why(name: str, found: dict[str, Any]) -> None:
         st.dataframe(rows, hide_index=True, key=f"why-{name}")
         st.caption(
             "Effective negatives: in the default run's space. Uniformity (lower: more spread) and "
-            f"tolerance (mean cosine within a class): of the runs of {first} epochs. A low τ "
-            "spreads rows and tears classes apart; a high one keeps both together (Wang and Liu, "
-            "2021)."
+            f"tolerance (mean cosine within a class): of the runs of {first} epochs. "
+            f"{_known_of_tau(rows)}"
         )
+
+
+def _known_of_tau(rows: list[dict[str, Any]]) -> str:
+    """What τ is known to do, and whether these runs show it."""
+    known = [(r["τ"], r["tolerance"]) for r in rows if r["tolerance"] is not None]
+    text = (
+        "After enough training a low τ spreads images and tears classes apart, and a high one "
+        "keeps both together (Wang and Liu, 2021)"
+    )
+    if len(known) < 2:
+        return f"{text}."
+    low, high = min(known), max(known)
+    return f"{text}, as here." if high[1] > low[1] else f"{text}; these runs do not show it."
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None or value != value else round(value, 3)
 
 
-def _longer(found: dict[str, Any]) -> None:
-    """Let the winner wait for its turn, on all training images, with more epochs."""
-    best, plan = found["best"], found["plan"]
+def _longer(row: dict[str, Any], plan: dict[str, Any]) -> None:
+    """Let these settings wait for their turn, on all training images, with more epochs."""
     settings = {
-        "method": plan["method"], "dataset": plan["dataset"], "epochs": LONGER * best["epochs"],
-        **best["settings"],
+        "method": plan["method"], "dataset": plan["dataset"], "epochs": LONGER * row["epochs"],
+        **plans.of_json(plan).base(), **row["settings"],
     }  # fmt: skip
     name = queue.free_name(f"{plan['name']}-longer")
     try:

@@ -39,7 +39,7 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     assert found["done"]
     assert {r["label"] for r in found["rows"]} <= {"nonlinear head", "linear head", "no head"}
     assert len(found["rows"]) >= 2
-    assert "On the test images, looked at now for the first time" in found["test"]["sentence"]
+    assert "On the test images, looked at for the first time" in found["test"]["sentence"]
     name = found["best"]["runs"][0]
     assert runs.load(name).status()["status"] == "done"
     assert runs.load(name).manifest["n_train"] == 64  # a fifth of 80 is set aside

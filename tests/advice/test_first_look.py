@@ -47,7 +47,7 @@ def test_color_that_names_the_class_is_kept(tmp_path: Path) -> None:
     assert suggested(seen, "recipe.hue").values == {"recipe.hue": 0.0, "recipe.gray": 0.0}
     assert suggested(seen, "recipe.flip") is None or not suggested(seen, "recipe.flip").values
     told = in_words(seen.facts)
-    assert "in color; 2 classes of 60 to 60" in told
+    assert "in color; 2 classes of 60." in told
     same, other = (seen.facts[f"{of}_class_cosine"] for of in ("same", "other"))
     assert f"of one class have a mean cosine of {same:.2f}, of two classes {other:.2f}" in told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from contrastive_core.advice.advise import advise
 from contrastive_core.advice.answer import answer
 from contrastive_core.advice.answer_text import text_of
 from contrastive_core.advice.judge import held_out
+from contrastive_core.advice.suggestions import batch_of
+from contrastive_core.advice.tried import Tried
 from contrastive_core.data import datasets
 from contrastive_core.errors import BadSetting
 
@@ -114,7 +117,7 @@ def test_several_questions_are_asked_one_at_a_time_first() -> None:
 
 def test_what_cannot_be_planned_has_its_sentence() -> None:
     digits = datasets.load("digits", "train")
-    with pytest.raises(BadSetting, match=r"too short to compare two settings.*give --minutes"):
+    with pytest.raises(BadSetting, match=r"too short to compare two settings.*give it"):
         made(0.1)
     with pytest.raises(BadSetting, match="above 0"):
         made(-1)
@@ -169,3 +172,29 @@ def test_two_at_one_adviser_and_a_damaged_plan(home: Path) -> None:
     with pytest.raises(BadSetting, match="damaged"):
         plans.load("a")
     assert plans.read_answer("a") is None
+
+
+def test_one_seed_shows_nothing_and_the_default_stands() -> None:
+    search = played(made(0.9, ("head",)), effect=staticmethod(_by_head), seconds=12.0)
+    search.baselines = {"raw pixels": 0.4, "an untrained encoder": 0.95}
+    search.run()
+    found = answer(search)
+    assert not found["best"]["is_default"]
+    assert found["recommended"]["is_default"]
+    assert found["verdict"].startswith("No difference is shown yet: linear head came out highest")
+    assert "Keep the default until more time has repeated it" in found["verdict"]
+    assert "All that was tried is below an untrained encoder (95.0 %)" in found["verdict"]
+    assert found["untried"] == ["no head"]
+
+
+def _by_head(settings: dict[str, Any]) -> float:
+    return 0.9 if settings.get("head") == "linear" else 0.5
+
+
+def test_small_sets_are_tried_in_the_batches_that_are_advised() -> None:
+    assert [batch_of(128, n) for n in (2000, 1024, 1023, 500, 40, 5)] == [128, 128, 64, 32, 8, 8]
+    plan = replace(made(choose=("head",)), batch_size=64)
+    search = played(plan)
+    assert "in batches of 64" in plan.sentence()
+    assert "batch_size=64" in search._arguments(Tried("head", {}, None), 2, 0)
+    assert plans.of_json({k: v for k, v in plan.to_json().items() if k != "batch_size"}) is not None

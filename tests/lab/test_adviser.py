@@ -88,15 +88,17 @@ def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(
     records.write_json(folder / "answer.json", found)
     app.run()
     assert not app.exception
-    assert "Take τ 0.5" in text_of(app)
+    label = found["best"]["label"]
+    assert abs(np.log(found["best"]["settings"]["loss.temperature"] / 0.5)) < 0.3
+    assert f"Take {label}" in text_of(app)
     assert "On the test images: 80 %." in text_of(app)
     assert "τ 0.2 (default)" in set(app.dataframe[0].value["settings"])
     queued: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(queue, "enqueue", lambda name, arguments: queued.append((name, arguments)))
-    press(app, "Train τ 0.5 for 100 epochs")
+    press(app, f"Train {label} for 100 epochs")
     ((name, arguments),) = queued
     assert name == "a-longer"
-    assert "loss.temperature=0.5" in arguments
+    assert f"loss.temperature={label.removeprefix('τ ')}" in arguments
     assert "--exclude" not in arguments
 
 
@@ -110,7 +112,9 @@ def test_one_that_was_killed_can_go_on_and_a_damaged_one_is_not_listed(app: AppT
     assert not app.exception
     assert "a is not at work." in text_of(app)
     assert any(b.label == "Go on" for b in app.button)
-    assert [s.options for s in app.selectbox if s.label == "Adviser"] == [["a"]]
+    assert [s.options for s in app.selectbox if s.label == "Adviser"] == [
+        ["a: temperature, 10 min"]
+    ]
 
 
 def test_its_tries_stand_among_runs_and_not_in_the_picker(app: AppTest) -> None:
@@ -126,3 +130,48 @@ def test_its_tries_stand_among_runs_and_not_in_the_picker(app: AppTest) -> None:
     app.query_params["run"] = "a-0123ab-e2-s0"  # one that is asked for stands there
     app.run()
     assert not app.exception
+
+
+def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(
+    app: AppTest, monkeypatch
+) -> None:
+    def effect(settings):
+        return 0.9 if settings.get("head") == "linear" else 0.5
+
+    search = played(made(0.9, ("head",)), effect=staticmethod(effect), seconds=12.0)
+    search.baselines = {"raw pixels": 0.4}
+    search.run()
+    folder = plans.folder_of("a")
+    records.write_json(folder / "answer.json", {**answer(search), "done": True})
+    app.run()
+    assert not app.exception
+    assert not app.success
+    assert "No difference is shown yet" in "".join(str(e.value) for e in app.info)
+    assert "raw pixels 40.0 %" in text_of(app)
+    assert "There was no time for: no head" in text_of(app)
+    train = [b.label for b in app.button if b.label.startswith("Train ")]
+    assert train[0].startswith("Train nonlinear head")
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(process, "spawn", lambda key, arguments, **k: started.append(arguments))
+    field = next(n for n in app.number_input if n.label == "More minutes")
+    for minutes in (3, 9, 4):
+        field.set_value(minutes).run()
+        field = next(n for n in app.number_input if n.label == "More minutes")
+        assert field.value == minutes
+    press(app, "Give it more time")
+    assert not app.exception
+    assert started[0][started[0].index("--minutes") + 1] == "4.9"
+    assert plans.load("a").minutes == pytest.approx(4.9)
+
+
+def test_one_that_works_in_a_terminal_is_not_started_again(app: AppTest) -> None:
+    from contrastive_core.storage.lock import lock
+
+    played(made(), dies_at=0).prepare()
+    with lock(plans.folder_of("a") / "lock"):
+        app.run()
+        assert not app.exception
+        assert "a is at work in another process" in text_of(app)
+        assert not any(b.label == "Go on" for b in app.button)
+    app.run()
+    assert any(b.label == "Go on" for b in app.button)
