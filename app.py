@@ -55,6 +55,7 @@ def draw() -> None:
         st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == "home")
         for name, title, icon in PAGES
     ])  # fmt: skip
+    st.set_page_config(f"{page.title} · Contrastive Lab")  # the tab's title
     query_params.arrive(page.title.lower().replace(" ", "_"))
     if page.title != "Home":  # which is of no run
         state.pick_run()

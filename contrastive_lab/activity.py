@@ -81,8 +81,10 @@ def _at_work(work: AtWork) -> None:
 
 
 def _waits(waits: Waits) -> None:
-    behind = f"{waits.ahead} ahead" if waits.ahead else "waiting"
-    _link(waits.run, f"{waits.run} · {'held' if waits.why else behind}", ":material/schedule:")
+    told = f"waiting: {waits.ahead} runs ahead" if waits.ahead else "waiting"
+    if waits.ahead == 1:
+        told = "waiting: 1 run ahead"
+    _link(waits.run, f"{waits.run} · {'held' if waits.why else told}", ":material/schedule:")
     if waits.why:
         st.caption(format.plain(waits.why))
 

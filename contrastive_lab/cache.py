@@ -174,15 +174,15 @@ def catalog() -> dict[str, Any]:
     return read()
 
 
-def flow(method: str) -> str:
-    """A method's data flow as SVG."""
+def flow(method: str, upright: bool = False) -> str:
+    """A method's data flow as SVG, from left to right or downwards."""
     from contrastive_lab.methods.diagram import flow_svg
 
     m = catalog()["methods"][method]
     loss = catalog()["losses"][m["default_loss"]]["title"]
     lanes = tuple(tuple(lane) for lane in m["flow"])
     updates = tuple(tuple(u) for u in m.get("updates", ()))
-    return flow_svg(m["title"], lanes, m["compared"], loss, updates)
+    return flow_svg(m["title"], lanes, m["compared"], loss, updates, upright)
 
 
 def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:

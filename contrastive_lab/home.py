@@ -80,7 +80,7 @@ def last_at_work() -> None:
         row = st.container(horizontal=True)
         for name in (state.DEFAULT_RUN, "sup_con-digits", "moco_v2-shapes"):
             row.page_link(
-                "pages/explore.py", label=name, icon=":material/scatter_plot:",
+                "pages/explore.py", label=f"{name} · example", icon=":material/scatter_plot:",
                 query_params={"run": name},
             )  # fmt: skip
 

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from contrastive_core import catalog, losses, methods
+from contrastive_lab.methods import card
 from contrastive_lab.methods.diagram import flow_svg, flow_text
 
 NAMES = methods.names()
@@ -71,6 +72,25 @@ def test_the_flow_of_every_method_is_drawn(name: str) -> None:
     assert root.get("aria-label", "").startswith(cls.title)
     boxes = {b.rstrip("*") for lane in cls.flow for b in lane}
     assert all({a, b} <= boxes for a, b, _ in cls.updates)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_flow_fits_a_phone_when_it_runs_downwards(name: str) -> None:
+    """358 pixels are what a page has on a screen of 390; a wide window has room for the other."""
+    cls = methods.get(name)
+    flow = (cls.title, cls.flow, cls.compared, cls.default_loss, cls.updates)
+    upright = ElementTree.fromstring(flow_svg(*flow, upright=True))
+    assert float(upright.get("width", 1e9)) <= 358
+    boxes = [
+        tuple(float(r.get(k, "nan")) for k in ("x", "y", "width", "height"))
+        for r in upright.iter("{http://www.w3.org/2000/svg}rect")
+    ]
+    for k, (x, y, w, h) in enumerate(boxes):  # none lies on another
+        for x2, y2, w2, h2 in boxes[:k]:
+            assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
+    wide = ElementTree.fromstring(flow_svg(*flow))
+    room = card.WIDE - 300 - 96  # without sidebar and margins
+    assert float(wide.get("width", 1e9)) <= 1.15 * room  # it may shrink a little
 
 
 def test_a_flow_cannot_bring_in_markup() -> None:

@@ -39,10 +39,12 @@ class LabBatch:
     memory: Memory | None = None
 
     def name(self, row: int) -> str:
-        """A row, image-major, in words: its class, image and view."""
-        b, v = divmod(row, self.rows.shape[1])
-        view = ("abcdefgh"[v] if v < 8 else f".{v}") if self.rows.shape[1] > 1 else ""
-        return f"{label_name(self, b)} #{b}{view}"
+        """A row, image-major, in words: its image, view and class."""
+        views = self.rows.shape[1]
+        b, v = divmod(row, views)
+        letter = "abcdefgh"[v] if v < 8 else str(v + 1)
+        name = f"image {b + 1}, view {letter}" if views > 1 else f"image {b + 1}"
+        return f"{name} ({label_name(self, b)})" if self.labels[b] >= 0 else name
 
     @property
     def note(self) -> str:
@@ -53,7 +55,7 @@ class LabBatch:
             zero += int((~self.memory.rows.any(-1)).sum())
         if zero:
             parts.append(
-                f"{zero} of these rows are zero vectors: they have no direction, so every cosine "
+                f"{zero} of these vectors are zero: they have no direction, so every cosine "
                 "with them counts as 0 and no gradient reaches them."
             )
         return " ".join(parts)
@@ -74,7 +76,7 @@ def steps_of(run: Run) -> dict[str, str]:
     steps = recorded.steps(run)
     if len(steps) > SHOWN:
         steps = [steps[round(q)] for q in np.linspace(0, len(steps) - 1, SHOWN)]
-    return {f"{STEP}{step}": f"Rows of step {step:,}" for step in steps}
+    return {f"{STEP}{step}": f"Vectors of step {step:,}" for step in steps}
 
 
 @dataclass(frozen=True)
@@ -229,9 +231,9 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
         return batch
     queue = recorded.read(run, place.number).queue[: PER_QUERY * request.images]
     if not len(queue):
-        raise ValueError("No queue was recorded with these rows; compare views or classes.")
+        raise ValueError("No queue was recorded with this step; compare views or classes.")
     note = f"{len(queue):,} keys of the queue were recorded with this step, spread over it."
-    names = [f"queue #{i}" for i in range(1, len(queue) + 1)]
+    names = [f"queue key {i}" for i in range(1, len(queue) + 1)]
     return replace(batch, memory=Memory(queue, None, names, len(queue), note))
 
 

@@ -58,7 +58,7 @@ def queue_of(
         f"({_of(len(chosen), size)} keys), each encoded once by this encoder, as training would "
         "have filled it."
     )
-    names = [f"{label_name(dataset, i)} key {i}" for i in chosen.tolist()]
+    names = [f"key {i} ({label_name(dataset, i)})" for i in chosen.tolist()]
     return Memory(rows, thumbs, names, size, note)
 
 
@@ -68,10 +68,10 @@ def _kept_queue(weights: Weights, count: int, rng: np.random.Generator) -> Memor
     ages = 1 + np.sort(rng.permutation(filled)[:count])
     rows = weights["queue.rows"][(int(weights["queue.pointer"]) - ages) % size].numpy()
     note = (
-        f"The queue is the run's own as training left it: {_of(len(ages), filled)} keys, #1 the "
+        f"The queue is the run's own as training left it: {_of(len(ages), filled)} keys, key 1 the "
         "newest. Keys come from the run's key encoder. Of an old key the image is not known."
     )
-    return Memory(rows, None, [f"queue #{age}" for age in ages], size, note)
+    return Memory(rows, None, [f"queue key {age}" for age in ages], size, note)
 
 
 def bank_of(
@@ -89,7 +89,7 @@ def bank_of(
     slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
     query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
     size, share = len(dataset), f"{_of(len(slots), len(dataset))} slots, the queries' among them"
-    names = [f"{label_name(dataset, i)} slot {i}" for i in slots.tolist()]
+    names = [f"slot {i} ({label_name(dataset, i)})" for i in slots.tolist()]
     if len(weights.get("bank.rows", ())) == size:
         rows, log_z = weights["bank.rows"][slots].numpy(), float(weights["bank.log_z"])
         note = f"The bank is the run's own as training left it: {share}."
@@ -115,7 +115,7 @@ def label_name(dataset: Any, i: int) -> str:
 def _missing(weights: Weights, kind: str) -> str:
     """Why the run's own memory is not used."""
     if not weights:
-        return f"A {kind} holds projections z of the trained encoder, which these rows are not"
+        return f"A {kind} holds z of the trained encoder, which these vectors are not"
     return f"The run's weights hold no {kind} (shipped runs keep encoder and head only)"
 
 

@@ -16,11 +16,12 @@ __all__ = [
     "SOURCES",
     "LabView",
     "compute_view",
+    "confusable_anchor",
 ]
 
 SOURCES = {
-    "z": "Projection z",
-    "h": "Backbone h",
+    "z": "After the head (z)",
+    "h": "Encoder output (h)",
     "random": "Untrained encoder",
     "pixels": "Raw pixels",
     "file": "A file of vectors",
@@ -31,6 +32,8 @@ PAIRINGS = {
     "queue": "Key and queue (MoCo)",
     "bank": "Memory bank (Inst Disc)",
 }
+
+POSITIVE, NEGATIVE = 1, 2  # of a view's mask
 
 DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
     "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}
@@ -96,6 +99,20 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
     )
 
 
+def confusable_anchor(view: LabView) -> int:
+    """The anchor whose nearest negative is nearest, compared with its nearest positive; 0 where no
+    anchor has both."""
+    near = -view.scores if "distance" in view.score_name else view.scores
+    positive = np.where(view.mask == POSITIVE, near, -np.inf).max(1, initial=-np.inf)  # (n)
+    negative = np.where(view.mask == NEGATIVE, near, -np.inf).max(1, initial=-np.inf)
+    both = np.isfinite(positive) & np.isfinite(negative)
+    if not both.any():
+        return 0
+    gap = np.full(len(near), -np.inf)
+    gap[both] = (negative - positive)[both]
+    return int(gap.argmax())
+
+
 def _score_name(kind: str, normalize: bool) -> str:
     """What a loss compares, in words."""
     if kind == "dot":
@@ -121,7 +138,7 @@ def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], li
         return pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names
     if v < 2:
         raise ValueError(
-            "A query and a key need two views of each image; these rows have one. Compare images "
+            "A query and a key need two views of each image; here is one. Compare images "
             "of one class instead."
         )
     q, k = z[:, 0], z[:, 1]
@@ -165,7 +182,7 @@ def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
         if pairing == "views" and batch.rows.shape[1] == 1:
             return reason + "There is one view of each image; compare images of one class instead."
         if pairing == "classes" and (batch.labels < 0).all():
-            return reason + "These rows have no labels."
+            return reason + "These images have no labels."
         return reason + "Take a larger batch."
     if not bool(anatomy.negative.any()):
         return "No anchor has a negative in this batch: all its images belong together."

@@ -20,7 +20,7 @@ from contrastive_core.loss_lab.batch import (
     snapshots_of,
     steps_of,
 )
-from contrastive_core.loss_lab.view import PAIRINGS, SOURCES, LabView, compute_view
+from contrastive_core.loss_lab.view import SOURCES, LabView, compute_view, confusable_anchor
 from contrastive_core.runs import Run
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.loss_view import (
@@ -35,18 +35,22 @@ from contrastive_lab.components.shared.thumbnails import (
     thumbnail_sheet,
 )
 from contrastive_lab.loss_lab import traded
-from contrastive_lab.loss_lab.choices import choose_batch
+from contrastive_lab.loss_lab.choices import choose_batch, in_one_line
 from contrastive_lab.loss_lab.controls import knob_form
 from contrastive_lab.loss_lab.drawn import live_knob, setting_of
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.reported import PanelState, live_value, panel_state
+from contrastive_lab.loss_lab.reported import PanelState, live_value, panel_state, reported
 from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
 
 __all__ = ["on_batch"]
 
 KEY = "lab"  # of the live view
+FROZEN = (
+    "The encoder is frozen: what moves with the slider is how the loss sees these images, not the "
+    "images' places."
+)
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,17 @@ class Setting:
 def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     """Controls, the live view, and the formula where it is asked for."""
     key = key_of(KEY, lesson)
-    summary = st.empty()
     of_file = query_params.current("rows", ["file"], "", f"lab-rows-{run.is_recording}") == "file"
-    with st.expander("Settings", of_file, icon=":material/tune:", key="lab-settings"):
+    line = in_one_line(run, losses)
+    with st.expander(
+        f"**{line}**", of_file, icon=":material/tune:", key="lab-settings", on_change="rerun"
+    ):  # the server knows that it is open: another line would close it
         loss, pairing, request = choose_batch(run, losses)
         about, panels = losses[loss], panel_state(key)
         trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
         first = {n: trained.get(n, k["default"]) for n, k in about["knobs"].items()}
         knobs = knob_form(loss, about["knobs"], first)
+        st.caption(FROZEN + (f" {growing.LACKS}" if run.is_recording else ""))
     live = live_knob(about)
     if live:
         knobs[live] = live_value(key, loss, about["knobs"][live], live, first[live])
@@ -80,7 +87,6 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     if request is None:
         st.info("Open a file of vectors in the settings above.")
         return
-    summary.caption(_in_one_line(run, about["title"], pairing, request))
     setting = Setting(run.name, content_of(run), request, pairing, loss, about, knobs)
     try:
         view = computed(setting)
@@ -95,24 +101,6 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     if live == "temperature":
         traded.offer(run, view, _classes(setting, view), float(knobs[live]))
     button.offer([run.name])
-
-
-def _in_one_line(run: Run, title: str, pairing: str, request: BatchRequest) -> str:
-    """What is compared under which loss; what moves, and what does not."""
-    source = request.source
-    rows = SOURCES.get(source) or snapshots_of(run).get(source) or steps_of(run).get(source)
-    if source.startswith("file:"):
-        rows = kept_vectors.loaded()[source.removeprefix("file:")]["name"]
-    size = f"{request.images} images" + (f" × {request.views} views" if request.views > 1 else "")
-    if request.memory:
-        size += f" and a {request.memory}"
-    pairs = PAIRINGS[pairing]
-    line = " · ".join([title, pairs[0].lower() + pairs[1:], rows or source, size])
-    said = (
-        f"**{format.plain(line)}**. The encoder is frozen: what moves is the loss's view of "
-        "these rows."
-    )
-    return f"{said} {growing.LACKS}" if run.is_recording else said
 
 
 def _classes(setting: Setting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
@@ -164,17 +152,19 @@ def draw(
         [(f"loss:{n}", title) for n, title in other_losses.items()],
         [(f"rows:{s}", title) for s, title in other_rows.items()],
     )
-    anchor = min(panels.anchor, len(view.names) - 1)
+    anchor = confusable_anchor(view) if panels.anchor is None else panels.anchor
+    anchor = min(anchor, len(view.names) - 1)
     second = _second(setting, view, losses, other_rows, panels)
     draw_loss_view(
         LossView(
             _as_drawn(setting, view), axes, setting.loss, setting.about["title"], anchor,
             asdict(panels), alternatives, panels.second, second, panel_of(lesson),
+            reported(key_of(KEY, lesson)).get("report"),
         ),
         key=key_of(KEY, lesson), on_change=partial(hear, key_of(KEY, lesson)),
     )  # fmt: skip
     if view.kernel is None:
-        st.caption("This loss is computed by the server, when the knob is let go.")
+        st.caption("This loss is computed by the server, when the slider is let go.")
 
 
 def _as_drawn(setting: Setting, view: LabView) -> LossSetting:

@@ -1,4 +1,4 @@
-"""Which rows the Loss Lab compares: loss, pairing, encoder or file, how many, which batch."""
+"""What the Loss Lab compares: loss, pairing, encoder or file, how many images, which batch."""
 
 from __future__ import annotations
 
@@ -15,43 +15,62 @@ from contrastive_lab import format, query_params
 from contrastive_lab.loss_lab.drawn import default_pairing, request_of
 from contrastive_lab.recordings.place import choose_step
 
-__all__ = ["choose_batch"]
+__all__ = ["choose_batch", "in_one_line"]
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
+FIRST_SIZE = 64
+
+
+def in_one_line(run: Run, losses: dict[str, Any]) -> str:
+    """What is chosen, before the settings are drawn: they are folded under this line."""
+    sources = _sources(run)
+    loss = query_params.current("loss", losses, _first_loss(run, losses), _key_of_loss(run, losses))
+    source = query_params.current("rows", sources, next(iter(sources)), _key_of_rows(run))
+    pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
+    sizes = [*SIZES, *map(str, SIZES)]  # as it was chosen, or as the address has it
+    size = int(query_params.current("size", sizes, str(FIRST_SIZE)))  # type: ignore[arg-type]
+    request = request_of(source, pairing, size, 0)
+    many = f"{request.images} images"
+    if request.views > 1:
+        many = f"{request.views} views of {request.images} images"
+    if request.memory:
+        many += f" and a {request.memory}"
+    what, how = sources[source], PAIRINGS[pairing]
+    parts = [losses[loss]["title"], how[0].lower() + how[1:], what[0].lower() + what[1:], many]
+    return format.plain(" · ".join(parts))
 
 
 def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchRequest | None]:
-    """Loss, pairing and rows; no rows as long as no file of vectors has been opened."""
+    """Loss, pairing and batch; no batch as long as no file of vectors has been opened."""
     a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
-    trained_with = run.config.get("loss")
     loss = query_params.one_of(
-        a.selectbox, "Loss", losses, name="loss", key=f"lab-loss-{trained_with in losses}",
-        default=trained_with if trained_with in losses else "nt_xent",
-        format_func=lambda n: losses[n]["title"],
+        a.selectbox, "Loss", losses, name="loss", key=_key_of_loss(run, losses),
+        default=_first_loss(run, losses), format_func=lambda n: losses[n]["title"],
     )  # fmt: skip
-    sources = SOURCES | snapshots_of(run)
-    if run.is_recording:
-        sources = of_recording(run)
-    source = query_params.one_of(c.selectbox, "Rows from", sources, name="rows",
-        key=f"lab-rows-{run.is_recording}", default=next(iter(sources)),
-        format_func=lambda s: sources[s], help=(
-        "Projection z is what the run's loss saw in training, backbone h what is used afterwards. "
-        "An untrained encoder shows the start of training. Snapshots are the run's fixed sample of "
-        "training images, one row of each, as it was after an epoch."
-    ))  # fmt: skip
+    sources = _sources(run)
+    source = query_params.one_of(c.selectbox, "Vectors from", sources, name="rows",
+        key=_key_of_rows(run), default=next(iter(sources)), format_func=lambda s: sources[s],
+        help=(
+            "What the run's loss saw in training is what comes after the head (z); what is used "
+            "afterwards is the encoder's output (h). An untrained encoder shows the start of "
+            "training. Snapshots are z of the run's fixed sample of training images, one view of "
+            "each, as it was after an epoch."
+        ),
+    )  # fmt: skip
+    first = _first_pairing(run, source)
     if source == STEP:
         source = f"{STEP}{choose_step(st.select_slider, run, 'step', recorded.steps(run))}"
-    single = source == "file" or source.startswith(SNAPSHOT)
     pairing = query_params.one_of(b.selectbox, "Positives are", PAIRINGS, name="pairing",
-        default="classes" if single else default_pairing(run),
-        format_func=lambda p: PAIRINGS[p], help=(
+        default=first, format_func=lambda p: PAIRINGS[p], help=(
         "Views: two augmentations of each image, self-supervised. Classes: every view of a class, "
         "supervised. Queue: training images ask, against the key of each and a queue of older "
         "keys. Bank: training images ask, against a slot for each image. A quarter of the columns "
         "are the queries' own."
     ))  # fmt: skip
-    size = query_params.one_of(d.selectbox, "Rows", SIZES, name="size", default=64,
-                               help="Candidates: columns of the matrix.")  # fmt: skip
+    size = query_params.one_of(
+        d.selectbox, "Images (views)", SIZES, name="size", default=FIRST_SIZE,
+        help="Candidates: columns of the matrix.",
+    )  # fmt: skip
     seed = query_params.number(
         e.number_input, "Batch", 0, 9999, name="batch", default=0,
         help="Another number draws other images and other augmentations.",
@@ -64,9 +83,31 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     return loss, pairing, request_of(source, pairing, size, int(seed or 0))
 
 
+def _sources(run: Run) -> dict[str, str]:
+    return of_recording(run) if run.is_recording else SOURCES | snapshots_of(run)
+
+
+def _first_loss(run: Run, losses: dict[str, Any]) -> str:
+    trained_with = run.config.get("loss")
+    return str(trained_with) if trained_with in losses else "nt_xent"
+
+
+def _first_pairing(run: Run, source: str) -> str:
+    single = source == "file" or source.startswith(SNAPSHOT)
+    return "classes" if single else default_pairing(run)
+
+
+def _key_of_loss(run: Run, losses: dict[str, Any]) -> str:
+    return f"lab-loss-{run.config.get('loss') in losses}"
+
+
+def _key_of_rows(run: Run) -> str:
+    return f"lab-rows-{run.is_recording}"
+
+
 def of_recording(run: Run) -> dict[str, str]:
-    """What a recording has: rows of its steps, snapshots of its probe set; and files."""
-    steps = {STEP: "Rows of a step"} if recorded.steps(run) else {}
+    """What a recording has: vectors of its steps, snapshots of its probe set; and files."""
+    steps = {STEP: "Vectors of a step"} if recorded.steps(run) else {}
     return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
@@ -75,9 +116,9 @@ def choose_vectors() -> str | None:
     address."""
     a, b = st.columns(2)
     upload = b.file_uploader(
-        "Open a file", [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload",
-        help="One row per sample; a column or array named label makes classes. Rows that share an "
-        "id are views of one image. The file stays on this computer.",
+        "Open my embeddings", [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload",
+        help="One vector for each image; a column or array named label makes classes. Vectors that "
+        "share an id are views of one image. The file stays on this computer.",
     )  # fmt: skip
     if upload is not None and upload.file_id != st.session_state.get("lab-opened"):
         st.session_state["lab-opened"] = upload.file_id
@@ -102,5 +143,5 @@ def choose_vectors() -> str | None:
     reasons = {"zero": "zero vectors, which have no direction", "not_finite": "not finite"}
     left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
     if left_out:
-        a.caption(f"Rows left out: {'; '.join(left_out)}.")
+        a.caption(f"Left out: {'; '.join(left_out)}.")
     return key

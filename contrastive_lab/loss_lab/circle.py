@@ -27,8 +27,9 @@ LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": 
 def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
     st.caption(
-        "Each point is a row of length one. Run, and the points follow the loss's own gradient: "
-        "arrows show the force on each. Drag a point and watch the forces change."
+        "Each point is the embedding of one view, on a circle instead of a sphere. Run, and the "
+        "points follow the loss's own gradient: arrows show the force on each. Drag a point and "
+        "watch the forces change."
     )
     loss = query_params.one_of(
         st.selectbox, "Loss", [n for n, about in losses.items() if about["kernel"]], name="loss",

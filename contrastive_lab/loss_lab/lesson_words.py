@@ -36,11 +36,11 @@ ENGLISH = Words(
         "views": Said(
             "Two views of an image",
             "Each picture was cropped and recolored twice at random, into views a and b. The bars "
-            "are rows beside the anchor, disc #0a. Which one is its other view? Choose that bar: "
-            "click it, or go to it with the ↓ key and press Enter.",
+            "are the images nearest to the anchor, image 1, view a. Which one is its other view? "
+            "Choose that bar: click it, or go to it with the ↓ key and press Enter.",
             ("Goal: the other view is the anchor.",),
             "Views a and b show one picture, so the loss draws them together: a positive pair. "
-            "All other rows of the batch are negatives, whatever they show.",
+            "All other images of the batch are negatives, whatever they show.",
         ),
         "forces": Said(
             "Attract and repel",
@@ -63,8 +63,8 @@ ENGLISH = Words(
             "At τ = 0.02 one negative takes all of the push, and it is another cross, which a "
             "good encoder keeps near. Raise τ until ten negatives share the push.",
             ("Negatives that matter: {now}. Goal: at least 10.",),
-            "Too low a τ spends all force on one row, often one of the same kind, and tears apart "
-            "what belongs together. Too high a τ pushes all alike and separates little.",
+            "Too low a τ spends all force on one image, often one of the same kind, and tears "
+            "apart what belongs together. Too high a τ pushes all alike and separates little.",
         ),
         "margin": Said(
             "A margin",

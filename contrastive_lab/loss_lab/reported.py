@@ -26,7 +26,8 @@ class PanelState:
     second: str = ""  # the second setting, as `loss:NAME`, `rows:SOURCE` or a form
     second_value: float | None = None
     masks: bool | None = None
-    anchor: int = 0
+    share: bool | None = None  # bars among the negatives
+    anchor: int | None = None  # None: one that is easily confused
 
 
 def reported(key: str) -> dict[str, Any]:
@@ -38,11 +39,13 @@ def panel_state(key: str) -> PanelState:
     """What the live view shows: as it said itself, or as the address asks."""
     report, address = reported(key), query_params.Address("loss_lab")
     texts = {n: report.get(n, address.text(n, "")) for n in ("view", "panel", "order", "second")}
+    anchor = report.get("anchor", address.number("anchor"))
     return PanelState(
         **texts,
         second_value=report.get("second_value", address.number("second_value")),
         masks=report.get("masks", address.text("masks", "") == "yes") or None,
-        anchor=int(report.get("anchor", address.number("anchor", 0)) or 0),
+        share=report.get("share", address.text("share", "") == "yes") or None,
+        anchor=None if anchor is None else int(anchor),
     )
 
 

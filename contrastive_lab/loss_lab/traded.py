@@ -46,8 +46,8 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
 
     figure, x = go.Figure(), [f.temperature for f in found]
     lines: dict[str, list[Any]] = {
-        "effective negatives, of all": [f.spread for f in found],
-        "push on rows of the anchor's class": [f.own_class for f in found],
+        "negatives that matter, of all": [f.spread for f in found],
+        "push on images of the anchor's class": [f.own_class for f in found],
         "push on the hardest negative": [f.hardest for f in found],
     }
     for (name, values), dash in zip(lines.items(), ("solid", "dash", "dot"), strict=True):
@@ -74,9 +74,9 @@ def _in_words(found: list[Trade], at: float) -> str:
     low, high = (min(found, key=lambda f: abs(f.temperature - end)) for end in SCHEDULE)
     text = f"At τ {at:g} the push is spread over {100 * here.spread:.0f} % of the negatives"
     if here.own_class is not None:
-        text += f"; {100 * here.own_class:.0f} % of it falls on rows of the anchor's own class"
+        text += f"; {100 * here.own_class:.0f} % of it falls on images of the anchor's own class"
     text += (
-        ". A low τ spreads rows (uniformity) and pushes hardest what is alike; a high one keeps "
+        ". A low τ spreads images (uniformity) and pushes hardest what is alike; a high one keeps "
         "what is alike together (tolerance) and separates little. "
         f"A schedule between {SCHEDULE[0]:g} and {SCHEDULE[1]:g} goes to and fro between "
         f"{100 * low.spread:.0f} and {100 * high.spread:.0f} %"

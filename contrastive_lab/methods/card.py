@@ -13,12 +13,14 @@ from contrastive_lab import cache, format, guard, query_params, state
 
 __all__ = ["choose_data", "defaults", "differences", "head", "loss", "measurements"]
 
+WIDE = 1400  # pixels of a window, with the sidebar open, into which every flow fits, or nearly
+
 
 def head(name: str, about: dict[str, Any]) -> None:
     """Title, idea and data flow, and the ways to train it and to open its loss."""
     st.header(f"{about['title']} ({about['year']})")
     st.markdown(f"{about['idea']} [Paper]({about['paper']})")
-    drawing(cache.flow(name), about["title"])
+    drawing(name, about["title"])
     st.caption(f"Compared: {about['compared']}.")
     buttons = st.container(horizontal=True)
     if buttons.button("Train it", icon=":material/play_circle:", type="primary"):
@@ -92,14 +94,19 @@ def measured(name: str) -> None:
         st.caption("No scored run of this method here yet: train one, and its figures appear.")
 
 
-def drawing(svg: str, title: str) -> None:
-    """The data flow; where the page is narrow it scrolls instead of becoming too small to read."""
-    coded = base64.b64encode(svg.encode()).decode()
+def drawing(name: str, title: str) -> None:
+    """The data flow; where the page is narrow it runs downwards instead of becoming too small."""
+    wide, upright = (_address(cache.flow(name, upright)) for upright in (False, True))
     alt = f"Data flow of {title}"
     st.html(
-        f'<div style="overflow-x:auto" tabindex="0"><img alt="{html.escape(alt)}" '
-        f'style="width:100%;min-width:720px" src="data:image/svg+xml;base64,{coded}"></div>'
+        f'<picture><source media="(min-width: {WIDE}px)" srcset="{wide}">'
+        f'<img alt="{html.escape(alt)}" style="max-width:100%" src="{upright}">'
+        "</picture>"
     )
+
+
+def _address(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def table(rows: list[dict[str, Any]]) -> str:

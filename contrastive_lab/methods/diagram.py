@@ -19,6 +19,7 @@ Updates = tuple[tuple[str, str, str], ...]
 
 WIDTH, GAP, HEIGHT, SPACE, EDGE = 98, 34, 50, 26, 12  # pixels: boxes, and what is between them
 COMPARE = 170
+NARROW, CLOSE, DOWN = 94, 20, 26  # upright: a box's width, and what is between lanes and boxes
 BOX, MEMORY, CHOSEN, INK = "#e8edf4", "#fde9c8", "#dbeafe", "#1f2937"
 GRADIENT, PLAIN = "#d9480f", "#7c8797"
 
@@ -41,24 +42,67 @@ class _Box:
         return self.y + self.height / 2
 
 
-def flow_svg(title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = ()) -> str:
-    """The drawing as one SVG element, text escaped, with its description for screen readers."""
-    boxes, arrows = _lanes(lanes, {to for _, to, how in updates if how})
+@dataclass(frozen=True)
+class _Way:
+    """Which way a flow runs: from left to right with a lane below the other, or downwards with a
+    lane beside the other. Places are (along, across) it."""
+
+    upright: bool
+
+    @property
+    def length(self) -> float:
+        return HEIGHT if self.upright else WIDTH
+
+    @property
+    def breadth(self) -> float:
+        return NARROW if self.upright else HEIGHT
+
+    def along(self, column: int) -> float:
+        return EDGE + column * (HEIGHT + DOWN if self.upright else WIDTH + GAP)
+
+    def across(self, lane: int) -> float:
+        return EDGE + lane * (NARROW + CLOSE if self.upright else HEIGHT + SPACE)
+
+    def point(self, along: float, across: float) -> tuple[float, float]:
+        return (across, along) if self.upright else (along, across)
+
+    def box(
+        self, text: str, at: tuple[float, float], size: tuple[float, float], fill: str = BOX
+    ) -> _Box:
+        return _Box(text, *self.point(*at), *self.point(*size), fill)
+
+
+def flow_svg(
+    title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (), upright: bool = False
+) -> str:
+    """The drawing as one SVG element, text escaped, with its description for screen readers;
+    upright it is less than 360 pixels wide."""
+    way = _Way(upright)
+    boxes, arrows = _lanes(way, lanes, {to for _, to, how in updates if how})
     columns = max(_start(lanes, i) + len(lane) for i, lane in enumerate(lanes))
-    height = _y(len(lanes)) - SPACE
-    across = EDGE + columns * (WIDTH + GAP)
-    compare = _Box(compared, across, EDGE, COMPARE, height - EDGE, CHOSEN)
-    end = _Box(loss, across + COMPARE + GAP, compare.center - HEIGHT / 2, WIDTH + 20, HEIGHT)
-    total, tall = end.x + end.width + EDGE, compare.y + compare.height + EDGE
-    parts = [_arrow(x, y, compare.x if to is None else to, y, g) for x, y, to, g in arrows]
-    parts.append(_arrow(compare.x + COMPARE, compare.center, end.x, end.center, True))
-    parts += [_update(boxes, *update) for update in updates]
+    gap, most = (DOWN, COMPARE) if upright else (GAP, 0)
+    at, broad = way.along(columns), way.across(len(lanes) - 1) + way.breadth - EDGE
+    broad = max(broad, most)
+    length = HEIGHT if upright else COMPARE
+    compare = way.box(compared, (at, EDGE), (length, broad), CHOSEN)
+    end_breadth = min(broad, NARROW + 40) if upright else HEIGHT
+    end_at = (at + length + gap, EDGE + broad / 2 - end_breadth / 2)
+    end = way.box(loss, end_at, (way.length + (0 if upright else 20), end_breadth))
+    total = max(b.x + b.width for b in (*boxes, compare, end)) + EDGE
+    tall = max(b.y + b.height for b in (*boxes, compare, end)) + EDGE
+    parts = [_arrow(way.point(a, c), way.point(at if to is None else to, c), g)
+             for a, c, to, g in arrows]  # fmt: skip
+    middle = EDGE + broad / 2
+    parts.append(_arrow(way.point(at + length, middle), way.point(at + length + gap, middle), True))
+    parts += [_update(way, boxes, *update) for update in updates]
     parts += [_draw_box(box) for box in [*boxes, compare, end]]
-    parts.append(_legend(tall + 6, bool(updates)))
+    legend, more = _legend(tall + 6, bool(updates), upright)
+    parts.append(legend)
     text = escape(flow_text(title, lanes, compared, loss, updates), quote=True)
+    total = max(total, 190 if upright else 0)  # the legend's
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {tall + 24:.0f}" '
-        f'width="100%" style="max-width:{total:.0f}px" role="img" aria-label="{text}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {tall + more:.0f}" '
+        f'width="{total:.0f}" height="{tall + more:.0f}" role="img" aria-label="{text}" '
         f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
     )
 
@@ -75,22 +119,19 @@ def flow_text(title: str, lanes: Lanes, compared: str, loss: str, updates: Updat
 # --- layout ------------------------------------------------------------------------------------
 
 
-def _y(lane: int) -> float:
-    return EDGE + lane * (HEIGHT + SPACE)
-
-
 def _start(lanes: Lanes, i: int) -> int:
-    """A lane begins on the left, unless its first box is not how the lane above begins: then it
-    ends where the first one ends."""
+    """A lane begins at the first column, unless its first box is not how the lane before begins:
+    then it ends where the first one ends."""
     if i == 0 or lanes[i][0].rstrip("*") == lanes[0][0].rstrip("*"):
         return 0
     return max(0, len(lanes[0]) - len(lanes[i]))
 
 
 def _lanes(
-    lanes: Lanes, memories: set[str]
+    way: _Way, lanes: Lanes, memories: set[str]
 ) -> tuple[list[_Box], list[tuple[float, float, float | None, bool]]]:
-    """Boxes, and arrows (from x, y, to x or None for the comparison, with gradient)."""
+    """Boxes, and arrows (from along and across, to along or None for the comparison, with
+    gradient)."""
     spans: dict[tuple[str, int], list[int]] = {}
     arrows: list[tuple[float, float, float | None, bool]] = []
     for i, lane in enumerate(lanes):
@@ -98,14 +139,14 @@ def _lanes(
         for k, name in enumerate(lane):
             plain, column = name.rstrip("*"), first + k
             spans.setdefault((plain, column), []).append(i)
-            x = EDGE + column * (WIDTH + GAP) + WIDTH
-            to = x + GAP if k + 1 < len(lane) else None
-            arrows.append((x, _y(i) + HEIGHT / 2, to, name.endswith("*")))
+            to = way.along(column + 1) if k + 1 < len(lane) else None
+            end, middle = way.along(column) + way.length, way.across(i) + way.breadth / 2
+            arrows.append((end, middle, to, name.endswith("*")))
     boxes = []
     for (name, column), rows in spans.items():
-        top, bottom = _y(rows[0]), _y(rows[-1]) + HEIGHT
+        start, end = way.across(rows[0]), way.across(rows[-1]) + way.breadth
         fill = MEMORY if name in memories else BOX
-        boxes.append(_Box(name, EDGE + column * (WIDTH + GAP), top, WIDTH, bottom - top, fill))
+        boxes.append(way.box(name, (way.along(column), start), (way.length, end - start), fill))
     return boxes, arrows
 
 
@@ -126,36 +167,55 @@ def _draw_box(box: _Box) -> str:
     )
 
 
-def _arrow(x: float, y: float, to_x: float, to_y: float, gradient: bool) -> str:
+def _arrow(start: tuple[float, float], end: tuple[float, float], gradient: bool) -> str:
+    """Straight to the right, or straight down."""
+    (x, y), (to_x, to_y) = start, end
     color, width = (GRADIENT, 2.5) if gradient else (PLAIN, 1.5)
-    tip = f"{to_x:.1f},{to_y:.1f} {to_x - 8:.1f},{to_y - 4:.1f} {to_x - 8:.1f},{to_y + 4:.1f}"
+    if x == to_x:
+        tip = f"{to_x:.1f},{to_y:.1f} {to_x - 4:.1f},{to_y - 8:.1f} {to_x + 4:.1f},{to_y - 8:.1f}"
+        to_y -= 7
+    else:
+        tip = f"{to_x:.1f},{to_y:.1f} {to_x - 8:.1f},{to_y - 4:.1f} {to_x - 8:.1f},{to_y + 4:.1f}"
+        to_x -= 7
     return (
-        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x - 7:.1f}" y2="{to_y:.1f}" '
+        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" '
         f'stroke="{color}" stroke-width="{width}"/><polygon points="{tip}" fill="{color}"/>'
     )
 
 
-def _update(boxes: list[_Box], source: str, target: str, how: str) -> str:
-    """A dashed arrow downwards from one box to another, with its name beside it."""
+def _update(way: _Way, boxes: list[_Box], source: str, target: str, how: str) -> str:
+    """A dashed arrow from one box to another in the next lane, with its name beside it."""
     by_text = {box.text: box for box in boxes}
     a, b = by_text[source], by_text[target]
-    x, y, to_x, to_y = a.middle, a.y + a.height, b.middle, b.y
-    tip = f"{to_x:.1f},{to_y:.1f} {to_x - 4:.1f},{to_y - 7:.1f} {to_x + 4:.1f},{to_y - 7:.1f}"
+    if way.upright:
+        x, y, to_x, to_y = a.x + a.width, a.center, b.x, b.center
+        tip = f"{to_x:.1f},{to_y:.1f} {to_x - 7:.1f},{to_y - 4:.1f} {to_x - 7:.1f},{to_y + 4:.1f}"
+        end = (to_x - 6, to_y)
+        words = ((x + to_x) / 2, max(a.y + a.height, b.y + min(b.height, HEIGHT)) + 12)
+        anchor = ' text-anchor="middle"'
+    else:
+        x, y, to_x, to_y = a.middle, a.y + a.height, b.middle, b.y
+        tip = f"{to_x:.1f},{to_y:.1f} {to_x - 4:.1f},{to_y - 7:.1f} {to_x + 4:.1f},{to_y - 7:.1f}"
+        end, words, anchor = (to_x, to_y - 6), (max(x, to_x) + 6, (y + to_y) / 2), ""
     return (
-        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y - 6:.1f}" stroke="{PLAIN}" '
+        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" stroke="{PLAIN}" '
         f'stroke-width="1.5" stroke-dasharray="4 3"/><polygon points="{tip}" fill="{PLAIN}"/>'
-        f'<text x="{max(x, to_x) + 6:.1f}" y="{(y + to_y) / 2:.1f}" dominant-baseline="central" '
+        f'<text x="{words[0]:.1f}" y="{words[1]:.1f}" dominant-baseline="central"{anchor} '
         f'font-size="11" fill="{PLAIN}">{escape(how)}</text>'
     )
 
 
-def _legend(y: float, updates: bool) -> str:
+def _legend(y: float, updates: bool, upright: bool) -> tuple[str, float]:
+    """What the arrows mean, and the height that it takes."""
     entries = [("carries gradient", GRADIENT, ""), ("no gradient", PLAIN, "")]
     if updates:
         entries.append(("moves after the step", PLAIN, ' stroke-dasharray="4 3"'))
-    return "".join(
-        f'<line x1="{EDGE + 150 * i}" y1="{y}" x2="{EDGE + 26 + 150 * i}" y2="{y}" '
-        f'stroke="{color}" stroke-width="2"{dash}/><text x="{EDGE + 32 + 150 * i}" y="{y}" '
-        f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{text}</text>'
-        for i, (text, color, dash) in enumerate(entries)
-    )
+    lines = []
+    for i, (text, color, dash) in enumerate(entries):
+        x, at = (EDGE, y + 16 * i) if upright else (EDGE + 150 * i, y)
+        lines.append(
+            f'<line x1="{x}" y1="{at}" x2="{x + 26}" y2="{at}" '
+            f'stroke="{color}" stroke-width="2"{dash}/><text x="{x + 32}" y="{at}" '
+            f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{text}</text>'
+        )
+    return "".join(lines), 24 + (16 * (len(entries) - 1) if upright else 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import format, query_params
 from contrastive_lab.methods import card
 
 __all__ = ["MOST", "aspects", "choose_others", "show"]
@@ -33,7 +33,7 @@ def show(names: list[str], catalog: dict[str, Any]) -> None:
     for name in names:
         about = methods[name]
         st.markdown(f"**{about['title']}** ({about['year']}): {about['idea']}")
-        card.drawing(cache.flow(name), about["title"])
+        card.drawing(name, about["title"])
     found = aspects(names, catalog, card.choose_data(methods[names[0]]))
     different = {k: v for k, v in found.items() if len(set(v)) > 1}
     rows = [

@@ -75,8 +75,9 @@ found = draw_loss_view(
         anchor=int(asked.get("anchor", 0)),
         start=start | {"second_value": chosen.get("second_value")},
         alternatives=Alternatives([(f"loss:{k}", k) for k in ("pair", "server", "refused")]),
-        choice=choice, second=second,
+        choice=choice, second=second, heard=chosen.get("report"),
     ),
     key="lab",
 )  # fmt: skip
+st.button("again")  # the server answers once more
 st.text(f"runs {st.session_state.runs} value {found.get('value')} anchor {found.get('anchor')}")

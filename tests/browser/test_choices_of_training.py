@@ -21,7 +21,7 @@ PAGES = {
     ),
     "loss_lab": (
         ("loss_lab?run=simclr-digits&on=circle",),
-        "Lessons, On, Loss, Positives are, Rows from, Rows, Batch, denominator",
+        "Lessons, On, Loss, Positives are, Vectors from, Images (views), Batch, denominator",
     ),
     "compare": (
         (

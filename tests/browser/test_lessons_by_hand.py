@@ -75,7 +75,7 @@ def test_all_lessons_by_keys_alone(app: str, page: Any) -> None:
     keys.press("Enter")
     on(3)
     slide(page, "PageDown")
-    assert "It is square #9a" in page.locator(".lesson .said").inner_text()
+    assert "It is image 10, view a (square)" in page.locator(".lesson .said").inner_text()
     page.wait_for_url(re.compile(r"temperature=0\.[01]"))
     page.reload()  # what was done stays done
     done(page)

@@ -136,7 +136,7 @@ def test_hover_and_keys_light_the_same_pair(page: Any, address: str) -> None:
     nearest = ask(page, "lab.barRows[0]")
     repainted(page)
     assert ask(page, "lab.hover") == [0, nearest]
-    assert f"<b>row {nearest}</b>" in page.locator(".body .hint").inner_text()  # text, not HTML
+    assert f"<b>row {nearest}</b>" in page.locator(".told .hint").inner_text()  # text, not HTML
     page.locator(".matrix").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -214,7 +214,7 @@ def test_the_matrix_and_the_bars_answer_to_a_finger(browser: Any, address: str) 
     row, column = ask(page, "lab.hover")  # what was touched stays lit
     assert row == ask(page, "lab.anchor")
     page.get_by_text(f"anchor {row}").wait_for()
-    assert f"row {column}" in page.locator(".body .hint").inner_text()
+    assert f"row {column}" in page.locator(".told .hint").inner_text()
     first = ask(page, "lab.barRows[0]")
     page.get_by_role("button", name="farther").tap()
     page.wait_for_function(f"() => ({FIND})().barRows[0] !== {first}")
@@ -243,8 +243,8 @@ def test_all_of_it_can_be_reached_and_moved_by_keys(page: Any, address: str) -> 
         page.keyboard.press("Tab")
     assert all(outline != "none" for _, outline in seen), seen
     views, panels = ["weight", "score", "grad", "mask"], ["none", "scores", "grads", "curves"]
-    wanted = ["range", "number", *views, "masks over it", "group", "cluster", "PNG", "CSV"]
-    wanted += ["matrix", "bars", "farther", *panels, "formula", "two", "scores"]
+    wanted = ["range", "number", *views, "mark positives and negatives", "group", "cluster"]
+    wanted += ["PNG", "CSV", *panels, "formula", "two", "matrix", "bars", "farther", "scores"]
     assert [name for name, _ in seen] == wanted
     page.locator("canvas.scores").focus()
     before = ask(page, "lab.value")

@@ -20,7 +20,7 @@ from contrastive_core.recording.watch import Watch
 ROWS = 40  # of a step
 PAGES = {
     "explore": ("explore?run=closed", "Images, Step, Map, Color by, More, Figures over the steps"),
-    "loss_lab": ("loss_lab?run=closed", "Loss, Positives are, Rows from, Rows, Step"),
+    "loss_lab": ("loss_lab?run=closed", "Loss, Positives are, Vectors from, Images (views), Step"),
     "samples": ("samples?run=closed", "Of, List, More of it"),
 }
 

@@ -11,6 +11,7 @@ from test_pages import PAGES, opened
 
 from contrastive_core import runs
 from contrastive_core.jobs import process, queue_files
+from contrastive_core.jobs.activity import Activity, Waits
 from contrastive_core.storage import records
 from contrastive_core.storage.lock import process_start
 
@@ -51,6 +52,19 @@ def test_a_failure_is_told_and_dismissed(monkeypatch: pytest.MonkeyPatch) -> Non
     app.sidebar.button(key="dismiss-all").click().run()
     assert not app.sidebar.error
     assert (process.folder() / "one.log").exists()
+
+
+@pytest.mark.parametrize(("ahead", "told"), [
+    (0, "second · waiting"), (1, "second · waiting: 1 run ahead"),
+    (3, "second · waiting: 3 runs ahead"),
+])  # fmt: skip
+def test_who_waits_is_told_how_long_the_line_is(
+    ahead: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = Activity((), (Waits("second", ahead, ""),), ())
+    monkeypatch.setattr("contrastive_core.jobs.activity.activity", lambda: now)
+    app = opened("methods", monkeypatch)
+    assert [b.label.replace("\\", "") for b in app.sidebar.button] == [told]
 
 
 def test_it_leads_to_the_run_from_train_too(monkeypatch: pytest.MonkeyPatch) -> None:

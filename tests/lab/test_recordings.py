@@ -78,7 +78,7 @@ def test_the_loss_lab_takes_rows_of_a_step(closed: str, monkeypatch) -> None:
         assert app.select_slider[0].value == step
         assert not app.warning
     for source in ("snapshot:1", "snapshot:3"):
-        next(s for s in app.selectbox if s.label == "Rows from").set_value(source).run()
+        next(s for s in app.selectbox if s.label == "Vectors from").set_value(source).run()
         assert not app.exception
         assert not app.warning
 

@@ -86,7 +86,7 @@ def test_english_is_left_alone() -> None:
 
 def test_templates_of_python() -> None:
     texts = {one.text for one in extract()}
-    assert {"Home", "Loss Lab", "{0} ahead"} <= texts
+    assert {"Home", "Loss Lab", "waiting: {0} runs ahead"} <= texts
     assert not any("contrastive_lab/" in text for text in texts)
 
 

@@ -55,12 +55,26 @@ def test_labeled_rows_are_compared_by_class_and_unlabeled_ones_say_why_not() -> 
     made = batch(EmbeddingSet(x, labels=labels))
     view = lab_view.compute_view(made, "classes", "triplet", {"margin": 0.2})
     assert (view.mask == 1).sum() == 12 * 3
-    assert view.names[0].startswith("class 0 #")
+    assert view.names[0] == "image 1 (class 0)"
     assert "one view of each image" in lab_view.compute_view(made, "views", "nt_xent", {}).reason
     bare = batch(EmbeddingSet(x))
     assert "no labels" in lab_view.compute_view(bare, "classes", "nt_xent", {}).reason
     with pytest.raises(ValueError, match="two views"):
         lab_view.compute_view(made, "queue", "info_nce", {})
+
+
+@pytest.mark.parametrize("loss", ["nt_xent", "triplet"])
+def test_the_anchor_to_begin_with_has_a_confusable_negative(loss: str) -> None:
+    """Row 4's other view is across the circle, and row 2 beside it."""
+    degrees = np.radians([0, 5, 170, 175, 172, 350])
+    x = np.stack([np.cos(degrees), np.sin(degrees)], 1).astype(np.float32)
+    made = batch(EmbeddingSet(x, ids=tuple(f"image {k // 2}" for k in range(6))))
+    view = lab_view.compute_view(made, "views", loss, {})
+    anchor = lab_view.confusable_anchor(view)
+    near = view.scores[anchor] * (1 if loss == "nt_xent" else -1)
+    assert near[view.mask[anchor] == 2].max() > near[view.mask[anchor] == 1].max()
+    alone = EmbeddingSet(x[:2], ids=("a", "a"))
+    assert lab_view.confusable_anchor(lab_view.compute_view(batch(alone), "views", loss, {})) == 0
 
 
 @pytest.mark.parametrize("pairing", ["queue", "bank"])
@@ -94,7 +108,7 @@ def a_run(folder: Path, name: str, **changed: torch.Tensor) -> Run:
 def test_without_a_queue_training_images_stand_in_it(source: str) -> None:
     made = load_batch(runs.load("moco_v1-digits"), BatchRequest(source, 8, 2, 0, "queue"))
     assert made.memory is not None
-    why = {"z": "hold no queue", "pixels": "which these rows are not"}[source]
+    why = {"z": "hold no queue", "pixels": "which these vectors are not"}[source]
     assert why in made.note
     assert "24 of 512 keys" in made.note
     view = lab_view.compute_view(made, "queue", "info_nce", {"temperature": 0.1})
@@ -104,7 +118,7 @@ def test_without_a_queue_training_images_stand_in_it(source: str) -> None:
     assert view.column_thumbs == [2 * i + 1 for i in range(8)] + list(range(16, 40))
     assert made.thumbs is not None
     assert len(made.thumbs) == 40
-    assert " key " in view.column_names[-1]
+    assert view.column_names[-1].startswith("key ")
 
 
 def test_the_queue_of_a_run_is_its_own_newest_first(tmp_path: Path) -> None:
@@ -120,7 +134,7 @@ def test_the_queue_of_a_run_is_its_own_newest_first(tmp_path: Path) -> None:
     order = [2, 1, 0, *range(511, 494, -1)]  # backwards from the pointer, what was enqueued only
     assert np.array_equal(made.memory.rows, rows[order].numpy())
     view = lab_view.compute_view(made, "queue", "info_nce", {})
-    assert view.column_names[8:] == [f"queue #{age}" for age in range(1, 21)]
+    assert view.column_names[8:] == [f"queue key {age}" for age in range(1, 21)]
     assert view.column_thumbs[8:] == [-1] * 20
     bare = load_batch(runs.load("moco_v1-digits"), BatchRequest("z", 8, 2, 0, "queue"))
     assert np.array_equal(made.rows[:, 0], bare.rows[:, 0])  # queries are the encoder's
@@ -136,7 +150,7 @@ def test_the_bank_of_a_run_is_its_own_and_else_made_of_its_images(tmp_path: Path
     assert made.memory is not None
     assert made.memory.query_slots is not None
     assert f"32 of {n:,} slots" in made.note
-    slots = [int(name.rsplit(" ", 1)[1]) for name in made.memory.names]
+    slots = [int(name.split()[1]) for name in made.memory.names]
     assert np.array_equal(made.memory.rows, bank[slots].numpy())
     known = list(data_of(run, "train").ids)
     queries = [known.index(i) for i in made.ids]
@@ -177,7 +191,7 @@ def test_zero_vectors_are_told_and_give_no_nan() -> None:
     x = np.random.default_rng(4).standard_normal((8, 1, 4)).astype(np.float32)
     x[[1, 5]] = 0
     made = LabBatch(x, np.arange(8) // 4, None, ("a", "b"), [str(i) for i in range(8)])
-    assert made.note.startswith("2 of these rows are zero vectors")
+    assert made.note.startswith("2 of these vectors are zero")
     for loss in ("sup_con", "nt_xent", "triplet", "pair_contrastive"):
         view = lab_view.compute_view(made, "classes", loss, {})
         assert np.isfinite(view.value), loss

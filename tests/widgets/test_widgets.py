@@ -50,7 +50,7 @@ def test_tensors_lists_and_arrays_are_one() -> None:
     views = [loss_view(z, labels=Y, loss="sup_con") for z in (Z, tensor, Z.tolist())]
     assert len({v.data for v in views}) == 1
     named = loss_view(Z, labels=np.array(["a<b", "b", "c"])[Y], loss="sup_con")
-    assert b"a<b #0" in named.data
+    assert b"image 1 (a<b)" in named.data
     half = loss_view(torch.from_numpy(Z).bfloat16(), labels=list(Y), loss="sup_con")
     assert half.temperature == views[0].temperature
 
@@ -93,8 +93,8 @@ def test_another_loss_beside_it_is_computed_here() -> None:
 
 def test_views_are_positives_without_labels() -> None:
     view = loss_view(Z.reshape(12, 2, 8), loss="nt_xent")
-    assert b"#0a" in view.data
-    assert b"#11b" in view.data
+    assert b"image 1, view a" in view.data
+    assert b"image 12, view b" in view.data
 
 
 @pytest.mark.parametrize(

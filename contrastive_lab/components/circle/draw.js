@@ -1,12 +1,11 @@
 // The circle with its forces, and the course of the loss.
 
-import { BLUE, GREEN, ORANGE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { marginAngle } from "./forces.js";
+import { BLUE, GREEN, ORANGE, PALETTE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { number } from "../shared/dom.js";
+import { PULL, PUSH, arrow } from "../shared/push_pull.js";
 
 const SHAPES = ["disc", "square", "triangle", "diamond"];
-
-const PALETTE = [BLUE, ORANGE, GREEN, [198, 91, 155], [217, 178, 58], [122, 107, 209]];
 
 /**
  * @param {CircleState} ring
@@ -40,8 +39,9 @@ export function drawRing(ring) {
       px = x + r * Math.cos(a),
       py = y - r * Math.sin(a);
     const length = (-ring.force[i] / unit) * r * 0.25; // downhill, along the tangent
-    if (Math.abs(length) > 1) arrow(g, px, py, -Math.sin(a) * length, -Math.cos(a) * length, ink);
-    g.fillStyle = rgb(PALETTE[ring.group[i] % PALETTE.length]);
+    const pulled = Math.abs(ring.pull[i]) > Math.abs(ring.force[i] - ring.pull[i]); // more than it is pushed
+    if (Math.abs(length) > 1) arrow(g, pulled ? PULL : PUSH, [px, py], [-Math.sin(a) * length, -Math.cos(a) * length]);
+    g.fillStyle = PALETTE[ring.group[i] % PALETTE.length];
     mark(g, SHAPES[ring.group[i] % SHAPES.length], px, py, size);
     if (i === ring.chosen) {
       g.strokeStyle = accent;
@@ -83,32 +83,6 @@ function drawMargin(ring, g, x, y, r, color) {
   if (half < Math.PI) for (const to of [a - half, a + half]) line(g, [end(to, r * 0.97), end(to, far)], color);
   g.fillStyle = color;
   g.fillText("ε", ...end(a, r * 1.14));
-}
-
-function arrow(g, x, y, dx, dy, color) {
-  const ex = x + dx,
-    ey = y + dy,
-    a = Math.atan2(dy, dx),
-    head = Math.min(6, Math.hypot(dx, dy) / 2);
-  line(
-    g,
-    [
-      [x, y],
-      [ex, ey],
-    ],
-    color,
-    1.2,
-  );
-  line(
-    g,
-    [
-      [ex - head * Math.cos(a - 0.5), ey - head * Math.sin(a - 0.5)],
-      [ex, ey],
-      [ex - head * Math.cos(a + 0.5), ey - head * Math.sin(a + 0.5)],
-    ],
-    color,
-    1.2,
-  );
 }
 
 /** Groups differ in shape as well as in color. */

@@ -26,8 +26,9 @@ export function circleScores(angles, score, S) {
  * @param {Float64Array} angles
  * @param {string} score
  * @param {KernelOutput} out
+ * @param {boolean} [pulled] only through pairs that are pulled together
  */
-export function circleGradient(angles, score, out) {
+export function circleGradient(angles, score, out, pulled = false) {
   const n = angles.length,
     force = new Float64Array(n);
   let total = 0;
@@ -38,7 +39,7 @@ export function circleGradient(angles, score, out) {
     if (!share) continue;
     for (let j = 0; j < n; j++) {
       const g = out.grad[i * n + j];
-      if (!g) continue;
+      if (!g || (pulled && g < 0 !== (score === "dot"))) continue;
       const d = angles[i] - angles[j],
         half = Math.sin(d / 2);
       const slope =
@@ -91,6 +92,7 @@ export function compute(ring) {
     ring.out && ring.out.n === ring.n ? forget(ring.out) : null,
   );
   ring.force = circleGradient(ring.angles, ring.meta.score, ring.out);
+  ring.pull = circleGradient(ring.angles, ring.meta.score, ring.out, true);
   Object.assign(ring, qualities(ring));
 }
 

@@ -7,6 +7,7 @@ import { report, saveCircle, savePicture, tellOf } from "./save.js";
 import { el } from "../shared/dom.js";
 import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
+import { PULL, PUSH, mark } from "../shared/push_pull.js";
 
 /**
  * @param {any} parent
@@ -81,6 +82,12 @@ export function build(parent) {
         "div",
         {},
         ring.note,
+        el(
+          "div",
+          { class: "legend" },
+          el("span", {}, mark(PULL), "the point is pulled more than pushed"),
+          el("span", {}, mark(PUSH), "pushed more than pulled"),
+        ),
         ring.curves,
         el(
           "p",

@@ -45,7 +45,7 @@ function applyMeta(ring, meta) {
   ring.kernel = { ...meta.kernel };
   const { knob } = meta;
   ring.slider.disabled = !knob;
-  ring.knobName.textContent = knob ? knob.label : "no knob to drag";
+  ring.knobName.textContent = knob ? knob.label : "no setting to drag";
   ring.slider.setAttribute("aria-label", ring.knobName.textContent);
   ring.readout.setAttribute("aria-label", `${ring.knobName.textContent}, as a number`);
   ring.readout.disabled = !knob;

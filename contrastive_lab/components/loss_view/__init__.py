@@ -85,6 +85,8 @@ class LossView:
     choice: str = ""
     second: LossSetting | None = None
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
+    heard: int | None = None  # the number, `report`, of the last report; answers to older ones
+    # move nothing
 
 
 def draw_loss_view(
@@ -113,7 +115,7 @@ def pack_loss_view(view: LossView) -> bytes:
         "columnThumb": list(axes.column_thumbs), "anchor": view.anchor, "name": view.name,
         "title": view.title, "start": dict(view.start), "others": asdict(view.alternatives),
         "second": view.second and _meta(view.second) | {"choice": view.choice},
-        "lesson": view.lesson and dict(view.lesson),
+        "lesson": view.lesson and dict(view.lesson), "heard": view.heard,
     }  # fmt: skip
     arrays = _arrays(first) | ({} if view.second is None else _arrays(view.second, "2"))
     return pack(meta, sprite=sheet.picture, **arrays)

@@ -2,10 +2,12 @@
 
 import { isFar, isHinge, marginOf, ranked } from "./pairs.js";
 import { thumb } from "./thumbnails.js";
-import { BLUE, ORANGE, line, rgb, sizeCanvas } from "../shared/canvas.js";
+import { line, sizeCanvas } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
+import { PULL, PUSH, bar, pointedBar } from "../shared/push_pull.js";
 
-const BAR = 22; // height of a bar in CSS pixels
+const BAR = 22, // height of a bar in CSS pixels
+  TOLD = 0.58; // of the width that words take where bars are long
 
 /**
  * @param {LossViewState} lab
@@ -20,6 +22,7 @@ export function drawBars(lab) {
     shown = rows.slice(from, from + fit);
   lab.barRows = shown;
   lab.turns.hidden = rows.length <= fit;
+  lab.sharing.hidden = lab.view !== "grad" && (isHinge(lab) || !lab.out);
   lab.turns.children[0].disabled = from === 0;
   lab.turns.children[1].disabled = from + fit >= rows.length;
   lab.barFit = Math.max(1, height / BAR);
@@ -29,27 +32,32 @@ export function drawBars(lab) {
   const which = from ? `its nearest ${from + 1} to ${from + shown.length}` : `the nearest ${shown.length}`;
   say(lab.barTitle, `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${which} of ${rows.length} (${legend(lab, scores)})`);
   const values = gradients ? lab.out.grad : scores ? lab.S : lab.out.pair,
-    most = Math.max(1e-12, ...(from ? rows : shown).map((j) => Math.abs(values[at + j]))),
+    among = !scores && lab.share ? pushOf(lab, values, rows) : 0, // 0: as it is
+    isShown = (j) => !among || lab.M[at + j] === 2,
+    most = Math.max(1e-12, ...(from ? rows : shown).filter(isShown).map((j) => Math.abs(values[at + j]))),
     top = margin > most ? Math.min(margin, 1.25 * most) : most,
     left = lab.sprite ? BAR + 6 : 4,
-    unit = (width - left - (gradients ? 165 : 120)) / top;
+    unit = ((width - left) * (1 - TOLD)) / top;
   g.textBaseline = "middle";
   shown.forEach((j, k) => {
     const y = k * BAR,
       positive = lab.M[at + j] === 1,
       v = values[at + j],
-      length = Math.max(1, Math.abs(v) * unit),
-      pulled = v < 0 !== isFar(lab);
+      length = isShown(j) ? Math.max(1, Math.abs(v) * unit) : 0,
+      pulled = v < 0 !== isFar(lab),
+      look = (gradients ? pulled : positive) ? PULL : PUSH;
     thumb(lab, g, lab.meta.columnThumb[j], 0, y + 1, BAR - 2);
     const pale = hinge && scores && lab.out && lab.out.pair[at + j] === 0;
-    g.fillStyle = rgb((gradients ? pulled : positive) ? BLUE : ORANGE, pale ? 0.3 : 1);
-    if (gradients) arrow(g, left, y + 3, length, BAR - 6, pulled);
-    else g.fillRect(left, y + 3, length, BAR - 6);
+    if (length) {
+      if (gradients) pointedBar(g, look, [left, y + 3, length, BAR - 6]);
+      else bar(g, look, [left, y + 3, length, BAR - 6], pale ? 0.35 : 1);
+    }
     g.fillStyle = lab.ink;
     const size = gradients ? Math.abs(v) : v,
-      told = size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
-      moved = gradients && v !== 0 ? (pulled ? " pulled" : " pushed") : "";
-    g.fillText(`${positive ? "+ " : ""}${told}${moved}  ${lab.meta.columnNames[j]}`, left + length + 5, y + BAR / 2);
+      told = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
+      moved = gradients && v !== 0 ? (pulled ? " pulled" : " pushed") : "",
+      words = `${positive ? "+ " : ""}${told}${moved}  ${lab.meta.columnNames[j]}`;
+    g.fillText(words, left + length + 5, y + BAR / 2, width - left - length - 7);
     if (lab.hover && lab.hover[1] === j) {
       g.strokeStyle = lab.accent;
       g.lineWidth = 2;
@@ -73,6 +81,7 @@ export function drawBars(lab) {
 
 /** What the bars show, and what their marks mean. */
 function legend(lab, scores) {
+  if (!scores && lab.share) return "share among negatives; +: positive";
   if (lab.view === "grad" && lab.out) return "gradient; +: positive";
   if (!scores) return "weight; +: positive";
   if (!isHinge(lab)) return lab.meta.scoreName;
@@ -80,16 +89,12 @@ function legend(lab, scores) {
   return `${lab.meta.scoreName}; line: ${place}; pale: no longer moved`;
 }
 
-/** A bar with a point: to the anchor where it is pulled, away from it where it is pushed. */
-function arrow(g, x, y, length, height, pulled) {
-  const tip = Math.min(height / 2, length),
-    [start, end] = pulled ? [x, x + length] : [x + length, x],
-    inward = pulled ? tip : -tip;
-  g.beginPath();
-  g.moveTo(start, y + height / 2);
-  g.lineTo(start + inward, y);
-  g.lineTo(end, y);
-  g.lineTo(end, y + height);
-  g.lineTo(start + inward, y + height);
-  g.fill();
+/** What the anchor's negatives have of the values together. */
+function pushOf(lab, values, rows) {
+  const at = lab.anchor * lab.w;
+  return rows.reduce((sum, j) => (lab.M[at + j] === 2 ? sum + Math.abs(values[at + j]) : sum), 0);
+}
+
+function share(x) {
+  return x > 0 && x < 0.0005 ? "< 0.1 %" : `${(100 * x).toFixed(1)} %`;
 }

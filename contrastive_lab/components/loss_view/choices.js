@@ -1,12 +1,17 @@
 // What can be chosen in the live loss view.
 
-export const VIEWS = { weight: "Weight on each pair", score: "Similarity", grad: "Gradient", mask: "Who is what" };
+export const VIEWS = {
+  weight: "Weight on each pair",
+  score: "Similarity",
+  grad: "Gradient",
+  mask: "Positive or negative?",
+};
 
 export const PANELS = {
-  none: "Nothing more",
+  none: "Hide",
   scores: "Margin",
   grads: "Gradients",
-  curves: "Over the knob",
+  curves: "Sweep",
   formula: "Formula",
   two: "Two settings",
 };

@@ -2,11 +2,12 @@
 
 import { few } from "./figures.js";
 import { isFar, isHinge, positivesOf, ranked } from "./pairs.js";
-import { BLUE, GREEN, ORANGE, line, rgb, tick } from "../shared/canvas.js";
+import { BLUE, GREEN, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
 import { fromSlider, toSlider } from "../shared/knob.js";
 
+const SAMPLE = 22; // pixels of a line beside its name
 const STEPS = 80,
   LINES = 8; // of the softmax, the nearest candidates
 
@@ -56,11 +57,11 @@ export function drawCurves(lab, g, width, height) {
   }
   const { points, nearest } = alongKnob(lab),
     soft = !isHinge(lab),
-    half = soft ? width / 2 - 14 : width;
-  if (soft) drawSoftmax(lab, g, points, nearest, half, height);
+    [first, second] = soft ? halves(width, height) : [null, { x: 0, y: 0, width, height }];
+  if (first) within(g, first, (w, h) => drawSoftmax(lab, g, points, nearest, w, h));
   const curves = soft
     ? [
-        ["effective", "effective negatives", BLUE, []],
+        ["effective", "negatives that matter", BLUE, []],
         ["entropy", "their entropy", GREEN, [2, 3]],
         ["loss", "loss", ORANGE, [7, 4]],
       ]
@@ -68,17 +69,11 @@ export function drawCurves(lab, g, width, height) {
         ["effective", "negatives still pushed", BLUE, []],
         ["loss", "loss", ORANGE, [7, 4]],
       ];
-  plot(
-    lab,
-    g,
-    curves.map((/** @type {[string, string, number[], number[]]} */ [field, name, color, dash]) => {
-      const top = Math.max(1e-12, ...points.map((q) => q[field]));
-      return { name: `${name} ≤ ${few(top)}`, color, dash, values: points.map((q) => [q.t, q[field] / top]) };
-    }),
-    width - half,
-    half,
-    height,
-  );
+  const lines = curves.map((/** @type {[string, string, number[], number[]]} */ [field, name, color, dash]) => {
+    const top = Math.max(1e-12, ...points.map((q) => q[field]));
+    return { name: `${name} ≤ ${few(top)}`, color, dash, values: points.map((q) => [q.t, q[field] / top]) };
+  });
+  within(g, second, (w, h) => plot(lab, g, lines, w, h));
   say(lab.note, curveWords(lab, points, soft));
 }
 
@@ -93,25 +88,33 @@ function drawSoftmax(lab, g, points, nearest, width, height) {
       return {
         color: positive ? BLUE : ORANGE,
         wide: lit ? 3.5 : 1.6,
-        dash: positive ? [] : [[], [8, 3], [4, 3], [2, 2]][k % 4],
+        dash: positive
+          ? []
+          : [
+              [12, 3],
+              [8, 3],
+              [4, 3],
+              [2, 2],
+            ][k % 4],
         values: points.map((q) => [q.t, q.each[k]]),
       };
     }),
-    0,
     width,
     height,
-    `softmax of the ${nearest.length} nearest: positive (blue), negatives (orange)`,
+    `softmax of the ${nearest.length} nearest: positive (blue), negatives (dashed)`,
   );
 }
 
-/** Lines over the knob, from 0 to 1, in a part of the canvas; the knob's place is marked. */
-function plot(lab, g, lines, left, width, height, title) {
+/** Lines over the knob, from 0 to 1; the knob's place is marked. */
+function plot(lab, g, lines, width, height, title) {
+  g.fillStyle = lab.ink;
+  if (title) g.fillText(title, 10, 14, width - 20);
+  const places = title ? [] : placed(g, lines, width),
+    top = title ? 30 : places.at(-1).y + 16;
   const knob = lab.meta.knob,
-    x = (t) => left + 10 + t * (width - 20),
-    y = (v) => height - 18 - v * (height - 48);
-  let text = left + 10;
-  if (title) g.fillText(title, text, 14);
-  for (const { name, color, dash, values, wide } of lines) {
+    x = (t) => 10 + t * (width - 20),
+    y = (v) => height - 18 - v * (height - 18 - top);
+  lines.forEach(({ name, color, dash, values, wide }, k) => {
     g.setLineDash(dash);
     line(
       g,
@@ -119,28 +122,40 @@ function plot(lab, g, lines, left, width, height, title) {
       rgb(color),
       wide,
     );
+    if (name) {
+      const at = places[k];
+      line(g, [[at.x, at.y - 4], [at.x + SAMPLE, at.y - 4]], rgb(color)); // prettier-ignore
+      g.fillText(name, at.x + SAMPLE + 5, at.y);
+    }
     g.setLineDash([]);
-    if (!name) continue;
-    g.fillStyle = rgb(color);
-    g.fillRect(text, 6, 9, 9);
-    g.fillStyle = lab.ink;
-    g.fillText(name, text + 13, 14);
-    text += g.measureText(name).width + 26;
-  }
+  });
   g.fillStyle = lab.ink;
   const marks = knob.log
     ? [0.01, 0.05, 0.2, 1, 5, 10].filter((v) => v >= knob.low && v <= knob.high)
     : [0, 0.25, 0.5, 0.75, 1].map((t) => Number((knob.low + t * (knob.high - knob.low)).toPrecision(3)));
-  for (const v of marks) tick(g, String(v), x(toSlider(knob, v) / 1000), height - 3, left + width);
+  for (const v of marks) tick(g, String(v), x(toSlider(knob, v) / 1000), height - 3, width);
   const here = x(toSlider(knob, lab.value) / 1000);
   line(
     g,
     [
-      [here, 22],
+      [here, top - 8],
       [here, height - 16],
     ],
     lab.accent,
   );
+}
+
+/** Where the names of lines stand, one after the other, in as many rows as they need. */
+function placed(g, lines, width) {
+  let x = 10,
+    y = 14;
+  return lines.map(({ name }) => {
+    const wide = SAMPLE + 5 + g.measureText(name).width;
+    if (x > 10 && x + wide > width) [x, y] = [10, y + 16];
+    const place = { x, y };
+    x += wide + 16;
+    return place;
+  });
 }
 
 function curveWords(lab, points, soft) {
@@ -152,7 +167,7 @@ function curveWords(lab, points, soft) {
   if (!alone) return `${told} At no τ is one negative left alone: several are as near as the nearest.`;
   return (
     `${told} Below τ = ${number(alone.v)} the softmax over its negatives lies on the hardest one alone ` +
-    `(effective negatives under ${ALONE}), so that lowering τ further no longer changes which negatives matter: ` +
+    `(negatives that matter under ${ALONE}), so that lowering τ further no longer changes which negatives matter: ` +
     limit(lab)
   );
 }

@@ -4,6 +4,7 @@
 import { meanNegatives, pullOf } from "./figures.js";
 import { isFar } from "./pairs.js";
 import { BITS, divergingShades, largest } from "./shades.js";
+import { GREEN, PINK } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 
 const SAME = 1e-6; // differences below this are rounding
@@ -67,10 +68,10 @@ export function differenceWords({ top, of }) {
   if (!(top > SAME)) return "Both put the same weight and the same gradient on every pair.";
   const largestOne = `the largest difference is ${number(top)}`;
   if (of === "pair")
-    return `Orange: pairs that weigh more in the first setting, blue: more in the second; ${largestOne}.`;
+    return `Green: pairs that weigh more in the first setting, pink: more in the second; ${largestOne}.`;
   return (
     "Both put the same weight on every pair, but not the same gradient. " +
-    `Orange: pairs that are pulled harder in the first setting, blue: harder in the second; ${largestOne}.`
+    `Green: pairs that are pulled harder in the first setting, pink: harder in the second; ${largestOne}.`
   );
 }
 
@@ -83,7 +84,7 @@ export function paintDifference(lab, two) {
   two.buffer ||= new OffscreenCanvas(Math.max(1, lab.w), Math.max(1, lab.n));
   const pixels = new Uint32Array(two.image.data.buffer),
     bits = new Uint32Array(two.difference.buffer),
-    table = divergingShades(Math.max(two.top, SAME), false);
+    table = divergingShades(Math.max(two.top, SAME), false, [PINK, GREEN]);
   for (let r = 0, p = 0; r < lab.n; r++)
     for (let c = 0; c < lab.w; c++, p++) pixels[p] = table[bits[lab.rows[r] * lab.w + lab.columns[c]] >>> BITS];
   two.buffer.getContext("2d").putImageData(two.image, 0, 0);

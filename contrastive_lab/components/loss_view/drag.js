@@ -64,8 +64,10 @@ export function tellOf(lab, pressed) {
     panel: lab.panel,
     order: lab.order,
     masks: Boolean(lab.overlay),
+    share: Boolean(lab.share),
     second: lab.second.choice,
     second_value: lab.second.value,
+    report: (lab.reports = (lab.reports ?? 0) + 1),
     ...pressed,
     ...count, // the same may be pressed twice
   });

@@ -51,7 +51,7 @@ export function drawFigures(lab) {
     i = lab.anchor,
     hinge = isHinge(lab),
     many = positivesOf(lab).length;
-  const told = hinge ? "Negatives still pushed" : "Effective negatives",
+  const told = hinge ? "Negatives still pushed" : "Negatives that matter",
     defined = o && o.weight[i] > 0;
   say(lab.effectiveTitle, `${told}, mean`);
   say(lab.ownTitle, `Anchor ${lab.meta.names[i] ?? i}: loss`);

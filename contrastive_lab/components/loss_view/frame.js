@@ -24,6 +24,7 @@ export function draw(lab) {
   Object.assign(lab, theme(lab.root));
   drawFigures(lab);
   lab.sentence.setAttribute("aria-busy", String(Boolean(lab.dragging))); // read out once it is let go
+  lab.hint.setAttribute("aria-busy", String(Boolean(lab.dragging)));
   say(lab.sentence, sentence(lab));
   drawMatrix(lab);
   drawBars(lab);

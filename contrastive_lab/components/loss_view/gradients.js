@@ -2,7 +2,7 @@
 
 import { ranked } from "./pairs.js";
 import { choose, light } from "./drag.js";
-import { GRAY, ORANGE, line, rgb, tick } from "../shared/canvas.js";
+import { GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 
 /**
@@ -63,18 +63,10 @@ const GRADIENTS =
  */
 export function drawGradients(lab, g, width, height) {
   const { total, hardest, curve } = shares(lab),
-    half = width / 2 - 16,
-    base = height - 18,
-    span = base - 20;
-  g.fillText("share of the push on its k hardest negatives", 10, 12);
-  if (total > 0)
-    line(
-      g,
-      [[10, base], ...curve.map((v, k) => [10 + ((k + 1) / curve.length) * (half - 10), base - v * span])],
-      rgb(ORANGE),
-    );
-  g.fillText("k = 0", 10, height - 5);
-  tick(g, String(curve.length), half, height - 5, width);
+    [first, second] = halves(width, height);
+  within(g, first, (w, h) => drawShares(lab, g, curve, w, h));
+  within(g, second, (w, h) => drawLosses(lab, g, w, h));
+  lab.sorted.box = second;
   const share = (k) => `${(100 * (curve[Math.min(k, curve.length) - 1] ?? 0)).toFixed(0)} %`;
   say(
     lab.note,
@@ -84,22 +76,41 @@ export function drawGradients(lab, g, width, height) {
           `the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
       : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`,
   );
-  const order = Array.from({ length: lab.n }, (_, i) => i).filter((i) => lab.out.weight[i] > 0);
+}
+
+/** The share of the push that the k hardest negatives have together, over k. */
+function drawShares(lab, g, curve, width, height) {
+  const base = height - 18,
+    span = base - 20,
+    wide = width - 20;
+  g.fillStyle = lab.ink;
+  g.fillText("share of the push on its k hardest negatives", 10, 12, wide);
+  if (curve.at(-1) > 0)
+    line(g, [[10, base], ...curve.map((v, k) => [10 + ((k + 1) / curve.length) * wide, base - v * span])], rgb(ORANGE));
+  g.fillText("k = 0", 10, height - 5);
+  tick(g, String(curve.length), 10 + wide, height - 5, width);
+}
+
+/** The loss of every anchor, largest first, as bars that can be chosen. */
+function drawLosses(lab, g, width, height) {
+  const base = height - 18,
+    order = Array.from({ length: lab.n }, (_, i) => i).filter((i) => lab.out.weight[i] > 0);
   order.sort((a, b) => lab.out.loss[b] - lab.out.loss[a]);
   const top = Math.max(1e-12, ...order.map((i) => lab.out.loss[i])),
-    left = half + 24,
-    wide = (width - left - 10) / Math.max(1, order.length);
+    left = 10,
+    wide = (width - 20) / Math.max(1, order.length);
   lab.sorted = { order, left, wide };
   g.fillStyle = lab.ink;
-  g.fillText(`loss of ${order.length} anchors, largest first (up to ${number(top)})`, left, 12);
+  g.fillText(`loss of ${order.length} anchors, largest first (up to ${number(top)})`, left, 12, width - 20);
   order.forEach((i, k) => {
-    const h = Math.max(1, (lab.out.loss[i] / top) * span);
+    const h = Math.max(1, (lab.out.loss[i] / top) * (base - 20));
     g.fillStyle = i === lab.anchor || (lab.hover && lab.hover[0] === i) ? lab.accent : rgb(GRAY, 0.7);
     g.fillRect(left + k * wide, base - h, Math.max(1, wide - 0.5), h);
   });
 }
 
 function anchorAt(lab, e) {
-  const { order, left, wide } = lab.sorted || { order: [] };
-  return order[Math.floor((e.offsetX - left) / wide)];
+  if (!lab.sorted) return undefined;
+  const { order, left, wide, box } = lab.sorted;
+  return e.offsetY < box.y ? undefined : order[Math.floor((e.offsetX - box.x - left) / wide)];
 }

@@ -24,6 +24,7 @@ export function build(parent, start) {
     panel: known(PANELS, start.panel, "none"),
     order: known(ORDERS, start.order, "group"),
     overlay: Boolean(start.masks),
+    share: Boolean(start.share),
     second: { choice: start.second || "same", value: start.second_value ?? null },
     anchor: 0,
     hover: null,
@@ -72,29 +73,32 @@ export function build(parent, start) {
   };
   lab.orderBar = el("span", { class: "group" }, ...choices(ORDERS, lab.order, pick("order")));
   lab.viewBar = el("span", { class: "group" }, ...choices(VIEWS, lab.view, pick("view")));
-  lab.over = el(
-    "button",
-    {
-      type: "button",
-      "aria-pressed": String(lab.overlay),
-      onclick: () => {
-        lab.overlay = !lab.overlay;
-        lab.over.setAttribute("aria-pressed", String(lab.overlay));
-        schedule(lab, true);
-        report(lab);
-      },
-    },
-    "masks over it",
-  );
+  const turnable = (field, text, title) => {
+    const b = el("button", { type: "button", title, "aria-pressed": String(lab[field]) }, text);
+    b.onclick = () => {
+      lab[field] = !lab[field];
+      b.setAttribute("aria-pressed", String(lab[field]));
+      schedule(lab, true);
+      report(lab);
+    };
+    return b;
+  };
+  lab.over = turnable("overlay", "mark positives and negatives", "their tints under every cell");
+  lab.sharing = turnable("share", "share among negatives", "in percent of all the push, so that a low τ leaves bars");
   const figure = (title, value) => el("div", {}, title, value);
   lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
   lab.knobBar = el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout);
-  lab.barSide = el("div", { class: "barside" }, lab.barTitle, lab.bars, lab.turns);
+  lab.barSide = el(
+    "div",
+    { class: "barside" },
+    lab.barTitle,
+    lab.bars,
+    el("div", { class: "bar under" }, lab.turns, lab.sharing),
+  );
   const view = el(
     "div",
     { class: "view" },
-    el("div", { class: "bar" }, lab.knobBar),
-    lab.sentence,
+    el("div", { class: "held" }, el("div", { class: "bar" }, lab.knobBar), lab.sentence),
     el(
       "dl",
       { class: "figures" },
@@ -130,12 +134,6 @@ export function build(parent, start) {
     ),
     el(
       "div",
-      { class: "body" },
-      el("div", {}, lab.matrix, lab.legend, el("div", { class: "told" }, lab.faces, lab.hint)),
-      lab.barSide,
-    ),
-    el(
-      "div",
       { class: "bar panels", role: "group", "aria-label": "More" },
       ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => {
         if (key === "grads") show(lab, "grad"); // pull and push of every pair belong to this panel
@@ -146,7 +144,13 @@ export function build(parent, start) {
         report(lab);
       })),
     ),
-    lab.panelBox,
+    (lab.body = el(
+      "div",
+      { class: "body" },
+      el("div", {}, lab.matrix, lab.legend),
+      el("div", { class: "side" }, el("div", { class: "told" }, lab.faces, lab.hint), lab.barSide),
+      lab.panelBox,
+    )),
   );
   lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, lab.lesson.root, view));
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });

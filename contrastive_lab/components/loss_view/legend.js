@@ -1,11 +1,13 @@
 // The matrix in words: its legend, its label, and the pair that is pointed at.
 
 import { VIEWS } from "./choices.js";
+import { shares } from "./gradients.js";
 import { isFar, isHinge } from "./pairs.js";
 import { APART } from "./shades.js";
 import { thumb } from "./thumbnails.js";
-import { BLUE, GRAY, GREEN, ORANGE, rgb, sizeCanvas } from "../shared/canvas.js";
+import { GRAY, GREEN, rgb, sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
+import { PULL, PUSH, mark } from "../shared/push_pull.js";
 
 /**
  * Legend and label of the matrix, when they are others than before.
@@ -28,7 +30,8 @@ export function tell(lab) {
     i.style.background = rgb(color, alpha);
     return el("span", {}, i, text);
   };
-  const positive = [item(BLUE, "positive"), item(ORANGE, "negative")],
+  const look = (kind, text) => el("span", {}, mark(kind), text);
+  const positive = [look(PULL, "positive"), look(PUSH, "negative")],
     itself = item(GRAY, "itself", 0.75);
   if (lab.view === "score")
     lab.legend.replaceChildren(
@@ -37,15 +40,15 @@ export function tell(lab) {
     );
   else if (lab.view === "grad")
     lab.legend.replaceChildren(
-      item(BLUE, "pulled nearer"),
-      item(ORANGE, "pushed away"),
+      look(PULL, "pulled nearer"),
+      look(PUSH, "pushed away"),
       itself,
       el("span", {}, `${blank}: not moved`),
     );
   else if (lab.view === "weight" && isHinge(lab))
     lab.legend.replaceChildren(
-      item(BLUE, "positive, pulled"),
-      item(ORANGE, "negative, still pushed"),
+      look(PULL, "positive, pulled"),
+      look(PUSH, "negative, still pushed"),
       itself,
       el("span", {}, `${blank}: no longer moved`),
     );
@@ -63,36 +66,39 @@ export function tell(lab) {
 }
 
 /**
- * The pair that is pointed at, or the anchor: in words, and as images.
+ * The pair that is pointed at, or the anchor with its hardest negative: in words, and as images.
  *
  * @param {LossViewState} lab
  */
 export function describe(lab) {
-  say(
-    lab.hint,
-    lab.hover
-      ? inWords(lab, ...lab.hover)
-      : "Point at a cell; click a row (or use the arrow keys) to choose the anchor.",
-  );
+  const hardest = lab.hover || !lab.out ? undefined : shares(lab).hardest,
+    [i, j] = lab.hover || [lab.anchor, hardest ?? null];
+  say(lab.hint, lab.hover ? inWords(lab, i, j) : atFirst(lab, i, j));
   if (!lab.sprite) return;
   const [g, , side] = sizeCanvas(lab.faces),
-    [i, j] = lab.hover || [lab.anchor, null],
     { rowThumb, columnThumb } = lab.meta;
   g.imageSmoothingEnabled = false;
   if (i !== null) thumb(lab, g, rowThumb[i], 0, 0, side);
-  if (j !== null) thumb(lab, g, columnThumb[j], side + 6, 0, side);
+  if (j !== null) thumb(lab, g, columnThumb[j], side + 8, 0, side);
+}
+
+function atFirst(lab, i, j) {
+  const { names, columnNames } = lab.meta;
+  const pair = j === null ? `Anchor: ${names[i]}.` : `Its hardest negative: ${columnNames[j]} · ${numbers(lab, i, j)}.`;
+  return `${pair} Point at another pair; click a cell, or use the arrow keys, to choose its anchor.`;
 }
 
 function inWords(lab, i, j) {
-  const { names, columnNames, scoreName } = lab.meta;
+  const { names, columnNames } = lab.meta;
   if (i === null || j === null) return i === null ? columnNames[j] : names[i];
+  const what = ["not compared", "positive", "negative", "itself"][lab.M[i * lab.w + j]];
+  return `${names[i]} → ${columnNames[j]} · ${what} · ${numbers(lab, i, j)}`;
+}
+
+function numbers(lab, i, j) {
   const k = i * lab.w + j,
-    m = lab.M[k];
-  const parts = [
-    `${names[i]} → ${columnNames[j]}`,
-    ["not compared", "positive", "negative", "itself"][m],
-    `${scoreName} ${lab.S[k].toFixed(4)}`,
-  ];
+    m = lab.M[k],
+    parts = [`${lab.meta.scoreName} ${lab.S[k].toFixed(4)}`];
   if (lab.out && (m === 1 || m === 2))
     parts.push(`weight ${lab.out.pair[k].toPrecision(3)}`, `gradient ${lab.out.grad[k].toPrecision(3)}`);
   return parts.join(" · ");

@@ -31,6 +31,7 @@ export function load(lab, data) {
   lab.image = new ImageData(Math.max(1, lab.w), Math.max(1, lab.n));
   lab.pixels = new Uint32Array(lab.image.data.buffer);
   lab.buffer = new OffscreenCanvas(Math.max(1, lab.w), Math.max(1, lab.n));
+  lab.grained = lab.grainedBuffer = null;
   let low = Infinity,
     high = -Infinity;
   for (let k = 0; k < lab.S.length; k++) {
@@ -40,27 +41,30 @@ export function load(lab, data) {
   }
   lab.range = low <= high ? [low, high] : [0, 1];
   lab.faces.hidden = !(meta.rowThumb || []).length;
-  applyKernel(lab, meta);
+  applyKernel(lab, meta, true);
   openPanel(lab, lab.panel);
 }
 
 /**
  * @param {LossViewState} lab
  * @param {any} meta
+ * @param {boolean} [isNew] the batch or the loss is another one
  */
-export function applyKernel(lab, meta) {
+export function applyKernel(lab, meta, isNew = false) {
   lab.meta = meta;
+  lab.reports ??= meta.heard ?? 0;
+  const isOlder = lab.dragging || lab.reports > (meta.heard ?? lab.reports);
   const { knob, kernel, reason } = meta;
   lab.empty.hidden = !reason;
   lab.empty.textContent = reason || "";
-  const symbol = knob ? knob.label.split(",")[0] : "the knob",
+  const symbol = knob ? knob.label.split(",")[0] : "",
     hinge = kernel && kernel.family === "hinge";
-  const words = { scores: hinge ? "Margin" : "Histogram", curves: `Over ${symbol}` };
+  const words = { scores: hinge ? "Margin" : "Histogram", curves: `Sweep ${symbol}`.trim() };
   for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || PANELS[b.dataset.key];
-  if (lab.dragging) return; // an older answer may not move what is in the hand
+  if (isOlder && !isNew) return; // what is in the hand, or was told since, is not moved
   lab.kernel = kernel ? { ...kernel } : null;
   lab.slider.disabled = lab.slider.hidden = !knob;
-  lab.knobName.textContent = knob ? knob.label : "no knob to drag";
+  lab.knobName.textContent = knob ? knob.label : "no setting to drag";
   lab.slider.setAttribute("aria-label", lab.knobName.textContent);
   lab.readout.setAttribute("aria-label", `${lab.knobName.textContent}, as a number`);
   lab.readout.disabled = lab.readout.hidden = !knob;

@@ -2,9 +2,10 @@
 
 import { drag, report } from "./drag.js";
 import { isHinge, marginOf } from "./pairs.js";
-import { BLUE, ORANGE, line, rgb, tick } from "../shared/canvas.js";
+import { line, tick } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
 import { knobText, toSlider } from "../shared/knob.js";
+import { PULL, PUSH, area } from "../shared/push_pull.js";
 
 const BINS = 60;
 
@@ -42,15 +43,15 @@ export function drawScores(lab, g, width, height) {
     base = height - 18,
     wide = (width - 20) / BINS;
   const x = (v) => 10 + ((v - low) / (high - low || 1)) * (width - 20);
-  for (const [counts, color] of [
-    [bins.negative, ORANGE],
-    [bins.positive, BLUE],
+  for (const { counts, look } of [
+    { counts: bins.negative, look: PUSH },
+    { counts: bins.positive, look: PULL },
   ]) {
     const top = Math.max(1, ...counts);
-    g.fillStyle = rgb(color, 0.6);
-    counts.forEach((c, b) =>
-      g.fillRect(10 + b * wide, base - (c / top) * (base - 10), wide - 1, (c / top) * (base - 10)),
+    const steps = Array.from(counts, (c, b) =>
+      [0, 1].map((k) => [10 + (b + k) * wide, base - (c / top) * (base - 10)]),
     );
+    area(g, look, [[10, base], ...steps.flat(), [width - 10, base]]);
   }
   g.fillStyle = lab.ink;
   for (const t of [0, 0.25, 0.5, 0.75, 1])
@@ -82,7 +83,8 @@ export function drawScores(lab, g, width, height) {
 }
 
 function marginWords(lab, triplet, bins) {
-  const pairs = `${lab.meta.scoreName}: ${bins.nP} positive pairs (blue) and ${bins.nN} negative pairs (orange)`;
+  const { nP, nN } = bins,
+    pairs = `${lab.meta.scoreName}: ${nP} positive pairs (blue, filled) and ${nN} negative pairs (orange, hollow)`;
   if (!isHinge(lab) || !lab.out) return `${pairs}, each with a scale of its own.`;
   const sum = (a) => a.reduce((s, v) => s + v, 0),
     active = sum(lab.out.active);

@@ -5,10 +5,14 @@ import { orderOf } from "./order.js";
 import { isFar } from "./pairs.js";
 import { APART, BITS, TABLES, divergingShades, largest, overlaid } from "./shades.js";
 import { thumb } from "./thumbnails.js";
-import { BLUE, GRAY, GREEN, ORANGE, packed } from "../shared/canvas.js";
+import { GRAY, GREEN, packed } from "../shared/canvas.js";
+import { GRAIN, PULL, PUSH, grained } from "../shared/push_pull.js";
+
+const WIDE = 5; // CSS pixels of a cell from which on its shape is seen
 
 /**
- * One pixel per pair, into a buffer that is stretched over the canvas.
+ * One pixel per pair, into a buffer that is stretched over the canvas; where cells are wide enough, some pixels each,
+ * so that what is pushed has a hole.
  *
  * @param {LossViewState} lab
  */
@@ -27,13 +31,13 @@ export function paintMatrix(lab) {
     span = 255 / (high - low || 1),
     far = isFar(lab);
   /** @type {any[]} */
-  const flat = lab.overlay ? [0, BLUE, ORANGE] : [0, GREEN, GREEN],
+  const flat = lab.overlay ? [0, PULL.color, PUSH.color] : [0, GREEN, GREEN],
     least = lab.overlay ? APART : 0;
   const ramps = flat.map(
     (c) =>
       c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, least + (1 - least) * (far ? 1 - k / 255 : k / 255))),
   );
-  const plain = [marked ? packed(GRAY, APART) : 0, packed(BLUE, 1), packed(ORANGE, 0.45), self],
+  const plain = [marked ? packed(GRAY, APART) : 0, packed(PULL.color, 1), packed(PUSH.color, 0.45), self],
     unknown = packed(GRAY, 0.2);
   for (let r = 0, p = 0; r < n; r++) {
     const at = rows[r] * w;
@@ -47,7 +51,32 @@ export function paintMatrix(lab) {
       else pixels[p] = tables[m][bits[k] >>> BITS];
     }
   }
-  lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
+  lab.hasGrain = isWide(lab);
+  if (lab.hasGrain) paintGrain(lab, values, tables);
+  else lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
+}
+
+/** Whether cells are wide enough for a shape. */
+export function isWide(lab) {
+  return lab.matrix.clientWidth >= WIDE * Math.max(lab.n, lab.w);
+}
+
+/** The same with a hole in every cell that is pushed or, where nothing moves, negative; marks tint the hole. */
+function paintGrain(lab, values, tables) {
+  const { n, w, M, rows, columns, view } = lab,
+    far = isFar(lab),
+    kind = (k) => rows[Math.floor(k / w)] * w + columns[k % w];
+  const isHollow =
+    view === "score" && !lab.overlay
+      ? () => false
+      : view === "grad" && values
+        ? (k) => values[kind(k)] > 0 !== far && values[kind(k)] !== 0
+        : (k) => M[kind(k)] === 2;
+  const inside = lab.overlay && values && view !== "mask" ? (k) => tables[M[kind(k)]][0] : () => 0;
+  lab.grained ||= new ImageData(w * GRAIN, n * GRAIN);
+  lab.grainedBuffer ||= new OffscreenCanvas(w * GRAIN, n * GRAIN);
+  grained(lab.pixels, w, isHollow, inside, new Uint32Array(lab.grained.data.buffer));
+  lab.grainedBuffer.getContext("2d").putImageData(lab.grained, 0, 0);
 }
 
 /**
@@ -63,8 +92,9 @@ export function drawMatrix(lab) {
     side = c.width - strip;
   lab.plot = { strip, side };
   g.clearRect(0, 0, c.width, c.height);
+  if (lab.hasGrain !== isWide(lab)) paintMatrix(lab);
   g.imageSmoothingEnabled = lab.w > 1.2 * side; // or single pairs of a large batch would be left out
-  g.drawImage(lab.buffer, strip, strip, side, side);
+  g.drawImage(lab.hasGrain ? lab.grainedBuffer : lab.buffer, strip, strip, side, side);
   g.globalAlpha = 0.25;
   g.strokeStyle = lab.ink;
   g.strokeRect(strip + 0.5, strip + 0.5, side - 1, side - 1);

@@ -22,6 +22,7 @@ const PANEL_KEYS = {
 export function openPanel(lab, key) {
   lab.panel = key;
   lab.panelBox.hidden = key === "none";
+  lab.body.classList.toggle("open", key !== "none");
   lab.extra = el("canvas", { role: "img", class: key });
   lab.note = el("p", { class: "hint", "aria-live": "off" });
   if (key === "two") openTwo(lab);
@@ -48,7 +49,7 @@ export function drawPanel(lab) {
   else if (!lab.kernel && lab.panel !== "grads")
     say(
       lab.note,
-      "The server computes this loss when the knob is let go; this panel needs one that the browser computes.",
+      "The server computes this loss when the slider is let go; this panel needs one that the browser computes.",
     );
   else if (lab.panel === "curves") drawCurves(lab, g, width, height);
   else if (lab.out) drawGradients(lab, g, width, height);

@@ -11,7 +11,7 @@ import { knobText } from "../shared/knob.js";
 export function savePng(lab) {
   const panel = lab.panelBox.querySelector("canvas:not([hidden])");
   const { knob, title, names } = lab.meta,
-    told = isHinge(lab) ? "negatives still pushed" : "effective negatives";
+    told = isHinge(lab) ? "negatives still pushed" : "negatives that matter";
   const words = [
     title,
     knob ? `${knob.label.split(",")[0]} = ${knobText(lab.value)}` : "",

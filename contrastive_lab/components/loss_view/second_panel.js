@@ -45,9 +45,9 @@ export function openTwo(lab) {
   const forms = formsOf(lab),
     others = lab.meta.others || {};
   const groups = [
-    ["This loss, on the same rows", Object.entries(forms).map(([key, [text]]) => [key, text])],
-    ["Another loss, on the same rows", others.losses || []],
-    ["This loss, on other rows", others.rows || []],
+    ["This loss, on the same images", Object.entries(forms).map(([key, [text]]) => [key, text])],
+    ["Another loss, on the same images", others.losses || []],
+    ["This loss, on other vectors", others.rows || []],
   ];
   const known = groups.flatMap(([, all]) => all.map(([key]) => key));
   if (!known.includes(lab.second.choice)) {
@@ -77,7 +77,7 @@ export function openTwo(lab) {
   lab.table = el(
     "table",
     {},
-    ...["", "Loss of the batch", "Effective negatives, mean", "This anchor's loss", "Gradient on its positives"].map(
+    ...["", "Loss of the batch", "Negatives that matter, mean", "This anchor's loss", "Gradient on its positives"].map(
       (name, k) =>
         el(
           "tr",

@@ -16,7 +16,7 @@ export function sentence(lab) {
   if (!o || !lab.n) return "";
   const knob = lab.meta.knob,
     at = knob ? `At ${knob.label.split(",")[0]} = ${knobText(lab.value)}, ` : "Here, ";
-  const name = lab.meta.names[i] ?? `row ${i}`;
+  const name = lab.meta.names[i] ?? `image ${i + 1}`;
   if (!lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
     return `${name} has no positive in this batch: the loss leaves it out.`;
   if (!o.negatives[i]) return `${name} has no negative in this batch: nothing is pushed away.`;
@@ -47,7 +47,7 @@ function ofHinge(lab, o, i) {
 
 /** @param {LossViewState} lab */
 function nameOf(lab, j) {
-  return (lab.meta.columnNames || lab.meta.names)[j] ?? `row ${j}`;
+  return (lab.meta.columnNames || lab.meta.names)[j] ?? `image ${j + 1}`;
 }
 
 function percent(x) {

@@ -1,6 +1,7 @@
 // Colors of weights and gradients by a table, so that a pixel costs one look-up.
 
-import { BLUE, ORANGE, packed } from "../shared/canvas.js";
+import { packed } from "../shared/canvas.js";
+import { PULL, PUSH } from "../shared/push_pull.js";
 
 const MOST = 1e-38;
 
@@ -22,7 +23,7 @@ function shades(colorOf) {
 
 const weightShade = (color) => shades((p) => packed(color, p > 0 ? Math.pow(Math.min(1, p), 0.35) : 0));
 
-export const TABLES = { positive: weightShade(BLUE), negative: weightShade(ORANGE) };
+export const TABLES = { positive: weightShade(PULL.color), negative: weightShade(PUSH.color) };
 
 const DIVERGING = new Map();
 
@@ -31,15 +32,16 @@ const DIVERGING = new Map();
  *
  * @param {number} top
  * @param {boolean} turned
+ * @param {number[][]} colors below and above 0
  */
-export function divergingShades(top, turned) {
+export function divergingShades(top, turned, [below, above] = [PULL.color, PUSH.color]) {
   const half = Math.ceil(2 * Math.log2(top)),
-    name = 2 * half + Number(turned);
+    name = [half, turned, below, above].join();
   if (!DIVERGING.has(name)) {
     const most = Math.pow(2, half / 2);
     DIVERGING.set(
       name,
-      shades((v) => packed(v < 0 !== turned ? BLUE : ORANGE, Math.pow(Math.min(1, Math.abs(v) / most), 0.4))),
+      shades((v) => packed(v < 0 !== turned ? below : above, Math.pow(Math.min(1, Math.abs(v) / most), 0.4))),
     );
   }
   return DIVERGING.get(name);
@@ -48,7 +50,7 @@ export function divergingShades(top, turned) {
 export const APART = 0.15; // alpha of pairs that are not compared
 
 /** Masks under a value: color and alpha of positives (1) and negatives (2). @type {any[][]} */
-const TINTS = [[], [BLUE, 0.4], [ORANGE, 0.15]];
+const TINTS = [[], [PULL.color, 0.4], [PUSH.color, 0.15]];
 
 const OVERLAID = new WeakMap();
 

@@ -36,7 +36,7 @@ export default function ({ parentElement, data }) {
 function build(parent) {
   /** @type {any} */
   const view = {};
-  view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "knob of the loss" });
+  view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "setting of the loss" });
   view.readout = el("output", {});
   view.name = el("span", {});
   view.back = el(
@@ -60,7 +60,7 @@ function build(parent) {
   view.rankFigure = figure("Rank by loss", view.rank);
   view.pairs = el("div", { class: "pairs", role: "list" });
   view.curve = el("canvas", { class: "ringcurves", role: "img" });
-  view.curveTitle = el("h2", {}, "Rank over the knob, 1 the highest loss");
+  view.curveTitle = el("h2", {}, "Rank over the setting, 1 the highest loss");
   view.curveBox = el("div", {}, view.curveTitle, view.curve);
   view.root = el(
     "div",
@@ -71,7 +71,7 @@ function build(parent) {
       { class: "figures" },
       figure("Loss of this view", view.loss),
       view.rankFigure,
-      figure("Effective negatives", view.effective),
+      figure("Negatives that matter", view.effective),
       figure("Pull of its positives", view.pull),
     ),
     el(

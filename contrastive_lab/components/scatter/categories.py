@@ -1,4 +1,9 @@
-"""Colors of points: by category, or by a number cut into eight steps."""
+"""Colors of points: by category, or by a number cut into eight steps.
+
+The eight colors of categories are told apart by the color-blind too (tests/lab/test_palette.py);
+where there are more categories, the shape of the points tells which of one color is meant
+(points.js).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,8 @@ import numpy as np
 __all__ = ["PALETTE", "categories"]
 
 PALETTE = (
-    "#3B7DD8", "#E8833A", "#2FA37C", "#C65B9B", "#D9B23A",
-    "#7A6BD1", "#5BB5DB", "#B4553F", "#7C8794", "#8FAE3F",
-)  # fmt: skip
+    "#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#80CFF5", "#933A2B",
+)  # also in .streamlit/config.toml and ../shared/canvas.js  # fmt: skip
 SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
 NO_LABEL = "#B8BFC6"  # of points without one
 NO_VALUE = "no value"

@@ -1,5 +1,6 @@
 // The categories: shown or hidden.
 
+import { shapeOf } from "./points.js";
 import { schedule } from "./view.js";
 import { el } from "../shared/dom.js";
 
@@ -16,6 +17,7 @@ export function drawLegend(map) {
         shown = !map.hidden.has(k);
       const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);
       dot.style.background = map.meta.palette[k];
+      dot.style.clipPath = shapeOf(k).clip;
       b.onclick = () => {
         if (shown) map.hidden.add(k);
         else map.hidden.delete(k);

@@ -12,16 +12,38 @@ export function pointSize(map) {
   return map.n > 20000 ? 2 : map.n > 5000 ? 3 : map.n > 2500 ? 5 : map.n > 1200 ? 6 : 7;
 }
 
-/** The pixels of a round point: their places and how much of each is covered. Small ones are square. */
-function stamp(size) {
+const COLORS = 8; // after which shapes take turns
+
+/** Shapes of points: how far out of the middle a place is, on the edge 1; and the same in a legend. */
+const SHAPES = [
+  { far: (x, y) => Math.hypot(x, y), clip: "circle(50%)" },
+  { far: (x, y) => 1.1 * Math.max(Math.abs(x), Math.abs(y)), clip: "inset(4%)" },
+  { far: (x, y) => 0.8 * (Math.abs(x) + Math.abs(y)), clip: "polygon(50% 0, 100% 50%, 50% 100%, 0 50%)" },
+  {
+    far: (x, y) => Math.max(Math.max(Math.abs(x), Math.abs(y)), 3 * Math.min(Math.abs(x), Math.abs(y))),
+    clip: "polygon(34% 0,66% 0,66% 34%,100% 34%,100% 66%,66% 66%,66% 100%,34% 100%,34% 66%,0 66%,0 34%,34% 34%)",
+  },
+];
+
+/**
+ * The shape of a category's points: of more than eight categories some share a color.
+ *
+ * @param {number} k
+ */
+export function shapeOf(k) {
+  return SHAPES[Math.floor(k / COLORS) % SHAPES.length];
+}
+
+/** The pixels of a point: their places and how much of each is covered. Small ones are square. */
+function stamp(size, { far }) {
   const dx = [],
     dy = [],
     cover = [],
-    round = size > 3,
     r = size / 2;
   for (let b = 0; b < size; b++)
     for (let a = 0; a < size; a++) {
-      const c = round ? Math.min(1, Math.max(0, r - Math.hypot(a + 0.5 - r, b + 0.5 - r) + 0.5)) : 1;
+      const out = far((a + 0.5 - r) / r, (b + 0.5 - r) / r),
+        c = size > 3 ? Math.min(1, Math.max(0, r - r * out + 0.5)) : 1;
       if (c > 0.1) {
         dx.push(a);
         dy.push(b);
@@ -48,14 +70,15 @@ export function drawPoints(map) {
     half = size / 2;
   if (!width || !height) return;
   if (!map.image || map.image.width !== width || map.image.height !== height) map.image = new ImageData(width, height);
-  if (map.dot?.size !== size) map.dot = stamp(size);
+  if (map.dots?.[0].size !== size) map.dots = SHAPES.map((shape) => stamp(size, shape));
+  const dots = map.meta.palette.map((_, k) => map.dots[SHAPES.indexOf(shapeOf(k))]);
   const pixels = new Uint32Array(map.image.data.buffer).fill(0),
     scale = v.scale * dpr,
     vx = v.x * dpr - half,
     vy = v.y * dpr - half;
   const hides = map.meta.palette.map((_, k) => map.hidden.has(k));
   for (let pass = some ? 0 : 1; pass < 2; pass++) {
-    const inks = map.meta.palette.map((hex) => inkOf(map.dot, ...(pass ? [fromHex(hex), 0.9] : [GRAY, PALE])));
+    const inks = map.meta.palette.map((hex, k) => inkOf(dots[k], ...(pass ? [fromHex(hex), 0.9] : [GRAY, PALE])));
     for (let q = 0; q < order.length; q++) {
       const i = order[q],
         k = color[i];
@@ -64,7 +87,7 @@ export function drawPoints(map) {
         y = Math.round(vy - xy[2 * i + 1] * scale);
       if (x <= -size || y <= -size || x >= width || y >= height) continue;
       if (size <= 3) fillSquare(pixels, width, height, x, y, size, inks[k].full);
-      else putStamp(pixels, width, height, x, y, map.dot, inks[k]);
+      else putStamp(pixels, width, height, x, y, dots[k], inks[k]);
     }
   }
   g.putImageData(map.image, 0, 0);

@@ -2,9 +2,13 @@
 
 import { tr } from "./words.js";
 
-export const BLUE = [59, 125, 216];
-export const ORANGE = [232, 131, 58];
-export const GREEN = [47, 163, 124];
+/** Of categories: the same as in scatter/categories.py, from where points get them. */
+export const PALETTE = ["#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#80CFF5", "#933A2B"];
+
+export const BLUE = fromHex(PALETTE[0]);
+export const ORANGE = fromHex(PALETTE[1]);
+export const GREEN = fromHex(PALETTE[2]);
+export const PINK = fromHex(PALETTE[3]);
 export const GRAY = [130, 140, 150];
 
 /**
@@ -88,8 +92,40 @@ export function line(g, points, color, width = 2) {
   g.stroke();
 }
 
+const GAP = 28, // pixels between two plots
+  NARROW = 480; // pixels below which plots stand below each other
+
 /**
- * Text centerd at x, kept inside the canvas.
+ * Two plots in one canvas, side by side or, where it is narrow, below each other: the place of each.
+ *
+ * @param {number} width
+ * @param {number} height
+ */
+export function halves(width, height) {
+  if (width < NARROW) {
+    const high = (height - GAP / 2) / 2;
+    return [0, height - high].map((y) => ({ x: 0, y, width, height: high }));
+  }
+  const wide = (width - GAP) / 2;
+  return [0, width - wide].map((x) => ({ x, y: 0, width: wide, height }));
+}
+
+/**
+ * Draw in a part of a canvas as if it were the whole.
+ *
+ * @param {CanvasRenderingContext2D} g
+ * @param {{ x: number, y: number, width: number, height: number }} box
+ * @param {(width: number, height: number) => void} draw
+ */
+export function within(g, box, draw) {
+  g.save();
+  g.translate(box.x, box.y);
+  draw(box.width, box.height);
+  g.restore();
+}
+
+/**
+ * Text centered at x, kept inside the canvas.
  *
  * @param {CanvasRenderingContext2D} g
  * @param {string} text

@@ -24,14 +24,22 @@ export function fromSlider(knob, position) {
 }
 
 /**
- * The knob's value as a field to type in; `then(value)` hears of what was typed.
+ * The knob's value as a field to type in; `then(value)` hears of what was typed. Until then an older answer of the
+ * server may not take it back: a browser tells of no change once a script has set the field.
  *
  * @param {() => Knob | null} knobOf
  * @param {(value: any) => void} then
  */
 export function knobField(knobOf, then) {
   const field = el("input", { type: "number", step: "any" });
+  field.oninput = () => {
+    field.dataset.typed = "yes";
+  };
+  field.onblur = () => {
+    delete field.dataset.typed;
+  };
   field.onchange = () => {
+    delete field.dataset.typed;
     const knob = knobOf(),
       v = field.valueAsNumber;
     if (knob && Number.isFinite(v)) then(Math.min(knob.high, Math.max(knob.low, v)));
@@ -57,6 +65,6 @@ export function knobText(v) {
 export function setKnob(part, v) {
   part.value = v;
   if (part.kernel && part.kernel.knob) part.kernel[part.kernel.knob] = v;
-  part.readout.value = knobText(v);
-  part.slider.setAttribute("aria-valuetext", part.readout.value);
+  if (!part.readout.dataset.typed) part.readout.value = knobText(v);
+  part.slider.setAttribute("aria-valuetext", knobText(v));
 }

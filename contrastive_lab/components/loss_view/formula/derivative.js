@@ -1,7 +1,8 @@
 // Loss and derivative of a pair over its distance.
 
-import { BLUE, GRAY, ORANGE, line, rgb, tick } from "../../shared/canvas.js";
+import { BLUE, GRAY, ORANGE, halves, line, rgb, tick, within } from "../../shared/canvas.js";
 import { number } from "../../shared/dom.js";
+import { PULL, PUSH, bar } from "../../shared/push_pull.js";
 
 /**
  * Loss and ∂L/∂D over the distance, of a positive and of a negative pair; marks: the anchor's.
@@ -16,21 +17,20 @@ export function drawDerivative(lab, g, width, height) {
     at = lab.anchor * lab.w,
     edge = squared ? Math.sqrt(margin) : margin;
   const right = Math.max(1.4 * edge, 0.5),
-    steps = Array.from({ length: 121 }, (_, k) => (k / 120) * right),
-    half = width / 2 - 14;
+    steps = Array.from({ length: 121 }, (_, k) => (k / 120) * right);
   const loss = {
     p: (d) => (squared ? 1 : 0.5) * d * d,
     n: (d) => (squared ? Math.max(0, margin - d * d) : 0.5 * Math.max(0, margin - d) ** 2),
   };
   const slope = { p: (d) => (squared ? 2 : 1) * d, n: (d) => (d >= edge ? 0 : squared ? -2 * d : d - margin) };
-  const part = (left, f, title) => {
+  const part = (f, title) => (half, high) => {
     const values = steps.flatMap((d) => [f.p(d), f.n(d)]),
       low = Math.min(0, ...values),
-      high = Math.max(...values, 1e-9);
-    const x = (d) => left + 10 + (d / right) * (half - 20),
-      y = (v) => height - 20 - ((v - low) / (high - low)) * (height - 44);
+      top = Math.max(...values, 1e-9);
+    const x = (d) => 10 + (d / right) * (half - 20),
+      y = (v) => high - 20 - ((v - low) / (top - low)) * (high - 44);
     g.fillStyle = lab.ink;
-    g.fillText(title, left + 10, 14);
+    g.fillText(title, 10, 14, half - 20);
     line(
       g,
       [
@@ -44,7 +44,7 @@ export function drawDerivative(lab, g, width, height) {
       g,
       [
         [x(edge), 22],
-        [x(edge), height - 18],
+        [x(edge), high - 18],
       ],
       lab.accent,
       2,
@@ -65,13 +65,13 @@ export function drawDerivative(lab, g, width, height) {
       const kind = lab.M[at + j],
         d = lab.S[at + j];
       if ((kind !== 1 && kind !== 2) || d > right) continue;
-      g.fillStyle = rgb(kind === 1 ? BLUE : ORANGE, 0.8);
-      g.fillRect(x(d) - 2, y(kind === 1 ? f.p(d) : f.n(d)) - 2, 5, 5);
+      bar(g, kind === 1 ? PULL : PUSH, [x(d) - 3, y(kind === 1 ? f.p(d) : f.n(d)) - 3, 6, 6], 0.8);
     }
     g.fillStyle = lab.ink;
-    tick(g, "D = 0", x(0), height - 4, left + half);
-    tick(g, `${squared ? "√ε" : "ε"} = ${number(edge)}`, x(edge), height - 4, left + half);
+    tick(g, "D = 0", x(0), high - 4, half);
+    tick(g, `${squared ? "√ε" : "ε"} = ${number(edge)}`, x(edge), high - 4, half);
   };
-  part(0, loss, "loss of a pair: positive (blue), negative (orange, dashed)");
-  part(half + 28, slope, "its derivative ∂L/∂D: below 0 pushes apart");
+  const [first, second] = halves(width, height);
+  within(g, first, part(loss, "loss of a pair: positive (blue), negative (orange, dashed)"));
+  within(g, second, part(slope, "its derivative ∂L/∂D: below 0 pushes apart"));
 }
