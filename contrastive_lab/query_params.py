@@ -329,7 +329,7 @@ def _draw(
     if drawn in st.session_state and st.session_state[drawn] != value:
         st.session_state[drawn], start = value, {}
     if len(arguments) == 2:  # label and options
-        more = _translated(arguments[1], more)
+        more = _translated(widget, arguments[1], more)
     about = (key, then, drawn)
     return widget(*arguments, key=drawn, on_change=_changed, args=about, **start, **more)
 
@@ -341,7 +341,9 @@ def _drawn_key(widget: Callable[..., Any], key: str) -> str:
     return f"{key}-{words.language()}" if in_list else key
 
 
-def _translated(options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
+def _translated(
+    widget: Callable[..., Any], options: Sequence[Any], more: dict[str, Any]
+) -> dict[str, Any]:
     """The widget's arguments with the options' texts in the session's language: the browser reports
     a text back, so that two may not become the same."""
     text, language = more.get("format_func", str), words.language()
@@ -351,6 +353,8 @@ def _translated(options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
     def shown(option: Any) -> str:
         return words.translate(text(option), language)
 
+    if widget.__name__ in ("selectbox", "multiselect"):
+        more = {"placeholder": "Choose an option", **more}  # Streamlit has no Chinese of its own
     return more if len({*map(shown, options)}) < len(options) else {**more, "format_func": shown}
 
 

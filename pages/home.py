@@ -8,8 +8,9 @@ from contrastive_lab import home, state
 
 
 def page() -> None:
-    if asked := st.query_params.to_dict():  # an address of before there was this page
-        st.switch_page("pages/explore.py", query_params=asked)
+    asked = {name: text for name, text in st.query_params.items() if name != "lang"}
+    if asked:  # an address of before there was this page
+        st.switch_page("pages/explore.py", query_params=st.query_params.to_dict())
     left, right = st.columns([3, 2], gap="large", vertical_alignment="center")
     with left:
         home.doors()

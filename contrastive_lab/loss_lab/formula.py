@@ -18,7 +18,7 @@ def formula(loss: str, about: dict) -> None:
     st.markdown(f"{about['summary']} [Paper]({about['paper']})")
     st.markdown(
         "\n".join(
-            f"- **{name.replace('_', ' ')}** (default {k['default']}): {k['help']}"
+            f"- **{name.replace('_', ' ')}** (by default {k['default']}): {k['help']}"
             for name, k in about["knobs"].items()
         )
     )

@@ -36,8 +36,9 @@ TEXTS = {
 BLOCK_TEXTS = {
     "dialog": ("title",), "expandable": ("label",), "popover": ("label", "help"), "tab": ("label",),
 }  # fmt: skip
-# Columns of names that a person or a file gave.
-OF_USERS = {"Run", "Class", "Id", "ID", "Name", "File", "Path", "Image", "Sample", "Tags", "Note"}
+# Columns of names that a person, a file or a paper gave.
+OF_USERS = {"Run", "Class", "Id", "ID", "Name", "File", "Path", "Image", "Sample", "Tags", "Note",
+            "name", "title", "method", "data", "tags", "note"}  # fmt: skip
 PLOTLY_TEXTS = {"text", "name", "hovertext", "hovertemplate", "ticktext", "labels", "title"}
 HTML_TEXT = re.compile(
     r"<style>.*?</style>|(>|\b(?:aria-label|alt|title)=\")([^<>\"]*[^\W\d_][^<>\"]*)(?=[<\"])", re.S
@@ -100,8 +101,10 @@ def _element(element: Any, say: Say) -> None:
     elif kind == "html":
         content.body = _html(content.body, say)
     elif kind == "plotly_chart":
+        _fields(content, ("alt",), say)
         content.spec = json.dumps(_plotly(json.loads(content.spec), say))
     elif kind == "dataframe":
+        _fields(content, ("alt",), say)
         _dataframe(content, say)
     elif kind == "table":
         content.arrow_data.data = _cells(content.arrow_data.data, say)[0]

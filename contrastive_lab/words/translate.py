@@ -110,26 +110,23 @@ class Catalog:
         variants = [text]
         if text[:1].isalpha():  # a sentence may begin with what stands inside one
             variants.append(text[0].swapcase() + text[1:])
-        for variant in variants:
-            if (found := self._exactly(variant, inside)) is not None:
+        # One capitalized word in a hole is a name more likely than a button's label.
+        is_name = inside and text[:1].isupper() and " " not in text
+        for variant in () if is_name else variants:
+            if (found := self._exact.get(variant)) is not None:
                 return found
         for variant in variants:
             if (found := self._by_template(variant, inside, loose, text[-1:])) is not None:
                 return found
         if text[-1:] in WIDE_MARKS:
             bare = [variant[:-1].rstrip() for variant in variants]
-            for variant in bare:
-                if (found := self._exactly(variant, inside)) is not None:
+            for variant in () if is_name else bare:
+                if (found := self._exact.get(variant)) is not None:
                     return found + _mark(text[-1], found)
             for variant in bare:
                 if (found := self._by_template(variant, inside, loose)) is not None:
                     return found + _mark(text[-1], found)
         return None
-
-    def _exactly(self, text: str, inside: bool) -> str | None:
-        """The entry that is this text. One capitalized word in a hole is a name more likely than a
-        button's label."""
-        return None if inside and text[:1].isupper() and " " not in text else self._exact.get(text)
 
     def _by_template(self, text: str, inside: bool, loose: bool, mark: str = "") -> str | None:
         """The text by the template that says most of it; no hole takes the mark at its end."""
@@ -155,7 +152,7 @@ class Catalog:
         known, but for one name where it stands for itself."""
         if any(mark in h for h in holes for mark in (*SEPARATORS, "**")):
             return False
-        known = {h: not LETTER.search(h) or self._knows(h.strip()) for h in holes if h}
+        known = {h: not LETTERS.search(h) or self._knows(h.strip()) for h in holes if h}
         names = [h for h, is_known in known.items() if not is_known]
         return not names or (not inside and len(known) > len(names) == 1 and " " not in names[0])
 

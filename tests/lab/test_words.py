@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pyarrow as pa
 import pytest
@@ -13,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from contrastive_lab import words
 from contrastive_lab.words import __main__ as command
 from contrastive_lab.words.boundary import translate_message
-from contrastive_lab.words.extract import ROOT, also_words, extract, files, not_words
+from contrastive_lab.words.extract import extract, not_words
 from contrastive_lab.words.javascript import literals
 from contrastive_lab.words.translate import Catalog, holes_of
 
@@ -56,6 +55,9 @@ CATALOG = Catalog({
         ("Run “x” failed: the run is gone.", "运行“x”失败：该运行已不存在。"),  # nested
         ("Run “x” failed: 3 of 12 negatives", "运行“x”失败：12 个负样本中的 3 个"),
         ("0.25 ± 3", "0.25 ± 3"),
+        ("At τ = 1, 3 of 12 negatives", "At τ = 1，12 个负样本中的 3 个"),  # what leads to it
+        ("views of one image", "views of one image"),  # {0} image{1} of what is no number
+        ("Run “x” failed: **5 images**", "运行“x”失败：**5 张图像**"),
         ("nothing that is known", "nothing that is known"),
     ],
 )
@@ -109,12 +111,8 @@ def test_every_sentence_has_a_translation() -> None:
     assert not [text for text in entries if text not in found]
 
 
-def test_lists_of_words_name_what_is_in_the_source() -> None:
-    """A line of not_words.txt keeps something out, one of also_words.txt lets something in."""
-    found = {one.text for one in extract(ROOT, with_all=True)}
-    assert not sorted(not_words() - found)
-    source = "".join(path.read_text("utf-8") for path in files(ROOT))
-    assert not [w for w in also_words() if not re.search(rf"""["' ]{w}["' ]|\b{w}:""", source)]
+def test_what_is_left_out_is_in_the_source() -> None:
+    assert not sorted(not_words() - {one.text for one in extract(with_all=True)})
 
 
 def test_holes_of_translations() -> None:
@@ -154,6 +152,17 @@ def test_table_in_a_message() -> None:
     shown = pa.ipc.open_stream(frame.arrow_data.data).read_all().to_pydict()
     assert shown == {"Run": ["Train"], "kNN accuracy": ["12 个负样本中的 3 个"], "n": [1]}
     assert json.loads(frame.columns) == {"kNN accuracy": {"label": "kNN 准确率"}}
+
+
+def test_own_html_in_a_message() -> None:
+    message = ForwardMsg()
+    message.delta.new_element.html.body = (
+        '<style>b > i { color: images; }</style><b title="5 images">images</b> <i>x</i>'
+    )
+    translate_message(message, CATALOG.translate)
+    assert message.delta.new_element.html.body == (
+        '<style>b > i { color: images; }</style><b title="5 张图像">图像</b> <i>x</i>'
+    )
 
 
 def test_figure_in_a_message() -> None:

@@ -3,6 +3,7 @@
 import { BLUE, GRAY, ORANGE, line, rgb, sizeCanvas, theme, tick } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
+import { speak } from "../shared/words.js";
 
 const BELOW = 18; // pixels for the numbers of the axis
 
@@ -19,6 +20,7 @@ export function mount(parent, blob, host) {
   if (view.given !== view.meta.cut) view.input.value = Math.round(view.meta.cut * view.meta.counts.length);
   view.given = view.meta.cut;
   redraw(view);
+  speak(parent);
   return () => {
     view.resize.disconnect();
     view.root.remove();

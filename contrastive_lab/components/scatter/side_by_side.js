@@ -44,7 +44,7 @@ export function loadMorph(map, target) {
   map.morph.hidden = !map.target;
   map.morph.slider.value = 0;
   if (map.target) {
-    map.morph.label.textContent = `all as ${map.meta.panels.names[0]}`;
+    map.morph.label.textContent = `all placed as in ${map.meta.panels.names[0]}`;
     map.morph.slider.setAttribute("aria-label", `from the maps as they are to all as ${map.meta.panels.names[0]}`);
   }
 }

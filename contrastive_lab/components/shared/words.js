@@ -171,11 +171,9 @@ function whole(given, inside) {
 
 /** The first of some ways to write a text that is an entry, else the first of which a template says most. */
 function entry(variants, inside, mark) {
-  for (const variant of variants) {
-    const found = exact.get(variant);
-    // One capitalized word in a hole is a name more likely than a button's label.
-    if (found !== undefined && !(inside && /^\p{Lu}\S*$/u.test(variant))) return found;
-  }
+  // One capitalized word in a hole is a name more likely than a button's label.
+  const isName = inside && /^\p{Lu}\S*$/u.test(variants[0]);
+  for (const variant of isName ? [] : variants) if (exact.has(variant)) return exact.get(variant);
   for (const variant of variants) {
     const found = byTemplate(variant, inside, mark);
     if (found !== null) return found;
@@ -217,7 +215,7 @@ function match({ segments }, given) {
 function isSure(holes, inside) {
   if (holes.some((hole) => SEPARATORS.some((s) => hole.includes(s)))) return false;
   const some = holes.filter(Boolean),
-    names = some.filter((hole) => /[A-Za-z]/.test(hole) && !exact.has(hole.trim()));
+    names = some.filter((hole) => /\p{L}{2}/u.test(hole) && !exact.has(hole.trim()));
   return !names.length || (!inside && names.length === 1 && some.length > 1 && !names[0].includes(" "));
 }
 
