@@ -55,7 +55,10 @@ CATALOG = Catalog({
         ("Run “x” failed: the run is gone.", "运行“x”失败：该运行已不存在。"),  # nested
         ("Run “x” failed: 3 of 12 negatives", "运行“x”失败：12 个负样本中的 3 个"),
         ("0.25 ± 3", "0.25 ± 3"),
-        ("At τ = 1, 3 of 12 negatives", "At τ = 1，12 个负样本中的 3 个"),  # what leads to it
+        (
+            "At τ = 1, run “x” failed: loss of the batch",
+            "At τ = 1，运行“x”失败：批次损失",
+        ),  # what leads to it
         ("views of one image", "views of one image"),  # {0} image{1} of what is no number
         ("Run “x” failed: **5 images**", "运行“x”失败：**5 张图像**"),
         ("nothing that is known", "nothing that is known"),
