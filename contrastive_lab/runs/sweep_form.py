@@ -46,7 +46,7 @@ def by_form(folder: Path) -> str:
             a, b = st.columns([1, 2])
             setting = a.selectbox(
                 f"Axis {number + 1}: setting", list(AXES), list(AXES).index(key),
-                format_func=lambda k: words.shown(AXES.get(k, k)), accept_new_options=True,
+                format_func=lambda k: words.shown(AXES.get(k) or k), accept_new_options=True,
                 help="Or type the name that a run's settings have for it.",
             )  # fmt: skip
             axes.append((
