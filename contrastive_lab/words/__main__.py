@@ -23,6 +23,8 @@ from contrastive_lab.words.extract import extract
 __all__ = ["fault_of", "main", "references"]
 
 HOLE = re.compile(r"\{\w*\}")
+BOLD = re.compile(r"\*\*(.+?)\*\*(.?)", re.S)
+UNCLOSED = re.compile(r"[。，：；！？）”]\*\*\w")
 METADATA = {"Content-Type": "text/plain; charset=UTF-8", "Language": "zh_CN"}
 
 
@@ -59,6 +61,8 @@ def fault_of(source: str, target: str) -> str:
         return f"holes that its sentence does not have: {', '.join(sorted(strange))}"
     if source.count("**") % 2 == 0 and target.count("**") % 2:
         return "an odd number of **"
+    if UNCLOSED.search("".join(f"**{bold}**{next_}" for bold, next_ in BOLD.findall(target))):
+        return "a mark before ** and a letter behind: Markdown takes this for no end of the bold"
     return "" if target.strip() else "empty"
 
 

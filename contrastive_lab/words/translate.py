@@ -60,6 +60,13 @@ class _Template:
             at = place + len(segment)
         return [*found, text[at:end]]
 
+    def at_ends(self, holes: list[str]) -> list[str]:
+        """Of what stands in the holes, what begins or ends the text."""
+        return [
+            *([] if self.segments[0] else holes[:1]),
+            *([] if self.segments[-1] else holes[-1:]),
+        ]
+
     def sure_words(self) -> list[str]:
         """Words that any text of this template has as they are: those that touch no hole."""
         marked = "\0".join(self.segments)
@@ -137,6 +144,8 @@ class Catalog:
             holes = template.match(text)
             if holes is None or (mark in WIDE_MARKS and not template.segments[-1]):
                 continue
+            if any(" ·" in h or "· " in h for h in template.at_ends(holes)):
+                continue  # they would take what stands beside this
             if not loose and any(SENTENCE.search(h) or "\n" in h for h in holes):
                 continue
             if template.letters < STRONG and not self._is_sure(holes, inside):

@@ -46,6 +46,7 @@ CATALOG = Catalog({
         ("5 images", "5 张图像"),
         ("2 of 3", "3 中的 2"),
         ("Lesson 2 of 6", "第 2 课，共 6 课"),
+        ("Lesson 2 of 6 · Train", "第 2 课，共 6 课 · 训练"),
         ("**Loss of the batch**", "**批次损失**"),
         ("- kNN accuracy\n- Loss of the batch", "- kNN 准确率\n- 批次损失"),
         ("| Loss of the batch | 3 |", "| 批次损失 | 3 |"),
@@ -123,6 +124,7 @@ def test_holes_of_translations() -> None:
     for source, target in _entries().items():
         assert not command.fault_of(source, target), source
     assert command.fault_of("{0} of {1}", "{1} 中的 {2}")
+    assert command.fault_of("**A.** B", "**甲。**乙")
     assert holes_of("{0} of {n}") == {"0", "n"}
 
 
