@@ -47,6 +47,8 @@ from contrastive_lab.report import button
 __all__ = ["on_batch"]
 
 KEY = "lab"  # of the live view
+SETTINGS = "lab-settings"  # the expander
+OPEN = "lab-settings-open"  # of the session: with another line it is another one, and as open
 FROZEN = (
     "The encoder is frozen: what moves with the slider is how the loss sees these images, not the "
     "images' places."
@@ -71,9 +73,10 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     key = key_of(KEY, lesson)
     of_file = query_params.current("rows", ["file"], "", f"lab-rows-{run.is_recording}") == "file"
     line = in_one_line(run, losses)
+    is_open = st.session_state.get(OPEN, of_file)
     with st.expander(
-        f"**{line}**", of_file, icon=":material/tune:", key="lab-settings", on_change="rerun"
-    ):  # the server knows that it is open: another line would close it
+        f"**{line}**", is_open, icon=":material/tune:", key=SETTINGS, on_change=_keep_open
+    ):
         loss, pairing, request = choose_batch(run, losses)
         about, panels = losses[loss], panel_state(key)
         trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
@@ -101,6 +104,10 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     if live == "temperature":
         traded.offer(run, view, _classes(setting, view), float(knobs[live]))
     button.offer([run.name])
+
+
+def _keep_open() -> None:
+    st.session_state[OPEN] = bool(st.session_state[SETTINGS])
 
 
 def _classes(setting: Setting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:

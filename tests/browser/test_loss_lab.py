@@ -185,6 +185,23 @@ def test_the_slider_is_at_most_eight_tabs_from_the_top(page: Any, address: str) 
     assert types[-1] == "range", types
 
 
+def test_the_settings_unfold_from_the_line_that_says_them(page: Any, address: str) -> None:
+    """One element: closed it says what is chosen, and it stays open while one chooses."""
+    visit(page, f"{address}{LAB}&loss=nt_xent&pairing=views")
+    line = page.locator("[data-testid=stExpander] summary")
+    line.get_by_text("NT-Xent · views of one image · after the head (z) · 2 views of 16").wait_for()
+    line.click()
+    fields = page.locator("[data-testid=stSelectbox]")
+    for name, option, said in (
+        ("Positives are", "Images of one class", "NT-Xent · images of one class"),
+        ("Vectors from", "Encoder output (h)", "images of one class · encoder output (h)"),
+    ):
+        fields.filter(has_text=name).get_by_role("combobox").click()
+        page.get_by_role("option", name=option).click()
+        line.get_by_text(said).wait_for()
+        fields.filter(has_text=name).wait_for()  # it is still open
+
+
 def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
     """What τ chooses, why less changes nothing, what a margin leaves alone, what training did to
     the pull, and whether SupCon's forms differ."""
