@@ -144,7 +144,9 @@ class Catalog:
             holes = template.match(text)
             if holes is None or (mark in WIDE_MARKS and not template.segments[-1]):
                 continue
-            if any(" ·" in h or "· " in h for h in template.at_ends(holes)):
+            if template.letters < 2 * STRONG and any(
+                " ·" in h or "· " in h for h in template.at_ends(holes)
+            ):
                 continue  # they would take what stands beside this
             if not loose and any(SENTENCE.search(h) or "\n" in h for h in holes):
                 continue
