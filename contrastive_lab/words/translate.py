@@ -89,6 +89,8 @@ class Catalog:
             head, body, _ = LINE.match(source).groups()  # type: ignore[union-attr]
             if head.strip() and target.startswith(head):
                 self._exact.setdefault(body, target.removeprefix(head))
+            if source.endswith(".") and target.endswith("。") and not HOLE.search(source):
+                self._exact.setdefault(source[:-1], target[:-1])  # at the end of another's
         templates = [_Template(s, t) for s, t in self._exact.items() if HOLE.search(s)]
         common = Counter(word for t in templates for word in set(t.sure_words()))
         self._by_word: dict[str, list[_Template]] = defaultdict(list)

@@ -190,7 +190,8 @@ function byTemplate(given, inside, mark) {
     const holes = match(one, given);
     if (!holes || holes.some((hole) => SENTENCE.test(hole))) continue;
     const ends = [one.segments[0] ? "" : holes[0], one.segments.at(-1) ? "" : holes.at(-1)];
-    if (one.letters < 2 * STRONG && ends.some((hole) => / ·|· /.test(hole))) continue; // they would take what stands beside this
+    // A short one would take what stands beside it.
+    if (one.letters < 2 * STRONG && ends.some((hole) => / ·|· /.test(hole))) continue;
     if (one.letters < STRONG && !isSure(holes, inside)) continue;
     if (one.segments[0] || !PART.test(holes[0])) return filled(one, holes);
     second ??= [one, holes];
