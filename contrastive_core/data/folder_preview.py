@@ -50,13 +50,13 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         try:
             images.append(decoding.decoded(file.path, SIDE, gray=False)[0])
         except Exception as error:  # whatever Pillow raises at a damaged file
-            unreadable.append((file.id, decoding.reason_of(error)))
+            unreadable.append((file, decoding.reason_of(error)))
         else:
             files.append(file)
-    looked_at = {file.id for file in files} | {name for name, _ in unreadable}
-    unreadable += _unreadable([f for f in (*train.files, *test.files) if f.id not in looked_at])
-    bad = {name for name, _ in unreadable}
-    counted = [Counter(f.label for f in p.files if f.id not in bad) for p in (train, test)]
+    looked_at = {file.path for file in files} | {file.path for file, _ in unreadable}
+    unreadable += _unreadable([f for f in (*train.files, *test.files) if f.path not in looked_at])
+    bad = {file.path for file, _ in unreadable}  # ids are of a split
+    counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
     numbers = range(len(train.classes)) if train.classes else (-1,)
     return FolderPreview(
         np.stack(images) if images else np.zeros((0, 3, SIDE, SIDE), np.uint8),
@@ -64,7 +64,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         tuple(f.label for f in files),
         train.classes,
         tuple((counted[0][label], counted[1][label]) for label in numbers),
-        (*train.skipped, *unreadable),
+        (*train.skipped, *((file.id, reason) for file, reason in unreadable)),
         image_cache.median_side(train.files),
         _sizes(files),
     )
@@ -87,14 +87,14 @@ def _sizes(files: list[ImageFile]) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys([in_order[0], in_order[-1]])) if in_order else ()
 
 
-def _unreadable(files: list[ImageFile]) -> list[tuple[str, str]]:
-    """Ids and reasons of those without a head that can be read; many files are not looked at."""
+def _unreadable(files: list[ImageFile]) -> list[tuple[ImageFile, str]]:
+    """Files, with reasons, without a head that can be read; many files are not looked at."""
     bad = []
     for file in files if len(files) <= HEADS else ():
         try:
             decoding.shape_of(file.path)
         except Exception as error:  # whatever Pillow raises at a damaged file
-            bad.append((file.id, decoding.reason_of(error)))
+            bad.append((file, decoding.reason_of(error)))
     return bad
 
 

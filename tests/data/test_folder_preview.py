@@ -49,6 +49,16 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert sum(map(sum, made.counts)) == 3  # a training gets no more
 
 
+def test_a_damaged_training_file_leaves_the_test_file_of_its_name_counted(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        for label in "ab":
+            pictures(tmp_path / split / label, 4)
+    (tmp_path / "train" / "a" / "01.png").write_bytes(b"no picture")
+    made = folder_preview(str(tmp_path))
+    assert made.counts == ((3, 4), (4, 4))
+    assert [name for name, _ in made.left_out] == ["a/01.png"]
+
+
 def test_a_folder_without_classes_says_what_follows(tmp_path: Path) -> None:
     pictures(tmp_path / "flat", 10)
     result = analyses.make("folder", {"path": str(tmp_path / "flat"), "changed": []})
