@@ -29,6 +29,7 @@ __all__ = ["Visit", "every_choice_counts", "filled"]
 # What counts when a button is pressed, as what stands in a form does.
 LATER = ("Checkbox Fetch", "Selectbox To be judged on", "Number Cells to train now")
 PICKER = "Selectbox Run run-picker"  # stands on every page, and is tried on one
+SWITCH = "Group Language language-switch"  # likewise (test_chinese_pages.py): it renames all others
 MADE = "() => !document.querySelector('[data-testid=stMain] [data-testid=stProgress]')"
 SWEEP = """
 form = "line"
@@ -145,6 +146,7 @@ class Visit:
 def every_choice_counts(app: str, page: Any, addresses: tuple[str, ...], labels: str) -> None:
     """Three choices with every widget of a page; those of these labels, by commas, were there."""
     wanted, visit = labels.split(", "), Visit(page)
+    visit.tried[SWITCH] = CHOICES
     if "Run" not in wanted:
         visit.tried[PICKER] = CHOICES
     for address in addresses:

@@ -69,6 +69,7 @@ def test_commands_and_pages_say_it(folder: str, capsys, monkeypatch) -> None:
     app.run()
     assert not app.exception
     assert any("3 files were left out" in c.value for c in app.caption)
+    app.query_params["split"] = "train"
     app.switch_page("pages/samples.py").run()
     assert not app.exception
     assert any("3 files were left out" in c.value for c in app.caption)

@@ -39,7 +39,7 @@ def test_shapes_are_made_alike_from_a_seed() -> None:
 
 
 def test_names() -> None:
-    with pytest.raises(UnknownName, match="known: digits, shapes, cifar10"):
+    with pytest.raises(UnknownName, match="known: digits, shapes, digits_mislabeled, cifar10"):
         datasets.load("imagenet")
     with pytest.raises(NotDownloaded, match="170 MB"):
         datasets.load("cifar10")

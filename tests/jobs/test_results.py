@@ -304,13 +304,16 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(
         from contrastive_core.samples.table import SampleTable
         from contrastive_lab import state
         from contrastive_lab.samples import selection
+        from contrastive_lab.samples.findings import Findings
 
-        table = SampleTable({"id": np.array([f"s{i}" for i in range(11, -1, -1)])}, (), "sup_con")
+        ids = np.array([f"s{i}" for i in range(11, -1, -1)])
+        columns = {"id": ids, "label": np.full(12, "a")}
+        table = SampleTable(columns, (), "sup_con")
         if "selection" not in st.session_state:
             state.select([2, 5], f"vectors {key}")
         request = request_of(f"vectors:{key}", "train", "sup_con")
-        found = selection.bar(request, table, np.arange(4, 12))
-        st.text(" ".join(table.columns["id"][found]))
+        found = selection.bar(Findings((request,), (table,)), np.arange(4, 12))
+        st.text(" ".join(ids[found]))
 
     app = AppTest.from_function(page, args=(key,), default_timeout=30).run()
     assert app.text[0].value == "s7 s6 s5 s4 s3 s2 s1 s0"

@@ -101,6 +101,8 @@ function load(view, data) {
   const same = meta.items.findIndex((item) => item.id === here.id);
   view.at = here.go !== meta.go || same < 0 ? meta.at : meta.start + same;
   Object.assign(here, { go: meta.go, changed: meta.changed });
+  const shown = view.shown,
+    picked = view.classes.value; // a class that was chosen while the page answered stays
   view.classes.replaceChildren(...meta.classes.map((name) => el("option", { value: name }, name)));
   view.shown = null;
   ["pictures", "near"].forEach((name, k) => {
@@ -114,6 +116,7 @@ function load(view, data) {
     });
   });
   show(view);
+  if (shown && shown === view.shown && meta.classes.includes(picked)) view.classes.value = picked;
 }
 
 function itemAt(view) {
