@@ -97,7 +97,9 @@ def _until_the_end(t: _Training, resume: bool) -> str:
     except BaseException as error:
         t.log.failed(f"{type(error).__name__}: {error}")
         raise
-    t.log.status(status, "asked to stop; it goes on when it is resumed" if status == "stopped" else "")
+    t.log.status(
+        status, "asked to stop; it goes on when it is resumed" if status == "stopped" else ""
+    )
     return status
 
 

@@ -42,10 +42,12 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     """Drop or relabel the first of a list at once, those that are decided left out."""
     table, marked = findings.table, findings.marked
     with st.popover("Drop or relabel many", icon=":material/delete_sweep:"):
-        number = query_params.number(
-            st.number_input, "The first of this list", 1, len(rows), name="drop", key="drop-first",
-            default=min(10, len(rows)),
-        )  # fmt: skip
+        number = 1
+        if len(rows) > 1:
+            number = query_params.number(
+                st.number_input, "The first of this list", 1, len(rows), name="drop",
+                key="drop-first", default=min(10, len(rows)),
+            )  # fmt: skip
         part = [int(r) for r in rows[:number] if str(table.columns["id"][r]) not in marked]
         st.caption("What was decided stays. One undo takes all of these of a split back.")
         if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):

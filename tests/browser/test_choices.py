@@ -20,6 +20,7 @@ PAGES = {
     "samples": (
         (
             "samples?run=simclr-digits&split=test",
+            "samples?run=simclr-digits&split=test&list=outlier",
             "samples?run=simclr-digits&split=test&part=Across runs",
         ),
         "Images, Loss, Part, List, More of it, As, The first of this list, Against, Samples",
