@@ -83,6 +83,8 @@ def _not_repeated(search: Search, rows: list[dict[str, Any]], best: dict[str, An
     """A single seed, or two, show nothing: the default stands until they do."""
     points, unit = _points(search)
     text = f"No difference is shown yet: {best['label']} came out highest"
+    if search.curve() is not None:
+        text = f"No difference is shown yet: the curve is highest at {best['label']}"
     if ties := _as_high(rows, best):
         text += f", with {' and '.join(ties)}"
     text += ", with one seed" if best["seeds"] == 1 else f", with {best['seeds']} seeds"
