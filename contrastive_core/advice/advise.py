@@ -70,7 +70,7 @@ def advise(plan: Plan, on_progress: OnProgress = ignore_progress) -> dict[str, A
     """
     folder = folder_of(plan.name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with lock(folder / "lock"):
+    with lock(plans.lock_of(plan.name)):
         dataset = datasets.load(plan.dataset, "train", plan.root)
         search = Search(plan, dataset, on_progress)
         if plan.labeled:

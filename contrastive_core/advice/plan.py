@@ -32,6 +32,7 @@ __all__ = [
     "free_name",
     "is_trial",
     "load",
+    "lock_of",
     "make",
     "names",
     "of_json",
@@ -222,6 +223,11 @@ def settings_of(plan: Plan, dataset: Dataset) -> dict[str, list[Candidate]]:
 def folder_of(name: str) -> Path:
     """Where an adviser's files lie."""
     return runs_home() / ".advice" / checked_name(name)
+
+
+def lock_of(name: str) -> Path:
+    """What the process that is at this adviser holds."""
+    return folder_of(name) / "lock"
 
 
 def names() -> list[str]:

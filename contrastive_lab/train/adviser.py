@@ -136,7 +136,7 @@ def _start(name: str, data: str, method: str, choose: list[str], minutes: float)
 
 def _is_at_work(name: str) -> bool:
     """Here, or in another process, such as a terminal."""
-    return _task(name).is_running() or is_locked(plans.folder_of(name) / "lock")
+    return _task(name).is_running() or is_locked(plans.lock_of(name))
 
 
 @st.fragment(run_every=2.0)
@@ -149,7 +149,7 @@ def _follow(name: str) -> None:
         bar(task.progress() or Progress("starting"), name, a)
         if b.button("Stop", icon=":material/stop:", key=f"stop-{name}"):
             task.stop()
-    elif is_locked(plans.folder_of(name) / "lock"):
+    elif is_locked(plans.lock_of(name)):
         st.info(format.plain(f"{name} is at work in another process; its answer grows below."))
     elif not (found or {}).get("done"):
         st.warning(format.plain(task.failure() or f"{name} is not at work."))

@@ -158,6 +158,14 @@ def test_of_many_pictures_those_of_the_drawn_rows_are_sent() -> None:
     assert middles == [20, 80, 220]
 
 
+def in_a_fresh_process(script: str) -> None:
+    """Run a script to its end, with nothing imported before."""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_the_first_page_needs_no_torch_and_no_pandas() -> None:
     script = (
         "import sys; from streamlit.testing.v1 import AppTest\n"
@@ -167,10 +175,7 @@ def test_the_first_page_needs_no_torch_and_no_pandas() -> None:
         "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    in_a_fresh_process(script)
 
 
 @pytest.mark.usefixtures("made_catalog")
@@ -187,10 +192,7 @@ def test_no_page_brings_torch_into_the_server() -> None:
         "    heavy = {'torch', 'sklearn', 'umap', 'torchvision'} & set(sys.modules)\n"
         "    assert not heavy, (page, heavy)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    in_a_fresh_process(script)
 
 
 def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:

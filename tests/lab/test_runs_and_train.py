@@ -5,21 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from opened_page import opened
 
 from contrastive_core import runs
-from contrastive_core.paths import ROOT
-
-
-def opened(page: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
-    """A page of the app; it starts no process."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
-    app.switch_page(f"pages/{page}.py")
-    for name, value in query.items():
-        app.query_params[name] = value
-    return app.run()
 
 
 def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:

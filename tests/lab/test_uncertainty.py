@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
+from opened_page import opened
 
 from contrastive_core import runs
 from contrastive_core.paths import ROOT
@@ -12,16 +12,6 @@ from contrastive_core.sweeps.spec import load, read
 from contrastive_lab import plots
 from contrastive_lab.runs.sweep_form import toml_of
 from contrastive_lab.train.watch import shares, since
-
-
-def opened(page: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
-    app.switch_page(f"pages/{page}.py")
-    for name, value in query.items():
-        app.query_params[name] = value
-    return app.run()
 
 
 def test_a_band_lies_between_its_ends_and_zoom_ends_where_the_figures_do() -> None:

@@ -1,0 +1,21 @@
+"""A page of the app as a test opens it."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.paths import ROOT
+
+__all__ = ["opened"]
+
+
+def opened(page: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
+    """A page of the app; it starts no process."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
+    app.switch_page(f"pages/{page}.py")
+    for name, value in query.items():
+        app.query_params[name] = value
+    return app.run()
