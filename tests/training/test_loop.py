@@ -90,7 +90,7 @@ def test_it_goes_on_bit_equal_after_a_stop() -> None:
     _, parts, status = start(config, "parts", on_progress=stop_at(3))
     assert status == "stopped"
     assert parts.status()["status"] == "stopped"
-    assert "--resume" in parts.status()["reason"]
+    assert "goes on when it is resumed" in parts.status()["reason"]
     for last in (6, 99):
         torch.manual_seed(9)  # what a new process would have is replaced by what was saved
         status = loop.train(prepare(config), parts, resume=True, on_progress=stop_at(last))
