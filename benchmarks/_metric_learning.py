@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
 from contrastive_core import pairs
 from contrastive_core.losses import Loss
@@ -33,7 +34,7 @@ def beside(
     """
     options = argparse.ArgumentParser(description=about)
     options.add_argument("--rows", type=int, nargs="+", default=list(rows))
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=7)
     args = options.parse_args()
     torch.set_num_threads(args.threads)

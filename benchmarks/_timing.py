@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import _machine
+
 __all__ = ["Seconds", "alternate", "extra_memory", "figure", "limit", "resident", "summary"]
 
 
@@ -85,7 +87,9 @@ def limit(
 
 
 def summary(name: str, lines: Sequence[dict[str, Any]]) -> None:
-    """Print the one JSON object of a benchmark of several lines: the first stands for all."""
+    """Print the machine, then the one JSON object of a benchmark of several lines: the first line
+    stands for all."""
+    print(_machine.about())
     met = all(line["met"] for line in lines)
     print(json.dumps({**lines[0], "name": name, "met": met, "lines": list(lines)}))
 

@@ -1,6 +1,6 @@
 """Augmented views per second, beside torchvision image by image, lightly's loader and kornia.
 
-    python -m benchmarks.augment [--threads 4] [--device cpu] [--repeats 7]
+    python -m benchmarks.augment [--threads CORES] [--device cpu] [--repeats 7]
 
 Two views of 32×32 color images that lie in memory: random resized crop, flip, color jitter with
 hue, grayscale, and blur, with own parameters for every image on all sides. lightly's transform runs
@@ -16,6 +16,7 @@ from collections.abc import Callable
 import torch
 from torchvision.transforms import v2
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.recipe import Recipe
@@ -107,7 +108,7 @@ def measure(device: torch.device, batch: int, threads: int, repeats: int) -> dic
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--device", default="cpu")
     options.add_argument("--repeats", type=int, default=7)
     args = options.parse_args()

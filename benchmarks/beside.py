@@ -1,6 +1,6 @@
 """Two processes at once, as an app that scores while it trains: how their threads wait.
 
-    python -m benchmarks.beside [--threads 4] [--repeats 3]
+    python -m benchmarks.beside [--threads CORES] [--repeats 3]
 
 Both processes do the same: a linear probe of 2,000 × 128 rows, eight classes, on all threads. With
 the number of looks that contrastive_core sets for GNU OpenMP, and with OpenMP's own, by turns.
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, figure, summary
 
 SETTING = "GOMP_SPINCOUNT"
@@ -52,7 +53,7 @@ def pair(looks: str, threads: int) -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     args = options.parse_args()

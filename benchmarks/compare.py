@@ -1,6 +1,7 @@
 """Debiased linear CKA between all pairs of several embeddings, beside the textbook's n×n kernels.
 
-    python -m benchmarks.compare [--runs 8] [--rows 10000] [--width 512] [--threads 4] [--repeats 5]
+    python -m benchmarks.compare [--runs 8] [--rows 10000] [--width 512] [--threads CORES]
+        [--repeats 5]
 
 The peer writes HSIC out in its unbiased form (Song et al. 2012) over n×n kernels with the diagonal
 left out, in float32 as ours, pair by pair; each kernel is made once. It is timed once, since it
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks._machine import cores
 from benchmarks._timing import alternate, extra_memory, limit, summary
 from contrastive_core.evaluation.representation_similarity import ckas
 
@@ -70,7 +72,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=8)
     options.add_argument("--rows", type=int, default=10_000)
     options.add_argument("--width", type=int, default=512)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=5)
     args = options.parse_args()
     torch.set_num_threads(args.threads)

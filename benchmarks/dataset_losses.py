@@ -1,6 +1,6 @@
 """The exact loss of every sample of a whole set, beside the bare matrix products.
 
-    python -m benchmarks.dataset_losses [--samples 50000] [--threads 4] [--repeats 3]
+    python -m benchmarks.dataset_losses [--samples 50000] [--threads CORES] [--repeats 3]
 
 Two views of each sample, 128 columns, NT-Xent at τ = 0.2, progress told: 100,000 × 100,000 pairs,
 none of which is kept. The bare products give all the scores once, in blocks of rows, and do nothing
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks._machine import cores
 from benchmarks._timing import alternate, extra_memory, figure, limit, summary
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.samples.losses import per_sample
@@ -71,7 +72,7 @@ def furthest(value: np.ndarray, samples: int) -> float:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--samples", type=int, default=50_000)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=3)
     args = options.parse_args()
     torch.set_num_threads(args.threads)

@@ -1,6 +1,6 @@
 """SupCon on digits by the command line: accuracy and time, beside raw pixels and a random encoder.
 
-    python -m benchmarks.digits [--seeds 0 1 2] [--threads 4]
+    python -m benchmarks.digits [--seeds 0 1 2] [--threads CORES]
 
 Runs `train --method sup_con --dataset digits --epochs 40` and `evaluate` as a user would, start of
 Python included, in a folder of its own. kNN has k = 20; nothing is selected on the test set.
@@ -18,6 +18,7 @@ import tempfile
 import time
 from typing import Any
 
+from benchmarks._machine import cores
 from benchmarks._timing import limit, summary
 
 
@@ -45,7 +46,7 @@ def one(seed: int, threads: int) -> dict[str, float]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    options.add_argument("--threads", type=int, default=cores())
     args = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CONTRASTIVE_LAB_RUNS"] = folder
@@ -55,9 +56,9 @@ def main() -> None:
         print(f"seed {seed}: h {row['h']:.1f} %, z {row['z']:.1f} %, in {row['seconds']:.0f} s")
     print(f"raw pixels {mean['raw']:.1f} %, random encoder {mean['random']:.1f} %")
     seconds, wrong = [r["seconds"] for r in rows], [100 - r["h"] for r in rows]
-    name = f"SupCon on digits, 40 epochs, {args.threads} threads"
+    print(f"{args.threads} threads")
     lines = [
-        limit(name, statistics.median(seconds), "s", 30.0, max(seconds)),
+        limit("SupCon on digits, 40 epochs", statistics.median(seconds), "s", 30.0, max(seconds)),
         limit("its kNN errors", statistics.median(wrong), "%", 1.5, max(wrong)),
     ]
     summary("digits", lines)

@@ -1,6 +1,6 @@
 """Images of a folder listed and decoded into the cache, beside torchvision and Pillow alone.
 
-    python -m benchmarks.images [--workers 2] [--repeats 3] [--share 1.0]
+    python -m benchmarks.images [--workers CORES] [--repeats 3] [--share 1.0]
 
 Made pictures of three sizes, as JPEG and PNG in two classes: resized to their shorter side and
 cropped to a square. Within the time that is taken both sides list the folder and start their
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps
 
+from benchmarks._machine import cores
 from benchmarks._timing import alternate, figure, limit, summary
 from contrastive_core.data import datasets, image_cache, image_folder
 from contrastive_core.data.image_form import ImageForm
@@ -194,7 +195,7 @@ def listing(n: int, repeats: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    options.add_argument("--workers", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--share", type=float, default=1.0, help="of the pictures")
     args = options.parse_args()

@@ -1,6 +1,6 @@
 """Exact weighted kNN, beside faiss, lightly and the bare matrix product.
 
-    python -m benchmarks.knn [--queries 10000] [--rows 50000] [--threads 4] [--repeats 7]
+    python -m benchmarks.knn [--queries 10000] [--rows 50000] [--threads CORES] [--repeats 7]
 
 128 columns, k = 200, ten classes that overlap. The neighbors are compared with faiss's first.
 faiss finds the neighbors only, so ours is timed without and with the vote.
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks._machine import cores
 from benchmarks._timing import alternate, extra_memory, figure, limit, summary
 from contrastive_core.metrics.knn import vote
 from contrastive_core.ops.neighbors import nearest
@@ -68,7 +69,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--queries", type=int, default=10_000)
     options.add_argument("--rows", type=int, default=50_000)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=7)
     args = options.parse_args()
     torch.set_num_threads(args.threads)

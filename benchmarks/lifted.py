@@ -1,6 +1,6 @@
 """Smooth lifted structure, forward and backward, beside pytorch-metric-learning.
 
-    python -m benchmarks.lifted [--rows 64 128 256] [--threads 4]
+    python -m benchmarks.lifted [--rows 64 128 256] [--threads CORES]
 
 Ours adds two row sums per positive pair; the peer builds a row of negatives for every pair.
 """

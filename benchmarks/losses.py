@@ -1,6 +1,6 @@
 """NT-Xent, forward and backward, beside lightly, pytorch-metric-learning and the bare products.
 
-    python -m benchmarks.losses [--images 256 1024 4096 8192] [--threads 4] [--no-memory]
+    python -m benchmarks.losses [--images 256 1024 4096 8192] [--threads CORES] [--no-memory]
     python -m benchmarks.losses --images 65536 --no-peers --repeats 1
 
 Two views, d = 128, float32. The bare products are the four matrix products that forward and
@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, extra_memory, figure, limit, summary
 from contrastive_core import losses, pairs
 
@@ -102,7 +103,7 @@ def lines(images: int, seconds: dict[str, Seconds], extra: dict[str, float]) -> 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--images", type=int, nargs="+", default=[256, 1024, 4096, 8192])
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=7)
     options.add_argument("--no-memory", action="store_true")
     options.add_argument("--no-peers", action="store_true", help="Ours alone.")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, figure, limit, summary
 
 WIDTH, CLASSES, RANK, NOISE, K = 256, 100, 16, 0.5, 200
@@ -100,7 +100,7 @@ def measured(n: int, threads: int, rounds: int) -> dict[str, Any]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, LARGE])
-    options.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--side", choices=["ours", "faiss"], help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args()

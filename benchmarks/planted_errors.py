@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from benchmarks import _timing as timing
+from benchmarks._machine import cores
 from benchmarks.wrong_label_sets import out_of_fold
 from contrastive_core import runs
 from contrastive_core.data import datasets
@@ -176,7 +176,7 @@ def main() -> None:
     options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     args = options.parse_args()
     warnings.filterwarnings("ignore")
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "4")))
+    torch.set_num_threads(cores())
     lines = []
     for name in args.data:
         run = runs.load(f"simclr-{name}")

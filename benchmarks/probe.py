@@ -1,6 +1,6 @@
 """The linear probe's fit to the same objective as scikit-learn's L-BFGS.
 
-    python -m benchmarks.probe [--rows 50000] [--width 512] [--threads 4] [--repeats 7]
+    python -m benchmarks.probe [--rows 50000] [--width 512] [--threads CORES] [--repeats 7]
 
 Two sets of features: independent columns, and columns that go together as learned ones do (their
 deviations span four powers of ten before each is brought to deviation 1, mixed by a rotation).
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
 from contrastive_core.metrics._logistic import fit_logistic, objective
 
@@ -80,7 +81,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=50_000)
     options.add_argument("--width", type=int, default=512)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--repeats", type=int, default=7)
     args = options.parse_args()
     torch.set_num_threads(args.threads)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._machine import cores
 from benchmarks._timing import limit, summary
 
 ROWS = (10_000, 100_000, 1_000_000)
@@ -208,7 +208,7 @@ def child(work: str, folder: Path) -> None:
 
     import contrastive_core.evaluation.evaluate  # noqa: F401  imports are not timed
 
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(cores())
     start = time.perf_counter()
     figures = WORKS[work](folder)
     print(json.dumps({"s": time.perf_counter() - start, "mb": peak_mb(), **figures}))

@@ -1,6 +1,6 @@
 """Training steps per second, beside the same step built from peers' parts.
 
-    python -m benchmarks.train_step [--threads 4] [--device cpu] [--repeats 7]
+    python -m benchmarks.train_step [--threads CORES] [--device cpu] [--repeats 7]
 
 One SimCLR step on 256 color images of 32×32 with the small encoder: two views, forward, NT-Xent,
 backward, AdamW. The peer has the same encoder, head and optimizer, torchvision's transforms image
@@ -21,6 +21,7 @@ import torch
 from lightly.loss import NTXentLoss
 from torch import Tensor
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, limit, summary
 from benchmarks.augment import peer
 from contrastive_core import losses, methods, runs
@@ -141,7 +142,7 @@ def share_of_loop(threads: int) -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--device", default="cpu")
     options.add_argument("--repeats", type=int, default=7)
     args = options.parse_args()

@@ -1,6 +1,6 @@
 """All triplets of a batch, forward and backward, beside pytorch-metric-learning.
 
-    python -m benchmarks.triplet [--rows 128 256 512] [--threads 4]
+    python -m benchmarks.triplet [--rows 128 256 512] [--threads CORES]
 
 Ours sorts each anchor's distances (n² log n); the peer lists every triplet (n³).
 """

@@ -1,6 +1,6 @@
 """The time to a UMAP map from the exact graph, beside umap-learn as it comes; first call and warm.
 
-    python -m benchmarks.umap [--rows 10000] [--threads 4]
+    python -m benchmarks.umap [--rows 10000] [--threads CORES]
 
 Each side runs in a process of its own, since the first call compiles. Ours is warmed in a worker
 by the app; "first" is what a user waits for after that, "cold" is without it. The maps are judged
@@ -17,6 +17,7 @@ import time
 
 import numpy as np
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, figure, limit, summary
 
 WIDTH, GROUPS = 128, 10
@@ -61,7 +62,7 @@ def one_side(side: str, n: int, threads: int) -> dict[str, float]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=10_000)
-    options.add_argument("--threads", type=int, default=4)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--side", choices=["ours", "umap-learn"], help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.side:

@@ -1,6 +1,6 @@
 """What `watch(every=50)` costs a training loop: time of its steps, and memory over many of them.
 
-    python -m benchmarks.watch [--threads 2] [--device cpu] [--repeats 3] [--steps 50]
+    python -m benchmarks.watch [--threads CORES] [--device cpu] [--repeats 3] [--steps 50]
 
 The loop is plain PyTorch: 128 color images of 32×32 in two views that lie ready, the small
 encoder with its head, NT-Xent, AdamW. A round is `--steps` steps bare, twice as many watched, with
@@ -22,6 +22,7 @@ import time
 
 import torch
 
+from benchmarks._machine import cores
 from benchmarks._timing import Seconds, figure, limit, resident, summary
 from benchmarks.train_step import SIZE, TAU, model
 from contrastive_core import losses, pairs, watch
@@ -76,7 +77,7 @@ def growth() -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--device", default="cpu")
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--steps", type=int, default=EVERY)

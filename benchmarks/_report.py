@@ -1,0 +1,157 @@
+"""RESULTS.md: a table with a column for each machine, what was missed, what each script printed."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import _machine
+
+__all__ = ["Record", "read", "report"]
+
+ROOT = Path(__file__).resolve().parents[1]
+Record = dict[str, Any]
+Line = dict[str, Any]
+
+
+def read(results: Path, names: Sequence[str]) -> list[Record]:
+    """The records of all machines, in the order of `names`; of one name, by machine."""
+    found = [(name, path) for name in names for path in sorted(results.glob(f"*/{name}.json"))]
+    return [{**json.loads(path.read_text()), "name": name} for name, path in found]
+
+
+def report(records: list[Record]) -> str:
+    """The text of RESULTS.md."""
+    made = "python -m benchmarks"
+    text = [
+        "# Benchmarks",
+        "",
+        f"Made by `{made}`, with a column for each machine that it ran on. A ratio says how",
+        "many times as long the named peer takes for the same work; both sides alternate in the",
+        "same run. A goal is met only if every round meets it. Two columns may be of different",
+        "days: what each script printed, below, says of which. † An older program and benchmark:",
+        "the only figures there are of that machine.",
+        "",
+        table(records),
+        "",
+        *divided(records),
+        *missed(records),
+    ]
+    for name in dict.fromkeys(record["name"] for record in records):
+        text += ["", f"## {name}", "", f"`python -m benchmarks.{name}`"]
+        for record in records:
+            if record["name"] == name:
+                text += ["", *printed(record)]
+    return "\n".join(text) + "\n"
+
+
+def printed(record: Record) -> list[str]:
+    """What a script printed on one machine, and when."""
+    commit = f"; commit {record['commit']}" if record.get("commit") else ""
+    where = (
+        f"{record['machine']}; {record['date']}{commit}; load before {record['load_before']:.1f}"
+    )
+    packages = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
+    return [f"{where}.", f"{packages}.", "", "```", *record["text"], "```"]
+
+
+# --- the table ---------------------------------------------------------------------------------
+
+
+def lines_of(records: list[Record]) -> dict[tuple[str, str, str, int], dict[str, Line]]:
+    """By benchmark, work, peer and place among its namesakes: each machine's line.
+
+    The newest record comes first, so that the rows stand as the script has them now.
+    """
+    rows: dict[tuple[str, str, str, int], dict[str, Line]] = {}
+    order = {name: i for i, name in enumerate(dict.fromkeys(r["name"] for r in records))}
+    newest = sorted(records, key=lambda r: r["date"], reverse=True)
+    for record in sorted(newest, key=lambda r: order[r["name"]]):
+        seen: dict[tuple[str, str], int] = {}
+        for line in record.get("lines", [record]):
+            work = (line["name"], line["peer"])
+            seen[work] = seen.get(work, -1) + 1
+            row = rows.setdefault((record["name"], *work, seen[work]), {})
+            row[_machine.short(record["machine"])] = {**line, "old": "note" in record}
+    return rows
+
+
+def table(records: list[Record]) -> str:
+    """A row for each goal: the peer, the goal, and what each machine took."""
+    machines = sorted({_machine.short(record["machine"]) for record in records})
+    head = f"| work | peer | goal | {' | '.join(machines)} |"
+    text = [head, f"| --- | --- | ---: |{' --- |' * len(machines)}"]
+    for (_, name, peer, _), row in lines_of(records).items():
+        newest = next(iter(row.values()))
+        cells = [cell(row[m], goal(newest)) if m in row else "" for m in machines]
+        peer = "" if peer == "limit" else peer
+        text.append(f"| {name} | {peer} | {goal(newest)} | {' | '.join(cells)} |")
+    return "\n".join(text)
+
+
+def goal(line: Line) -> str:
+    """What is to be reached: a limit, or how many times as long the peer must take."""
+    if line["peer"] == "limit":
+        return f"≤ {number(line['peer_value'])} {line['unit']}".strip()
+    return f"≥ {line['goal']:.2f}×" if isinstance(line["goal"], int | float) else ""
+
+
+def cell(line: Line, usual: str) -> str:
+    """Ours, the ratio with its range, and whether its goal was met; the goal if it was another."""
+    parts = [f"{number(line['value'])} {line['unit']}".strip()]
+    if line["peer"] != "limit":
+        low, high = line.get("range", (line["ratio"], line["ratio"]))
+        spread = "" if low == high else f" ({low:.2f} to {high:.2f})"
+        parts.append(f"{line['ratio']:.2f}×{spread}")
+    if goal(line) != usual:
+        parts.append(goal(line))
+    return ", ".join([*parts, "met" if line["met"] else "**missed**"]) + " †" * line["old"]
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+# --- what was missed ---------------------------------------------------------------------------
+
+
+def divided(records: list[Record]) -> list[str]:
+    """The goals that one machine meets and another misses, by the same program."""
+    found = []
+    records = [record for record in records if "note" not in record]
+    for (_, name, peer, _), row in lines_of(records).items():
+        met = [machine for machine, line in row.items() if line["met"]]
+        if met and len(met) < len(row):
+            beside = "" if peer == "limit" else f" beside {peer}"
+            found.append(f"- **{name}**{beside}: met on {'; '.join(sorted(met))} only")
+    return ["## Met on some machines only", "", *found, ""] if found else []
+
+
+def missed(records: list[Record]) -> list[str]:
+    """What was missed, by how much, and why as far as it is known (missed.toml)."""
+    why = tomllib.loads((ROOT / "benchmarks/missed.toml").read_text())
+    found = []
+    records = [record for record in records if "note" not in record]
+    for name in dict.fromkeys(record["name"] for record in records):
+        of_name = [record for record in records if record["name"] == name]
+        lines = [
+            f"- **{line['name']}** ({_machine.short(record['machine'])}): {far(line)}"
+            for record in of_name
+            for line in record.get("lines", [record])
+            if not line["met"]
+        ]
+        found += lines
+        if lines and (known := why.get(name)):
+            found += ["", known, ""]
+    return ["## Missed", "", *found] if found else ["Every goal was met."]
+
+
+def far(line: Line) -> str:
+    """By how much a goal is missed."""
+    if line["peer"] == "limit":
+        return f"{number(line['value'])} {line['unit']}, not {number(line['peer_value'])}"
+    low, high = line.get("range", (line["ratio"], line["ratio"]))
+    return f"{low:.2f} to {high:.2f} times {line['peer']}, not {line['goal']:.2f}"
