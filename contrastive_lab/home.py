@@ -24,7 +24,7 @@ DOORS: tuple[tuple[str, str, str, dict[str, str], str], ...] = (
         "Train on my images",
         "Choose a folder, look at what it holds, and train an encoder on it; or let the adviser "
         "find the method and the temperature.",
-        "train", {}, ":material/play_circle:",
+        "train", {"data": "folder"}, ":material/play_circle:",
     ),
     (
         "Find wrong labels",

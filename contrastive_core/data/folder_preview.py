@@ -35,7 +35,8 @@ class FolderPreview:
     counts: tuple[tuple[int, int], ...]  # (train, test) of each class; of all where there is none
     left_out: tuple[tuple[str, str], ...]  # ids and reasons: links, and what cannot be read
     side: int = 0  # the median of the training images' shorter sides, in pixels
-    sizes: tuple[tuple[int, int], ...] = ()  # least and greatest (width, height) of the shown
+    sizes: tuple[tuple[int, int], ...] = ()  # (width, height) of the smallest and the largest
+    # picture; of more than HEADS files, of the shown ones
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
@@ -54,7 +55,9 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         else:
             files.append(file)
     looked_at = {file.path for file in files} | {file.path for file, _ in unreadable}
-    unreadable += _unreadable([f for f in (*train.files, *test.files) if f.path not in looked_at])
+    sizes, bad_heads = _heads([f for f in (*train.files, *test.files) if f.path not in looked_at])
+    sizes |= {decoding.shape_of(file.path) for file in files}
+    unreadable += bad_heads
     bad = {file.path for file, _ in unreadable}  # ids are of a split
     counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
     numbers = range(len(train.classes)) if train.classes else (-1,)
@@ -66,7 +69,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         tuple((counted[0][label], counted[1][label]) for label in numbers),
         (*train.skipped, *((file.id, reason) for file, reason in unreadable)),
         image_cache.median_side(train.files),
-        _sizes(files),
+        _ends(sizes),
     )
 
 
@@ -80,22 +83,22 @@ def name_of(path: str) -> str:
     )
 
 
-def _sizes(files: list[ImageFile]) -> tuple[tuple[int, int], ...]:
+def _ends(sizes: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """The smallest and the largest picture; one where all are alike, none where there are none."""
-    sizes = {decoding.shape_of(file.path) for file in files}
     in_order = sorted(sizes, key=lambda size: (size[0] * size[1], size))
     return tuple(dict.fromkeys([in_order[0], in_order[-1]])) if in_order else ()
 
 
-def _unreadable(files: list[ImageFile]) -> list[tuple[ImageFile, str]]:
-    """Files, with reasons, without a head that can be read; many files are not looked at."""
-    bad = []
+def _heads(files: list[ImageFile]) -> tuple[set[tuple[int, int]], list[tuple[ImageFile, str]]]:
+    """Sizes of pictures, and files, with reasons, without a head that can be read; of many files
+    neither."""
+    sizes, bad = set(), []
     for file in files if len(files) <= HEADS else ():
         try:
-            decoding.shape_of(file.path)
+            sizes.add(decoding.shape_of(file.path))
         except Exception as error:  # whatever Pillow raises at a damaged file
             bad.append((file, decoding.reason_of(error)))
-    return bad
+    return sizes, bad
 
 
 def values_of(folder: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def image_form(folder: str) -> list[str]:
     resize = query_params.one_of(
         st.selectbox, "Resize", RESIZES, name="resize", format_func=HOW.__getitem__
     )
-    if text := on_disk(folder):
+    if text := on_disk(folder, int(size) if size else None):
         st.caption(text)
     return ["--resize", resize, *(["--image-size", str(int(size))] if size else [])]
 
@@ -51,13 +51,15 @@ def wrong_size(folder: str, arguments: list[str]) -> str:
     )
 
 
-def on_disk(folder: str) -> str:
-    """What the decoded images take, once it is known how many there are."""
+def on_disk(folder: str, chosen: int | None = None) -> str:
+    """What the decoded images take at the chosen size in pixels, or at two usual ones, once it is
+    known how many there are."""
     result = cache.result("folder", values_of(folder))
     if result is None:
         return ""
     n = sum(sum(counts) for counts in result.meta["counts"])
-    sizes = [f"{space_of(n, side) / 1e6:,.0f} MB at {side} pixels" for side in EXAMPLES]
+    sides = EXAMPLES if chosen is None else (chosen,)
+    sizes = [f"{space_of(n, side) / 1e6:,.0f} MB at {side} pixels" for side in sides]
     home = data_home()
     there = home if home.exists() else home.parent
     free = f"; {shutil.disk_usage(there).free / 1e9:,.0f} GB are free" if there.exists() else ""

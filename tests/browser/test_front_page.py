@@ -73,6 +73,7 @@ def test_one_click_to_the_temperature(app: str, page: Any) -> None:
 def test_one_click_to_training(app: str, page: Any) -> None:
     page.goto(app)
     page.get_by_role("link", name="Train on my images").click()
+    page.get_by_role("textbox", name="Folder").wait_for(timeout=SLOW)
     page.get_by_role("button", name="Start").wait_for(timeout=SLOW)
 
 

@@ -89,6 +89,13 @@ def test_the_card_says_all_of_it_in_a_line(tmp_path: Path) -> None:
     assert classes(meta) == "a 5, b 5, c 5"
 
 
+def test_the_sizes_are_those_of_all_pictures_not_of_the_shown(tmp_path: Path) -> None:
+    pictures(tmp_path / "a", 20)
+    for number, size in ((7, (8, 8)), (13, (90, 70))):
+        Image.new("RGB", size).save(tmp_path / "a" / f"{number:02}.png")
+    assert folder_preview(str(tmp_path), limit=2).sizes == ((8, 8), (90, 70))
+
+
 @pytest.mark.parametrize("name", ["empty", "nothing"])
 def test_a_folder_without_images_is_a_sentence(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()

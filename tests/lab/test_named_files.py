@@ -117,6 +117,7 @@ def test_the_size_of_a_folders_images_reaches_the_training(
     next(s for s in app.selectbox if s.label == "Resize").set_value("pad")
     next(b for b in app.button if b.label == "Start").click().run()
     assert not app.exception
+    assert any("2,000 images in color take 98 MB at 128 pixels;" in c.value for c in app.caption)
     assert "--image-size" not in started[0]  # the encoder's
     at = started[1].index("--image-size")
     assert started[1][at + 1] == "128"
