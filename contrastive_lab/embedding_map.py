@@ -14,13 +14,14 @@ from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_lab import cache, format, pictures, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.scatter import (
+    MAX_IMAGES,
     MAX_POINTS,
     LinkedSelection,
     ScatterData,
     draw_scatter,
 )
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.progress import answer_or_wait
 
 __all__ = ["agreement", "caption", "draw", "map_of", "settings"]
@@ -121,6 +122,11 @@ def draw(
     with_pictures = extra is None and pictures.are_decoded(space)
     place, used = state.place_of(space), map_result["settings"]
     key = f"map-{cache.digest(place)}"
+    middles = (
+        cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy)
+        if with_pictures else []
+    )  # fmt: skip
+    pictured = _pictured(rows, drawn_rows, middles) if with_pictures else None
     data = ScatterData(
         xy, ids, color=values, names=names, palette=palette,
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
@@ -128,9 +134,9 @@ def draw(
         f"{space.layer} {space.split}",
         note="" if drawn_rows is None else f"{len(drawn_rows):,} of {len(rows):,} points, by class",
         hints=hints_of(rows) if drawn_rows is None else (),
-        thumbnails=pictures.thumbnails(space, drawn_rows) if with_pictures else NO_THUMBNAILS,
-        medoids=cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy)
-        if with_pictures else (),
+        thumbnails=_thumbnails(space, drawn_rows, pictured) if with_pictures else NO_THUMBNAILS,
+        pictured=pictured,
+        medoids=middles,
     )  # fmt: skip
     selection = LinkedSelection(
         drawn_places(state.selection(place), drawn_rows), f"{place} {state.stamp(key)}",
@@ -140,11 +146,29 @@ def draw(
     return state.selection(place)
 
 
-def _rows(chosen: list[int], drawn_rows: np.ndarray | None, n: int) -> list[int]:
+def _pictured(
+    rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[int]
+) -> np.ndarray | None:
+    """Points that have a thumbnail, by class, those on the map itself among them; None: all."""
+    n = len(rows) if drawn_rows is None else len(drawn_rows)
+    labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
+    some = subsample_rows(labels, n, MAX_IMAGES)
+    return None if some is None else np.union1d(some, np.asarray(middles, np.int64))
+
+
+def _thumbnails(
+    space: EmbeddingRef, drawn_rows: np.ndarray | None, pictured: np.ndarray | None
+) -> ThumbnailSheet:
+    if pictured is None or drawn_rows is None:
+        return pictures.thumbnails(space, drawn_rows if pictured is None else pictured)
+    return pictures.thumbnails(space, drawn_rows[pictured])
+
+
+def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarray:
     """Rows of the space behind points; points of other samples have none."""
     if drawn_rows is None:
-        return [i for i in chosen if i < n]
-    return [int(drawn_rows[i]) for i in chosen if i < len(drawn_rows)]
+        return chosen[chosen < n]
+    return drawn_rows[chosen[chosen < len(drawn_rows)]]
 
 
 def _with_extra(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
@@ -115,10 +116,10 @@ def selection(data: str | None = None) -> list[int]:
     return list(by_data.get(data or _own_data(), []))
 
 
-def select(rows: list[int], data: str | None = None, by: str = "") -> None:
+def select(rows: Sequence[int] | np.ndarray, data: str | None = None, by: str = "") -> None:
     """Light rows on all pages. `by` is the key of the map they were chosen on, if any."""
     by_data = st.session_state.setdefault("selection", {})
-    by_data[data or _own_data()] = [int(r) for r in rows]
+    by_data[data or _own_data()] = np.asarray(rows, np.int64).tolist()
     st.session_state["selected"] = (st.session_state.get("selected", (0, ""))[0] + 1, by)
 
 

@@ -64,7 +64,7 @@ def maps(spaces: list[EmbeddingRef]) -> None:
     selection = LinkedSelection(
         drawn_places(state.selection(place), drawn_rows), f"{place} {state.stamp(key)}",
         lambda rows: state.select(
-            rows if drawn_rows is None else [int(drawn_rows[i]) for i in rows], place, key),
+            rows if drawn_rows is None else drawn_rows[rows], place, key),
     )  # fmt: skip
     draw_scatter(
         side_by_side(data, [m[part] for m in xy], [s.title for s in spaces]), selection,

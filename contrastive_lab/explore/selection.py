@@ -49,7 +49,8 @@ def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
 
 def _classes(rows: EmbeddingSet, picked: list[int]) -> None:
     if rows.labels is not None:
-        counts = np.bincount(rows.labels[picked][rows.labels[picked] >= 0])
+        labels = rows.labels[picked]
+        counts = np.bincount(labels[labels >= 0])
         order = np.argsort(-counts)[:12]
         counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
         st.caption(format.plain(" · ".join(counted)))

@@ -15,13 +15,13 @@ from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
 from contrastive_lab import cache, embedding_map, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
-from contrastive_lab.components.scatter import MAX_POINTS
 from contrastive_lab.explore.choice import split_and_layer
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.recordings.place import choose_place, follows_newest, quick_map
 
 __all__ = ["View", "choose", "choose_recorded", "draw"]
 
+MANY = 50_000  # rows, of which UMAP takes minutes
 WIDTH = 150  # pixels of a list of choices
 NOTHING = "nothing else"
 
@@ -43,7 +43,7 @@ def choose(space: EmbeddingRef, rows: EmbeddingSet) -> View:
     """The choices above the map, in one line."""
     with _line():
         split_and_layer(space)
-        kind, settings = _kind(rows, "pca" if len(rows) > MAX_POINTS else "umap")
+        kind, settings = _kind(rows, "pca" if len(rows) > MANY else "umap")
         color, other = _color(space, rows), NOTHING
         if kind == "umap" and (others := _others_of(space)):
             other = query_params.one_of(
@@ -85,7 +85,7 @@ def _line() -> Any:
 
 def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
     """PCA or UMAP, and its settings. Of many rows UMAP takes minutes: it is made when asked for."""
-    large = len(rows) > MAX_POINTS
+    large = len(rows) > MANY
     kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
                                default=default, format_func=str.upper,
                                width="content", key=f"map-kind-{large}-{default}")  # fmt: skip

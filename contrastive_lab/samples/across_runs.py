@@ -74,7 +74,8 @@ def linked(
             cache.digest(names, request), code[finite], kinds,
             title=f"loss of {names[0]} against loss of {names[1]}",
         )  # fmt: skip
-        picked = draw_scatter(data, height=460, key=f"samples-across-{cache.digest(names[:2])}")
+        key = f"samples-across-{cache.digest(names[:2])}"
+        picked = draw_scatter(data, height=460, key=key).tolist()
     with right:
         counts = np.bincount(code[finite], minlength=len(kinds))
         kind = query_params.one_of(

@@ -9,7 +9,12 @@ import numpy as np
 import traitlets
 
 from contrastive_core.embeddings.pca import pca
-from contrastive_lab.components.scatter import MAX_POINTS, ScatterData, pack_scatter
+from contrastive_lab.components.scatter import (
+    MAX_IMAGES,
+    MAX_POINTS,
+    ScatterData,
+    pack_scatter,
+)
 from contrastive_lab.components.scatter import rows_of as rows_reported
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.widgets.given import images_of, labels_of, rows_of, texts_of
@@ -29,7 +34,7 @@ def scatter(
     title: str = "map",
     height: int = 520,
 ) -> ScatterWidget:
-    """A map: lasso, box, zoom, pictures on hover, search; at most 50,000 rows.
+    """A map: lasso, box, zoom, pictures on hover, search; at most 1,000,000 rows.
 
     Args:
         z: places (n, 2); of wider rows (n, d) the two leading principal components.
@@ -43,6 +48,8 @@ def scatter(
     n, d = rows.shape
     if n > MAX_POINTS:
         raise ValueError(f"a map draws at most {MAX_POINTS:,} rows; got {n:,}: give some of them")
+    if images is not None and n > MAX_IMAGES:
+        raise ValueError(f"a map holds at most {MAX_IMAGES:,} images; got {n:,}: leave them out")
     xy = rows if d == 2 else pca(rows)
     numbers, names = labels_of(labels, n, classes)
     values = numbers if labels is not None else None if color is None else _numbers(color, n)
@@ -79,7 +86,7 @@ class ScatterWidget(LabWidget):
             self.draw()
 
     def hear(self, said: dict[str, Any]) -> None:
-        self.selection = rows_reported(said)
+        self.selection = rows_reported(said).tolist()
 
     def draw(self) -> None:
         """Send the map with the rows that are lit."""

@@ -25,6 +25,6 @@ data = ScatterData(
     thumbnails=thumbnail_sheet(images) if n <= 2000 else NO_THUMBNAILS,
 )
 lit = [1, 2, 3] if asked.get("given") else st.session_state.get("kept", [])
-found = draw_scatter(data, LinkedSelection(lit, stamp), key=asked.get("key", "map"))
+found = draw_scatter(data, LinkedSelection(lit, stamp), key=asked.get("key", "map")).tolist()
 st.session_state.kept = found
 st.text(f"runs {st.session_state.runs} rows {len(found)} sum {sum(found)} first {found[:3]}")

@@ -14,6 +14,7 @@ from patience import repainted
 
 from contrastive_lab.components.scatter import rows_of
 from contrastive_lab.components.scatter.categories import PALETTE, categories
+from contrastive_lab.components.scatter.rows import pack_rows
 from contrastive_lab.components.shared.mount import component_key
 
 SCRIPT = Path(__file__).with_name("scatter_script.py")
@@ -34,7 +35,7 @@ def address(serve: Callable[..., str]) -> str:
 
 def visit(page: Any, address: str, **asked: Any) -> None:
     page.goto(f"{address}/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
-    page.wait_for_function(f"() => {{ const map = ({FIND})(); return map?.view && map?.groups }}")
+    page.wait_for_function(f"() => {{ const map = ({FIND})(); return map?.view && map?.shown }}")
     repainted(page)
 
 
@@ -158,10 +159,80 @@ def test_a_selection_from_elsewhere_is_lit(page: Any, address: str) -> None:
     assert "rows 3 sum 6" in told(page)
 
 
+MANY = 200_000
+
+
+def zoom_to(page: Any, i: int, times: float) -> None:
+    """Look at point i from so many times as near."""
+    page.evaluate(
+        f"""() => {{ const map = ({FIND})(), v = map.view, stage = map.stage;
+        v.scale *= {times}; v.x = stage.clientWidth / 2 - map.xy[{2 * i}] * v.scale;
+        v.y = stage.clientHeight / 2 + map.xy[{2 * i + 1}] * v.scale;
+        map.moved = map.stale = true; map.redraw(); }}"""
+    )
+
+
+def test_many_points_are_a_density_until_one_is_near(page: Any, address: str) -> None:
+    visit(page, address, n=MANY)
+    assert "density of 200,000 points" in page.locator(".stage .kind").inner_text()
+    inks = page.locator(".stage canvas").first.evaluate(
+        """(c) => { const p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        return [...new Set(p.filter((_, k) => k % 4 === 3))].length; }"""
+    )
+    assert inks > 20  # as strong as there are points; single points know two
+    page.locator(".legend button").nth(0).click()
+    repainted(page)
+    assert "density of 160,000 points" in page.locator(".stage .kind").inner_text()
+    page.locator(".legend button").nth(0).click()
+    zoom_to(page, 7, 60)
+    repainted(page)
+    assert not page.locator(".stage .kind").is_visible()
+    assert 0 < ask(page, "map.shown") < 50_000
+    x, y = at(page, 7)
+    page.mouse.move(x + 2, y)
+    repainted(page)
+    nearest = "((x, y) => { let b = -1, d = 1e9; for (let i = 0; i < map.n; i++) {"
+    nearest += "const q = (map.xy[2*i] - x) ** 2 + (map.xy[2*i+1] - y) ** 2;"
+    nearest += "if (q < d) { d = q; b = i; } } return b; })"
+    found = ask(page, f"[map.hover, {nearest}(map.xy[14] + 2 / map.view.scale, map.xy[15])]")
+    assert found[0] == found[1]
+    assert f"test/{found[0]:06d}" in page.locator(".tip").inner_text()
+
+
+# What lies in the path that was drawn, by the even-odd rule: the number of rows, and their sum.
+IN_PATH = """() => { const path = window.drawn, v = map.view, found = [0, 0];
+  for (let i = 0; i < map.n; i++) {
+    const x = map.xy[2 * i] * v.scale + v.x, y = v.y - map.xy[2 * i + 1] * v.scale;
+    let odd = false;
+    path.forEach(([xa, ya], k) => {
+      const [xb, yb] = path[(k + 1) % path.length];
+      if (ya > y !== yb > y && x < ((xb - xa) * (y - ya)) / (yb - ya) + xa) odd = !odd;
+    });
+    if (odd) { found[0]++; found[1] += i; }
+  }
+  return found; }"""
+
+
+def test_a_lasso_among_many_selects_exactly_what_it_encloses(page: Any, address: str) -> None:
+    visit(page, address, n=MANY)
+    keep = "() => { if (map.path) window.drawn = [...map.path] }"
+    ask(page, f"map.canvas.addEventListener('pointermove', {keep})")
+    for corners in (
+        [(-3, -2.2), (2.5, -2.2), (2.5, 2.5), (-3, 2.5)],
+        [(3, 3.1), (5.1, 4.2), (9, 3), (9, 9), (4, 5)],
+        [(-1, 9), (9, -1), (9, 9), (-1, -1)],
+    ):
+        lasso(page, corners)
+        count, total = ask(page, f"({IN_PATH})()")
+        assert 10_000 < count < MANY
+        page.get_by_text(f"rows {count} sum {total} ").wait_for()
+
+
 def test_rows_and_colors_in_python() -> None:
-    assert rows_of(None) == []
-    assert rows_of({"rows": [4, 1]}) == [4, 1]
-    assert rows_of({"bits": "BQAB"}) == [0, 2, 16]
+    assert rows_of(None).tolist() == []
+    assert rows_of({"rows": [4, 1]}).tolist() == [4, 1]
+    assert rows_of({"bits": "BQAB"}).tolist() == [0, 2, 16]
+    assert rows_of({"runs": "AgAAAAMAAAAJAAAAAQAAAA=="}).tolist() == [2, 3, 4, 9]
     groups, names, palette = categories(np.array([0, 1, -1]), ["a", "b"], 3, PALETTE)
     assert groups.tolist() == [0, 1, 2]
     assert names == ["a", "b", "no label"]
@@ -180,6 +251,21 @@ def test_rows_and_colors_in_python() -> None:
     assert len(names) == len(palette) == 9
     assert groups.tolist()[1] == 8
     assert names[8] == "no value"
+
+
+def test_many_rows_travel_as_runs_or_bits_and_come_back() -> None:
+    n = 1_000_000
+    for rows, form, most in (
+        ([7, 3, 5], "rows", 100),
+        (range(200_000, 900_000), "runs", 20),
+        (range(0, n, 2), "bits", 170_000),
+        ([*range(600), n - 1], "runs", 40),
+        (range(n), "runs", 20),
+    ):
+        packed = pack_rows(list(rows), n)
+        assert list(packed) == [form]
+        assert len(packed[form]) < most
+        assert rows_of(packed).tolist() == list(rows)
 
 
 def test_a_gallery_tells_which_pictures_are_chosen(page: Any, serve: Callable[..., str]) -> None:

@@ -120,7 +120,11 @@ def test_views_are_positives_without_labels() -> None:
         (lambda: scatter(Z, ids=["a"]), "ids must be 24"),
         (lambda: scatter(Z, color=["red"] * 24), "color must be"),
         (lambda: scatter(Z.reshape(12, 2, 8)), "a map has one row each"),
-        (lambda: scatter(np.zeros((50_001, 2))), "at most 50,000"),
+        (lambda: scatter(np.zeros((1_000_001, 2))), "at most 1,000,000 rows"),
+        (
+            lambda: scatter(np.zeros((50_001, 2)), images=np.zeros((50_001, 1, 1), np.uint8)),
+            "at most 50,000 images",
+        ),
     ],
 )
 def test_bad_input_has_one_sentence(make: Any, sentence: str) -> None:
@@ -148,4 +152,4 @@ def test_a_selection_is_read_and_set() -> None:
     reports(points, bits="BQAB")
     assert points.selection == [0, 2, 16]
     points.selection = [7]
-    assert b'"selection": [7]' in points.data
+    assert b'"selection": {"rows": [7]}' in points.data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from contrastive_lab.components.scatter.categories import PALETTE, categories
+from contrastive_lab.components.scatter.rows import pack_rows, rows_of
 from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import float_bytes, pack
 
 __all__ = [
-    "MAX_POINTS", "LinkedSelection", "Panels", "ScatterData", "draw_scatter", "pack_scatter",
-    "rows_of",
+    "MAX_IMAGES", "MAX_POINTS", "LinkedSelection", "Panels", "ScatterData", "draw_scatter",
+    "pack_scatter", "rows_of",
 ]  # fmt: skip
 
-MAX_POINTS = 50_000  # that stay smooth
+MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
+MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class ScatterData:
     palette: Sequence[str] = PALETTE  # of the categories, used over and over
     hints: Sequence[str] = ()  # a text for each row, its lines shown when it is pointed at
     thumbnails: ThumbnailSheet = NO_THUMBNAILS
+    pictured: np.ndarray | None = None  # ascending rows that have a thumbnail; None: all have
     medoids: Sequence[int] = ()  # rows whose images stand on the map while it is seen whole
     title: str = "map"
     note: str = ""
@@ -55,9 +57,9 @@ class ScatterData:
 class LinkedSelection:
     """A selection that other parts share."""
 
-    rows: Sequence[int] = ()  # lit from elsewhere, taken over when `stamp` changes
+    rows: Sequence[int] | np.ndarray = ()  # lit from elsewhere, taken over when `stamp` changes
     stamp: str = ""
-    on_change: Callable[[list[int]], None] | None = None  # called when a person chose some rows
+    on_change: Callable[[np.ndarray], None] | None = None  # called when a person chose some rows
 
 
 def draw_scatter(
@@ -68,11 +70,11 @@ def draw_scatter(
     fits: bool = False,
     gallery: bool = True,
     key: str = "map",
-) -> list[int]:
-    """Draw a map, `height` pixels high; returns the selected rows.
+) -> np.ndarray:
+    """Draw a map, `height` pixels high; returns the selected rows (m) int64.
 
     Args: fits: as high as the screen lets it stand below what is above it. gallery: whether the
-    images of what is selected stand below it.
+    images of what is selected stand below it; else a line of images of what is in view does.
     """
     lit = _lit_at_first(key, f"{data.content} {selection.stamp}", selection.rows)
     blob = pack_scatter(data, lit, selection.stamp, height, fits, gallery)
@@ -81,23 +83,23 @@ def draw_scatter(
         if selection.on_change:
             selection.on_change(rows_of(_reported(key)))
 
-    first = {"rows": lit}
+    first = pack_rows(lit, len(data.ids))
     return rows_of(
         mount("scatter", blob, "selection", style="map", key=key, first=first, on_change=report)
     )
 
 
 def pack_scatter(
-    data: ScatterData, lit: Sequence[int] = (), stamp: str = "", height: int = 520,
+    data: ScatterData, lit: Sequence[int] | np.ndarray = (), stamp: str = "", height: int = 520,
     fits: bool = False, gallery: bool = True,
 ) -> bytes:  # fmt: skip
     """The map as the browser gets it, in any host; `lit` is taken over when `stamp` changes."""
     group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
     meta = {
-        "key": data.content, "ids": [str(i) for i in data.ids], "names": labels, "palette": colors,
+        "key": data.content, "names": labels, "palette": colors,
         "title": data.title, "note": data.note, "hints": list(data.hints), "height": height,
         "across": data.thumbnails.across, "tile": data.thumbnails.tile,
-        "selection": [int(i) for i in lit], "stamp": stamp,
+        "selection": pack_rows(lit, len(data.ids)), "stamp": stamp,
         "fits": fits, "gallery": gallery, "medoids": [int(i) for i in data.medoids],
         "panels": data.panels and asdict(data.panels),
     }  # fmt: skip
@@ -105,12 +107,22 @@ def pack_scatter(
         meta,
         xy=float_bytes(data.xy),
         color=group.tobytes(),
+        ids=_id_bytes(data.ids),
+        pictured=b"" if data.pictured is None else data.pictured.astype("<u4").tobytes(),
         sprite=data.thumbnails.picture,
         target=b"" if data.target is None else float_bytes(data.target),
     )
 
 
-def _lit_at_first(key: str, stamp: str, rows: Sequence[int]) -> list[int]:
+def _id_bytes(ids: Sequence[str]) -> bytes:
+    """All ids as UTF-8, a zero behind each (ids.js)."""
+    text = "".join(f"{i}\0" for i in ids)
+    if text.count("\0") != len(ids):
+        text = "".join(str(i).replace("\0", " ") + "\0" for i in ids)
+    return text.encode("utf-8", "replace")
+
+
+def _lit_at_first(key: str, stamp: str, rows: Sequence[int] | np.ndarray) -> np.ndarray:
     """The selection as it was when the map was first drawn, or when map or `stamp` last changed.
 
     What is chosen on the map itself needs no way back to it: all its data would travel again.
@@ -120,8 +132,9 @@ def _lit_at_first(key: str, stamp: str, rows: Sequence[int]) -> list[int]:
     name = f"{key}:given"
     drawn = component_key(key) in st.session_state
     if not drawn or st.session_state.get(name, ("",))[0] != stamp:
-        st.session_state[name] = (stamp, [int(i) for i in rows])
-    return list(st.session_state[name][1])
+        st.session_state[name] = (stamp, np.asarray(rows, np.int64))
+    lit: np.ndarray = st.session_state[name][1]
+    return lit
 
 
 def _reported(key: str) -> dict[str, Any] | None:
@@ -130,11 +143,3 @@ def _reported(key: str) -> dict[str, Any] | None:
 
     selection: dict[str, Any] | None = st.session_state[component_key(key)].get("selection")
     return selection
-
-
-def rows_of(selection: dict[str, Any] | None) -> list[int]:
-    """Row numbers as the browser packed them: a list, or one bit per point."""
-    if selection and "bits" in selection:
-        bits = np.frombuffer(base64.b64decode(selection["bits"]), np.uint8)
-        return np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist()
-    return [int(i) for i in (selection or {}).get("rows", [])]

@@ -1,7 +1,10 @@
-// What a map shows: points, names, outline and count, at most once a frame; and the same as a PNG.
+// What a map shows: points or their density, names, outline and count, at most once a frame.
 
+import { drawDensity } from "./density.js";
+import { slicesIn } from "./grid.js";
+import { followView } from "./in_view.js";
 import { drawMedoids } from "./medoids.js";
-import { drawPoints, pointSize } from "./points.js";
+import { COLORS, DENSE, drawPoints, pointSize } from "./points.js";
 import { drawNames } from "./side_by_side.js";
 import { outline, view } from "./view.js";
 import { line, sizeCanvas, theme } from "../shared/canvas.js";
@@ -14,13 +17,45 @@ const RINGED = 40; // selected points that are ringed: so few are lost among the
  */
 export function draw(map) {
   if (!map.xy || !map.root.isConnected || !map.stage.clientWidth) return;
-  if (map.stale) drawPoints(map);
+  if (map.stale) {
+    const slices = inView(map);
+    map.shown = countShown(map, slices);
+    map.isDense = map.shown > DENSE;
+    (map.isDense ? drawDensity : drawPoints)(map, slices);
+    followView(map);
+  }
   drawOver(map);
   map.stale = false;
   if (map.pending) {
     map.timings.push(performance.now() - map.pending);
     map.pending = 0;
   }
+}
+
+const EDGE = 8; // pixels that a point reaches into the view from beyond it
+
+/** Where the points in view stand in the order of the cells. */
+function inView(map) {
+  const v = view(map),
+    w = map.stage.clientWidth,
+    h = map.stage.clientHeight;
+  if (map.cells.isStale) return [0, map.n];
+  return slicesIn(map.cells, [
+    (-EDGE - v.x) / v.scale,
+    (w + EDGE - v.x) / v.scale,
+    (v.y - h - EDGE) / v.scale,
+    (v.y + EDGE) / v.scale,
+  ]);
+}
+
+function countShown(map, slices) {
+  const hides = Uint8Array.from({ length: 256 }, (_, k) => Number(map.hidden.has(k)));
+  let count = 0;
+  for (let s = 0; s < slices.length; s += 2) {
+    count += slices[s + 1] - slices[s];
+    if (map.hidden.size) for (let q = slices[s]; q < slices[s + 1]; q++) count -= hides[map.cells.color[q]];
+  }
+  return count;
 }
 
 /** What is under the pointer, the path that is being drawn, and the count. */
@@ -44,6 +79,14 @@ function drawOver(map) {
     line(g, [...path, path[0]], accent, 1.5);
   }
   if (map.meta.panels) drawNames(map, g, v);
+  map.kind.hidden = !map.isDense;
+  if (map.isDense)
+    say(
+      map.kind,
+      map.meta.palette.length > COLORS
+        ? `density of ${many(map.shown)} points; zoom in for the points and their shapes`
+        : `density of ${many(map.shown)} points; zoom in for the points themselves`,
+    );
   say(
     map.count,
     map.missed ||

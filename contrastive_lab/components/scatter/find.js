@@ -1,11 +1,11 @@
 // Which points: those near the pointer, within an outline, or with an id.
 
+import { pointsInside, slicesIn, sortIntoCells } from "./grid.js";
+import { rowsWithId } from "./ids.js";
 import { medoidAt } from "./medoids.js";
 import { choose } from "./selection.js";
 import { placeTip, tip } from "./tip.js";
 import { schedule, view } from "./view.js";
-
-const CELL = 64; // cells along each side of the grid that finds the nearest point
 
 /**
  * @param {ScatterState} map
@@ -32,34 +32,19 @@ export function bounds(map) {
  * @param {ScatterState} map
  */
 export function grid(map) {
-  map.cells = Array.from({ length: CELL * CELL }, () => []);
-  for (let i = 0; i < map.n; i++)
-    map.cells[rowOf(map, map.xy[2 * i + 1]) * CELL + columnOf(map, map.xy[2 * i])].push(i);
+  map.cells = sortIntoCells(map.xy, map.box, map.mixed);
+  colorCells(map);
 }
 
 /**
- * All points, each once, in an order that is always the same and has nothing to do with theirs.
+ * The categories in the order of the cells, when either is another.
  *
- * @param {number} n
+ * @param {ScatterState} map
  */
-export function mixed(n) {
-  const order = Uint32Array.from({ length: n }, (_, i) => i);
-  for (let i = n - 1, seed = 1; i > 0; i--) {
-    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-    const j = Math.floor((seed / 4294967296) * (i + 1));
-    [order[i], order[j]] = [order[j], order[i]];
-  }
-  return order;
-}
-
-const clamp = (k) => Math.min(CELL - 1, Math.max(0, k || 0));
-
-function columnOf(map, x) {
-  return clamp(Math.floor(((x - map.box.x0) / map.box.span) * CELL));
-}
-
-function rowOf(map, y) {
-  return clamp(Math.floor(((y - map.box.y0) / map.box.span) * CELL));
+export function colorCells(map) {
+  const { order } = map.cells,
+    color = (map.cells.color = new Uint8Array(map.n));
+  for (let q = 0; q < map.n; q++) color[q] = map.color[order[q]];
 }
 
 /**
@@ -76,53 +61,53 @@ export function hover(map, x, y) {
     reach = 10 / v.scale;
   let best = medoidAt(map, x, y),
     near = best < 0 ? reach * reach : 0;
-  for (let q = rowOf(map, py - reach); q <= rowOf(map, py + reach); q++) {
-    for (let p = columnOf(map, px - reach); p <= columnOf(map, px + reach); p++) {
-      for (const i of map.cells[q * CELL + p]) {
-        const d = (map.xy[2 * i] - px) ** 2 + (map.xy[2 * i + 1] - py) ** 2;
-        if (d < near && !map.hidden.has(map.color[i])) {
-          near = d;
-          best = i;
-        }
+  const { order, xy, color } = map.cells,
+    slices = slicesIn(map.cells, [px - reach, px + reach, py - reach, py + reach]);
+  for (let s = 0; s < slices.length; s += 2)
+    for (let q = slices[s]; q < slices[s + 1]; q++) {
+      const d = (xy[2 * q] - px) ** 2 + (xy[2 * q + 1] - py) ** 2;
+      if (d < near && !map.hidden.has(color[q])) {
+        near = d;
+        best = order[q];
       }
     }
-  }
   if (best !== map.hover) tip(map, best);
   if (best >= 0) placeTip(map, x, y);
 }
 
 /**
+ * The rows, ascending, of points that are shown and lie within an outline.
+ *
  * @param {ScatterState} map
- * @param {number[][]} path
+ * @param {number[][]} path on the stage
  */
 export function inside(map, path) {
   const v = view(map),
-    found = [],
-    xs = path.map((q) => q[0]),
-    ys = path.map((q) => q[1]);
-  const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  for (let i = 0; i < map.n; i++) {
-    const x = map.xy[2 * i] * v.scale + v.x,
-      y = v.y - map.xy[2 * i + 1] * v.scale;
-    if (x < x0 || x > x1 || y < y0 || y > y1 || map.hidden.has(map.color[i])) continue;
-    let odd = false;
-    for (let a = 0, b = path.length - 1; a < path.length; b = a++) {
-      if (ys[a] > y !== ys[b] > y && x < ((xs[b] - xs[a]) * (y - ys[a])) / (ys[b] - ys[a]) + xs[a]) odd = !odd;
-    }
-    if (odd) found.push(i);
-  }
-  return found;
+    isIn = new Uint8Array(map.rows);
+  for (const i of pointsInside(
+    map.cells,
+    path.map(([x, y]) => [(x - v.x) / v.scale, (v.y - y) / v.scale]),
+  ))
+    if (!map.hidden.has(map.color[i])) isIn[i % map.rows] = 1;
+  return rowsIn(isIn);
 }
 
-/** Rows with this id, or else those whose id ends in it, or else holds it. */
-function withId(map, text) {
-  const ids = map.ids,
-    rows = Array.from({ length: map.rows }, (_, i) => i);
-  for (const fits of [(id) => id === text, (id) => id.endsWith(text), (id) => id.includes(text)]) {
-    const found = rows.filter((i) => fits(ids[i]));
-    if (found.length) return found;
-  }
-  return [];
+/**
+ * The rows that are not hidden, ascending.
+ *
+ * @param {ScatterState} map
+ */
+export function shownRows(map) {
+  const isIn = new Uint8Array(map.rows);
+  for (let i = 0; i < map.rows; i++) isIn[i] = Number(!map.hidden.has(map.color[i]));
+  return rowsIn(isIn);
+}
+
+/** Where an array is not 0. */
+function rowsIn(flags) {
+  const rows = [];
+  for (let i = 0; i < flags.length; i++) if (flags[i]) rows.push(i);
+  return rows;
 }
 
 /**
@@ -137,7 +122,7 @@ export function find(map, text) {
     schedule(map);
     return;
   }
-  const rows = withId(map, text);
+  const rows = rowsWithId(map.ids, text);
   if (rows.length) {
     choose(map, rows);
     intoView(map, rows[0]);

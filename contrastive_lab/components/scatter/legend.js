@@ -8,8 +8,6 @@ import { el } from "../shared/dom.js";
  * @param {ScatterState} map
  */
 export function drawLegend(map) {
-  map.groups = map.meta.palette.map(() => []);
-  for (let i = 0; i < map.n; i++) map.groups[map.color[i]].push(i);
   map.legend.hidden = map.meta.names.length < 2;
   map.legend.replaceChildren(
     ...map.meta.names.map((name, k) => {

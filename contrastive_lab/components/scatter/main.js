@@ -1,12 +1,15 @@
-// A map of up to 50,000 points on a Canvas 2D: pan, zoom, lasso, box, hover with thumbnail, search,
-// and a gallery of what is selected. Only row numbers of a selection go to the server.
+// A map of up to a million points on a Canvas 2D: pan, zoom, lasso, box, hover with thumbnail, search, and a gallery of
+// what is selected or in view. Only row numbers of a selection go to the server.
 
 import { draw } from "./draw.js";
-import { bounds, find, grid, mixed } from "./find.js";
+import { bounds, colorCells, find, grid } from "./find.js";
+import { mixed } from "./grid.js";
+import { idsIn } from "./ids.js";
 import { drawLegend } from "./legend.js";
 import { listen } from "./pointer.js";
+import { packRows, unpackRows } from "./rows.js";
 import { savePng } from "./save.js";
-import { choose, drawPictures, light, packRows } from "./selection.js";
+import { choose, drawPictures, light } from "./selection.js";
 import { loadMorph, morphSlider } from "./side_by_side.js";
 import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
@@ -31,6 +34,7 @@ export function mount(parent, blob, host) {
   schedule(map, true);
   return () => {
     cancelAnimationFrame(map.frame);
+    clearTimeout(map.resting);
     map.observer.disconnect();
     map.root.remove();
     parent._map = null;
@@ -61,7 +65,8 @@ function build(parent) {
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
   map.over = el("canvas", { "aria-hidden": "true", class: "over" });
   map.tip = el("div", { class: "tip", hidden: "" });
-  map.stage = el("div", { class: "stage" }, map.canvas, map.over, map.tip);
+  map.kind = el("div", { class: "kind", hidden: "" });
+  map.stage = el("div", { class: "stage" }, map.canvas, map.over, map.kind, map.tip);
   map.search = el("input", { type: "search", placeholder: "find an id", "aria-label": "find a sample by id" });
   map.search.onchange = () => find(map, map.search.value.trim());
   map.count = el("span", { role: "status" });
@@ -76,6 +81,7 @@ function build(parent) {
   map.images.setAttribute("aria-pressed", "true");
   map.legend = el("div", { class: "legend", role: "group", "aria-label": "categories" });
   map.gallery = el("div", {});
+  map.line = el("div", { class: "gallery", role: "group", "aria-label": "images in view" });
   map.root = el(
     "div",
     { class: "map" },
@@ -99,6 +105,7 @@ function build(parent) {
     ),
     map.legend,
     map.stage,
+    el("div", { class: "in-view" }, map.line),
     map.gallery,
   );
   parent.append(map.root);
@@ -114,6 +121,7 @@ function build(parent) {
 function load(map, data) {
   const meta = data.meta;
   map.meta = meta;
+  map.color = data.color.slice();
   map.root.style.setProperty("--map-height", `${meta.height || 520}px`);
   if (map.key !== meta.key) {
     map.key = meta.key;
@@ -126,30 +134,31 @@ function load(map, data) {
     map.lit = new Uint8Array(map.n);
     map.picked = [];
     map.stamp = undefined;
+    map.ids = idsIn(data.ids, map.rows);
+    map.pictured = data.pictured?.length ? new Uint32Array(data.pictured.slice().buffer) : null;
+    map.mixed = mixed(map.n);
     bounds(map);
     grid(map);
-    map.order = mixed(map.n);
     map.sprite = null;
     if (data.sprite && data.sprite.length) {
       createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => {
         map.sprite = b;
         drawPictures(map);
-        schedule(map);
+        schedule(map, true);
       });
     }
-  }
+  } else colorCells(map);
   map.root.classList.toggle("fits", Boolean(meta.fits));
   map.gallery.hidden = meta.gallery === false;
   map.images.hidden = !meta.medoids?.length;
-  map.color = data.color.slice();
+  map.root.classList.toggle("pictured", meta.gallery === false && Boolean(data.sprite?.length));
   if (String(map.names) !== String(meta.names)) map.hidden.clear(); // of other categories
   map.names = meta.names;
-  map.ids = meta.ids;
   if (map.stamp !== meta.stamp) {
     map.stamp = meta.stamp;
     light(
       map,
-      (meta.selection || []).filter((i) => i < map.rows),
+      unpackRows(meta.selection).filter((i) => i < map.rows),
     );
   }
   drawLegend(map);

@@ -1,6 +1,7 @@
 // Images on the map itself, each at the middle of a crowd of points, as long as the whole map is looked at and nothing
 // is selected: nearer by, the image under the pointer takes over. They are drawn; a screen reader meets none of them.
 
+import { tileOf } from "./pictures.js";
 import { view } from "./view.js";
 
 const SIDES = [24, 30]; // pixels along an image, on a stage less or more wide than
@@ -105,7 +106,8 @@ export function drawMedoids(map, g) {
     if (Number.isNaN(x)) return;
     g.fillStyle = palette[map.color[row]];
     g.fillRect(x - RIM, y - RIM, side + 2 * RIM, side + 2 * RIM);
-    g.drawImage(map.sprite, (row % across) * tile, Math.floor(row / across) * tile, tile, tile, x, y, side, side);
+    const place = tileOf(map, row);
+    g.drawImage(map.sprite, (place % across) * tile, Math.floor(place / across) * tile, tile, tile, x, y, side, side);
   });
 }
 

@@ -1,8 +1,7 @@
 // Pointer and keys on a map: pan, zoom, lasso, box, hover, and a walk from point to point.
 
-import { hover, inside } from "./find.js";
+import { hover, inside, shownRows } from "./find.js";
 import { choose } from "./selection.js";
-import { rowsOf } from "./side_by_side.js";
 import { placeTip, tip } from "./tip.js";
 import { outline, schedule, seeWhole, view } from "./view.js";
 
@@ -69,7 +68,7 @@ function finish(map) {
     moved = path && path.length > 2 && path.some(([x, y]) => Math.hypot(x - drag.x, y - drag.y) > 4);
   const area = moved ? outline(map) : null;
   map.drag = map.path = null;
-  if (area) choose(map, rowsOf(map, inside(map, area)));
+  if (area) choose(map, inside(map, area));
   else if (drag && !drag.pan && map.hover >= 0) choose(map, [map.hover % map.rows]);
   schedule(map);
 }
@@ -88,11 +87,7 @@ function keys(map, e) {
   } else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
   else if (e.key === "-") zoom(map, w, h, 0.8);
   else if (e.key === "Escape") choose(map, []);
-  else if (e.key === "a")
-    choose(
-      map,
-      Array.from({ length: map.rows }, (_, i) => i).filter((i) => !map.hidden.has(map.color[i])),
-    );
+  else if (e.key === "a") choose(map, shownRows(map));
   else if (e.key === "n" || e.key === "p") walk(map, e.key === "n" ? 1 : -1);
   else if (e.key === "Enter" && map.hover >= 0) choose(map, [map.hover % map.rows]);
   else return;

@@ -1,18 +1,20 @@
-// Points as pixels: 50,000 rectangles would take a canvas 50 ms.
+// Points as pixels: 50,000 rectangles would take a canvas 50 ms. Of more in view a density is drawn (density.js).
 
 import { view } from "./view.js";
 import { GRAY, fromHex, packed, sizeCanvas } from "../shared/canvas.js";
 
 const PALE = 0.22; // alpha of what is not selected
+export const DENSE = 50_000; // points in view, above which their density is drawn
 
 /**
  * @param {ScatterState} map
  */
 export function pointSize(map) {
-  return map.n > 20000 ? 2 : map.n > 5000 ? 3 : map.n > 2500 ? 5 : map.n > 1200 ? 6 : 7;
+  const n = map.n > DENSE ? map.shown : map.n; // of very many those in view
+  return n > 20000 ? 2 : n > 5000 ? 3 : n > 2500 ? 5 : n > 1200 ? 6 : 7;
 }
 
-const COLORS = 8; // after which shapes take turns
+export const COLORS = 8; // after which shapes take turns
 
 /** Shapes of points: how far out of the middle a place is, on the edge 1; and the same in a legend. */
 const SHAPES = [
@@ -58,14 +60,16 @@ function stamp(size, { far }) {
  * canvas 50 ms); where something is selected, first what is not, pale.
  *
  * @param {ScatterState} map
+ * @param {number[]} slices of map.cells
  */
-export function drawPoints(map) {
+export function drawPoints(map, slices) {
   const [g] = sizeCanvas(map.canvas),
     v = view(map),
     dpr = devicePixelRatio || 1,
     some = map.picked.length > 0;
   const { width, height } = map.canvas,
-    { xy, lit, order, color } = map,
+    { lit } = map,
+    { xy, order, color } = map.cells,
     size = Math.round(pointSize(map) * dpr),
     half = size / 2;
   if (!width || !height) return;
@@ -79,16 +83,16 @@ export function drawPoints(map) {
   const hides = map.meta.palette.map((_, k) => map.hidden.has(k));
   for (let pass = some ? 0 : 1; pass < 2; pass++) {
     const inks = map.meta.palette.map((hex, k) => inkOf(dots[k], ...(pass ? [fromHex(hex), 0.9] : [GRAY, PALE])));
-    for (let q = 0; q < order.length; q++) {
-      const i = order[q],
-        k = color[i];
-      if (hides[k] || (some && lit[i] !== pass)) continue;
-      const x = Math.round(xy[2 * i] * scale + vx),
-        y = Math.round(vy - xy[2 * i + 1] * scale);
-      if (x <= -size || y <= -size || x >= width || y >= height) continue;
-      if (size <= 3) fillSquare(pixels, width, height, x, y, size, inks[k].full);
-      else putStamp(pixels, width, height, x, y, dots[k], inks[k]);
-    }
+    for (let s = 0; s < slices.length; s += 2)
+      for (let q = slices[s]; q < slices[s + 1]; q++) {
+        const k = color[q];
+        if (hides[k] || (some && lit[order[q]] !== pass)) continue;
+        const x = Math.round(xy[2 * q] * scale + vx),
+          y = Math.round(vy - xy[2 * q + 1] * scale);
+        if (x <= -size || y <= -size || x >= width || y >= height) continue;
+        if (size <= 3) fillSquare(pixels, width, height, x, y, size, inks[k].full);
+        else putStamp(pixels, width, height, x, y, dots[k], inks[k]);
+      }
   }
   g.putImageData(map.image, 0, 0);
 }

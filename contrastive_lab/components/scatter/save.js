@@ -1,10 +1,13 @@
 // The map with its names and legend as a picture.
 
+import { shapeOf } from "./points.js";
 import { drawNames } from "./side_by_side.js";
 import { view } from "./view.js";
 import { theme } from "../shared/canvas.js";
 import { offerPicture } from "../shared/download.js";
 import { tr } from "../shared/words.js";
+
+const MARK = 10; // pixels along a mark of the legend
 
 /**
  * Points, names of maps and the legend as one picture.
@@ -25,7 +28,7 @@ export function savePng(map) {
   if (map.meta.panels) drawNames(map, g, view(map));
   drawKey(
     key,
-    names.map((name, k) => [tr(name), palette[k]]).filter((_, k) => !map.hidden.has(k)),
+    names.map((name, k) => [tr(name), palette[k], shapeOf(k)]).filter((_, k) => !map.hidden.has(k)),
     ink,
     dpr,
   );
@@ -54,13 +57,23 @@ function drawKey(canvas, entries, ink, dpr) {
   g.setTransform(dpr, 0, 0, dpr, 0, 0);
   g.font = font;
   g.textBaseline = "middle";
-  entries.forEach(([name, color], k) => {
+  entries.forEach(([name, color, shape], k) => {
     const [a, b] = at[k];
     g.fillStyle = color;
-    g.beginPath();
-    g.arc(a + 5, b, 5, 0, 2 * Math.PI);
-    g.fill();
+    drawShape(g, shape, a + MARK / 2, b, dpr);
     g.fillStyle = ink;
     g.fillText(name, a + 14, b + 1);
   });
+}
+
+/** A point's shape around a place, as large as a mark of the legend, pixel by pixel. */
+function drawShape(g, { far }, x, y, dpr) {
+  const r = MARK / 2;
+  for (let b = -r; b < r; b += 1 / dpr)
+    for (let a = -r; a < r; a += 1 / dpr) {
+      const half = 0.5 / dpr;
+      g.globalAlpha = Math.min(1, Math.max(0, dpr * (r - r * far((a + half) / r, (b + half) / r)) + 0.5));
+      g.fillRect(x + a, y + b, 1 / dpr, 1 / dpr);
+    }
+  g.globalAlpha = 1;
 }

@@ -2,18 +2,9 @@
 // is lit in all, and a slider moves every map's points to where the first map has them.
 
 import { grid } from "./find.js";
+import { placesIn } from "./grid.js";
 import { theme } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
-
-/**
- * The rows, each once, of some points.
- *
- * @param {ScatterState} map
- * @param {number[]} points
- */
-export function rowsOf(map, points) {
-  return map.rows === map.n ? points : [...new Set(points.map((i) => i % map.rows))].sort((a, b) => a - b);
-}
 
 /**
  * The slider from the maps as they are (0) to all as the first (1).
@@ -29,7 +20,10 @@ export function morphSlider(map, moved) {
     morph(map, Number(slider.value));
     moved();
   };
-  slider.onchange = () => grid(map); // where the nearest point is looked for
+  slider.onchange = () => {
+    grid(map);
+    moved();
+  };
   Object.assign(box, { slider, label });
   return box;
 }
@@ -51,6 +45,8 @@ export function loadMorph(map, target) {
 
 function morph(map, share) {
   for (let k = 0; k < map.xy.length; k++) map.xy[k] = map.home[k] + share * (map.target[k] - map.home[k]);
+  map.cells.xy = placesIn(map.cells, map.xy);
+  map.cells.isStale = true; // points are in other cells than they were
 }
 
 /**

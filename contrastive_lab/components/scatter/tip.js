@@ -1,6 +1,7 @@
 // What is told of the point under the pointer.
 
-import { picture } from "./selection.js";
+import { idOf } from "./ids.js";
+import { picture, tileOf } from "./pictures.js";
 import { el } from "../shared/dom.js";
 
 /**
@@ -11,10 +12,10 @@ export function tip(map, i) {
   map.hover = i;
   map.tip.hidden = i < 0;
   if (i < 0) return;
-  const parts = map.sprite ? [picture(map, i, 72)] : [];
+  const parts = map.sprite && tileOf(map, i % map.rows) >= 0 ? [picture(map, i, 72)] : [];
   map.tip.replaceChildren(
     ...parts,
-    el("div", {}, map.ids[i % map.rows] ?? ""),
+    el("div", {}, idOf(map.ids, i % map.rows)),
     el("div", {}, map.meta.names[map.color[i]] ?? ""),
     el("div", { class: "hint" }, map.meta.hints[i % map.rows] ?? ""),
   );
