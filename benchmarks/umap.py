@@ -38,6 +38,7 @@ def one_side(side: str, n: int, threads: int) -> dict[str, float]:
     torch.set_num_threads(threads)
     from contrastive_core.embeddings.pca import pca
     from contrastive_core.evaluation import projection
+    from contrastive_core.evaluation.map_quality import judge
 
     x, taken = some(n), {}
     start = time.perf_counter()
@@ -56,7 +57,7 @@ def one_side(side: str, n: int, threads: int) -> dict[str, float]:
 
             xy = UMAP(metric="cosine", random_state=0, n_jobs=1).fit_transform(x)
         taken[call] = time.perf_counter() - start
-    return {**taken, **projection.judge(x, np.asarray(xy, np.float32))}
+    return {**taken, **judge(x, np.asarray(xy, np.float32))}
 
 
 def main() -> None:

@@ -73,10 +73,7 @@ def question(space: EmbeddingRef, kind: str, map_settings: dict[str, Any]) -> di
 
 def caption(drawn_map: dict[str, Any], of: str = "") -> None:
     """The map's settings and quality, and of which rows it is where the page does not say so."""
-    s = drawn_map["settings"]
-    parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in s.items()]
-    text = f"{s['kind'].upper()}{of}{': ' + ', '.join(parts[1:]) if parts[1:] else ''}. "
-    text += format.quality_of(drawn_map["quality"])
+    text = format.map_of(drawn_map["settings"], of) + format.quality_of(drawn_map["quality"])
     st.caption(text + "Scores are computed in the embedding, never on the map.")
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "duration",
     "figure_of",
     "interval_of",
+    "map_of",
     "plain",
     "quality_of",
     "table_csv",
@@ -41,15 +42,29 @@ def interval_of(score: Score | ClassShare) -> str:
     return f"{100 * low:.1f} to {100 * high:.1f}"
 
 
+def map_of(settings: Mapping[str, Any], of: str = "") -> str:
+    """How a map was made, as a sentence. Args: of: which rows it is of, " of the test set"."""
+    used = {k: v for k, v in settings.items() if k not in ("kind", "landmarks")}
+    parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items()]
+    text = f"{str(settings['kind']).upper()}{of}{': ' + ', '.join(parts) if parts else ''}. "
+    if landmarks := settings.get("landmarks"):
+        text += f"Laid out are {landmarks:,} landmarks; the others are placed amid their nearest. "
+    return text
+
+
 def quality_of(quality: Mapping[str, float]) -> str:
     """How far a map can be believed, as a sentence; "" where it was not judged."""
     if "trustworthiness" not in quality:
         return ""
     recall = recall_text(quality.get("recall"))
+    judged, n = quality.get("judged", 0), quality.get("n", 0)
+    sample = f"; judged on {judged:,} of {n:,}" if judged < n else ""
+    landmarks = quality.get("trustworthiness_of_landmarks")
+    alone = "" if landmarks is None else f"; trustworthiness of the landmarks {landmarks:.3f}"
     return (
         f"Trustworthiness {quality['trustworthiness']:.3f}, continuity "
         f"{quality['continuity']:.3f} (k = {quality.get('k', '–')}; 1 is a map to be believed"
-        f"{f'; {recall}' if recall else ''}). "
+        f"{sample}{alone}{f'; {recall}' if recall else ''}). "
     )
 
 

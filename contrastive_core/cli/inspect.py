@@ -98,11 +98,16 @@ def project(args: Namespace) -> None:
     labels = [""] * len(rows) if rows.labels is None else _names(rows)
     write_table(out, {"id": list(rows.ids), "x": xy[:, 0], "y": xy[:, 1], "label": labels})
     quality = meta["quality"]
-    names = ("trustworthiness", "continuity")
-    measures = [f"{k} {quality[k]:.3f}" for k in names if k in quality]
+    names = ("trustworthiness", "continuity", "trustworthiness_of_landmarks")
+    measures = [f"{k.replace('_', ' ')} {quality[k]:.3f}" for k in names if k in quality]
+    if quality.get("judged", 0) < quality.get("n", 0):
+        measures.append(f"judged on {quality['judged']:,} rows")
     measures += filter(None, [recall_text(quality.get("recall"))])
+    how = args.method
+    if landmarks := meta["settings"].get("landmarks"):
+        how += f" of {landmarks:,} landmarks, the others placed amid their nearest"
     record = {"out": str(out), "rows": len(rows), **meta["settings"], **quality}
-    text = f"{out}: {len(rows):,} points by {args.method}; {', '.join(measures)}"
+    text = f"{out}: {len(rows):,} points by {how}; {', '.join(measures)}"
     print_result(args, record, text)
 
 
@@ -118,7 +123,8 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
         graphs = Graphs(args.device, on_progress=on_progress)
-        projection = map_of(rows, args.method, graphs, **settings)
+        told = fraction_of(on_progress, "UMAP's layout")
+        projection = map_of(rows, args.method, graphs, told, **settings)
         return rows, (
             projection.xy,
             {"settings": projection.settings, "quality": projection.quality},

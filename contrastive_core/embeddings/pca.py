@@ -8,6 +8,7 @@ from contrastive_core.errors import UnusableEmbedding
 
 __all__ = ["pca"]
 
+BLOCK = 1 << 24  # numbers that are centered at a time
 LEAST = 1e-6  # of the first axis's variance; in float32 a sampled axis of less is noise
 
 
@@ -19,16 +20,31 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
         rows, chosen by a fixed seed.
     Raises: UnusableEmbedding for values that are not finite.
     """
-    x = np.ascontiguousarray(features, np.float32)
-    if not np.isfinite(x).all():
+    n, d = features.shape
+    step = max(1, BLOCK // d)
+    parts = [slice(i, i + step) for i in range(0, n, step)]
+    total = np.zeros(d)
+    for part in parts:
+        total += np.asarray(features[part], np.float32).sum(0, dtype=np.float64)
+    if not np.isfinite(total).all():
         raise UnusableEmbedding("some rows hold values that are not finite")
-    x = x - x.mean(0, dtype=np.float64).astype(np.float32)
-    n, d = x.shape
+    mean = (total / n).astype(np.float32)
+
+    def centered(at: slice | np.ndarray) -> np.ndarray:
+        return np.asarray(features[at], np.float32) - mean
+
     if at_most is not None and at_most < min(n, d):
-        scores = x @ _axes_of_some(x, components, at_most)
+        some = centered(np.random.default_rng(0).permutation(n)[:at_most])
+        axes = _axes_of_some(some, components)
+        scores = np.concatenate([centered(part) @ axes for part in parts])
     elif d <= n:
-        scores = x @ _leading(x.T @ x, components)[1].astype(np.float32)
+        gram = np.zeros((d, d), np.float32)
+        for x in map(centered, parts):
+            gram += x.T @ x
+        axes = _leading(gram, components)[1].astype(np.float32)
+        scores = np.concatenate([centered(part) @ axes for part in parts])
     else:
+        x = centered(slice(None))
         values, left_vectors = _leading(x @ x.T, components)
         scores = (left_vectors * np.sqrt(values)).astype(np.float32)
     out = np.zeros((n, components), np.float32)
@@ -37,9 +53,8 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
     return np.where(out[np.abs(out).argmax(0), columns] < 0, -out, out)
 
 
-def _axes_of_some(x: np.ndarray, components: int, count: int) -> np.ndarray:
-    """The leading axes (d, components) of `count` rows, of length 1."""
-    some = x[np.random.default_rng(0).permutation(len(x))[:count]]
+def _axes_of_some(some: np.ndarray, components: int) -> np.ndarray:
+    """The leading axes (d, components) of some rows, of length 1."""
     values, left_vectors = _leading(some @ some.T, components)
     lengths = np.where(values > LEAST * values[0], np.sqrt(values), np.inf)
     return ((some.T @ left_vectors) / lengths).astype(np.float32)

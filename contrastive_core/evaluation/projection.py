@@ -1,8 +1,9 @@
-"""Maps in the plane: PCA at once, UMAP from a given exact graph; seeded and judged.
+"""Maps in the plane: PCA at once, UMAP from a given graph of neighbors; seeded and judged.
 
 UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral
-layout and given our exact neighbors instead of its approximate ones. Scores are never computed
-on a map; trustworthiness and continuity (Venna & Kaski 2001) say how far a map can be believed.
+layout and given our neighbors instead of its approximate ones. Above `MANY` rows it lays out
+`LANDMARKS` of them, drawn by the seed, and each other row is placed amid its nearest landmarks.
+Scores are never computed on a map; map_quality.py says how far one can be believed.
 """
 
 from __future__ import annotations
@@ -16,32 +17,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float32
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.ops.neighbors import Neighbors, nearest, pick_device, unit_rows
+from contrastive_core.evaluation.map_quality import judge
+from contrastive_core.ops.neighbors import Neighbors, nearest
+from contrastive_core.ops.sampling import rows_of_sample
 
-__all__ = [
-    "Map",
-    "agreement",
-    "continuity",
-    "judge",
-    "map_of",
-    "project_new",
-    "trustworthiness",
-    "umap",
-    "warm_umap",
-]
+__all__ = ["Map", "map_of", "project_new", "umap", "warm_umap"]
 
-CELLS = 1 << 24  # distances at a time: 128 MiB of float64
-JUDGED = 5000  # anchors that are judged when there are more rows: enough for two digits
-MANY = 200_000  # rows, above which fewer anchors are judged: each is compared with all rows
-JUDGED_OF_MANY = 500
-JUDGED_K = 15
+MANY = 200_000  # rows, above which landmarks are laid out in place of all
+LANDMARKS = 150_000
+NEAREST = 15  # of them, amid which another row is placed
+PLACED = 1 << 16  # rows that are placed at a time
 STEPS = 20  # of Weiszfeld
 EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
 # gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
@@ -139,51 +130,25 @@ def project_new(
     stays with most of them where a mean would fall into the gap between two groups. Weights fall
     with distance, the k-th neighbor's being the scale; a row of the base keeps its place.
     """
-    neighbors = nearest(new, base, min(k, len(base)), device=device)
-    away = 1 - neighbors.score.astype(np.float64)  # (m, k)
-    weight = np.exp(-away / np.maximum(away[:, -1:], 1e-12))
-    weight[away[:, 0] <= 1e-6, 1:] = 0
-    near = xy[neighbors.index].astype(np.float64)  # (m, k, 2)
+    return _amid(nearest(new, base, min(k, len(base)), device=device), xy)
+
+
+def _amid(neighbors: Neighbors, xy: np.ndarray) -> np.ndarray:
+    """The places (m, 2) of `project_new`, amid known neighbors by cosine."""
     least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # so near is at the place itself
-    pull = weight
-    for _ in range(STEPS):
-        at = np.einsum("mk,mkc->mc", pull / pull.sum(1, keepdims=True), near)
-        pull = weight / np.maximum(np.linalg.norm(near - at[:, None], axis=2), least)
-    return at.astype(np.float32)
-
-
-def trustworthiness(
-    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
-) -> float:
-    """1 when no row is a neighbor on the map without being one in the embedding (cosine)."""
-    return _rank_agreement(_sphere(features), torch.from_numpy(xy).double(), k, device)
-
-
-def continuity(
-    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
-) -> float:
-    """1 when no neighbor in the embedding (cosine) is torn away on the map."""
-    return _rank_agreement(torch.from_numpy(xy).double(), _sphere(features), k, device)
-
-
-def agreement(maps: list[np.ndarray], k: int = JUDGED_K, device: str = "auto") -> float:
-    """Mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
-    indices = [nearest(xy, None, k, "euclidean", device).index for xy in maps]
-    shares = [_overlap(a, b) for i, a in enumerate(indices) for b in indices[:i]]
-    return float(np.mean(shares))
-
-
-def judge(
-    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
-) -> dict[str, float]:
-    """Trustworthiness and continuity at k, and the k and number of rows they were judged with."""
-    k = max(1, min(k, (len(xy) - 2) // 2))
-    return {
-        "trustworthiness": trustworthiness(features, xy, k, device),
-        "continuity": continuity(features, xy, k, device),
-        "k": k,
-        "judged": _judged(len(xy)),
-    }
+    places = np.empty((len(neighbors.index), 2), np.float32)
+    for start in range(0, len(places), PLACED):
+        part = slice(start, start + PLACED)
+        away = 1 - neighbors.score[part].astype(np.float64)  # (r, k)
+        weight = np.exp(-away / np.maximum(away[:, -1:], 1e-12))
+        weight[away[:, 0] <= 1e-6, 1:] = 0
+        near = xy[neighbors.index[part]].astype(np.float64)  # (r, k, 2)
+        pull = weight
+        for _ in range(STEPS):
+            at = np.einsum("mk,mkc->mc", pull / pull.sum(1, keepdims=True), near)
+            pull = weight / np.maximum(np.linalg.norm(near - at[:, None], axis=2), least)
+        places[part] = at
+    return places
 
 
 def map_of(
@@ -194,7 +159,8 @@ def map_of(
     **settings: Any,
 ) -> Map:
     """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs. Its
-    quality says `recall` where its neighbor graph is approximate.
+    quality says `recall` where its neighbors are approximate, its settings `landmarks` where not
+    all rows were laid out.
     Raises: UnusableEmbedding."""
     graphs = graphs or Graphs()
     if len(rows) < 4 and kind == "umap":
@@ -203,62 +169,44 @@ def map_of(
         raise UnusableEmbedding(f"{count} rows hold values that are not finite")
     used: dict[str, Any] = {}
     about: dict[str, float] = {}
+    landmarks = None
     if kind == "pca":
         xy = pca(rows.features)
     elif kind == "umap":
         used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
         used |= settings
-        n_neighbors = max(2, min(int(used["neighbors"]), len(rows) - 1)) - 1
-        graph = graphs.get(rows, None, n_neighbors, used["metric"])
-        about = graph.about
-        xy = umap(rows.features, graph=graph, progress=progress, device=graphs.device, **used)
+        if len(rows) > MANY:
+            landmarks = rows_of_sample(len(rows), LANDMARKS, int(used["seed"]))
+        xy, about = _umap_of(rows, landmarks, graphs, progress, used)
+        used |= {} if landmarks is None else {"landmarks": len(landmarks)}
     else:
         raise ValueError(f"a map is pca or umap; got {kind!r}")
-    quality = judge(rows.features, xy, device=graphs.device) if len(rows) >= 4 else {}
+    graphs.on_progress("trustworthiness and continuity", None)
+    quality = (
+        judge(rows.features, xy, device=graphs.device, landmarks=landmarks)
+        if len(rows) >= 4
+        else {}
+    )
     return Map(xy, {"kind": kind, **used}, quality | about)
 
 
-def _sphere(features: np.ndarray) -> torch.Tensor:
-    return unit_rows(features).double()
-
-
-def _overlap(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean share of common entries per row of two (n, k) neighbor lists."""
-    hits = [len(np.intersect1d(x, y, assume_unique=True)) for x, y in zip(a, b, strict=True)]
-    return float(np.mean(hits)) / a.shape[1]
-
-
-def _rank_agreement(truth: torch.Tensor, other: torch.Tensor, k: int, name: str) -> float:
-    """1 − 2/(nk(2n−3k−1)) Σ_i Σ_j (rank of j in `truth` − k), j a k-neighbor in `other` only.
-
-    Computed on the device called `name`. Exact up to JUDGED rows; above, the mean over that many
-    evenly spaced anchors (JUDGED_OF_MANY above MANY rows). Rows at one distance share a rank.
-    """
-    n = len(truth)
-    if not 1 <= k < n / 2:
-        raise UnusableEmbedding(f"k must lie in 1..{(n - 1) // 2} for {n} rows; got {k}")
-    device = pick_device(name)
-    truth, other = truth.to(device), other.to(device)
-    norms = truth.square().sum(1), other.square().sum(1)
-    anchors = torch.linspace(0, n - 1, _judged(n), device=device, dtype=torch.float64).long()
-    excess = 0.0
-    for rows in anchors.split(max(1, min(512, CELLS // n))):
-        near = _distances(other, rows, norms[1]).topk(k, largest=False).indices  # (r, k)
-        far = _distances(truth, rows, norms[0])  # (r, n)
-        for column in far.gather(1, near).T:  # (r)
-            rank = 1 + (far < column[:, None]).sum(1, dtype=torch.int32)
-            excess += float((rank - k).clamp_min(0).sum())
-    return 1 - excess * 2 / (len(anchors) * k * (2 * n - 3 * k - 1))
-
-
-def _judged(n: int) -> int:
-    """How many anchors of n rows are judged."""
-    return min(n, JUDGED if n <= MANY else JUDGED_OF_MANY)
-
-
-def _distances(x: torch.Tensor, rows: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
-    """Squared distances (r, n), float64, of some rows to all, whose squared norms (n) are given; a
-    row to itself is infinitely far."""
-    away = norms[rows, None] + norms - 2 * (x[rows] @ x.mT)
-    away[torch.arange(len(rows), device=x.device), rows] = torch.inf
-    return away
+def _umap_of(
+    rows: EmbeddingSet,
+    landmarks: np.ndarray | None,
+    graphs: Graphs,
+    progress: Callable[[float], None] | None,
+    used: dict[str, Any],
+) -> tuple[np.ndarray, dict[str, float]]:
+    """A UMAP layout (n, 2) by the graphs' neighbors, and what is told of these. Where there are
+    `landmarks`, the numbers of some rows, only these are laid out: the others come amid them."""
+    laid = rows if landmarks is None else rows.take(landmarks)
+    n_neighbors = max(2, min(int(used["neighbors"]), len(laid) - 1)) - 1
+    graph = graphs.get(laid, None, n_neighbors, used["metric"])
+    xy = umap(laid.features, graph=graph, progress=progress, device=graphs.device, **used)
+    if landmarks is None:
+        return xy, graph.about
+    among = graphs.get(rows, laid, min(NEAREST, len(laid)))
+    places = _amid(among, xy)
+    places[landmarks] = xy
+    recalls = [g.recall for g in (graph, among) if g.recall is not None]
+    return places, {"recall": min(recalls)} if recalls else {}

@@ -12,6 +12,7 @@ that shows the recall can let searches above `APPROXIMATE_FROM` go through inver
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -83,9 +84,18 @@ def pick_device(name: str = "auto") -> torch.device:
 
 def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
     """Rows of length 1 as a float32 tensor (n, d); scaled first, so that no norm overflows."""
-    x = torch.from_numpy(np.ascontiguousarray(features, np.float32)).to(device or "cpu")
-    x = x / x.abs().amax(1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
-    return x / x.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+    x = _tensor(features).to(device or "cpu")
+    tiny = torch.finfo(torch.float32).tiny
+    x = x / torch.linalg.vector_norm(x, torch.inf, 1, keepdim=True).clamp_min(tiny)
+    return x.div_(x.norm(dim=1, keepdim=True).clamp_min(tiny))  # no third copy
+
+
+def _tensor(features: np.ndarray) -> Tensor:
+    """Rows (n, d) in float32, not copied where they are that; they are read only, so torch need
+    not warn that a mapped file cannot be written."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(np.ascontiguousarray(features, np.float32))
 
 
 def nearest(
@@ -126,12 +136,8 @@ def nearest(
         width, offset = k, None
     else:
         center = torch.from_numpy(base.mean(0, dtype=np.float64).astype(np.float32)).to(where)
-        q = torch.from_numpy(np.ascontiguousarray(queries, np.float32)).to(where) - center
-        b = (
-            q
-            if self_join
-            else torch.from_numpy(np.ascontiguousarray(base, np.float32)).to(where) - center
-        )
+        q = _tensor(queries).to(where) - center
+        b = q if self_join else _tensor(base).to(where) - center
         width, offset = min(k + SLACK, len(b) - self_join), b.square().sum(1) / 2
     first, last, _ = of.indices(len(q))
     numbers = torch.arange(len(q), device=where) if self_join else None

@@ -86,9 +86,7 @@ def settings(part: RunPart) -> Html:
 def map_caption(part: RunPart) -> str:
     """How the map was made and how far it can be believed."""
     used, quality = part.map_about["settings"], part.map_about["quality"]
-    described = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items()]
-    how = ": " + ", ".join(described[1:]) if described[1:] else ""
-    text = f"{str(used['kind']).upper()}{how}. "
+    text = format.map_of(used)
     if len(part.shown) < len(part.rows):
         text += f"{len(part.shown):,} of {len(part.rows):,} samples, drawn by lot. "
     return (

@@ -7,18 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contrastive_core.embeddings import pca as pca_module
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation import projection
-from contrastive_core.evaluation.projection import (
-    agreement,
-    continuity,
-    map_of,
-    project_new,
-    umap,
-)
+from contrastive_core.evaluation.projection import map_of, project_new, umap
+from contrastive_core.ops.sampling import rows_of_sample
 
 
 def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -31,6 +27,14 @@ def test_pca_equals_the_singular_value_decomposition(n: int, d: int) -> None:
     u, s, _ = np.linalg.svd((x - x.mean(0)).astype(np.float64), full_matrices=False)
     assert np.allclose(np.abs(pca(x)), np.abs(u[:, :2] * s[:2]), atol=1e-3)
     assert np.array_equal(pca(x), pca(x))
+
+
+def test_pca_of_blocks_is_that_of_the_whole(monkeypatch) -> None:
+    x = rows(60, 6).astype(np.float32)
+    whole, some = pca(x), pca(x, at_most=5)
+    monkeypatch.setattr(pca_module, "BLOCK", 50)  # eight rows at a time
+    assert np.allclose(pca(x), whole, atol=1e-4)
+    assert np.allclose(pca(x, at_most=5), some, atol=1e-4)
 
 
 def test_axes_of_some_rows_keep_every_length_where_all_lie_in_a_plane() -> None:
@@ -47,31 +51,8 @@ def test_pca_of_one_column_has_a_second_axis_of_zeros() -> None:
         pca(bad)
 
 
-def test_judges_match_scikit_learn() -> None:
-    from sklearn.manifold import trustworthiness
-
-    x = rows(80)
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    xy = np.ascontiguousarray(x[:, :2])
-    ours = projection.trustworthiness(x, xy, 7)
-    assert ours == pytest.approx(trustworthiness(unit, xy, n_neighbors=7), abs=1e-9)
-    assert continuity(x, xy, 7) == pytest.approx(trustworthiness(xy, unit, n_neighbors=7), abs=1e-9)
-    angle = np.random.default_rng(1).uniform(0, 6.28, 50)
-    circle = np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32)
-    assert projection.trustworthiness(circle, circle, 5) == 1
-
-
-def test_judging_a_sample_of_anchors_stays_close(monkeypatch) -> None:
-    x = rows(400)
-    whole = projection.trustworthiness(x, np.ascontiguousarray(x[:, :2]))
-    monkeypatch.setattr(projection, "JUDGED", 200)
-    part = projection.trustworthiness(x, np.ascontiguousarray(x[:, :2]))
-    assert part == pytest.approx(whole, abs=0.02)
-
-
-def test_agreement_and_place() -> None:
+def test_a_row_of_the_map_keeps_its_place() -> None:
     xy = rows(50, 2).astype(np.float32)
-    assert agreement([xy, xy * 2, -xy], 5) == 1
     base = rows(40)
     assert np.allclose(project_new(base[:3], base, xy[:40]), xy[:3], atol=1e-3)
     assert project_new(rows(2, seed=3), base, xy[:40]).shape == (2, 2)
@@ -108,14 +89,25 @@ def test_a_map_of_an_approximate_graph_says_its_recall() -> None:
     assert approximate.quality == {**exact.quality, "recall": 0.75}
 
 
-def test_of_many_rows_fewer_are_judged(monkeypatch) -> None:
-    x = rows(400)
-    monkeypatch.setattr(projection, "MANY", 300)
-    monkeypatch.setattr(projection, "JUDGED_OF_MANY", 200)
-    monkeypatch.setattr(projection, "CELLS", 1000)  # two rows at a time
-    xy = np.ascontiguousarray(x[:, :2])
-    assert projection.judge(x, xy)["judged"] == 200
-    assert projection.judge(x[:300], xy[:300])["judged"] == 300
+def test_above_a_size_landmarks_are_laid_out_and_the_others_placed(monkeypatch) -> None:
+    monkeypatch.setattr(projection, "MANY", 100)
+    monkeypatch.setattr(projection, "LANDMARKS", 60)
+    monkeypatch.setattr(projection, "PLACED", 50)  # in several parts
+    labels = np.arange(180) % 3
+    noise = np.random.default_rng(0).normal(size=(180, 5)) * 0.2
+    x = (np.eye(3, 5)[labels] * 5 + noise).astype(np.float32)
+    drawn = map_of(EmbeddingSet(x, labels), "umap", seed=1, neighbors=8)
+    landmarks = rows_of_sample(180, 60, seed=1)
+    assert drawn.settings["landmarks"] == 60
+    assert np.array_equal(drawn.xy[landmarks], umap(x[landmarks], seed=1, neighbors=8))
+    others = np.setdiff1d(np.arange(180), landmarks)
+    placed = project_new(x[others], x[landmarks], drawn.xy[landmarks])
+    assert np.allclose(drawn.xy[others], placed, atol=1e-5)
+    centers = np.stack([drawn.xy[labels == c].mean(0) for c in range(3)])
+    assert np.array_equal(np.linalg.norm(drawn.xy[:, None] - centers, axis=2).argmin(1), labels)
+    assert drawn.quality["trustworthiness"] > 0.85
+    assert 0.8 < drawn.quality["trustworthiness_of_landmarks"] < 1
+    assert "landmarks" not in map_of(EmbeddingSet(x[:100], labels[:100]), "umap").settings
 
 
 def test_sentences_for_what_cannot_be_mapped() -> None:

@@ -30,6 +30,17 @@ def test_how_far_a_map_can_be_believed_and_what_it_is_made_of() -> None:
     told = format.quality_of({**quality, "recall": 0.985})
     assert told == exact.replace("believed)", "believed; approximate neighbors, recall 98.5 %)")
     assert format.quality_of({}) == ""
+    of_some = {**quality, "judged": 500, "n": 300_000, "trustworthiness_of_landmarks": 0.97}
+    more = "believed; judged on 500 of 300,000; trustworthiness of the landmarks 0.970)"
+    assert format.quality_of(of_some) == exact.replace("believed)", more)
+
+
+def test_a_map_of_landmarks_says_so() -> None:
+    settings = {"kind": "umap", "seed": 0, "min_dist": 0.1}
+    assert format.map_of(settings, " of some") == "UMAP of some: seed 0, min_dist 0.1. "
+    told = format.map_of({**settings, "landmarks": 150_000})
+    assert told.endswith("150,000 landmarks; the others are placed amid their nearest. ")
+    assert format.map_of({"kind": "pca"}) == "PCA. "
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@sum", "\tx"])

@@ -33,7 +33,7 @@ def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result
 
 def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
     """How many of the nearest points on a map are the same with two other seeds."""
-    from contrastive_core.evaluation.projection import agreement as mean_agreement
+    from contrastive_core.evaluation.map_quality import agreement as mean_agreement
 
     seeds = [int(values["seed"]) + q for q in range(SEEDS)]
     maps = []
@@ -42,7 +42,7 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
         result = cached_result("map", map_of_space, {**values, "seed": seed}, part, device)
         maps.append(result.arrays["xy"])
     k = min(15, len(maps[0]) - 1)
-    return Result({"agreement": mean_agreement(maps, k, device), "k": k, "seeds": seeds})
+    return Result({"agreement": mean_agreement(maps, k), "k": k, "seeds": seeds})
 
 
 def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
