@@ -139,7 +139,7 @@ def _follow(
 
 def bar(progress: Progress, label: str, place: Any = st) -> None:
     """One bar of progress: its label, the stage, and the fraction of it where that is known."""
-    share = "" if progress.fraction is None else f" {100 * progress.fraction:.0f} %"
+    share = "" if progress.fraction is None else f" · {100 * progress.fraction:.0f} %"
     place.progress(progress.fraction or 0.0, format.plain(f"{label}: {progress.stage}{share}"))
 
 

@@ -28,7 +28,7 @@ from contrastive_core.jobs.queue_files import (
     queue,
 )
 from contrastive_core.paths import SHIPPED, runs_home
-from contrastive_core.progress import Progress
+from contrastive_core.progress import Progress, read_progress
 from contrastive_core.storage.lock import lock, lock_holder
 
 __all__ = [
@@ -205,7 +205,11 @@ def progress_of(name: str) -> Progress | None:
         status = {}
     if status.get("status") == "running":
         epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
-        return Progress(f"epoch {epoch} of {epochs}", min(1.0, epoch / max(1, epochs)))
+        told = read_progress(process.progress_path(name))  # of each step; may be of an earlier start
+        share = min(1.0, epoch / max(1, epochs))
+        if told is not None and (told.fraction or 0.0) > share:
+            return told
+        return Progress(f"epoch {min(epoch + 1, epochs)} of {epochs}", share)
     waits = name in {job.name for job in queue()}
     return Progress("waits for its turn", None) if waits else None
 

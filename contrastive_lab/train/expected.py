@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.data.image_form import SMALL
 from contrastive_core.runs import Run
 from contrastive_lab import format
 
@@ -15,26 +16,41 @@ __all__ = ["expected"]
 
 def expected(data: str, arguments: list[str], method: str, epochs: int, given: list[str]) -> None:
     """A sentence; where nothing like it was trained here, that it is not known."""
-    encoder = arguments[arguments.index("--encoder") + 1]
+    encoder = _after(arguments, "--encoder")
     sizes = [s.partition("=")[2].strip() for s in given if s.startswith("batch_size=")]
     batch = sizes[-1] if sizes else None
     for run in runs.list_runs():
-        if _is_like(run, data, method, encoder, batch) and (rate := _seconds_per_epoch(run)):
+        is_like = _is_like(run, data, method, encoder, batch) and _has_size(run, arguments)
+        if is_like and (rate := _seconds_per_epoch(run)):
+            each = f"{rate:.2g} s" if rate < 10 else format.duration(rate)
             st.caption(format.plain(
-                f"About {format.duration(epochs * rate)}: an estimate, from {rate:.2g} s an epoch "
-                f"of {run.name} on this machine."
+                f"About {format.duration(epochs * rate)}: an estimate, from {each} an epoch of "
+                f"{run.name} on this machine."
             ))  # fmt: skip
             return
     if data:
         st.caption("How long it takes is not known yet: nothing like it was trained here.")
 
 
-def _is_like(run: Run, data: str, method: str, encoder: str, batch: str | None) -> bool:
+def _is_like(run: Run, data: str, method: str, encoder: str | None, batch: str | None) -> bool:
     if run.shipped or run.is_recording:
         return False
     config: dict[str, Any] = run.config
     same = (config.get("dataset"), config.get("method"), config.get("encoder"))
     return same == (data, method, encoder) and batch in (None, str(config.get("batch_size")))
+
+
+def _has_size(run: Run, arguments: list[str]) -> bool:
+    """Whether its images are of the size that is asked for; without one, that the small encoder
+    would take."""
+    size, asked = int(run.config.get("image_size") or 0), _after(arguments, "--image-size")
+    if asked is not None:
+        return size == int(asked)
+    return size <= SMALL or run.config.get("encoder") != "small"
+
+
+def _after(arguments: list[str], name: str) -> str | None:
+    return arguments[arguments.index(name) + 1] if name in arguments else None
 
 
 def _seconds_per_epoch(run: Run) -> float | None:

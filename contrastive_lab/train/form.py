@@ -106,7 +106,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         wrong.append(_error(wrong_settings(choice, further)))
     wrong.append(_error(wrong_data(catalog["methods"][method], data)))
     wrong.append(_error(wrong_batch(data.files, chosen + further) if data.files else ""))
-    expected(data.name, arguments, method, int(epochs), chosen + further)
+    expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)
     buttons = st.container(horizontal=True)
     go = buttons.button(
         "Start", type="primary", icon=":material/play_arrow:", key="start",

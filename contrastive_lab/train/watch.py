@@ -14,8 +14,9 @@ from contrastive_core.runs.metrics_reader import MetricsReader
 from contrastive_core.runs.watched_sample import labeled_images
 from contrastive_lab import format, forming_map, plots, query_params
 from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.progress import bar
 
-__all__ = ["watch", "watch_next"]
+__all__ = ["is_at_work", "watch", "watch_next"]
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
@@ -27,12 +28,21 @@ def watch_next(name: str) -> None:
     st.session_state[WATCHED] = name
 
 
-def watch() -> None:
+def watched() -> str | None:
     """The run that was started last, or any that is at work."""
-    busy = [run.name for run in training.working()]
-    name = (
-        query_params.requested("watch") or st.session_state.get(WATCHED) or next(iter(busy), None)
-    )
+    chosen = query_params.requested("watch") or st.session_state.get(WATCHED)
+    return chosen or next((run.name for run in training.working()), None)
+
+
+def is_at_work() -> bool:
+    """Whether what is watched waits, begins or trains."""
+    name = watched()
+    return name is not None and queue.progress_of(name) is not None
+
+
+def watch() -> None:
+    """The run that is watched."""
+    busy, name = [run.name for run in training.working()], watched()
     if name is None:
         st.info("Nothing is training. Choose a method and data on the left and press Start.")
         st.caption("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes.")
@@ -97,9 +107,12 @@ def progress(run: Run) -> None:
     """How it stands, and what can be done with it."""
     status = training.status_of(run)
     state, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
-    fraction = min(1.0, status.get("epoch", 0) / max(1, epochs))
     st.header(run.name)
-    st.progress(fraction, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
+    if state == "running" and (now := queue.progress_of(run.name)):
+        bar(now, state)
+    else:
+        fraction = min(1.0, status.get("epoch", 0) / max(1, epochs))
+        st.progress(fraction, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
     a, b, c = st.columns(3)
     if state in ("running", "starting") and a.button("Stop", icon=":material/stop:", key="stop"):
         training.stop(run.name)

@@ -186,3 +186,18 @@ def test_the_time_is_said_where_it_was_measured(monkeypatch: pytest.MonkeyPatch)
     assert any("About 5 min" in c.value.replace("\\", "") for c in app.caption)
     number(app, "Batch size").set_value(64).run()
     assert any("not known yet" in c.value for c in app.caption)
+
+
+def test_the_time_is_that_of_images_of_the_same_size(
+    pets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {"method": "simclr", "dataset": f"folder:{pets}", "encoder": "small"}
+    run = runs.create("large", {**data, "batch_size": 128, "image_size": 128})
+    run.append_metrics([{"epoch": 1, "step": 2, "loss": 1.0, "seconds": 170.0}])
+    analyses.make("folder", values_of(str(pets)))
+    app = page_at("train", monkeypatch, data="folder", method="simclr")
+    app.text_input(key="path-folder").set_value(str(pets)).run()
+    assert any("not known yet" in c.value for c in app.caption)
+    for pixels, said in ((64, "not known yet"), (128, "from 3 min an epoch"), (96, "not known")):
+        number(app, "Image size in pixels").set_value(pixels).run()
+        assert any(said in c.value.replace("\\", "") for c in app.caption)
