@@ -205,10 +205,8 @@ def progress_of(name: str) -> Progress | None:
         status = {}
     if status.get("status") == "running":
         epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
-        told = read_progress(
-            process.progress_path(name)
-        )  # or an earlier start's
         share = min(1.0, epoch / max(1, epochs))
+        told = read_progress(process.progress_path(name))  # may be that of an earlier start
         if told is not None and (told.fraction or 0.0) > share:
             return told
         return Progress(f"epoch {min(epoch + 1, epochs)} of {epochs}", share)
