@@ -1,13 +1,18 @@
 """Copy trained runs to checkpoints/shipped: what a page needs of each, as small as it can be.
 
     CONTRASTIVE_LAB_RUNS=FOLDER python -m contrastive_core sweep checkpoints/shipped.toml
-    CONTRASTIVE_LAB_RUNS=FOLDER python -m benchmarks.ship [--whole simclr-digits ...]
+    CONTRASTIVE_LAB_RUNS=FOLDER python -m benchmarks.ship [--only simclr-digits ...]
     python -m benchmarks.ship --rescore    # after a change of a metric: the scores alone
+    python -m benchmarks.ship --prepare    # what pages open at once, from the shipped weights
 
-Of each run: manifest, status, the lines of its epochs, encoder and head in float16, scores and
-maps made from these very weights, and four snapshots of a few images; for `--whole` runs the test
-images' `h` too, so that a first page needs neither torch nor a wait. A sweep leaves out what ships
-already: to train all anew, empty checkpoints/shipped first.
+Of each run: manifest, status, the lines of its epochs, encoder and head in float16, scores made
+from these very weights, and four snapshots of a few images. So that Explore and Compare open
+without torch and without a wait, also: h and z of the test images in float16, their maps (PCA and
+UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
+jobs/at_once.py), and how alike the snapshots are, all compressed; and once for all runs of a data
+set, in checkpoints/images, its decoded test images. The published figures are of
+float32 rows; those in float16 give the same at the digits shown (tests/jobs/test_at_once.py).
+A sweep leaves out what ships already: to train all anew, empty checkpoints/shipped first.
 """
 
 from __future__ import annotations
@@ -16,19 +21,24 @@ import argparse
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from contrastive_core import runs
 from contrastive_core.cli import analyses
+from contrastive_core.cli.analyses.scores import scores_beside
+from contrastive_core.data import datasets
 from contrastive_core.embeddings import ref
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.record import read_published, write_evaluation
 from contrastive_core.evaluation.reproduce import ScoreCache, computed_anew
 from contrastive_core.jobs import results
-from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
+from contrastive_core.jobs.results import Result
+from contrastive_core.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
+from contrastive_core.progress import ignore_progress
 from contrastive_core.runs import Run, checkpoints
-from contrastive_core.storage import records
+from contrastive_core.storage import atomic, records
 from contrastive_core.sweeps import spec as sweep_spec
 
-WHOLE = ("simclr-digits", "sup_con-digits", "simclr-shapes")
 SCORES = (
     "knn",
     "linear_probe",
@@ -37,10 +47,10 @@ SCORES = (
     "rankme",
 )  # quick ones; others on demand
 ROWS = 90  # images of a snapshot: what 16 runs have room for
-LIMIT = 10 << 20  # bytes of all shipped runs
+LIMIT = 20 << 20  # bytes of all shipped runs and their test images
 
 
-def ship(run: Run, whole: bool) -> Run:
+def ship(run: Run, known: ScoreCache) -> Run:
     """One run, copied, scored and drawn."""
     target = SHIPPED / run.name
     shutil.rmtree(target, ignore_errors=True)
@@ -55,7 +65,8 @@ def ship(run: Run, whole: bool) -> Run:
     used = {k: v for k, v in weights.items() if k.startswith(("encoder.", "head."))}
     checkpoints.save_weights(made, used, half=True)
     _snapshots(run, made)
-    _scores_and_maps(made, whole)
+    rescore(made)
+    prepare(made, known)
     return made
 
 
@@ -67,31 +78,63 @@ def _snapshots(run: Run, made: Run) -> None:
         made.save_snapshot(known[at], **{k: v[:ROWS] for k, v in found.items()})
 
 
-def _scores_and_maps(run: Run, whole: bool) -> None:
-    """Made where shipped runs keep theirs, then moved beside the weights."""
-    home = data_home() / "embeddings" / run.name
-    shutil.rmtree(home, ignore_errors=True)
-    rescore(run)
-    for which in "hz":
-        for kind in ("pca", "umap") if whole else ("pca",):
-            embed_run(run, "test", which)
-            values = {"space": ref.of_run(run, "test", which).values, "kind": kind}
-            made = analyses.make("map", analyses.with_defaults(values))
-            results.write_to(results.shipped_map_path(run.name, "test", which, kind), made)
-    if whole:
-        key = run.weights_hash()[:16]
-        for path in home.glob(f"test-h-{key}-v*.npz"):
-            _copy(path, run.path / "embeddings" / "test-h.npz")
-
-
 def rescore(run: Run, cache: ScoreCache | None = None) -> None:
     """The scores of a shipped run, computed anew from its weights and kept beside them."""
     write_evaluation(run, computed_anew(run, SCORES, device="cpu", cache=cache), run.path)
 
 
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(exist_ok=True)
-    shutil.copyfile(source, target)
+def prepare(run: Run, known: ScoreCache) -> None:
+    """What pages open at once: rows, maps, every score, how alike the snapshots are."""
+    shutil.rmtree(data_home() / "embeddings" / run.name, ignore_errors=True)
+    for folder in ("embeddings", *results.FOLDERS.values()):
+        shutil.rmtree(run.path / folder, ignore_errors=True)
+    for layer in "hz":
+        arrays = embed_run(run, "test", layer, "cpu").arrays()
+        arrays["features"] = arrays["features"].astype(np.float16)
+        _write_small(run.path / "embeddings" / f"test-{layer}.npz", arrays)
+    keep_scores(run, known)
+    for layer in "hz":
+        space = ref.of_run(run, "test", layer).values
+        for kind in ("pca", "umap"):
+            made = analyses.make("map", analyses.with_defaults({"space": space, "kind": kind}))
+            path = results.shipped_path("map", run.name, "test", layer, kind)
+            _write_small(path, results.arrays_of(made))
+        epochs, weights = run.snapshots(), run.weights_hash()
+        values = {"run": run.name, "layer": layer, "epochs": epochs, "weights": weights}
+        made = analyses.make("snapshots", values)
+        path = results.shipped_path("snapshots", run.name, "train", layer)
+        _write_small(path, results.arrays_of(made))
+
+
+def keep_scores(run: Run, known: ScoreCache) -> None:
+    """Every score of the test images. `known`: those of references that were met."""
+    shutil.rmtree(run.path / results.FOLDERS["scores"], ignore_errors=True)
+    for layer in "hz":
+        values = {"space": ref.of_run(run, "test", layer).values}
+        made = scores_beside(values, ignore_progress, "cpu", known)
+        small = {k: _narrow(v) for k, v in made.arrays.items()}
+        path = results.shipped_path("scores", run.name, "test", layer)
+        _write_small(path, results.arrays_of(Result(made.meta, small)))
+
+
+def _narrow(array: np.ndarray) -> np.ndarray:
+    """Numbers in four bytes, classes in two."""
+    return array.astype(np.float32 if array.dtype.kind == "f" else np.int16)
+
+
+def _write_small(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    with atomic.writing(path) as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def ship_images(dataset: str) -> None:
+    """The decoded test images of a data set, as they lie in the cache."""
+    place = IMAGES / f"{dataset}-test-v1"
+    shutil.rmtree(place, ignore_errors=True)
+    datasets.load(dataset, "test")
+    shutil.copytree(
+        datasets.made_path(dataset, "test").parent, place, copy_function=shutil.copyfile
+    )
 
 
 def size(folder: Path) -> int:
@@ -100,28 +143,41 @@ def size(folder: Path) -> int:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--whole", nargs="*", default=list(WHOLE))
     options.add_argument("--only", nargs="*", help="names; default: all in shipped.toml")
     options.add_argument("--rescore", action="store_true", help="scores alone, of what is shipped")
+    options.add_argument(
+        "--prepare", action="store_true", help="what pages open, of what is shipped"
+    )
     args = options.parse_args()
     named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
-    cache: ScoreCache = {}
+    cache, known = ScoreCache(), ScoreCache()
     for name in args.only or named:
-        if args.rescore:
+        if args.rescore or args.prepare:
             made = runs.load(name)
-            rescore(made, cache)
+            if args.rescore:
+                rescore(made, cache)
+                keep_scores(made, known)
+            if args.prepare:
+                prepare(made, known)
         else:
             source = runs_home() / name
             if not (source / "run.json").exists():
                 print(f"{name}: not trained yet, left out")
                 continue
-            made = ship(Run(source, records.read_json(source / "run.json")), name in args.whole)
+            made = ship(Run(source, records.read_json(source / "run.json")), known)
         evaluation = read_published(made)
         assert evaluation is not None
         knn = {k: f"{100 * (evaluation.value(k, 'knn') or 0):.1f}" for k in evaluation.scores}
         print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)
-    total = size(SHIPPED)
-    print(f"all: {total / 1e6:.2f} MB{' — too much' if total > LIMIT else ''}")
+    if not args.rescore:
+        for dataset in sorted(
+            {str(runs.load(name).config["dataset"]) for name in args.only or named}
+        ):
+            ship_images(dataset)
+    total = size(SHIPPED) + size(IMAGES)
+    print(f"all: {total / 1e6:.2f} MB")
+    if total > LIMIT:
+        raise SystemExit(f"more than {LIMIT >> 20} MiB: too much to ship")
 
 
 if __name__ == "__main__":

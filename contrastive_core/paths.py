@@ -12,6 +12,7 @@ from pathlib import Path
 
 __all__ = [
     "BUNDLE",
+    "IMAGES",
     "ROOT",
     "SHIPPED",
     "data_home",
@@ -31,6 +32,7 @@ def is_checkout() -> bool:
 
 BUNDLE = ROOT if is_checkout() else ROOT / "contrastive_lab" / "bundle"
 SHIPPED = BUNDLE / "checkpoints" / "shipped"
+IMAGES = BUNDLE / "checkpoints" / "images"  # decoded test images of what the shipped runs are of
 
 
 def runs_home() -> Path:

@@ -20,7 +20,7 @@ import numpy as np
 
 from contrastive_core.data.image_form import USUAL, ImageForm, form_of
 from contrastive_core.errors import BadSetting, Damaged, NotDownloaded, UnknownName
-from contrastive_core.paths import data_home
+from contrastive_core.paths import IMAGES, data_home
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock
@@ -183,15 +183,22 @@ def made_path(name: str, split: str, form: ImageForm = USUAL) -> Path:
         from contrastive_core.data import image_sets
 
         key, _, _ = image_sets.plan(name, split, data_home() / "data", form)
-    return data_home() / "data" / key / "about.json"
+    came_along = _came_along(key) / "about.json"
+    return came_along if came_along.exists() else data_home() / "data" / key / "about.json"
+
+
+def _came_along(key: str) -> Path:
+    """Where a split lies that comes with the project: the test images of the shipped runs."""
+    return IMAGES / key
 
 
 def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Dataset:
     """Read the split from the cache; make it first if it is not there or damaged. Where another
     process is at that, wait for it."""
     folder = data_home() / "data" / key
-    with contextlib.suppress(*NOT_WHOLE):
-        return _read(name, split, folder)
+    for place in (_came_along(key), folder):
+        with contextlib.suppress(*NOT_WHOLE):
+            return _read(name, split, place)
     with lock(data_home() / "data" / f"{key}.lock", wait=PATIENCE):
         with contextlib.suppress(*NOT_WHOLE):
             return _read(name, split, folder)

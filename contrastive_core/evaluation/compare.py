@@ -36,6 +36,7 @@ __all__ = [
     "check_accuracies",
     "common",
     "compare",
+    "of_scores",
     "seeds_verdict",
 ]
 
@@ -93,21 +94,37 @@ def compare(
     check_accuracies(metrics)
     sets = common([entry.test for entry in entries])
     scores = _scores(entries, sets, metrics, every_score, device)
+    graphs = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), Graphs(device))
+    return of_scores(entries, sets, scores, graphs, metrics, every_score, seed)
+
+
+def of_scores(
+    entries: Sequence[Entry],
+    sets: Sequence[EmbeddingSet],
+    scores: Sequence[Scores],
+    graphs: Sequence[np.ndarray],
+    metrics: Sequence[str] = tuple(ACCURACIES),
+    every_score: bool = False,
+    seed: int = 0,
+) -> Comparison:
+    """The comparison of spaces that have been scored. Torch-free.
+
+    Args: sets: the common rows of each; graphs: their nearest rows (n, k); others as of `compare`.
+    """
     labels = sets[0].labels
     correct = {m: np.stack([s[m].arrays["per_sample"] == 1 for s in scores])
                for m in metrics if all(s[m].value is not None for s in scores)}  # fmt: skip
     labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
     names = [entry.name for entry in entries]
-    near = min(NEAREST, len(sets[0]) - 1)
     features = [s.features for s in sets]
-    graphs = graphs_of(sets, near, Graphs(device))
     groups = [entry.group for entry in entries]
     return Comparison(
         names, sets[0].ids, labels, correct,
         {m: [float(v) for v in right[:, labeled].mean(1)] for m, right in correct.items()},
         _differences(names, {m: right[:, labeled] for m, right in correct.items()}, seed),
-        ckas(features), overlaps(graphs), matrix(features, procrustes), near, np.stack(graphs),
-        _tests(names, scores) if every_score else [], scores if every_score else [],
+        ckas(features), overlaps(graphs), matrix(features, procrustes),
+        graphs[0].shape[1], np.stack(graphs),
+        _tests(names, scores) if every_score else [], list(scores) if every_score else [],
         {m: seeds_verdict(groups, right[:, labeled]) for m, right in correct.items()},
         {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
     )  # fmt: skip

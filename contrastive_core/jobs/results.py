@@ -1,8 +1,8 @@
 """What a page waits for: analyses in child processes, kept under the hash of what was asked.
 
 An analysis is a kind and plain values that name its content, so its result never grows stale.
-`python -m contrastive_core analyze KIND VALUES` makes it (cli/analyses/). The maps of a shipped
-run come along with it. Torch-free.
+`python -m contrastive_core analyze KIND VALUES` makes it (cli/analyses/). Maps and scores of a
+shipped run come along with it. Torch-free.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ __all__ = [
     "MAP_DEFAULTS",
     "Result",
     "analysis",
+    "arrays_of",
     "decoding",
     "embedding",
     "evaluation",
     "path",
     "read",
-    "shipped_map_path",
+    "shipped_path",
     "write",
     "write_to",
 ]
 
 VERSION = 4  # of the recipes: a change makes old results stale
+FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
 MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
 
 
@@ -95,24 +97,34 @@ def _key(kind: str, values: dict[str, Any]) -> str:
 
 def path(kind: str, values: dict[str, Any]) -> Path:
     """Where a result is kept."""
-    shipped = _shipped(values) if kind == "map" else None
-    return shipped or data_home() / "results" / f"{_key(kind, values)}.npz"
+    return _shipped(kind, values) or data_home() / "results" / f"{_key(kind, values)}.npz"
 
 
-def _shipped(values: dict[str, Any]) -> Path | None:
-    """The map that came with a shipped run, if these values ask for it."""
-    space = values["space"]
-    settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-    map_path = shipped_map_path(space["name"], space["split"], space["layer"], values["kind"])
-    if settings not in ({}, MAP_DEFAULTS) or not map_path.exists():
+def _shipped(kind: str, values: dict[str, Any]) -> Path | None:
+    """The result that came with a shipped run, if these values ask for it."""
+    if kind == "snapshots":
+        name, content = values["run"], values.get("weights")
+        came_along = shipped_path(kind, name, "train", values["layer"])
+    elif kind in ("map", "scores"):
+        space = values["space"]
+        settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
+        if settings not in ({}, MAP_DEFAULTS) or space.get("epoch"):
+            return None
+        name, content = space["name"], space["content"]
+        more = values.get("kind", "")
+        came_along = shipped_path(kind, name, space["split"], space["layer"], more)
+    else:
         return None
-    shipped = runs.load(space["name"])
-    return map_path if shipped.shipped and shipped.weights_hash() == space["content"] else None
+    if not came_along.exists():
+        return None
+    run = runs.load(name)
+    return came_along if run.shipped and run.weights_hash() == content else None
 
 
-def shipped_map_path(name: str, split: str, layer: str, kind: str) -> Path:
-    """Where a map lies that comes with a shipped run."""
-    return SHIPPED / name / "maps" / f"{split}-{layer}-{kind}.npz"
+def shipped_path(kind: str, name: str, split: str, layer: str, more: str = "") -> Path:
+    """Where a result lies that comes with a shipped run; more: pca or umap, of a map."""
+    file = "-".join(filter(None, [split, layer, more]))
+    return SHIPPED / name / FOLDERS[kind] / f"{file}.npz"
 
 
 def read(kind: str, values: dict[str, Any]) -> Result | None:
@@ -132,6 +144,11 @@ def write(kind: str, values: dict[str, Any], result: Result) -> None:
 
 def write_to(out: Path, result: Result) -> None:
     """Write a result into a file of one's own choice."""
-    meta = json.dumps(result.meta, default=lambda value: value.tolist())
     out.parent.mkdir(parents=True, exist_ok=True)
-    records.write_npz(out, meta=np.frombuffer(meta.encode(), np.uint8), **result.arrays)
+    records.write_npz(out, **arrays_of(result))
+
+
+def arrays_of(result: Result) -> dict[str, np.ndarray]:
+    """A result as arrays alone, its plain values among them."""
+    meta = json.dumps(result.meta, default=lambda value: value.tolist())
+    return {"meta": np.frombuffer(meta.encode(), np.uint8), **result.arrays}

@@ -6,6 +6,7 @@ import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.comparison import Comparison
+from contrastive_core.jobs import at_once
 from contrastive_lab import cache, format, state
 from contrastive_lab.compare import suspects, tables
 from contrastive_lab.compare.asked import CLAIMED, comparison_of
@@ -27,7 +28,9 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     scored = [scored_or_wait(run) for s in spaces if (run := s.run)]  # a line for each that is not
     if not all(scored):
         return None
-    result = answer_or_wait("comparison", comparison_of(spaces), "Comparing")
+    values = comparison_of(spaces)
+    at_once.keep_comparison(values)
+    result = answer_or_wait("comparison", values, "Comparing")
     if result is None:
         return None
     comparison = Comparison.of(result.meta, result.arrays)

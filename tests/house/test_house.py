@@ -33,8 +33,9 @@ embeddings.attached_images embeddings.kept_vectors embeddings.splits embeddings.
 embeddings.cache runs.run runs.catalog runs.formats
 runs.recorded runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
 evaluation.best_setting ops.intervals sweeps.cells sweeps.verdict runs.watched_sample
-evaluation.comparison evaluation.representation_similarity evaluation.paired_tests data.recipe
-jobs.process jobs.task
+evaluation.comparison evaluation.compare evaluation.representation_similarity
+evaluation.paired_tests data.recipe
+jobs.process jobs.task jobs.at_once
 jobs.activity jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
 samples.annotations samples.request loss_lab.view
 loss_lab.batch loss_lab.memory sweeps.spec sweeps.grid sweeps.runner sweeps.plots catalog

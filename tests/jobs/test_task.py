@@ -158,7 +158,7 @@ def test_a_shipped_runs_map_is_the_result_of_the_map_it_came_with() -> None:
 
 
 def test_images_are_decoded_by_a_task() -> None:
-    decoding = results.decoding({"dataset": "digits"}, "test")
+    decoding = results.decoding({"dataset": "digits"}, "train")
     decoding.result_path.unlink(missing_ok=True)
     decoding.start()
     wait(lambda: not decoding.is_running())

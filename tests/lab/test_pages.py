@@ -211,3 +211,18 @@ def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.Monk
     assert "Scores (once)" in text_of(app).replace("\\", "")
     assert "UMAP map" in text_of(app)
     assert [s.label for s in app.selectbox if s.label == "Color by"]
+
+
+@pytest.mark.parametrize("page", ["explore", "compare"])
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_run_opens_without_any_preparing(
+    page: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(Task, "start", lambda task, **_: begun.append(task.key))
+    app = opened(page, monkeypatch, run=name)
+    assert not app.exception
+    assert begun == []
+    assert "(once)" not in text_of(app)
+    if page == "compare":
+        assert "No difference" in app.header[0].value or "better" in app.header[0].value

@@ -19,24 +19,33 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.evaluation.record import read_evaluation
+from contrastive_core.evaluation.reproduce import ScoreCache
 from contrastive_core.evaluation.score import Scores, scores_to_json
 from contrastive_core.jobs.results import Result
 from contrastive_core.progress import OnProgress
 
-__all__ = ["losses", "scores"]
+__all__ = ["losses", "scores", "scores_beside"]
 
 SLOW = "linear_probe"  # on pixels; raw and random have theirs in the run's evaluation
 
 
 def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Every score with all its details, and what it says of each sample."""
+    return scores_beside(values, on_progress, device, {})
+
+
+def scores_beside(
+    values: Values, on_progress: OnProgress, device: str, known: ScoreCache
+) -> Result:
+    """The same. `known`: scores of raw pixels and untrained encoders that were met before, filled
+    for the next space."""
     space = EmbeddingRef(**values["space"])
     rows = rows_of(space, on_progress, device)
     train, test, at, how = test_rows(space, rows, on_progress, device)
     graphs = cached_graphs(on_progress, device)
     space_scores, arrays = _score_all(space, rows, (train, test, at), graphs, on_progress)
     sources = {"own": scores_to_json(space_scores)}
-    sources |= {} if space.is_loaded else _references(space, on_progress, device)
+    sources |= {} if space.is_loaded else _references(space, on_progress, device, known)
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)
 
@@ -77,7 +86,9 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-def _references(space: EmbeddingRef, on_progress: OnProgress, device: str) -> dict[str, Any]:
+def _references(
+    space: EmbeddingRef, on_progress: OnProgress, device: str, known: ScoreCache
+) -> dict[str, Any]:
     """The same for raw pixels and the untrained encoder, where details are shown."""
     from contrastive_core import metrics
     from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
@@ -94,8 +105,10 @@ def _references(space: EmbeddingRef, on_progress: OnProgress, device: str) -> di
     for source, (train, test) in sets.items():
         on_progress("raw pixels" if source == "raw" else "the untrained encoder", None)
         names = [name for name in metrics.names() if name != SLOW]
-        scores = evaluate_sets(names, train, test, Graphs(device), recorded.get(source))
-        by_source[source] = scores_to_json(scores)
+        key = (source, *names, train.content_hash, test.content_hash)
+        if key not in known:
+            known[key] = evaluate_sets(names, train, test, Graphs(device), recorded.get(source))
+        by_source[source] = scores_to_json(known[key])
     return by_source
 
 
