@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.jobs import fork_server, queue
-from contrastive_lab import activity, query_params, server, state
+from contrastive_lab import activity, query_params, server, state, words
 from contrastive_lab.words import boundary, switch
 
 PAGES = (
@@ -25,6 +25,8 @@ DOCS = Path(__file__).with_name("docs")
 STYLE = """<style>
 .stMainBlockContainer { padding: 3rem 3rem 6rem; }
 @media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
+.stMarkdown :is(th, td):first-child { word-break: keep-all; }
+.stMarkdown :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }
 @media (max-width: 600px) {
   .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; }
   .stMarkdown :is(th, td):first-child { min-width: 5rem; }
@@ -54,6 +56,7 @@ def draw() -> None:
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
     dark = st.context.theme.type == "dark"
     st.html(IN_PLACE + STYLE + (ON_LIGHT_BLUE if dark else IN_SIDEBAR))
+    st.html(IN_PLACE + switch.SCRIPTS[words.language()], unsafe_allow_javascript=True)
     page = st.navigation([
         st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == "home")
         for name, title, icon in PAGES

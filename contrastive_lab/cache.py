@@ -6,6 +6,7 @@ A page that only reads results never imports torch: embeddings, scores and maps 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,15 +175,27 @@ def catalog() -> dict[str, Any]:
     return read()
 
 
-def flow(method: str, upright: bool = False) -> str:
-    """A method's data flow as SVG, from left to right or downwards."""
+def flow(method: str, upright: bool = False, language: str = "en") -> str:
+    """A method's data flow as SVG, from left to right or downwards, labeled in a language."""
+    from contrastive_lab import words
     from contrastive_lab.methods.diagram import flow_svg
 
     m = catalog()["methods"][method]
     loss = catalog()["losses"][m["default_loss"]]["title"]
     lanes = tuple(tuple(lane) for lane in m["flow"])
     updates = tuple(tuple(u) for u in m.get("updates", ()))
-    return flow_svg(m["title"], lanes, m["compared"], loss, updates, upright)
+    say = partial(words.translate, language=language)
+    return flow_svg(m["title"], lanes, m["compared"], loss, updates, upright, say)
+
+
+def method_title(name: str) -> str:
+    """A method as pages name it; of one that is unknown, the name."""
+    return str(catalog()["methods"].get(name, {}).get("title", name))
+
+
+def loss_title(name: str) -> str:
+    """A loss as pages name it; of one that is unknown, the name."""
+    return str(catalog()["losses"].get(name, {}).get("title", name))
 
 
 def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:

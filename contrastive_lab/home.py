@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core import runs
+from contrastive_core import catalog, runs
 from contrastive_core.advice.plan import is_trial
 from contrastive_core.jobs import training
 from contrastive_core.runs import Run
@@ -92,5 +92,7 @@ def _line(run: Run) -> None:
     where, address = ("train", {"watch": run.name}) if at_work else ("explore", {"run": run.name})
     row.page_link(f"pages/{where}.py", label=format.plain(run.name), query_params=address)
     made = str(run.manifest.get("created", ""))[:16].replace("T", " ")
-    about = ", ".join(filter(None, [str(run.config.get("method") or ""), made, status]))
+    about = ", ".join(
+        filter(None, [catalog.title("methods", str(run.config.get("method") or "")), made, status])
+    )
     row.caption(format.plain(about))

@@ -140,7 +140,8 @@ def _follow(
 def bar(progress: Progress, label: str, place: Any = st) -> None:
     """One bar of progress: its label, the stage, and the fraction of it where that is known."""
     share = "" if progress.fraction is None else f" · {100 * progress.fraction:.0f} %"
-    place.progress(progress.fraction or 0.0, format.plain(f"{label}: {progress.stage}{share}"))
+    said = f"{format.plain(label)}: {format.plain(progress.stage)}"  # two sentences: each by itself
+    place.progress(progress.fraction or 0.0, f"{said}{share}")
 
 
 @st.fragment(run_every=1.0)

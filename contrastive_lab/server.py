@@ -53,10 +53,10 @@ INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 def policy(hosts: Sequence[str], page: str) -> str:
     """The Content-Security-Policy: nothing comes from elsewhere, no page frames this one, and of
-    scripts written into a page only those of Streamlit's own run. Components are blobs; styles are
+    scripts written into a page only those that are known run. Components are blobs; styles are
     written into the page.
 
-    Args: hosts: names of this server; page: Streamlit's index.html.
+    Args: hosts: names of this server; page: Streamlit's index.html, and what else of HTML may run.
     """
     hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()) for s in INLINE.findall(page)]
     sources = {
@@ -215,7 +215,9 @@ def guards() -> list[Any]:
     from starlette.middleware import Middleware
     from streamlit import config
 
+    from contrastive_lab.words import switch
+
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    rules = policy(hosts, page)
+    rules = policy(hosts, page + "".join(switch.SCRIPTS.values()))
     return [Middleware(Guard, hosts=hosts, policy=rules, token=token_from_environment())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import query_params, state
+from contrastive_lab import query_params, state, words
 from contrastive_lab.methods import card, side_by_side
 from contrastive_lab.progress import catalog_or_wait
 
@@ -16,7 +16,7 @@ def page() -> None:
     methods = catalog["methods"]
     name = query_params.one_of(
         st.segmented_control, "Method", list(methods), name="method",
-        format_func=lambda n: f"{methods[n]['year']} {methods[n]['title']}",
+        format_func=lambda n: f"{methods[n]['year']} {words.shown(methods[n]['title'])}",
         label_visibility="collapsed",
     )  # fmt: skip
     if others := side_by_side.choose_others(name, methods):

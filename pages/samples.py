@@ -55,12 +55,12 @@ def review(findings: Findings) -> None:
     bench.hear(findings)
     name = lists.pick(table)
     lists.show_precision(findings.tables, name)
-    top = st.container()
+    top, under = st.container(), st.container()
     with st.expander("Filter and order"):
         rows = lists.order(table, name)
         if name == "mislabeled":
             with top:
-                rows = cut_off.above(table, rows)
+                rows = cut_off.above(table, rows, under)
         rows = lists.filtered(table, rows, findings.marked, followed(findings))
         rows = selection.bar(findings, rows)
     row = row_of(table, rows)

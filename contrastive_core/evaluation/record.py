@@ -29,7 +29,10 @@ __all__ = [
     "write_evaluation",
 ]
 
-SOURCES = {"h": "backbone h", "z": "projection z", "raw": "raw pixels", "random": "random encoder"}
+SOURCES = {
+    "h": "encoder output (h)", "z": "after the head (z)", "raw": "raw pixels",
+    "random": "untrained encoder",
+}  # fmt: skip
 KEPT = ("knn", "linear_probe")  # whose arrays are kept
 OF_SAMPLES = ("per_sample", "predicted")
 OF_CLASSES = ("confusion_labels",)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from contrastive_core.embeddings import kept_vectors, ref
 from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.runs import Run
 from contrastive_lab import format, guard, query_params, state
 from contrastive_lab.recordings.place import has_rows
@@ -44,8 +45,10 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             st.multiselect, "Runs and loaded vectors", titles, name="runs", most=MOST,
             default=_start(ready), format_func=lambda n: titles[n], on_change=_chosen_anew,
         )  # fmt: skip
-        layer = query_params.one_of(st.segmented_control, "Features", ["h", "z"], name="features",
-                                    help="h: backbone, z: projection", width="content")  # fmt: skip
+        layer = query_params.one_of(
+            st.segmented_control, "Features", ["h", "z"], name="features",
+            format_func=SOURCES.get, width="content",
+        )  # fmt: skip
     if len(names) < 2:
         st.info("Choose at least two.")
     return list(names), layer

@@ -12,8 +12,9 @@ from contrastive_core.evaluation.record import Evaluation
 from contrastive_core.runs import Run
 from contrastive_core.sweeps.cells import Figure, figure_of, intervals_in_words
 from contrastive_lab import cache, format, guard, plots, query_params, state
+from contrastive_lab.setting_names import shown_name
 
-__all__ = ["axis", "shown_name"]
+__all__ = ["axis"]
 
 Points = Sequence[tuple[Any, Run]]  # a value of the setting, and a run that has it
 Offered = Mapping[tuple[str, str], Points]
@@ -98,11 +99,6 @@ def _first(offered: Offered, chosen: Collection[str]) -> tuple[str, str] | None:
     return best if found[best] > 1 else next(
         (at for at, points in offered.items() if any(run.name in chosen for _, run in points)), None
     )  # fmt: skip
-
-
-def shown_name(knob: str) -> str:
-    """A setting as pages name it."""
-    return {"temperature": "temperature τ", "lr": "learning rate"}.get(knob, knob.replace("_", " "))
 
 
 def _verdict(points: Points, layer: str, knob: str) -> None:

@@ -40,7 +40,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     columns = dict.fromkeys([*first, *(k for row in rows for k in row)])
     heads = [h for h in columns if any(h in row for row in rows)]
     short = {h: "95 %" for h in heads if h.endswith(" (95 %)")}
-    st.dataframe(rows, hide_index=True, column_order=heads, column_config=short,
+    st.dataframe(rows, hide_index=True, column_order=heads, column_config=short, placeholder="–",
                  alt="Scores and cost of each run")  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(

@@ -6,6 +6,7 @@ import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.comparison import Comparison
+from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.jobs import at_once
 from contrastive_lab import cache, format, state
 from contrastive_lab.compare import suspects, tables
@@ -51,5 +52,5 @@ def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
     n, whole = len(comparison.ids), max(len(rows) for s in spaces if (rows := cache.embedding(s)))
     text = f"{n:,} samples that all have in common" + (f" of {whole:,}. " if n < whole else ". ")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
-    text += f"Features {layer}. " if layer else ""
+    text += f"Features: {SOURCES[layer]}. " if layer else ""
     return text + CLAIMED

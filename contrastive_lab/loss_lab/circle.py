@@ -50,7 +50,7 @@ def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     else:
         kernel = _kernel(loss, json.dumps(knobs, sort_keys=True))
     draw_circle(kernel, about["score"], knob, start, key=key, lesson=panel_of(lesson),
-                on_change=partial(hear, key))  # fmt: skip
+                on_change=partial(hear, key), heard=reported(key).get("report"))  # fmt: skip
     formula(loss, about)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.loss_lab.view import DERIVATIVES
+from contrastive_lab.setting_names import shown_value
 
 __all__ = ["formula"]
 
@@ -18,7 +19,7 @@ def formula(loss: str, about: dict) -> None:
     st.markdown(f"{about['summary']} [Paper]({about['paper']})")
     st.markdown(
         "\n".join(
-            f"- **{name.replace('_', ' ')}** (by default {k['default']}): {k['help']}"
+            f"- **{name.replace('_', ' ')}** (by default {shown_value(k['default'])}): {k['help']}"
             for name, k in about["knobs"].items()
         )
     )

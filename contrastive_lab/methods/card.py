@@ -9,11 +9,20 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.evaluation.record import Evaluation
-from contrastive_lab import cache, format, guard, query_params, state
+from contrastive_lab import cache, format, guard, query_params, state, words
+from contrastive_lab.setting_names import shown_name, shown_value
 
 __all__ = ["choose_data", "defaults", "differences", "head", "loss", "measurements"]
 
 WIDE = 1400  # pixels of a window, with the sidebar open, into which every flow fits, or nearly
+SWITCHED = f"""<style>
+.flow {{ max-width: 100%; }}
+.flow.wide {{ display: none; }}
+@media (min-width: {WIDE}px) {{
+  .flow.wide {{ display: inline; }}
+  .flow.upright {{ display: none; }}
+}}
+</style>"""  # not <picture>, of which Streamlit drops a source that is no address
 
 
 def head(name: str, about: dict[str, Any]) -> None:
@@ -42,7 +51,7 @@ def defaults(about: dict[str, Any]) -> None:
     st.subheader("Defaults, and why")
     data = choose_data(about)
     rows = [
-        {"setting": k, "value": as_text(v["value"]), "why": v["why"]}
+        {"setting": shown_name(k), "value": value_of(k, v["value"]), "why": v["why"]}
         for k, v in about["defaults"][data].items()
     ]
     if problem := about["problems"].get(data):
@@ -96,13 +105,13 @@ def measured(name: str) -> None:
 
 def drawing(name: str, title: str) -> None:
     """The data flow; where the page is narrow it runs downwards instead of becoming too small."""
-    wide, upright = (_address(cache.flow(name, upright)) for upright in (False, True))
-    alt = f"Data flow of {title}"
-    st.html(
-        f'<picture><source media="(min-width: {WIDE}px)" srcset="{wide}">'
-        f'<img alt="{html.escape(alt)}" style="max-width:100%" src="{upright}">'
-        "</picture>"
-    )
+    language, alt = words.language(), html.escape(f"Data flow of {title}")
+    drawn = {
+        kind: f'<img class="flow {kind}" alt="{alt}" '
+        f'src="{_address(cache.flow(name, kind == "upright", language))}">'
+        for kind in ("wide", "upright")
+    }
+    st.html(SWITCHED + "".join(drawn.values()))
 
 
 def _address(svg: str) -> str:
@@ -129,7 +138,6 @@ def made_of(record: Evaluation, source: str, name: str) -> str | None:
     return f"{value:g} ({format.plain(score.approximation)})"
 
 
-def as_text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {v}" for k, v in value.items() if v not in (0, 0.0, None))
-    return str(value)
+def value_of(key: str, value: Any) -> str:
+    """A setting's value as pages say it: a loss by its title."""
+    return cache.loss_title(str(value)) if key == "loss" else shown_value(value)

@@ -9,6 +9,8 @@ stand on light and dark pages alike.
 from __future__ import annotations
 
 import textwrap
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -16,6 +18,7 @@ __all__ = ["flow_svg", "flow_text"]
 
 Lanes = tuple[tuple[str, ...], ...]
 Updates = tuple[tuple[str, str, str], ...]
+Say = Callable[[str], str]  # a label in another language
 
 WIDTH, GAP, HEIGHT, SPACE, EDGE = 98, 34, 50, 26, 12  # pixels: boxes, and what is between them
 COMPARE = 170
@@ -73,10 +76,11 @@ class _Way:
 
 
 def flow_svg(
-    title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (), upright: bool = False
-) -> str:
+    title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (),
+    upright: bool = False, say: Say = str,
+) -> str:  # fmt: skip
     """The drawing as one SVG element, text escaped, with its description for screen readers;
-    upright it is less than 360 pixels wide."""
+    upright it is less than 360 pixels wide. `say` gives a label as it is written."""
     way = _Way(upright)
     boxes, arrows = _lanes(way, lanes, {to for _, to, how in updates if how})
     columns = max(_start(lanes, i) + len(lane) for i, lane in enumerate(lanes))
@@ -94,9 +98,9 @@ def flow_svg(
              for a, c, to, g in arrows]  # fmt: skip
     middle = EDGE + broad / 2
     parts.append(_arrow(way.point(at + length, middle), way.point(at + length + gap, middle), True))
-    parts += [_update(way, boxes, *update) for update in updates]
-    parts += [_draw_box(box) for box in [*boxes, compare, end]]
-    legend, more = _legend(tall + 6, bool(updates), upright)
+    parts += [_update(way, boxes, a, b, say(how)) for a, b, how in updates]
+    parts += [_draw_box(box, say) for box in [*boxes, compare, end]]
+    legend, more = _legend(tall + 6, bool(updates), upright, say)
     parts.append(legend)
     text = escape(flow_text(title, lanes, compared, loss, updates), quote=True)
     total = max(total, 190 if upright else 0)  # the legend's
@@ -153,8 +157,8 @@ def _lanes(
 # --- drawing -----------------------------------------------------------------------------------
 
 
-def _draw_box(box: _Box) -> str:
-    lines = textwrap.wrap(box.text, max(8, int(box.width / 6.4))) or [""]
+def _draw_box(box: _Box, say: Say) -> str:
+    lines = _wrapped(say(box.text), max(8, int(box.width / 6.4)))
     top = box.center - 7.5 * (len(lines) - 1)
     spans = "".join(
         f'<tspan x="{box.middle:.1f}" y="{top + 15 * i:.1f}">{escape(line)}</tspan>'
@@ -165,6 +169,20 @@ def _draw_box(box: _Box) -> str:
         f'height="{box.height:.1f}" rx="6" fill="{box.fill}" stroke="{PLAIN}"/>'
         f'<text text-anchor="middle" dominant-baseline="central" fill="{INK}">{spans}</text>'
     )
+
+
+def _wrapped(text: str, most: int) -> list[str]:
+    """A text as lines of at most so many letters; a wide one counts two, and a line may end behind
+    it."""
+    if not any(unicodedata.east_asian_width(c) in "WF" for c in text):
+        return textwrap.wrap(text, most) or [""]
+    lines, used = [""], 0
+    for c in text:
+        width = 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        if used + width > most and c not in "，。；：、）":
+            lines, used = [*lines, ""], 0
+        lines[-1], used = lines[-1] + c, used + width
+    return [line.strip() for line in lines]
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float], gradient: bool) -> str:
@@ -205,7 +223,7 @@ def _update(way: _Way, boxes: list[_Box], source: str, target: str, how: str) ->
     )
 
 
-def _legend(y: float, updates: bool, upright: bool) -> tuple[str, float]:
+def _legend(y: float, updates: bool, upright: bool, say: Say) -> tuple[str, float]:
     """What the arrows mean, and the height that it takes."""
     entries = [("carries gradient", GRADIENT, ""), ("no gradient", PLAIN, "")]
     if updates:
@@ -216,6 +234,6 @@ def _legend(y: float, updates: bool, upright: bool) -> tuple[str, float]:
         lines.append(
             f'<line x1="{x}" y1="{at}" x2="{x + 26}" y2="{at}" '
             f'stroke="{color}" stroke-width="2"{dash}/><text x="{x + 32}" y="{at}" '
-            f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{text}</text>'
+            f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{escape(say(text))}</text>'
         )
     return "".join(lines), 24 + (16 * (len(entries) - 1) if upright else 0)

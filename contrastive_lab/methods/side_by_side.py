@@ -9,6 +9,7 @@ import streamlit as st
 
 from contrastive_lab import format, query_params
 from contrastive_lab.methods import card
+from contrastive_lab.setting_names import shown_name
 
 __all__ = ["MOST", "aspects", "choose_others", "show"]
 
@@ -58,12 +59,14 @@ def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, l
     }
     defaults = [_flat(m["defaults"][data]) for m in methods]
     for key in dict.fromkeys(k for d in defaults for k in d):
-        found[key] = [card.as_text(d[key]) if d.get(key) else "–" for d in defaults]
+        found[shown_name(key)] = [
+            card.value_of(key, d[key]) if d.get(key) else "–" for d in defaults
+        ]
     return found
 
 
 def _flat(defaults: dict[str, Any]) -> dict[str, Any]:
-    """Settings by name, those within a setting as `recipe.blur`."""
+    """Settings by their names in files, those within a setting as `recipe.blur`."""
     found: dict[str, Any] = {}
     for key, entry in defaults.items():
         value = entry["value"]

@@ -15,6 +15,7 @@ from contrastive_lab import cache, format
 from contrastive_lab.recordings import growing
 from contrastive_lab.recordings.place import has_rows
 from contrastive_lab.runs import table
+from contrastive_lab.setting_names import shown_name
 
 __all__ = ["compare", "details", "difference"]
 
@@ -221,8 +222,9 @@ def compare(chosen: list[Run]) -> None:
 def difference(pair: list[Run]) -> None:
     """Settings and circumstances that two runs do not share."""
     one, two = (_flat({**r.config, **_about(r)}) for r in pair)
+    both = list(zip(pair, (one, two), strict=True))
     rows = [
-        {"setting": k, pair[0].name: _as_text(one.get(k)), pair[1].name: _as_text(two.get(k))}
+        {"setting": shown_name(k), **{r.name: _as_text(k, c.get(k)) for r, c in both}}
         for k in sorted(one.keys() | two.keys())
         if one.get(k) != two.get(k)
     ]
@@ -250,5 +252,7 @@ def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _as_text(value: Any) -> str:
+def _as_text(key: str, value: Any) -> str:
+    if key == "loss" and value is not None:
+        return cache.loss_title(str(value))
     return "–" if value is None else str(value)

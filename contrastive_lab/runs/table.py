@@ -25,6 +25,7 @@ COLUMNS = {
         format="%.1f", help="On the test images; where a run has not been scored: none"
     ),
     "epochs": st.column_config.NumberColumn(help="Done of those asked for"),
+    "of": st.column_config.NumberColumn("asked for"),
 }
 
 
@@ -35,10 +36,11 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     text = a.text_input("Search", placeholder=placeholder, key="runs-search")
     method_names = sorted({str(_method(r)) for r in all_runs})
     states = query_params.many_of(b.multiselect, "Status", STATES, name="status")
-    methods = query_params.many_of(c.multiselect, "Method", method_names, name="method")
-    titles = {name: about["title"] for name, about in cache.catalog()["losses"].items()}
+    methods = query_params.many_of(
+        c.multiselect, "Method", method_names, name="method", format_func=cache.method_title
+    )
     rows = [row(run) for run in all_runs]
-    rows = [r | {"loss": titles.get(str(r["loss"]), r["loss"])} for r in rows]
+    rows = [r | {"loss": r["loss"] and cache.loss_title(str(r["loss"]))} for r in rows]
     tries = [r for r in rows if r["origin"] == TRIES]
     origins = ["all", "mine", "shipped"] + [TRIES] * bool(tries)
     origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")
@@ -54,20 +56,22 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
         return []
     if not any(r["kNN made of"] for r in visible):  # exact neighbors of all rows: nothing to say
         visible = [{k: v for k, v in r.items() if k != "kNN made of"} for r in visible]
+    for r in visible:
+        r["method"] = r["method"] and cache.method_title(str(r["method"]))
     same_selection([r["name"] for r in visible])
     picked = st.dataframe(
         visible, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
         column_config=COLUMNS, column_order=[k for k in visible[0] if k != "note"],
     ).selection.rows  # fmt: skip
-    left, right = st.columns([4, 1])
     apart = (
         f" {len(tries):,} of an adviser stand apart (tries)." if tries and origin == "all" else ""
     )
-    left.caption(
+    under = st.container(horizontal=True)
+    under.caption(
         f"{len(visible)} of {len(rows)} runs.{apart} Select a row for its details, two for the "
         "difference of their settings. A click on a column's name sorts."
     )
-    right.download_button("Table as CSV", format.table_csv(visible), "runs.csv", "text/csv")
+    under.download_button("Table as CSV", format.table_csv(visible), "runs.csv", "text/csv")
     by_name = {run.name: run for run in all_runs}
     return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]
 
@@ -130,7 +134,7 @@ def _trained(imported: dict[str, Any] | None) -> str:
 
 
 def _text(row: dict[str, Any]) -> str:
-    return " ".join(map(str, row.values())).lower()
+    return " ".join(map(str, [*row.values(), cache.method_title(str(row["method"]))])).lower()
 
 
 # --- what is gone, or cannot be read -----------------------------------------------------------

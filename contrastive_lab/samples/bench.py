@@ -98,19 +98,17 @@ def _item(
     )  # fmt: skip
 
 
-def _percent(share: float) -> str:
-    return "over 99 %" if share > 0.99 else f"{share:.0%}"
-
-
 def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: str) -> str:
     if not given:
         return "It has no label."
     wrong = table.columns["mislabeled"][row]
     if not suggested or not np.isfinite(wrong):
         return f"Labeled {given}."
-    if name == "mislabeled" or wrong > 0.5:
-        return f"Labeled {given}. Rather {suggested}: the label is wrong with {_percent(wrong)}."
-    return f"Labeled {given}, which is wrong with {_percent(wrong)}."
+    if name != "mislabeled" and wrong <= 0.5:
+        return f"Labeled {given}, which is wrong with {wrong:.0%}."
+    if wrong > 0.99:
+        return f"Labeled {given}. Rather {suggested}: the label is wrong with over 99 %."
+    return f"Labeled {given}. Rather {suggested}: the label is wrong with {wrong:.0%}."
 
 
 def _beside(

@@ -38,8 +38,8 @@ def choose() -> list[SampleRequest]:
         st.info("Choose a run with weights, or a recording, in the sidebar; or train one.")
         st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
         return []
-    places: list[Any] = [st, *st.columns(2)] if len(names) == 1 else st.columns([4, 3, 4])
-    a, b, c = places
+    a = st.container()
+    line = st.container(horizontal=True, vertical_alignment="bottom")
     looked_at = kept_vectors.PREFIX + str(st.session_state.get("vectors"))  # on the page before
     name = names[0]
     if len(names) > 1:
@@ -59,8 +59,9 @@ def choose() -> list[SampleRequest]:
     if about["splits"]:
         open_asked(name)
         split = query_params.one_of(
-            b.segmented_control, "Images", [BOTH, *SPLITS], name="split", key=SPLIT,
+            line.segmented_control, "Images", [BOTH, *SPLITS], name="split", key=SPLIT,
             format_func={BOTH: "Both splits", "train": "Train", "test": "Test"}.get,
+            width="content",
         )  # fmt: skip
         splits = SPLITS if split == BOTH else [split]
     elif not name.startswith(recorded.PREFIX):
@@ -70,7 +71,7 @@ def choose() -> list[SampleRequest]:
     if run is not None and not name.startswith(kept_vectors.PREFIX):
         default_loss = str(run.config.get("loss") or default_loss)
     loss = query_params.one_of(
-        c.selectbox, "Loss", losses, name="loss", default=default_loss,
+        line.selectbox, "Loss", losses, name="loss", default=default_loss,
         format_func=lambda n: losses[n]["title"], key=f"samples-loss-{cache.digest(name)}",
     )  # fmt: skip
     return [request_of(name, split, loss) for split in splits]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
@@ -17,8 +19,11 @@ CUTS = np.linspace(0, 1, 51)
 CUT = "cut"  # in the address
 
 
-def above(table: SampleTable, rows: np.ndarray) -> np.ndarray:
-    """The rows of the list above the cut-off; all where none is above it, or all are asked for."""
+def above(table: SampleTable, rows: np.ndarray, under: Any) -> np.ndarray:
+    """The rows of the list above the cut-off; all where none is above it, or all are asked for.
+
+    Args: under: the container, below the bench, for what is said of the whole set.
+    """
     score = table.score("mislabeled")
     known = score[np.isfinite(score)]
     key = f"cut-off-{cache.digest(table.loss, len(known), float(known.sum()))}"
@@ -36,10 +41,12 @@ def above(table: SampleTable, rows: np.ndarray) -> np.ndarray:
     )  # fmt: skip
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{CUT: cut})
-    a, b = st.columns([5, 2], vertical_alignment="center")
-    a.caption(how_many(table))
+    line = under.container(horizontal=True, vertical_alignment="center")
+    line.caption(how_many(table))
     label = "Show the rest too"
-    every = query_params.switch(b.toggle, label, name="every", on_change=lambda: go_to(None))
+    every = query_params.switch(
+        line.toggle, label, name="every", on_change=lambda: go_to(None), width="content"
+    )
     over = rows[score[rows] > cut]
     if len(over) or every:
         return rows if every else over

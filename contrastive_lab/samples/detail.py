@@ -25,6 +25,7 @@ from contrastive_lab.samples.findings import Findings
 __all__ = ["show"]
 
 NEAR = 8
+NEIGHBOR = 96  # pixels of a picture: three beside each other on a phone
 VIEWS = ("Neighbors", "Why this loss", "Over time")
 
 
@@ -76,7 +77,8 @@ def around(
     if embedding is None or sample not in embedding[1].ids:
         return
     rows = embedding[1]
-    columns = st.columns(NEAR + 1)
+    line = st.container(horizontal=True, gap="small")
+    columns = [line.container(width=NEIGHBOR) for _ in range(NEAR + 1)]
     if name == "duplicate":
         other = {"train": "test", "test": "train"}[request.split]
         split = other if table.extra["leaked"][row] else request.split
@@ -90,7 +92,7 @@ def around(
     for column, j, s in zip(columns[1:], near, similarity, strict=False):
         text = f"{label_of(table, rows.ids[j])} {s:.2f}"
         pictures.show(column, rows.ids[j], text, request.split)
-    st.caption("Nearest in the embedding h, by cosine similarity, with their labels.")
+    st.caption("Nearest by cosine similarity of the encoder output (h), with their labels.")
 
 
 def label_of(table: SampleTable, sample: str) -> str:

@@ -164,10 +164,13 @@ def yes_or_no(
 
 def show(findings: Findings, name: str, rows: np.ndarray, at: str, pictures: Pictures) -> None:
     """The list as pictures or as a table; a click brings a sample to hand."""
-    a, b = st.columns([5, 1])
-    with a:
-        how = query_params.one_of(st.segmented_control, "As", ["pictures", "table"], name="as")
-    b.download_button(
+    line = st.container(
+        horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"
+    )
+    with line:
+        how = query_params.one_of(st.segmented_control, "As", ["pictures", "table"], name="as",
+                                  width="content")  # fmt: skip
+    line.download_button(
         "This list as CSV", lambda: format.table_csv(listed(findings, name, rows)),
         f"{name}.csv", "text/csv",
     )  # fmt: skip

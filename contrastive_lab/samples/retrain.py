@@ -23,18 +23,17 @@ MANY = "samples-many"  # of the session: how often many were decided on at once
 
 def bar(findings: Findings) -> None:
     """What was decided, and the new labels to download."""
-    a, b = st.columns([5, 2], vertical_alignment="center")
+    line = st.container(horizontal=True, vertical_alignment="center")
     by_split = {r.split: sample_annotations.marks(r.marked) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
     kept, relabeled, dropped = (every.count(what) for what in ("keep", "relabel", "drop"))
-    a.caption(
+    line.caption(
         f"Decided: {kept} kept, {relabeled} relabeled, {dropped} dropped. Decisions belong to the "
         "data set: every run of it shows them."
     )
-    b.download_button(
+    line.download_button(
         "Download new labels", lambda: sample_annotations.labels_csv(by_split),
         "new_labels.csv", "text/csv", icon=":material/download:", disabled=not every,
-        width="stretch",
     )  # fmt: skip
 
 

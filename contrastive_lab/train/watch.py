@@ -44,7 +44,7 @@ def watch() -> None:
     """The run that is watched."""
     busy, name = [run.name for run in training.working()], watched()
     if name is None:
-        st.info("Nothing is training. Choose a method and data on the left and press Start.")
+        st.info("Nothing is training. Choose a method and data, and press Start.")
         st.caption("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes.")
         return
     watch_next(name)

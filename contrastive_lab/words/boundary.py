@@ -41,7 +41,9 @@ OF_USERS = {"Run", "Class", "Id", "ID", "Name", "File", "Path", "Image", "Sample
             "name", "title", "method", "data", "tags", "note"}  # fmt: skip
 PLOTLY_TEXTS = {"text", "name", "hovertext", "hovertemplate", "ticktext", "labels", "title"}
 HTML_TEXT = re.compile(
-    r"<style>.*?</style>|(>|\b(?:aria-label|alt|title)=\")([^<>\"]*[^\W\d_][^<>\"]*)(?=[<\"])", re.S
+    r"<(?:style|script)>.*?</(?:style|script)>|"
+    r"(>|\b(?:aria-label|alt|title)=\")([^<>\"]*[^\W\d_][^<>\"]*)(?=[<\"])",
+    re.S,
 )
 Say = Callable[[str], str]
 

@@ -10,11 +10,15 @@ import streamlit as st
 
 from contrastive_lab import query_params, words
 
-__all__ = ["arrive", "draw"]
+__all__ = ["SCRIPTS", "arrive", "draw"]
 
 NAME = "lang"
 SEEN = "language in the address"
 KEY = "language-switch"
+SCRIPTS = {  # the language by which a screen reader reads the page; Streamlit always says "en"
+    name: f'<script>document.documentElement.lang = "{code}"</script>'
+    for name, code in {"en": "en", "zh": "zh-CN"}.items()
+}
 
 
 def arrive() -> None:

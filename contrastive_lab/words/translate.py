@@ -27,6 +27,9 @@ WRAPPED = re.compile(
 )
 PAIRS = {"**": "**", "*": "*", "__": "__", "“": "”", "(": ")", "→ ": "", "← ": ""}
 SEPARATORS = ("; ", " · ", " – ", " — ", ": ", ", ", " | ", " (")
+EDGE = "\ue000"  # of what was translated in a hole; stands in no text
+_WIDE = WIDE.pattern
+SEAM = re.compile(rf"(?<={_WIDE}) (?={EDGE}{_WIDE})|(?<={_WIDE}{EDGE}) (?={_WIDE})")
 WIDE_MARKS = {".": "。", ":": "：", ";": "；", ",": "，", "!": "！", "?": "？", "…": "…"}
 PART = re.compile(r"[:;] | \(|[“”]")
 STRONG = 8  # letters outside its holes from which a template is taken for itself
@@ -177,8 +180,10 @@ class Catalog:
         for place, (number, value) in enumerate(zip(template.numbers, holes, strict=True)):
             before, behind = template.segments[place], template.segments[place + 1]
             quoted = before[-1:] in "`“\"'" and behind[:1] in "`”\"'" and before and behind
-            values[number] = value if quoted else self._any(value, inside=True)
-        return HOLE.sub(lambda hole: values.get(hole[1], ""), template.target)
+            said = value if quoted else self._any(value, inside=True)
+            values[number] = said if said == value else EDGE + said + EDGE
+        filled = HOLE.sub(lambda hole: values.get(hole[1], ""), template.target)
+        return SEAM.sub("", filled).replace(EDGE, "")  # no space between wide characters
 
     # --- a text of several parts ---
 

@@ -35,8 +35,8 @@ def test_a_figure_that_does_not_follow_is_named(run: Run) -> None:
     (run.path / "evaluation.json").write_text(json.dumps(record))
     found = deviations(run)
     assert len(found) == 2
-    assert "knn of backbone h is" in found[0]
-    assert "rankme of random encoder is" in found[1]
+    assert "knn of encoder output (h) is" in found[0]
+    assert "rankme of untrained encoder is" in found[1]
 
 
 def test_figures_of_other_weights_are_not_trusted(run: Run) -> None:

@@ -13,6 +13,7 @@ beforeEach(() =>
     "the hardest negative, {0}, gets {1} of the push": "最困难的负样本 {0} 得到 {1} 的推力",
     "{0} negatives matter": "{0} 个负样本起作用",
     Margin: "间隔",
+    "nearly all": "几乎全部",
     "Over {0}": "随 {0} 变化",
   }),
 );
@@ -26,6 +27,7 @@ const SAID = {
   "The hardest negative, #3b, gets 41 % of the push; 7 negatives matter.":
     "最困难的负样本 #3b 得到 41 % 的推力；7 个负样本起作用。",
   "Loss of the batch. 7 negatives matter.": "批次损失。7 个负样本起作用。",
+  "The hardest negative, #3b, gets nearly all of the push.": "最困难的负样本 #3b 得到几乎全部的推力。", // no space at a seam
   "(loss of the batch)": "(批次损失)",
   "Anchor Margin: loss": "锚点 Margin：损失", // a class of that name
   0.25: "0.25",

@@ -30,6 +30,8 @@ CATALOG = Catalog({
     "kNN accuracy": "kNN 准确率",
     "One sentence. And {0} more.": "一句话，还有 {0} 句。",
     "Lesson {n} of {of}": "第 {n} 课，共 {of} 课",
+    "It gets {0} of the push": "它承受 {0} 的推力",
+    "nearly all": "几乎全部",
 })  # fmt: skip
 
 
@@ -55,6 +57,8 @@ CATALOG = Catalog({
         ("kNN accuracy; loss of the batch", "kNN 准确率；批次损失"),
         ("Run “x” failed: the run is gone.", "运行“x”失败：该运行已不存在。"),  # nested
         ("Run “x” failed: 3 of 12 negatives", "运行“x”失败：12 个负样本中的 3 个"),
+        ("It gets nearly all of the push", "它承受几乎全部的推力"),  # no space at a seam
+        ("It gets 3 % of the push", "它承受 3 % 的推力"),
         ("0.25 ± 3", "0.25 ± 3"),
         (
             "At τ = 1, run “x” failed: loss of the batch",

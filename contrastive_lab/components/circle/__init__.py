@@ -35,9 +35,10 @@ def draw_circle(
     key: str = "circle",
     lesson: Mapping[str, Any] | None = None,
     on_change: Callable[[], None] | None = None,
+    heard: int | None = None,
 ) -> dict[str, Any]:
-    """Draw the circle; returns what was last let go: `value` of the knob, and the fields of
-    CircleStart.
+    """Draw the circle; returns what was last let go: `value` of the knob, the fields of
+    CircleStart, and `report`, the number of the report.
 
     Args:
         kernel: the loss's `kernel()`; None: a sentence says that the browser cannot compute it.
@@ -45,13 +46,14 @@ def draw_circle(
         knob: what is dragged.
         bare: the circle alone, at work by itself for a while; it reports nothing.
         lesson: what its panel shows (../shared/lesson.js). on_change: hears of each report.
+        heard: the number of the last report; an answer to an older one moves nothing.
     """
     import streamlit as st
 
     if kernel is None:
         st.info("The browser has no kernel for this loss; choose one of the softmax or hinge kind.")
         return {}
-    blob = pack_circle(kernel, score, knob, start, bare, lesson)
+    blob = pack_circle(kernel, score, knob, start, bare, lesson, heard)
     state = None if bare else "chosen"
     reported = mount("circle", blob, state, style="lab", key=key, first={}, on_change=on_change)
     return dict(reported or {})
@@ -64,6 +66,7 @@ def pack_circle(
     start: CircleStart = CircleStart(),
     bare: bool = False,
     lesson: Mapping[str, Any] | None = None,
+    heard: int | None = None,
 ) -> bytes:
     """The circle as the browser gets it, in any host. Raises ValueError for an unknown score."""
     if score not in SCORES:
@@ -71,7 +74,7 @@ def pack_circle(
     fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
     meta = {
         "kernel": kernel, "score": score, "knob": knob and asdict(knob), "bare": bare,
-        "lesson": lesson and dict(lesson), **asdict(start),
+        "lesson": lesson and dict(lesson), "heard": heard, **asdict(start),
         "content": repr(sorted(fixed.items(), key=str)),
     }  # fmt: skip
     return pack(meta)

@@ -100,11 +100,15 @@ export function build(parent) {
   ring.root = el("div", { class: "lab" }, el("div", { class: "frame" }, ring.lesson.root, view));
   parent.append(ring.root);
   ring.slider.oninput = () => {
+    ring.dragging = true;
     setKnob(ring, fromSlider(ring.meta.knob, ring.slider.value));
     ring.history.length = 0;
     tick(ring);
   };
-  ring.slider.onchange = () => report(ring);
+  ring.slider.onchange = () => {
+    ring.dragging = false;
+    report(ring);
+  };
   ring.canvas.onpointerdown = (e) => {
     ring.held = pointAt(ring, e);
     ring.canvas.setPointerCapture(e.pointerId);

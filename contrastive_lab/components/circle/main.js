@@ -43,13 +43,17 @@ function applyMeta(ring, meta) {
   ring.meta = meta;
   ring.root.classList.toggle("bare", Boolean(meta.bare));
   ring.kernel = { ...meta.kernel };
-  const { knob } = meta;
+  ring.reports ??= meta.heard ?? 0;
+  const { knob } = meta,
+    isOlder = !first && (ring.dragging || ring.reports > (meta.heard ?? ring.reports));
   ring.slider.disabled = !knob;
   ring.knobName.textContent = knob ? knob.label : "no setting to drag";
   ring.slider.setAttribute("aria-label", ring.knobName.textContent);
   ring.readout.setAttribute("aria-label", `${ring.knobName.textContent}, as a number`);
   ring.readout.disabled = !knob;
-  if (knob) {
+  if (knob && isOlder)
+    setKnob(ring, ring.value); // what is in the hand, or was told since, is not moved
+  else if (knob) {
     ring.slider.value = toSlider(knob, knob.value);
     setKnob(ring, knob.value);
   }

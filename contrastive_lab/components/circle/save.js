@@ -28,6 +28,7 @@ export function tellOf(ring, pressed) {
     scatter: ring.scatter,
     speed: Number(ring.speed.value),
     at,
+    report: (ring.reports = (ring.reports ?? 0) + 1),
     ...pressed,
   });
 }

@@ -2,10 +2,11 @@
 // both drawn again in the browser while the knob is dragged.
 
 import { drawCurve, rankAt } from "./rank.js";
-import { GREEN, ORANGE, rgb } from "../shared/canvas.js";
+import { sizeCanvas } from "../shared/canvas.js";
 import { el, number } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
+import { PULL, PUSH, mark, pointedBar } from "../shared/push_pull.js";
 import { unpack } from "../shared/transport.js";
 import { speak } from "../shared/words.js";
 
@@ -77,13 +78,16 @@ function build(parent) {
     el(
       "div",
       { class: "body" },
-      el("div", {}, el("h2", {}, "Share of each pair in the gradient"), view.pairs),
+      el("div", {}, el("h2", {}, "Share of each pair in the gradient"), view.pairs, legend()),
       view.curveBox,
     ),
   );
   parent.append(view.root);
   view.slider.oninput = () => turn(view, fromSlider(view.meta.knob, view.slider.value));
-  view.resize = new ResizeObserver(() => drawCurve(view));
+  view.resize = new ResizeObserver(() => {
+    drawBars(view);
+    drawCurve(view);
+  });
   view.resize.observe(view.root);
   return view;
 }
@@ -97,8 +101,7 @@ function load(view, data) {
   view.knobBar.style.display = meta.knob ? "" : "none";
   view.curveBox.style.display = view.rankFigure.style.display = meta.grid.length ? "" : "none";
   view.bars = meta.pairs.map((p) => {
-    const bar = el("span", { style: "display:block;height:10px;border-radius:3px;" });
-    bar.style.background = p.positive ? rgb(GREEN) : rgb(ORANGE);
+    const bar = el("canvas", { style: "height:14px;border-radius:0", "aria-hidden": "true" });
     const share = el("span", { style: "min-width:4em;text-align:right;font-variant-numeric:tabular-nums" });
     const picture = el("canvas", { width: 32, height: 32, style: "width:32px;flex:none", "aria-hidden": "true" });
     const line = el(
@@ -110,7 +113,7 @@ function load(view, data) {
         { style: "flex:0 0 45%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap", title: p.name },
         p.name,
       ),
-      el("span", { style: "flex:1" }, bar),
+      el("span", { style: "flex:1;min-width:0" }, bar),
       share,
     );
     return { bar, share, line, picture };
@@ -157,12 +160,29 @@ function redraw(view) {
   view.pull.textContent = all ? `${((100 * pull) / all).toFixed(1)} %` : "0 %";
   meta.pairs.forEach((p, k) => {
     const share = all ? Math.abs(grad[p.column]) / all : 0;
-    view.bars[k].bar.style.width = `${Math.max(100 * share, share > 0 ? 0.5 : 0)}%`;
+    view.bars[k].size = share;
     view.bars[k].share.textContent = `${(100 * share).toFixed(1)} %`;
   });
+  drawBars(view);
   if (meta.grid.length) {
     const rank = rankAt(view, view.value);
     view.rank.textContent = rank ? `${rank} of ${meta.n}` : "none";
     drawCurve(view);
   }
+}
+
+function legend() {
+  return el("div", { class: "legend" }, el("span", {}, mark(PULL), "positive"), el("span", {}, mark(PUSH), "negative"));
+}
+
+/** Every pair's share as a bar with a point: to the sample where it is pulled, away where it is pushed. */
+function drawBars(view) {
+  if (!view.bars) return;
+  view.bars.forEach(({ bar, size }, k) => {
+    if (!size || !bar.clientWidth) return void (bar.style.visibility = "hidden");
+    bar.style.visibility = "visible";
+    const [g, width, height] = sizeCanvas(bar);
+    g.clearRect(0, 0, width, height);
+    pointedBar(g, view.meta.pairs[k].positive ? PULL : PUSH, [1, 1, Math.max(1, size * (width - 2)), height - 2]);
+  });
 }

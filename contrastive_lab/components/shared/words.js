@@ -6,6 +6,8 @@ const HOLE = /\{(\w+)\}/,
   SENTENCE = /(?<=[.!?…])\s+(?=[^\p{L}]*\p{Lu}|[^\p{L}\d]*\d)/u,
   SEPARATORS = ["; ", " · ", ": ", ", ", "  ", " ("],
   WIDE = /[\u2e80-\u9fff\uff00-\uffef]/,
+  EDGE = "\ue000", // of what was translated in a hole; stands in no text
+  SEAM = new RegExp(`(?<=${WIDE.source}) (?=${EDGE}${WIDE.source})|(?<=${WIDE.source}${EDGE}) (?=${WIDE.source})`, "g"),
   WIDE_MARKS = { ".": "。", ":": "：", ";": "；", ",": "，", "!": "！", "?": "？", "…": "…" },
   ATTRIBUTES = ["aria-label", "title", "placeholder", "label", "alt"],
   PART = /[:;] | \(|[“”]/,
@@ -223,8 +225,14 @@ function isSure(holes, inside) {
 }
 
 function filled(one, holes) {
-  const values = Object.fromEntries(one.names.map((name, k) => [name, any(holes[k], true)]));
-  return one.target.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+  const values = Object.fromEntries(one.names.map((name, k) => [name, part(holes[k])]));
+  const said = one.target.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+  return said.replace(SEAM, "").replaceAll(EDGE, ""); // no space between wide characters
+}
+
+function part(hole) {
+  const said = any(hole, true);
+  return said === hole ? said : EDGE + said + EDGE;
 }
 
 function apart(given, inside) {
