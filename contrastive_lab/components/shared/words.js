@@ -225,12 +225,12 @@ function isSure(holes, inside) {
 }
 
 function filled(one, holes) {
-  const values = Object.fromEntries(one.names.map((name, k) => [name, part(holes[k])]));
+  const values = Object.fromEntries(one.names.map((name, k) => [name, edged(holes[k])]));
   const said = one.target.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
   return said.replace(SEAM, "").replaceAll(EDGE, ""); // no space between wide characters
 }
 
-function part(hole) {
+function edged(hole) {
   const said = any(hole, true);
   return said === hole ? said : EDGE + said + EDGE;
 }
