@@ -118,6 +118,24 @@ def silhouette_score(folder: Path) -> Figures:
     return {"silhouette": float(silhouette_score(normalize(rows.features), rows.labels))}
 
 
+def samples(folder: Path) -> Figures:
+    """All that the Samples page asks for: losses, lists and voters by SupCon, kept and read."""
+    from contrastive_core.samples import table
+    from contrastive_core.samples.score import SampleInputs, score_samples
+
+    rows, start = sets_of(folder, 0)[1], time.perf_counter()
+    stages: dict[str, float] = {}
+
+    def on_progress(stage: str, _: float | None) -> None:
+        stages.setdefault(stage, time.perf_counter() - start)
+
+    made = score_samples(SampleInputs(rows, "sup_con", {"temperature": 0.1}), on_progress)
+    table.keep_table(made, folder / "samples.npz")
+    kept = table.read_table(folder / "samples.npz", "sup_con")
+    assert kept is not None
+    return {**kept.facts, **{f"s at {stage}": s for stage, s in stages.items()}}
+
+
 def sample_losses(folder: Path) -> Figures:
     """SupCon of every row against all others, as the Samples page takes it above its limit: from
     some candidates, with the nearest of them; and what the estimate is off on 512 rows."""
@@ -186,6 +204,7 @@ WORKS: dict[str, Callable[[Path], Figures]] = {
     "alignment": of_all("alignment"),
     "rankme": of_all("rankme"),
     "CKA and Procrustes": similarity,
+    "samples": samples,
     "sample losses, by class": sample_losses,
     "sample losses, two views": sample_losses_of_views,
 }

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["LISTS_QUERIES", "SAMPLE", "Search", "flat", "library", "lists"]
+__all__ = ["LISTS_QUERIES", "SAMPLE", "Search", "flat", "found_of", "library", "lists"]
 
 # Of queries (r, d) and their own numbers (r), which are no neighbors, or None: how near (r, k), the
 # larger the nearer, and the rows' numbers (r, k), in any order.
@@ -94,7 +94,7 @@ def lists(
 
     def recall(part: slice) -> float:
         found = search(q[part], None if own is None else own[part])[1]
-        return float((truth[part, :, None] == found[:, None]).any(2).float().mean())
+        return found_of(truth[part], found)
 
     truth = exact(q, own)[1]  # (s, k)
     index.nprobe = 2
@@ -103,6 +103,11 @@ def lists(
             return search, recall(slice(1, None, 2))
         index.nprobe += index.nprobe // 2
     return None
+
+
+def found_of(truth: Tensor, found: Tensor) -> float:
+    """The share of the true neighbors (s, k) that are among those found (s, k)."""
+    return float((truth[:, :, None] == found[:, None]).any(2).float().mean())
 
 
 def _kind(faiss: Any, metric: str) -> int:

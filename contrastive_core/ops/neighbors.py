@@ -5,13 +5,13 @@ far are kept. Euclidean neighbors are ranked once more by differences in float64
 distances lose their digits for near rows.
 
 On a CPU an exact search is ours or faiss's, whichever is faster there (search_rates.py). A caller
-that shows the recall can let searches above `APPROXIMATE_FROM` go through inverted lists
-(index_search.py). Without faiss all are exact and ours.
+that shows the recall can let searches above `APPROXIMATE_FROM` go through faiss's inverted lists
+(index_search.py), which find nearly all; or say how many rows a query meets, whatever is found
+(list_search.py).
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,8 +26,9 @@ from contrastive_core.distributed import collectives
 from contrastive_core.distributed.partition import part_of
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.ops import index_search, search_rates
+from contrastive_core.ops import index_search, list_search, search_rates
 from contrastive_core.ops.search_rates import Way
+from contrastive_core.ops.top_k import best_of
 
 __all__ = [
     "Neighbors",
@@ -108,8 +109,9 @@ def nearest(
     rows: Rows = HERE,
     of: slice = slice(None),
     approximate: bool = False,
+    visited: int | None = None,
 ) -> Neighbors:
-    """The k nearest rows of `base` for each query, the exact ones unless `approximate`.
+    """The k nearest rows of `base` for each query, exactly unless `approximate` or `visited`.
 
     Args:
         queries: (n, d); base: (m, d), or None for the queries themselves, a row never its own
@@ -120,6 +122,7 @@ def nearest(
             the numbers that base rows have in the whole.
         of: only of these queries.
         approximate: above `APPROXIMATE_FROM` by inverted lists, on a CPU with faiss.
+        visited: above `APPROXIMATE_FROM`, on a CPU: how many rows each query meets, about.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite.
     """
@@ -145,10 +148,14 @@ def nearest(
     way = _faster(ways, products, b.shape[1], width)
     search, step = way.make(b, width), way.queries
     large = products > APPROXIMATE_FROM and last - first > FEW
-    if approximate and large and "faiss" in ways:
+    if large and where.type == "cpu" and (visited or (approximate and "faiss" in ways)):
         sample = torch.from_numpy(np.linspace(first, last - 1, 2 * index_search.SAMPLE, dtype=int))
         own = None if numbers is None else numbers[sample]
-        if found := index_search.lists(b, width, metric, q[sample], own, search):
+        if visited:
+            lists = list_search.Lists(b, width, visited, offset)
+            share = index_search.found_of(search(q[sample], own)[1], lists(q[sample], own)[1])
+            search, step, recall = lists, list_search.QUERIES, share
+        elif found := index_search.lists(b, width, metric, q[sample], own, search):
             (search, recall), step = found, index_search.LISTS_QUERIES
     index = np.empty((len(q), k), np.int64)
     score = np.empty((len(q), k), np.float32)
@@ -173,12 +180,16 @@ def nearest_together(
     progress: Callable[[float], None] | None = None,
     device: str = "auto",
     approximate: bool = False,
+    visited: int | None = None,
 ) -> Neighbors:
     """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
     each, the whole result on every one, and the lowest recall."""
     world = collectives.world()
     share = part_of(len(queries), (world.rank, world.size))
-    local = nearest(queries, base, k, metric, device, progress, of=share, approximate=approximate)
+    local = nearest(
+        queries, base, k, metric, device, progress,
+        of=share, approximate=approximate, visited=visited,
+    )  # fmt: skip
     recalls = [recall for recall in SPREAD.each(local.recall) if recall is not None]
     recall = min(recalls, default=None)
     return Neighbors(SPREAD.whole(local.index), SPREAD.whole(local.score), metric, recall)
@@ -275,30 +286,12 @@ def _meet(
         self_column = own - start
         inside = (self_column >= 0) & (self_column < len(part))
         s[inside.nonzero()[:, 0], self_column[inside]] = -torch.inf
-    top, at = _best(s, min(k, len(part)))
+    top, at = best_of(s, min(k, len(part)))
     values, columns = torch.cat([values, top], 1), torch.cat([columns, at + start], 1)
     if values.shape[1] > k:
         values, keep = values.topk(k, dim=1)
         columns = columns.gather(1, keep)
     return values, columns
-
-
-def _best(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`s.topk(k)`, unsorted, (r, k) each, by the largest of each group of columns: whatever is
-    among the best k lies in one of the k groups whose largest are best: few columns are ranked."""
-    rows, columns = s.shape
-    size = math.isqrt(columns // k)  # columns in a group
-    if size < 2:
-        return s.topk(k, dim=1, sorted=False)
-    number = columns // size
-    grouped = s[:, : size * number].unflatten(1, (size, number))  # (r, size, number)
-    groups = grouped.amax(1).topk(k, dim=1, sorted=False).indices[:, None].expand(-1, size, -1)
-    remainder = s[:, size * number :]  # (r, < size)
-    values = torch.cat([grouped.gather(2, groups).flatten(1), remainder], 1)
-    at = torch.arange(size, device=s.device)[:, None] * number + groups  # (r, size, k)
-    tail = torch.arange(size * number, columns, device=s.device).expand(rows, -1)
-    values, chosen = values.topk(k, dim=1, sorted=False)
-    return values, torch.cat([at.flatten(1), tail], 1).gather(1, chosen)
 
 
 def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:

@@ -30,28 +30,34 @@ from contrastive_core.progress import OnFraction, ignore_fraction
 __all__ = ["ANCHORS", "DRAWN", "NEAR", "POSITIVES", "Candidates", "Near", "Sample", "near"]
 
 NEAR, DRAWN = 64, 8192
+VISITED = 16_384  # rows among which the nearest are looked for: two minutes for a million of 256
 POSITIVES = 128  # more than NEAR: of a larger group some are always drawn that are not near
 ANCHORS = 256  # that meet the same random candidates: one matrix product, no rows gathered for each
 
 
 @dataclass(frozen=True, eq=False)
 class Near:
-    """The nearest other rows of each of n rows: `index` (n, k) int32; `recall`: the share of the
-    true ones among them, None where the search was exact."""
+    """The nearest other rows of each of n rows, nearest first: `index` (n, k) int32, `score` (n, k)
+    float32 by `metric`; `recall`: the share of the true ones among them, None where the search was
+    exact."""
 
     index: np.ndarray
+    score: np.ndarray
+    metric: str
     recall: float | None = None
 
 
 def near(
     x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> Near:
-    """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"."""
+    """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"; of
+    many rows among some `VISITED` likely ones: the estimate is right whichever are near, and only
+    the surer the nearer they are."""
     k = min(NEAR, len(x) - 1)
     if k < 1:
-        return Near(np.empty((len(x), 0), np.int32))
-    found = nearest_together(x, None, k, metric, on_fraction, device, approximate=True)
-    return Near(found.index.astype(np.int32), found.recall)
+        return Near(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), metric)
+    found = nearest_together(x, None, k, metric, on_fraction, device, visited=VISITED)
+    return Near(found.index.astype(np.int32), found.score, metric, found.recall)
 
 
 @dataclass(frozen=True, eq=False)

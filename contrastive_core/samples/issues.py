@@ -17,6 +17,9 @@ Every score is higher where the suspicion is stronger:
 Of the two spaces of duplicate and outlier the larger (x − median)/interquartile range counts, so
 that a space in which these numbers vary much anyway does not hide a clear sign of the other.
 
+Above `neighbors.APPROXIMATE_FROM` the nearest rows are looked for among some likely ones
+(candidates.py), and the share that is found is told; a score is of what was found.
+
 Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`.
 """
 
@@ -29,6 +32,7 @@ import numpy as np
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors, nearest_together
 from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.samples.candidates import VISITED, Near
 from contrastive_core.samples.class_losses import ByClass, by_class
 from contrastive_core.samples.table import K
 from contrastive_core.samples.wrong_labels import WrongLabels, find_wrong_labels
@@ -62,6 +66,7 @@ def find_issues(
     supervised: bool = False,
     on_fraction: OnFraction = ignore_fraction,
     device: str = "auto",
+    near: Near | None = None,
 ) -> Issues:
     """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
@@ -71,19 +76,21 @@ def find_issues(
             other_pixels: those of the other split.
         supervised: only rows of another class are negatives.
         on_fraction: called with the fraction done; what it raises stops the work.
+        near: the nearest rows by cosine, where these are known.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
     """
     k = max(1, min(k, len(rows) - 1))
-    wide = nearest_together(
-        rows.features, None, min(WIDE * k, len(rows) - 1),
-        progress=lambda f: on_fraction(0.3 * f), device=device,
-    )  # fmt: skip
+    most = min(WIDE * k, len(rows) - 1)
+    if near is not None and near.metric == "cosine" and near.index.shape[1] >= most:
+        wide = Neighbors(near.index, near.score, "cosine", near.recall).first(most)
+    else:
+        wide = _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
     graph = wide.first(k)
     spaces = [_Space(rows.features, other.features if other else None, graph)]
     on_fraction(0.4)
     if pixels is not None:
         x, y = _centered(pixels), None if other_pixels is None else _centered(other_pixels)
-        spaces.append(_Space(x, y, nearest_together(x, None, k, device=device)))
+        spaces.append(_Space(x, y, _nearest(x, None, k, device)))
     nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
     wrong = classes = None
@@ -94,7 +101,7 @@ def find_issues(
         )  # fmt: skip
         classes = wrong.by_class
     elif (labels >= 0).any():
-        classes = by_class(rows, device=device)
+        classes = by_class(rows, device=device, near=None if wide.recall is None else wide)
     negative = graph.score[:, 0].astype(np.float64)
     none = np.full(len(rows), np.nan)
     scores = {
@@ -109,9 +116,18 @@ def find_issues(
     return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked, nearness)
 
 
+def _nearest(
+    x: np.ndarray, base: np.ndarray | None, k: int, device: str,
+    on_fraction: OnFraction = ignore_fraction,
+) -> Neighbors:  # fmt: skip
+    return nearest_together(x, base, k, "cosine", on_fraction, device, visited=VISITED)
+
+
 def _entropy(p: np.ndarray) -> np.ndarray:
     """Entropy (n) of probabilities (n, classes) over that of all classes alike."""
-    return np.asarray(-(p * np.log(np.maximum(p, 1e-12))).sum(1) / np.log(p.shape[1]))
+    parts = [p[start : start + BLOCK] for start in range(0, len(p), BLOCK)]
+    sums = [-(q * np.log(np.maximum(q, 1e-12))).sum(1, dtype=np.float64) for q in parts]
+    return np.concatenate(sums) / np.log(p.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +155,7 @@ def _duplicates(
         first, last = (_apart(space.x, space.x, space.graph.index[:, q]) for q in (0, -1))
         leaked = np.zeros(len(nearest), bool)
         if space.other is not None:
-            far = nearest_together(space.x, space.other, 1, device=device).index[:, 0]
+            far = _nearest(space.x, space.other, 1, device).index[:, 0]
             across = _apart(space.x, space.other, far)
             leaked = across < first
             nearest[leaked], first[leaked] = far[leaked], across[leaked]

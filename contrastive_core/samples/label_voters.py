@@ -11,42 +11,56 @@
 
 Each gives every row a probability per class, (n, classes), rows that sum to 1. They can be asked
 to learn from some rows only; all rows are voted on.
+
+The classifiers learn from `LEARNED` rows at most, drawn from the other folds; of sets twice as
+large two folds are enough for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors
+from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.samples.class_losses import ByClass, by_class, class_votes
 from contrastive_core.samples.table import K
 
 __all__ = [
-    "VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "vote", "votes_of_neighbors",
+    "VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "unit", "vote", "votes_of_neighbors",
 ]  # fmt: skip
 
 VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
+LEARNED = 50_000
+BLOCK = 1 << 16  # rows that are voted on at a time
 C = 10.0  # strength of the probe
 SCALED_C = 0.1  # of that on standardized columns
 
-Classify = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # see `out_of_fold`
+Vote = Callable[[np.ndarray], np.ndarray]  # of rows (q, d) the probabilities (q, classes)
+Fit = Callable[[np.ndarray, np.ndarray], Vote]  # to rows (m, d) and their labels, all of 0 … there
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """By voter, probabilities (n, classes) float64; and the loss of each row under each class."""
+    """By voter, probabilities (n, classes) float32; and the loss of each row under each class."""
 
     by_voter: dict[str, np.ndarray]
     by_class: ByClass
 
     def mean(self) -> np.ndarray:
         """The voters' mean probability (n, classes)."""
-        return np.asarray(np.mean(list(self.by_voter.values()), 0))
+        return self.mixed(dict.fromkeys(self.by_voter, 1 / len(self.by_voter)))
+
+    def mixed(self, weights: Mapping[str, float]) -> np.ndarray:
+        """The voters' probability (n, classes) with these weights."""
+        total = np.zeros_like(next(iter(self.by_voter.values())))
+        for name, weight in weights.items():
+            total += np.float32(weight) * self.by_voter[name]
+        return total
 
 
 def vote(
@@ -66,17 +80,19 @@ def vote(
     assert rows.labels is not None
     labels = np.where(learned, rows.labels, -1)
     classes = int(rows.labels.max()) + 1
-    losses = by_class(EmbeddingSet(rows.features, labels), device=device)
-    x = rows.features / rows.lengths[:, None]
+    near = None if graph.recall is None else graph
+    losses = by_class(EmbeddingSet(rows.features, labels), device=device, near=near)
+    x = rows.features
+    fits = {
+        "probe": unit(_probe(device, C)),
+        "scaled_probe": scaled(_probe(device, SCALED_C)),
+        "discriminant": unit(discriminant),
+    }
     return Votes(
         {
             "loss": _padded(class_votes(losses.losses), classes),
             "neighbors": votes_of_neighbors(graph, labels, classes),
-            "probe": out_of_fold(x, labels, classes, _probe(device, C), seed),
-            "scaled_probe": out_of_fold(
-                rows.features, labels, classes, scaled(_probe(device, SCALED_C)), seed
-            ),
-            "discriminant": out_of_fold(x, labels, classes, discriminant, seed),
+            **{name: out_of_fold(x, labels, classes, fit, seed) for name, fit in fits.items()},
         },
         losses,
     )
@@ -84,22 +100,28 @@ def vote(
 
 def votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
     """Votes (n, classes) of the K nearest rows with a label; all alike where there is none."""
-    near = labels[graph.index]  # (n, k)
-    counted = (near >= 0) & ((near >= 0).cumsum(1) <= K)
-    weight = np.exp((graph.score - graph.score[:, :1]) / 0.07) * counted
-    votes = np.stack([(weight * (near == c)).sum(1) for c in range(classes)], 1) + 1e-12
-    return np.asarray(votes / votes.sum(1, keepdims=True))
+    votes = np.empty((len(labels), classes), np.float32)
+    for start in range(0, len(labels), BLOCK):
+        block = slice(start, start + BLOCK)
+        near, score = labels[graph.index[block]], graph.score[block]  # (r, k)
+        counted = (near >= 0) & ((near >= 0).cumsum(1) <= K)
+        weight = np.exp((score - score[:, :1]) / 0.07) * counted
+        cell = np.arange(len(near))[:, None] * classes + np.maximum(near, 0)
+        flat = np.bincount(cell.ravel(), weight.ravel(), minlength=len(near) * classes)
+        of_each = flat.reshape(-1, classes) + 1e-12
+        votes[block] = of_each / of_each.sum(1, keepdims=True)
+    return votes
 
 
 def out_of_fold(
-    x: np.ndarray, labels: np.ndarray, classes: int, classify: Classify, seed: int = 0
+    x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit, seed: int = 0
 ) -> np.ndarray:
-    """Class probabilities (n, classes) of each row by a classifier that has not seen it.
+    """Class probabilities (n, classes) float32 of each row by a classifier that has not seen it.
 
     Args:
         x: (n, d). labels: (n), −1: not learned from.
-        classify: of (m, d) rows, their labels 0 … classes' − 1 and (q, d) other rows, the
-            probabilities (q, classes'). Of many processes each fits its share of the folds.
+        fit: learns from (m, d) rows and their labels 0 … classes' − 1. Of many processes each fits
+            its share of the folds.
     """
     import torch
 
@@ -107,33 +129,55 @@ def out_of_fold(
     from contrastive_core.distributed.sharded_rows import SPREAD
 
     labeled, world = np.flatnonzero(labels >= 0), collectives.world()
-    fold = np.arange(len(x)) % FOLDS  # of rows that nobody learns from
-    fold[labeled] = folds(labels[labeled], seed)
-    p = np.zeros((len(x), classes))
-    for f in range(FOLDS)[world.rank :: world.size]:
+    number = folds_of(len(labeled))
+    fold = np.arange(len(x)) % number  # of rows that nobody learns from
+    fold[labeled] = folds(labels[labeled], seed, number)
+    p = np.zeros((len(x), classes), np.float32)
+    for f in range(number)[world.rank :: world.size]:
         test = np.flatnonzero(fold == f)
-        train = labeled[fold[labeled] != f]
+        others = labeled[fold[labeled] != f]
+        train = others[rows_of_sample(len(others), LEARNED, seed)]
         present, y = np.unique(labels[train], return_inverse=True)
-        if len(test) and len(present) > 1:
-            p[np.ix_(test, present)] = classify(x[train], y, x[test])
-        elif len(test) and len(present):
-            p[test, present[0]] = 1
+        vote = fit(x[train], y) if len(test) and len(present) > 1 else None
+        for part in np.split(test, range(BLOCK, len(test), BLOCK)):
+            if len(present):
+                p[np.ix_(part, present)] = 1 if vote is None else vote(x[part])
     return np.asarray(SPREAD.total(torch.from_numpy(p)).numpy())  # every fold is some process's
 
 
-def scaled(classify: Classify) -> Classify:
+def folds_of(n: int) -> int:
+    """How many folds n rows to learn from make: two are enough where half of the rows are more
+    than is learned from."""
+    return 2 if n >= 2 * LEARNED else FOLDS
+
+
+def unit(fit: Fit) -> Fit:
+    """The same on rows of length 1."""
+
+    def of_length_1(x: np.ndarray) -> np.ndarray:
+        return np.asarray(x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12))
+
+    def on_unit(x: np.ndarray, y: np.ndarray) -> Vote:
+        vote = fit(of_length_1(x), y)
+        return lambda other: vote(of_length_1(other))
+
+    return on_unit
+
+
+def scaled(fit: Fit) -> Fit:
     """The same on columns of mean 0 and deviation 1 among the rows learned from (constant: 0)."""
 
-    def on_scaled(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> np.ndarray:
-        x, other = x.astype(np.float64), other.astype(np.float64)
+    def on_scaled(x: np.ndarray, y: np.ndarray) -> Vote:
+        x = x.astype(np.float64)
         mean, deviation = x.mean(0), x.std(0)
         scale = np.where(deviation > 1e-12 * (1 + np.abs(mean)), deviation, np.inf)
-        return classify((x - mean) / scale, y, (other - mean) / scale)
+        vote = fit((x - mean) / scale, y)
+        return lambda other: vote((other.astype(np.float64) - mean) / scale)
 
     return on_scaled
 
 
-def _probe(device: str, c: float) -> Classify:
+def _probe(device: str, c: float) -> Fit:
     """Logistic regression, by the engine of the linear probe."""
     import torch
 
@@ -142,37 +186,41 @@ def _probe(device: str, c: float) -> Classify:
 
     where = pick_device(device)
 
-    def classify(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> np.ndarray:
-        train, test = (torch.from_numpy(a).to(where).double() for a in (x, other))
-        target = torch.from_numpy(y).to(where)
+    def fit(x: np.ndarray, y: np.ndarray) -> Vote:
+        train, target = torch.from_numpy(x).to(where).double(), torch.from_numpy(y).to(where)
         w = fit_logistic(train, target, int(y.max()) + 1, c, tolerance=1e-5)
-        return np.asarray((test @ w[:-1] + w[-1]).softmax(1).cpu().numpy())
 
-    return classify
+        def vote(other: np.ndarray) -> np.ndarray:
+            test = torch.from_numpy(other).to(where).double()
+            return np.asarray((test @ w[:-1] + w[-1]).softmax(1).cpu().numpy())
+
+        return vote
+
+    return fit
 
 
-def discriminant(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> np.ndarray:
+def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
     """Linear discriminant analysis, its covariance shrunk (of all classes together, so that small
     classes cost nothing)."""
     from scipy.special import softmax
     from sklearn.covariance import ledoit_wolf
 
-    x, other, counts = x.astype(np.float64), other.astype(np.float64), np.bincount(y)
+    x, counts = x.astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]
     ridge = 1e-6 * (np.trace(covariance) / len(covariance) + np.finfo(np.float64).tiny ** 0.25)
     solved = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), means.T)  # (d, classes)
-    logits = other @ solved - 0.5 * (means.T * solved).sum(0) + np.log(counts / len(y))
-    return np.asarray(softmax(logits, axis=1))
+    level = np.log(counts / len(y)) - 0.5 * (means.T * solved).sum(0)
+    return lambda other: np.asarray(softmax(other.astype(np.float64) @ solved + level, axis=1))
 
 
-def folds(y: np.ndarray, seed: int) -> np.ndarray:
+def folds(y: np.ndarray, seed: int, number: int = FOLDS) -> np.ndarray:
     """A fold for each row (n), every class spread evenly over all, however few it has."""
     rng, fold = np.random.default_rng(seed), np.empty(len(y), np.int64)
     start = 0
     for label in np.unique(y):
         at = rng.permutation(np.flatnonzero(y == label))
-        fold[at] = (start + np.arange(len(at))) % FOLDS
+        fold[at] = (start + np.arange(len(at))) % number
         start += len(at)
     return fold
 

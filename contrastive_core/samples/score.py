@@ -92,10 +92,13 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
         inputs.searched, other=inputs.other, pixels=inputs.pixels,
         other_pixels=inputs.other_pixels, device=inputs.device,
         supervised=inputs.views is None, on_fraction=fraction_of(on_progress, "issues"),
+        near=near[0] if near and not inputs.views and inputs.features is None else None,
     )  # fmt: skip
     columns = _columns(inputs.searched, value, weight, issues)
     extra, facts = _explained(inputs.searched, issues, inputs.other, inputs.views is None)
     extra["loss_by_draw"] = by_draw
+    if issues.neighbors.recall is not None:
+        facts["neighbors_recall"] = issues.neighbors.recall
     defined = by_draw[np.isfinite(by_draw).all(1)]
     if by_draw.shape[1] > 1 and len(defined) > 1:
         facts |= {f"variance_{k}": v for k, v in split_variance(defined).items()}
@@ -265,20 +268,32 @@ def _label_columns(
     """What is suspected of labels, by voter and together; and how many are likely wrong."""
     firsts = {
         "suggested": wrong.suggested,
-        "probe_prediction": wrong.votes["probe"].argmax(1),
-        "knn_prediction": wrong.votes["neighbors"].argmax(1),
-        "discriminant_prediction": wrong.votes["discriminant"].argmax(1),
+        "probe_prediction": wrong.predicted["probe"],
+        "knn_prediction": wrong.predicted["neighbors"],
+        "discriminant_prediction": wrong.predicted["discriminant"],
         "min_loss_class": wrong.by_class.losses.argmin(1),
     }
-    extra = {k: np.array([rows.class_name(int(c)) for c in v]) for k, v in firsts.items()}
+    numbers = [*range(wrong.classes.shape[1]), -1]  # −1, the last: of rows without a label
+    names = np.array([rows.class_name(c) for c in numbers])
+    extra = {k: names[v] for k, v in firsts.items()}
     extra["suggested_probability"] = wrong.confidence
     extra |= {f"wrong_by_{name}": v for name, v in wrong.by_voter.items()}
     extra["correct"] = firsts["probe_prediction"] == rows.labels
-    two = np.argsort(-np.nan_to_num(wrong.classes), 1, kind="stable")[:, :2]
-    both = [(rows.class_name(int(a)), rows.class_name(int(b))) for a, b in two]
-    extra["between"] = np.array([f"{a} and {b}" for a, b in both])
+    first, second = _two_highest(np.nan_to_num(wrong.classes))
+    between = [f"{a} and {b}" for a in names for b in names]
+    extra["between"] = np.array(between)[first * len(names) + second]
     low, high = wrong.interval
     return extra, {"wrong": wrong.number, "wrong_low": low, "wrong_high": high}
+
+
+def _two_highest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each row of p (n, classes) is highest, and next to highest; of equals the first."""
+    every, first = np.arange(len(p)), p.argmax(1)
+    highest = p[every, first].copy()
+    p[every, first] = -1
+    second = p.argmax(1)
+    p[every, first] = highest
+    return first, second
 
 
 def _nearest_of_each(issues: Issues) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@
    wrong labels, is the one under which the given labels are likeliest.
 
 What the embedding cannot see is not counted: e is low where classes overlap in it.
+The voters' weights and the temperature, a few numbers, are fitted to `FITTED` rows at most.
 Measured beside cleanlab by `benchmarks/label_errors.py`.
 """
 
@@ -30,6 +31,7 @@ import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors
+from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.samples.class_losses import ByClass
 from contrastive_core.samples.label_voters import Votes, vote
@@ -45,6 +47,8 @@ EVENLY = 0.3  # how strongly S is pulled towards all alike, in wrong labels of t
 ROUNDS = 2  # of counting S by what is wrong, and what is wrong by S
 BELOW = 1.92  # of a log-likelihood: half the 95 % quantile of χ² with one degree of freedom
 FLOOR = 1e-12
+FITTED = 100_000
+BLOCK = 1 << 16  # rows whose classes are looked at together
 MOST_WRONG = 0.9  # of all labels
 
 
@@ -63,7 +67,7 @@ class WrongLabels:
     by_voter: dict[str, np.ndarray]  # (n) each: 1 − its probability of the label
     weights: dict[str, float]  # of the voters, sum 1
     by_class: ByClass  # of all rows
-    votes: dict[str, np.ndarray]  # (n, classes) by voter
+    predicted: dict[str, np.ndarray]  # (n) the likeliest class by voter
     number: float
     interval: tuple[float, float]
 
@@ -82,35 +86,37 @@ def find_wrong_labels(
     """
     assert rows.labels is not None
     labeled = rows.labels >= 0
-    first = vote(rows, graph, labeled, seed, device)
-    on_fraction(0.5)
-    learned = labeled & ~doubtful(first.mean(), rows.labels)
-    votes = first if learned.sum() == labeled.sum() else vote(rows, graph, learned, seed, device)
-    on_fraction(0.9)
     at, y = np.flatnonzero(labeled), rows.labels[labeled]
-    before, _ = _together(first, rows.labels, labeled, at)
-    after, weight = _together(votes, rows.labels, learned, at)
-    product = np.sqrt(before * after)
-    p = _sharpened(product / product.sum(1, keepdims=True), y, learned[at])
-    joint, odds = _others(p, y)
+    votes = vote(rows, graph, labeled, seed, device)
+    on_fraction(0.5)
+    classes, (p, weight) = votes.by_class, _together(votes, rows.labels, labeled, at)
+    learned = labeled & ~doubtful(votes.mean(), rows.labels)
+    if learned.sum() < labeled.sum():
+        del votes  # n × classes by five: not twice
+        votes = vote(rows, graph, learned, seed, device)
+    on_fraction(0.9)
+    again, weight = _together(votes, rows.labels, learned, at)
+    np.sqrt(np.multiply(p, again, out=p), out=p)
+    del again
+    p /= p.sum(1, keepdims=True)
+    p = _sharpened(p, y, learned[at])
+    suggested, odds = _others(p, y)
     share = share_of(odds)
     low, high = interval_of(odds, share)
     on_fraction(1.0)
     n = len(rows)
     return WrongLabels(
         probability=_full(n, at, _posterior(odds, share)),
-        suggested=_full(n, at, joint.argmax(1), -1).astype(np.int64),
-        confidence=_full(n, at, p[np.arange(len(y)), joint.argmax(1)]),
+        suggested=_full(n, at, suggested, -1).astype(np.int64),
+        confidence=_full(n, at, p[np.arange(len(y)), suggested]),
         classes=_full(n, at, p),
-        by_voter={
-            name: _full(n, at, 1 - v[at, y]) for name, v in votes.by_voter.items()
-        },
+        by_voter={name: _full(n, at, 1 - v[at, y]) for name, v in votes.by_voter.items()},
         weights=weight,
-        by_class=first.by_class,
-        votes=votes.by_voter,
+        by_class=classes,
+        predicted={name: v.argmax(1) for name, v in votes.by_voter.items()},
         number=len(y) * share,
         interval=(len(y) * low, len(y) * high),
-    )  # fmt: skip
+    )
 
 
 def _together(
@@ -118,32 +124,36 @@ def _together(
 ) -> tuple[np.ndarray, dict[str, float]]:
     """The mixture of the voters (m, classes) on some rows, sharpened; and their weights."""
     weight = weights_of(votes.by_voter, labels, learned)
-    p = np.asarray(sum(w * votes.by_voter[name][at] for name, w in weight.items()))
+    p = votes.mixed(weight)
+    p = p if len(at) == len(p) else p[at]
     return _sharpened(p, labels[at], learned[at]), weight
 
 
 def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """p_c S_cy (m, classes), and its sum over p_y (m): the odds that a label is wrong, but for the
-    share of wrong ones."""
-    p_y = np.maximum(p[np.arange(len(y)), y], FLOOR)
+    """The likeliest other class (m), by p_c S_cy, and the sum of these over p_y (m): the odds that
+    a label is wrong, but for the share of wrong ones."""
+    p_y = np.maximum(p[np.arange(len(y)), y].astype(np.float64), FLOOR)
     even = np.asarray((1 - p_y) / (p.shape[1] - 1) / p_y)  # S all alike
     odds = even
     for _ in range(ROUNDS):
         s = confusions(p, y, _posterior(odds, share_of(odds)))
-        shaped = (p * s[:, y].T).sum(1) / p_y
+        shaped = np.concatenate([(p[b] * s[:, y[b]].T).sum(1) for b in _blocks(len(y))]) / p_y
         part = _likeliest(np.stack([np.ones(len(y)), even, shaped], 1))
         evenly = part[1] / max(part[1] + part[2], FLOOR)
         odds = evenly * even + (1 - evenly) * shaped
     s = (1 - evenly) * s + evenly / (p.shape[1] - 1) * ~np.eye(p.shape[1], dtype=bool)
-    return p * s[:, y].T, odds
+    return np.concatenate([(p[b] * s[:, y[b]].T).argmax(1) for b in _blocks(len(y))]), odds
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
 
 
 def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Rows (n) bool that are not learned from; of each class some are, however doubtful."""
     label_probability = p[np.arange(len(p)), np.maximum(labels, 0)]
-    others = p.copy()
-    others[np.arange(len(p)), np.maximum(labels, 0)] = 0
-    doubtful = others.max(1) > DOUBT
+    highest, likeliest = p.max(1), p.argmax(1)
+    doubtful = (highest > DOUBT) & (likeliest != np.maximum(labels, 0))
     for c in np.unique(labels[labels >= 0]):
         at = np.flatnonzero(labels == c)
         least = max(1, min(len(at), round(LEAST * len(at))))
@@ -162,7 +172,7 @@ def weights_of(
 
 def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
     """Parts (k), sum 1, of a mixture by what each gives to m rows (m, k), by EM."""
-    likelihood = likelihood + FLOOR
+    likelihood = likelihood[rows_of_sample(len(likelihood), FITTED)].astype(np.float64) + FLOOR
     part = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
     for _ in range(rounds):
         share = likelihood * part
@@ -171,28 +181,33 @@ def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
 
 
 def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
-    """p^(1/t), made to sum to 1, with the t of the highest likelihood on what was learned from."""
+    """p^(1/t) in the place of p, made to sum to 1, with the t of the highest likelihood on what was
+    learned from."""
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax, softmax
 
-    log_p, row_index = np.log(np.maximum(p, FLOOR)), np.arange(int(learned.sum()))
+    at = np.flatnonzero(learned)
+    at = at[rows_of_sample(len(at), FITTED)]
+    log_p, truth, row = np.log(np.maximum(p[at], FLOOR)), y[at], np.arange(len(at))
 
     def cost(log_t: float) -> float:
-        z = log_softmax(log_p[learned] / np.exp(log_t), axis=1)
-        return -float(z[row_index, y[learned]].mean())
+        return -float(log_softmax(log_p / np.exp(log_t), axis=1)[row, truth].mean())
 
     t = np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x)
-    return np.asarray(softmax(log_p / t, axis=1))
+    for b in _blocks(len(p)):
+        p[b] = softmax(np.log(np.maximum(p[b], FLOOR)) / t, axis=1)
+    return p
 
 
 def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """S (classes, classes): how often a row of class c that is labeled otherwise has each label;
     rows sum to 1, the diagonal is 0. wrong: (m) the probability of each label to be so."""
-    classes, every = p.shape[1], np.arange(len(y))
-    others = p.copy()
-    others[every, y] = -1
+    classes = p.shape[1]
     counts = np.zeros((classes, classes))
-    np.add.at(counts, (others.argmax(1), y), wrong)
+    for b in _blocks(len(y)):
+        others = p[b].copy()
+        others[np.arange(len(others)), y[b]] = -1
+        np.add.at(counts, (others.argmax(1), y[b]), wrong[b])
     off = ~np.eye(classes, dtype=bool)
     counts += (EVENLY * counts.sum() / max(1, off.sum()) + FLOOR) * off
     return np.asarray(counts / counts.sum(1, keepdims=True))
@@ -238,6 +253,8 @@ def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
 
 def _full(n: int, at: np.ndarray, values: np.ndarray, missing: float = np.nan) -> np.ndarray:
     """Values of some of n rows, in their places."""
+    if len(at) == n:
+        return values
     whole = np.full((n, *values.shape[1:]), missing)
     whole[at] = values
     return whole

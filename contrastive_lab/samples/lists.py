@@ -99,10 +99,16 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
 
 
 def show_precision(tables: Sequence[SampleTable], name: str) -> None:
-    """From what the losses of a list were estimated, and how far off they are where they were
-    checked; and that there are none, where a set is too large for a loss without an estimate."""
+    """How many of the nearest rows were found, where not all were looked at; from what the losses
+    of a list were estimated, and how far off they are where they were checked; and that there are
+    none, where a set is too large for a loss without an estimate."""
     for table in tables:
         facts, n = table.facts, len(table)
+        if name != "loss" and "neighbors_recall" in facts:
+            st.caption(
+                f"The nearest of these {n:,} images were looked for among some likely ones, which "
+                f"finds {facts['neighbors_recall']:.0%} of them."
+            )
         if "exact_up_to" in facts:
             title, most = cache.catalog()["losses"][table.loss]["title"], int(facts["exact_up_to"])
             st.caption(

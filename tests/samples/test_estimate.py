@@ -12,6 +12,7 @@ from sample_sets import blobs, table_of
 
 from contrastive_core import losses, pairs
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.ops import neighbors
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.samples import candidates, estimate
 from contrastive_core.samples import losses as sample_losses
@@ -233,6 +234,30 @@ def test_a_large_set_has_estimates_and_their_error(monkeypatch, tmp_path) -> Non
         kept = sample_table.read_table(path, loss)
         assert kept is not None
         assert kept.facts == made.facts
+
+
+def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypatch) -> None:
+    """One search serves losses and lists; its recall is told; suspicions stay much alike."""
+    rows = blobs(1200)
+    rows.labels[:30] = (rows.labels[:30] + 1) % 3
+    exact = table_of(rows, "sup_con")
+    few(monkeypatch, NEAR=64, POSITIVES=40, DRAWN=300, VISITED=200)
+    for module, name in ((neighbors, "APPROXIMATE_FROM"), (neighbors, "FEW")):
+        monkeypatch.setattr(module, name, 0)
+    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 0)
+    searches = []
+    search = neighbors.nearest
+    monkeypatch.setattr(
+        neighbors, "nearest", lambda *args, **more: searches.append(1) or search(*args, **more)
+    )
+    made = table_of(rows, "sup_con")
+    assert len(searches) == 1
+    assert 0.2 < made.facts["neighbors_recall"] < 1
+    assert "neighbors_recall" not in exact.facts
+    assert set(made.ranked("mislabeled")[:25].tolist()) <= set(range(30))
+    for name in ("false_negative", "ambiguous", "outlier"):
+        both = np.corrcoef(made.score(name), exact.score(name))[0, 1]
+        assert both > 0.9, (name, both)
 
 
 def test_a_loss_that_cannot_be_estimated_has_its_limit(monkeypatch) -> None:

@@ -13,6 +13,7 @@ from sample_sets import blobs, table_of
 from contrastive_core import losses, pairs
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.losses import _base
+from contrastive_core.ops.neighbors import nearest_together
 from contrastive_core.samples import class_losses
 from contrastive_core.samples import explain as sample_explain
 from contrastive_core.samples import losses as sample_losses
@@ -33,10 +34,33 @@ def test_the_loss_under_each_class_is_the_librarys() -> None:
         assert found[0, c] == pytest.approx(float(out.per_anchor[0]), rel=1e-5)
     assert np.flatnonzero(np.isinf(found).any(1)).tolist() == [60]
     votes = class_losses.class_votes(found)
-    np.testing.assert_allclose(votes.sum(1), 1)
+    np.testing.assert_allclose(votes.sum(1), 1, rtol=1e-6)
     assert votes[60, 3] == 0
     with pytest.raises(ValueError, match="no class to take the loss of"):
         class_losses.by_class(EmbeddingSet(rows.features))
+
+
+def test_the_loss_under_each_class_is_estimated_from_the_nearest_and_some_drawn_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where all are drawn it is exact; and nearly so on average where they stand for others."""
+    rows = blobs(600)
+    labels = rows.labels.copy()
+    labels[:40] = -1
+    some = EmbeddingSet(rows.features, labels)
+    exact, near = class_losses.by_class(some), nearest_together(rows.features, None, 30)
+    every = class_losses.by_class(some, near=near)
+    np.testing.assert_allclose(every.losses, exact.losses, rtol=1e-4)
+    np.testing.assert_array_equal(every.same, exact.same)
+    np.testing.assert_array_equal(every.other, exact.other)
+    monkeypatch.setattr(class_losses, "DRAWN", 200)
+    found = [class_losses.by_class(some, near=near, seed=seed) for seed in range(8)]
+    assert len(np.unique([one.losses[0, 0] for one in found])) == 8
+    mean = np.mean([np.exp(-one.losses) for one in found], 0)
+    assert np.abs(mean - np.exp(-exact.losses)).mean() < 0.02 * np.exp(-exact.losses).mean()
+    has_near = (labels[near.index] == labels[:, None]).any(1) & (labels >= 0)
+    np.testing.assert_array_equal(found[0].same[has_near], exact.same[has_near])
+    assert (found[0].same[:40] == -1).all()
 
 
 def test_the_nearest_of_the_own_and_of_another_class_are_exact(

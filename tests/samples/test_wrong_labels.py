@@ -67,7 +67,7 @@ def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
     p = label_voters.out_of_fold(x, rows.labels, 4, classify)
     fold = label_voters.folds(rows.labels, 0)
     rest = np.flatnonzero(fold != fold[0])
-    np.testing.assert_allclose(p[0], classify(x[rest], rows.labels[rest], x[:1])[0], atol=1e-9)
+    np.testing.assert_allclose(p[0], classify(x[rest], rows.labels[rest])(x[:1])[0], atol=1e-6)
 
 
 def test_what_is_not_learned_from_has_no_vote() -> None:
@@ -195,3 +195,18 @@ def test_the_interval_of_the_share_holds_it_and_is_not_empty_where_none_is_wrong
     low, high = wrong_labels.interval_of(none, wrong_labels.share_of(none))
     assert low == 0
     assert high == pytest.approx(1.92 / 1000, rel=0.02)  # 1000 log(1 − e) = −1.92
+
+
+def test_classifiers_of_a_large_set_learn_from_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as LEARNED, none of them of the row's own fold; and two folds where half are more."""
+    monkeypatch.setattr(label_voters, "LEARNED", 40)
+    rows, learned = blobs(100), []
+
+    def fit(x: np.ndarray, y: np.ndarray) -> label_voters.Vote:
+        learned.append(x)
+        return lambda other: np.array([[(x == row).all(1).any(), *[0] * y.max()] for row in other])
+
+    p = label_voters.out_of_fold(rows.features, rows.labels, int(rows.labels.max()) + 1, fit)
+    assert [len(x) for x in learned] == [40, 40]
+    assert not p.any()
+    assert label_voters.folds_of(79) == label_voters.FOLDS

@@ -1,0 +1,51 @@
+"""Nearest rows by lists: exact where all are visited, and what is found otherwise is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core.ops import index_search, list_search, neighbors
+from contrastive_core.ops.list_search import Lists
+
+
+def clusters(n: int, seed: int = 0) -> np.ndarray:
+    draw = np.random.default_rng(seed)
+    centers = draw.normal(size=(12, 8))
+    return (centers[draw.integers(0, 12, n)] + 0.3 * draw.normal(size=(n, 8))).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("itself", [True, False])
+def test_visiting_all_lists_is_exact(metric: str, itself: bool, monkeypatch) -> None:
+    x, base = clusters(700), None if itself else clusters(500, 1)
+    exact = neighbors.nearest(x, base, 9, metric)
+    monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 0)
+    monkeypatch.setattr(neighbors, "FEW", 0)
+    monkeypatch.setattr(list_search, "QUERIES", 128)
+    found = neighbors.nearest(x, base, 9, metric, visited=700)
+    assert found.recall == 1
+    np.testing.assert_array_equal(found.index, exact.index)
+    np.testing.assert_allclose(found.score, exact.score, atol=1e-5)
+
+
+def test_few_lists_find_some_and_say_how_many(monkeypatch) -> None:
+    x = clusters(3000)
+    exact = neighbors.nearest(x, None, 9).index
+    monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 0)
+    monkeypatch.setattr(neighbors, "FEW", 0)
+    found = neighbors.nearest(x, None, 9, visited=200)
+    share = index_search.found_of(torch.from_numpy(exact), torch.from_numpy(found.index))
+    assert found.recall is not None
+    assert found.recall == pytest.approx(share, abs=0.05)
+    assert 0.3 < share < 1
+    assert (found.index != np.arange(3000)[:, None]).all()
+    assert all(len(set(row)) == 9 for row in found.index.tolist())
+
+
+def test_a_query_always_has_its_k_also_among_rows_that_are_alike() -> None:
+    b = torch.ones(50, 4)
+    values, columns = Lists(b, 20, 1)(b, torch.arange(50))
+    assert torch.isfinite(values).all()
+    assert all(len(set(row)) == 20 for row in columns.tolist())
