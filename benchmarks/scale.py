@@ -1,4 +1,4 @@
-"""Time and peak memory of scores and of CKA at 10,000, 100,000 and a million rows of 256 numbers.
+"""Time and peak memory at 10,000, 100,000 and a million rows of 256 numbers.
 
     python -m benchmarks.scale [--rows 10000 100000 1000000] [--only probe ...]
 
@@ -9,7 +9,8 @@ that file and the libraries among it (VmHWM). "scores" are those that need no ne
 taken as of a file without marks: four fifths of the rows teach, a fifth is judged. scikit-learn's
 figures stand beside where it can: its probe with the C given up to PEER_ROWS rows, its silhouette
 of all pairs up to PEER_PAIRS. Sample losses are exact up to a size, and estimated above:
-then what they are off stands beside (no peer has such an estimate).
+then what they are off stands beside (no peer has such an estimate). "project", "evaluate" and
+"compare" are what the app does with an opened file, end to end (benchmarks/_whole.py).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import _whole
 from benchmarks._machine import cores
 from benchmarks._timing import limit, summary
 
@@ -34,7 +36,7 @@ ROWS = (10_000, 100_000, 1_000_000)
 WIDTH, CLASSES, FAMILIES, BLOCK = 256, 100, 10, 50_000
 PEER_PAIRS = 10_000  # rows up to which scikit-learn's silhouette runs
 PEER_ROWS = 100_000  # and its logistic regression
-LIMIT_MB, LIMIT_SECONDS = 8000.0, 300.0  # at a million rows: every peak; the probe's time
+LIMIT_MB = 8000.0  # at a million rows: every peak
 OF_NEIGHBORS = ("knn", "hubness", "purity", "neighbor_stability")
 Figures = dict[str, Any]
 
@@ -207,12 +209,17 @@ WORKS: dict[str, Callable[[Path], Figures]] = {
     "samples": samples,
     "sample losses, by class": sample_losses,
     "sample losses, two views": sample_losses_of_views,
+    **_whole.WORKS,
 }
 MOST = {
     "probe, C = 1": PEER_ROWS,
     "scikit-learn's probe, C = 1": PEER_ROWS,
     "scikit-learn's silhouette": PEER_PAIRS,
+    "umap-learn's map": PEER_ROWS,
+    "scikit-learn's kNN": PEER_ROWS,
 }
+LONGEST = {"probe": 300.0, "project": 1200.0}  # seconds at a million rows
+PEERS = ("scikit-learn", "umap-learn")
 
 
 def peak_mb() -> float:
@@ -263,6 +270,8 @@ def main() -> None:
     for n in args.rows:
         with tempfile.TemporaryDirectory() as folder:
             write_rows(Path(folder), n)
+            if set(args.only) & {"project", "evaluate", "compare"}:
+                _whole.prepare(Path(folder))
             for work in args.only:
                 if n > MOST.get(work, n):
                     continue
@@ -274,10 +283,10 @@ def main() -> None:
                     flush=True,
                 )
                 before[work] = found
-                if n == max(args.rows) and not work.startswith("scikit"):
+                if n == max(args.rows) and not work.startswith(PEERS):
                     lines.append(limit(f"{work}, {n:,} rows, peak", found["mb"], "MB", LIMIT_MB))
-                if n == max(args.rows) and work == "probe":
-                    lines.append(limit(f"{work}, {n:,} rows", found["s"], "s", LIMIT_SECONDS))
+                if n == max(args.rows) and work in LONGEST:
+                    lines.append(limit(f"{work}, {n:,} rows", found["s"], "s", LONGEST[work]))
     summary("scale", lines)
 
 

@@ -144,6 +144,7 @@ def compare(args: Namespace) -> None:
     from contrastive_core.evaluation.compare import compare as compare_entries
     from contrastive_core.evaluation.comparison import ACCURACIES
     from contrastive_core.evaluation.entries import entry_of_run
+    from contrastive_core.evaluation.score import recall_text
 
     metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)
@@ -158,6 +159,8 @@ def compare(args: Namespace) -> None:
             f"{d.a} − {d.b}: {100 * d.value:+.1f} points of {ACCURACIES[d.metric]} "
             f"[{low:+.1f}, {high:+.1f}], p {d.p_corrected:.3g} (corrected)"
         )
+    if note := recall_text(comparison.recall):
+        lines.append(f"shared neighbors: {note}")
     for m, made_of in comparison.made_of.items():
         named = zip(comparison.names, made_of, strict=True)
         lines += [f"{ACCURACIES[m]} of {name}: {text}" for name, text in named if text]
@@ -170,6 +173,7 @@ def compare(args: Namespace) -> None:
         "differences": [{**vars(d), "claimed": d.claimed} for d in comparison.differences],
         "cka": comparison.cka.tolist(),
         "overlap": comparison.overlap.tolist(),
+        "recall": comparison.recall,
         "procrustes": comparison.procrustes.tolist(),
     }
     print_result(args, record, "\n".join(lines))

@@ -13,7 +13,7 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from contrastive_core.evaluation.representation_similarity import (
 )
 from contrastive_core.evaluation.score import Scores
 from contrastive_core.ops.intervals import SEEDS
+from contrastive_core.progress import OnProgress, ignore_progress
+
+if TYPE_CHECKING:
+    from contrastive_core.embeddings.graphs import Graphs
 
 __all__ = [
     "Entry",
@@ -83,6 +87,7 @@ def compare(
     every_score: bool = False,
     device: str = "auto",
     seed: int = 0,
+    on_progress: OnProgress = ignore_progress,
 ) -> Comparison:
     """Compare spaces on their common test samples.
 
@@ -93,9 +98,12 @@ def compare(
 
     check_accuracies(metrics)
     sets = common([entry.test for entry in entries])
-    scores = _scores(entries, sets, metrics, every_score, device)
-    graphs = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), Graphs(device))
-    return of_scores(entries, sets, scores, graphs, metrics, every_score, seed)
+    kept = Graphs(device, on_progress=on_progress)
+    scores = _scores(entries, sets, metrics, every_score, kept)
+    on_progress("how alike they are", None)
+    graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
+    made = of_scores(entries, sets, scores, graphs, metrics, every_score, seed)
+    return dataclasses.replace(made, recall=recall)
 
 
 def of_scores(
@@ -144,13 +152,12 @@ def _scores(
     sets: Sequence[EmbeddingSet],
     names: Sequence[str],
     every_score: bool,
-    device: str,
+    graphs: Graphs,
 ) -> list[Scores]:
     """The scores of each entry on the common samples; recorded ones where these are all it has."""
     from contrastive_core import metrics
-    from contrastive_core.embeddings.graphs import Graphs
 
-    metric_names, graphs = metrics.names() if every_score else names, Graphs(device)
+    metric_names = metrics.names() if every_score else names
     scores = []
     for entry, rows in zip(entries, sets, strict=True):
         recorded = entry.recorded if rows is entry.test else None

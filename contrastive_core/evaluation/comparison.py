@@ -57,6 +57,7 @@ class Comparison:
     seeds: dict[str, str] = field(default_factory=dict)  # what the seeds say of two methods
     made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: what each run's is
     # made of, where some are of a sample or of approximate neighbors (Score.approximation)
+    recall: float | None = None  # of the graphs, where they are approximate
 
     @property
     def right(self) -> np.ndarray | None:
@@ -88,7 +89,7 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """The rest, as plain values."""
-        names = ("names", "ids", "accuracy", "k", "tests", "seeds", "made_of")
+        names = ("names", "ids", "accuracy", "k", "tests", "seeds", "made_of", "recall")
         return {
             **{k: getattr(self, k) for k in names},
             "scores": [scores_to_json(scores) for scores in self.scores],

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from contrastive_core.data.overrides import take
 from contrastive_core.distributed import partition
 from contrastive_core.embeddings.cache import cached, find, path_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.gathered_rows import GatheredRows
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.runs import Run
 from contrastive_core.storage import records
@@ -61,16 +63,16 @@ def embed_run(
     if not collectives.any_process(embedding is None) and embedding is not None:
         return embedding
     dataset = data_of(run, split)
-    mine = _forward(load_model(run, dataset, device), dataset, progress, _share(dataset))
+    folder = path_of(run, split, layer).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    mine = _forward(load_model(run, dataset, device), dataset, progress, _share(dataset), folder)
     about = {"run": run.name, "weights": run.weights_hash()}
     sets = {k: _as_set(SPREAD.whole(v), dataset, k, about) for k, v in zip("hz", mine, strict=True)}
     if collectives.world().is_rank0:
         for name, rows in sets.items():
-            path = path_of(run, split, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            records.write_npz(path, **rows.arrays())
+            records.write_npz(path_of(run, split, name), **rows.arrays())
     collectives.all_gather_object(None)  # from here on it is there for all
-    return sets[layer]
+    return cached(run, split, layer) or sets[layer]  # large ones as a map of the file
 
 
 def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]:
@@ -218,10 +220,11 @@ def _forward(
     dataset: Dataset,
     progress: Callable[[float], None] | None,
     rows: slice = ALL,
+    folder: Path | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """h and z of the images `rows`, in float32 and without TF32, whatever the training used.
-    Chunks start where they do for all images, since a batch of another size may round its last
-    digits otherwise."""
+    """h and z of the images `rows`, in float32 and without TF32, whatever the training used; large
+    ones lie in files without a name in `folder`, if one is given. Chunks start where they do for
+    all images, since a batch of another size may round its last digits otherwise."""
     import torch
 
     from contrastive_core.data.augmentations import to_float
@@ -229,18 +232,18 @@ def _forward(
 
     device = next(method.parameters()).device
     first, last, _ = rows.indices(len(dataset))
-    h, z = [], []
+    h, z = (GatheredRows(last - first, folder) for _ in range(2))
     tf32 = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
     with torch.no_grad(), full_precision(device), tf32:
         for start in range(first // CHUNK * CHUNK, max(last, 1), CHUNK):
             part = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(device)
             features = method.features(to_float(part))
             inside = slice(max(0, first - start), max(0, last - start))
-            h.append(features[inside].float().cpu())
-            z.append(method.project(features)[inside].float().cpu())
+            h.add(features[inside].float().cpu().numpy())
+            z.add(method.project(features)[inside].float().cpu().numpy())
             if progress:
                 progress(min(1.0, (start + CHUNK - first) / (last - first or 1)))
-    return torch.cat(h).numpy(), torch.cat(z).numpy()
+    return h.whole(), z.whole()
 
 
 def _as_set(

@@ -144,12 +144,17 @@ def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
     return matrix(graphs, lambda a, b: float(overlap(a, b).mean()))
 
 
-def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any = None) -> list[np.ndarray]:
-    """The k nearest rows (n, k) of every set in itself."""
+def graphs_of(
+    sets: Sequence[EmbeddingSet], k: int, graphs: Any = None
+) -> tuple[list[np.ndarray], float | None]:
+    """The k nearest rows (n, k) of every set in itself, and the lowest recall of those that are
+    approximate; None where all are exact."""
     from contrastive_core.embeddings.graphs import Graphs
 
     cache = graphs or Graphs()
-    return [cache.get(s, None, k, exact=True).index for s in sets]
+    found = [cache.get(s, None, k) for s in sets]
+    recalls = [graph.recall for graph in found if graph.recall is not None]
+    return [graph.index for graph in found], min(recalls, default=None)
 
 
 def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.ndarray:

@@ -8,7 +8,7 @@ gives (accuracy − share of the commonest) / (1 − that share); a hue is read 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,12 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult
-from contrastive_core.metrics.linear_probe import standardize
+from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.ops.neighbors import pick_device
 
 __all__ = ["Factors", "ridge"]
 
+BLOCK = 1 << 22  # numbers in float64 at a time
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training row, columns standardized
 FEW = 10  # a factor of at most this many whole values is a kind, not a size
 
@@ -47,7 +48,8 @@ class Factors(Metric):
         if not names:
             raise CannotScore("Factor readout needs data whose factors are known, such as shapes")
         device = pick_device(graphs.device)
-        x, x_test = (v.double() for v in standardize(train.features, test.features, device))
+        moments = Moments(train.features)
+        x, x_test = (Standardized(v.features, moments, device) for v in (train, test))
         targets = {
             k: v for k in names if (v := _regression_target(k, train.columns[k], test.columns[k]))
         }
@@ -91,9 +93,9 @@ def _targets(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def ridge(
-    x: torch.Tensor, targets: dict[str, np.ndarray], x_test: torch.Tensor
+    x: Standardized, targets: dict[str, np.ndarray], x_test: Standardized
 ) -> dict[str, np.ndarray]:
-    """Ridge predictions (m, t) of each target (n, t) from centerd features (n, d).
+    """Ridge predictions (m, t) of each target (n, t) from features (n, d), read in blocks.
 
     All are solved together, each with the penalty that serves it best on a held-out fifth.
     """
@@ -101,29 +103,57 @@ def ridge(
         return {}
     ends = np.cumsum([0, *(v.shape[1] for v in targets.values())])
     columns_of = {k: slice(a, b) for k, a, b in zip(targets, ends[:-1], ends[1:], strict=True)}
-    y = torch.from_numpy(np.hstack([*targets.values()])).to(x)
-    out = torch.arange(len(x), device=x.device) % 5 == 4
-    tried = _fits(x[~out], y[~out], x[out], PENALTIES)
+    y = torch.from_numpy(np.hstack([*targets.values()])).to(x.device).double()
+    out = torch.arange(len(x)) % 5 == 4
+    kept, held = (Rows64(x, side.nonzero()[:, 0]) for side in (~out, out))
+    tried = _fits(kept, y[~out], held, PENALTIES)
     away = {p: (y[out] - guess).square().sum(0) for p, guess in tried.items()}  # (t) each
     best = {k: min(PENALTIES, key=lambda p: float(away[p][c].sum())) for k, c in columns_of.items()}
-    fits = _fits(x, y, x_test, sorted(set(best.values())))
+    fits = _fits(Rows64(x), y, Rows64(x_test), sorted(set(best.values())))
     return {k: fits[best[k]][:, c].cpu().numpy() for k, c in columns_of.items()}
 
 
+class Rows64:
+    """Rows in float64, a block at a time: those numbered `at`, or all."""
+
+    def __init__(self, x: Standardized, at: torch.Tensor | None = None) -> None:
+        self.x, self.at = x, torch.arange(len(x)) if at is None else at
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Where each block stands among the rows, and its rows (r, d)."""
+        step = max(1, BLOCK // self.x.shape[1])
+        for i in range(0, len(self), step):
+            yield slice(i, i + step), self.x[self.at[i : i + step]].double()
+
+
 def _fits(
-    x: torch.Tensor, y: torch.Tensor, new: torch.Tensor, penalties: Sequence[float]
+    rows: Rows64, y: torch.Tensor, new: Rows64, penalties: Sequence[float]
 ) -> dict[float, torch.Tensor]:
     """Closed form with a free bias, for each penalty: over d×d products, or n×n where d > n."""
-    mean, middle = x.mean(0), y.mean(0)
-    x, new, y = x - mean, new - mean, y - middle
-    wide = x.shape[1] > len(x)
-    gram, right = (x @ x.mT, y) if wide else (x.mT @ x, x.mT @ y)
-    new_design = new @ x.mT if wide else new
-    fits = {}
+    mean = sum(x.sum(0) for _, x in rows.blocks()) / len(rows)
+    middle = y.mean(0)
+    y = y - middle
+    few = None  # all rows (n, d), where they are fewer than their numbers
+    if rows.x.shape[1] > len(rows):
+        few = torch.cat([x for _, x in rows.blocks()]) - mean
+        gram, right = few @ few.mT, y
+    else:
+        d = rows.x.shape[1]
+        gram, right = y.new_zeros(d, d), y.new_zeros(d, y.shape[1])
+        for at, x in rows.blocks():
+            gram += (x - mean).mT @ (x - mean)
+            right += (x - mean).mT @ y[at]
+    weights = {}
     for penalty in penalties:
         held = gram.clone()
-        held.diagonal().add_(penalty * len(x))
-        fits[penalty] = (
-            new_design @ torch.cholesky_solve(right, torch.linalg.cholesky(held)) + middle
-        )
-    return fits
+        held.diagonal().add_(penalty * len(rows))
+        solved = torch.cholesky_solve(right, torch.linalg.cholesky(held))
+        weights[penalty] = solved if few is None else few.mT @ solved  # (d, t)
+    guesses: dict[float, list[torch.Tensor]] = {penalty: [] for penalty in penalties}
+    for _, x in new.blocks():
+        for penalty, weight in weights.items():
+            guesses[penalty].append((x - mean) @ weight + middle)
+    return {penalty: torch.cat(parts) for penalty, parts in guesses.items()}

@@ -22,6 +22,7 @@ from contrastive_core.registry import knob
 __all__ = ["Knn", "confusion", "default_k", "leave_one_out", "vote"]
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200)
+BLOCK = 1 << 22  # votes that are counted at a time
 SHOWN = 100  # classes, above which the record leaves the confusion matrix out
 
 
@@ -120,9 +121,14 @@ def leave_one_out(rows: EmbeddingSet, device: str = "auto") -> float | None:
 def vote(neighbors: Neighbors, labels: np.ndarray, temperature: float) -> np.ndarray:
     """The class (n) with the largest Σ exp(s/τ) over the neighbors; ties go to the smaller."""
     classes, of = np.unique(labels, return_inverse=True)
-    s = neighbors.score.astype(np.float64)  # (n, k)
-    weight = np.exp((s - s[:, :1]) / temperature)  # the nearest weighs 1: no overflow
-    n, c = len(s), len(classes)
-    cell = np.arange(n)[:, None] * c + of[neighbors.index]
-    votes = np.bincount(cell.ravel(), weight.ravel(), n * c).reshape(n, c)
-    return classes[votes.argmax(1)]
+    n, c = len(neighbors.index), len(classes)
+    winner = np.empty(n, np.int64)
+    step = max(1, BLOCK // max(c, neighbors.k))
+    for i in range(0, n, step):
+        part = slice(i, i + step)
+        s = neighbors.score[part].astype(np.float64)  # (r, k)
+        weight = np.exp((s - s[:, :1]) / temperature)  # the nearest weighs 1: no overflow
+        cell = np.arange(len(s))[:, None] * c + of[neighbors.index[part]]
+        votes = np.bincount(cell.ravel(), weight.ravel(), len(s) * c).reshape(len(s), c)
+        winner[part] = votes.argmax(1)
+    return classes[winner]

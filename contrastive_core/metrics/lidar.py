@@ -21,6 +21,8 @@ from contrastive_core.registry import knob
 
 __all__ = ["Lidar", "discriminant_spectrum"]
 
+BLOCK = 1 << 22  # numbers that are brought to float64 at a time
+
 
 @dataclass(frozen=True)
 class Lidar(Metric):
@@ -56,10 +58,15 @@ def discriminant_spectrum(views: np.ndarray, delta: float) -> np.ndarray:
     """Eigenvalues, rising, of Σ_b in units of Σ_w + δ·I, for views (m, v, d); none is negative."""
     from scipy.linalg import eigh
 
-    x = views.astype(np.float64)
-    m, v, d = x.shape
-    means = x.mean(1)  # (m, d)
-    between, within = means - means.mean(0), (x - means[:, None]).reshape(m * v, d)
-    sigma_b = between.T @ between / (m - 1)  # (d, d)
-    sigma_w = within.T @ within / (m * (v - 1)) + max(delta, 1e-12) * np.eye(d)
+    m, v, d = views.shape
+    step = max(1, BLOCK // (v * d))
+    parts = [slice(i, i + step) for i in range(0, m, step)]
+    middle = sum(views[part].sum((0, 1), dtype=np.float64) for part in parts) / (m * v)  # (d)
+    sigma_b, sigma_w = np.zeros((d, d)), max(delta, 1e-12) * np.eye(d)
+    for part in parts:
+        x = views[part].astype(np.float64)
+        means = x.mean(1)  # (r, d)
+        between, within = means - middle, (x - means[:, None]).reshape(-1, d)
+        sigma_b += between.T @ between / (m - 1)
+        sigma_w += within.T @ within / (m * (v - 1))
     return np.maximum(eigh(sigma_b, sigma_w, eigvals_only=True), 0.0)

@@ -40,10 +40,13 @@ class NeighborStability(Metric):
         if self.k > n - 1:
             raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
         first, second = (
-            nearest(x, None, self.k, device=graphs.device, rows=lie).index for x in (a, b)
+            nearest(x, None, self.k, device=graphs.device, rows=lie, approximate=True)
+            for x in (a, b)
         )
-        share = lie.whole(_common(first, second))
+        share = lie.whole(_common(first.index, second.index))
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
+        recalls = [graph.recall for graph in (first, second) if graph.recall is not None]
+        extras |= {"recall": min(recalls)} if recalls else {}
         per_sample = share if len(a) == len(test) else None
         return MetricResult(float(share.mean()), per_sample, mean_interval(share), "share", extras)
 

@@ -7,6 +7,7 @@ import streamlit as st
 
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.comparison import Comparison
+from contrastive_core.evaluation.score import recall_text
 from contrastive_lab import cache, format, plots, query_params
 from contrastive_lab.progress import answer_or_wait
 
@@ -26,6 +27,8 @@ def alike(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
         "procrustes": comparison.procrustes,
     }
     matrices(numbers, between, comparison.k)
+    if note := recall_text(comparison.recall):
+        st.caption(f"Shared neighbors are of {note}.")
     runs = [run for s in spaces if (run := s.run) and len(run.snapshots()) > 1]
     if not runs:
         return

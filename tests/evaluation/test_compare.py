@@ -129,6 +129,23 @@ def test_a_comparison_says_where_neighbors_are_approximate() -> None:
     assert compare.compare([pair[1], pair[1]]).made_of == {}
 
 
+def test_shared_neighbors_of_approximate_graphs_say_their_recall(monkeypatch) -> None:
+    pair = [Entry("a", None, space(60, 0.5)), Entry("b", None, space(60, 0.8))]
+    exact = compare.compare(pair)
+    assert exact.recall is None
+    get = Graphs.get
+
+    def approximate(self: Graphs, *args):
+        found = get(self, *args)
+        return dataclasses.replace(found, recall=0.75 if args[0] is pair[1].test else 0.9)
+
+    monkeypatch.setattr(Graphs, "get", approximate)
+    told = compare.compare(pair)
+    assert np.array_equal(told.overlap, exact.overlap)
+    again = comparison.Comparison.of(json.loads(json.dumps(told.plain())), told.arrays())
+    assert again.recall == told.recall == 0.75
+
+
 def test_the_verdict_says_who_cannot_be_told_apart() -> None:
     def said(*accuracy: float) -> str:
         right = np.stack([np.arange(400) < 400 * a for a in accuracy])

@@ -13,7 +13,7 @@ from contrastive_core.__main__ import main
 from contrastive_core.cli import analyses
 from contrastive_core.cli.analyses import scores as score_analyses
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings import file_formats, gathered_rows, ref
 from contrastive_core.embeddings.cache import cached, path_of
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation import embed
@@ -154,3 +154,28 @@ def test_embedding_a_shipped_run_writes_to_none_of_its_files() -> None:
     embed.embed_run(run, "test", "z", "cpu")
     assert cached(run, "test", "z") is not None
     assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before
+
+
+def test_a_large_embedding_is_gathered_in_a_file_that_an_interruption_leaves_nothing_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = runs.load("simclr-digits")
+    whole = embed.from_weights(run, embed.data_of(run, "test"), "cpu")
+    folder = path_of(run, "test", "h").parent
+    monkeypatch.setattr(gathered_rows, "MAPPED", 0)
+    monkeypatch.setattr(embed, "CHUNK", 50)
+    monkeypatch.setattr(embed, "cached", lambda *_: None)
+
+    def stop(share: float) -> None:
+        if share > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed.embed_run(run, "test", "h", "cpu", stop)
+    assert list(folder.iterdir()) == []
+    rows = embed.embed_run(run, "test", "h", "cpu")
+    assert not rows.features.flags.writeable  # a map of the file
+    assert np.allclose(rows.features, whole["h"].features, atol=1e-5)
+    written = file_formats.read(path_of(run, "test", "h"))
+    assert written.content_hash == rows.content_hash
+    assert len(list(folder.iterdir())) == 2  # h, z

@@ -3,6 +3,7 @@ rows × classes or rows × rows, or on a sample that is said."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,9 @@ from contrastive_core.metrics import (
     _standardized,
     _strength,
     alignment,
+    factors,
+    knn,
+    lidar,
     linear_probe,
     neighbor_stability,
     rankme,
@@ -195,3 +199,53 @@ def test_problems_and_lengths_are_found_in_every_block(monkeypatch) -> None:
     assert found.problems["not_finite"].tolist() == [20]
     expected = np.maximum(np.linalg.norm(found.features, axis=1), 1e-12)
     assert np.array_equal(found.lengths, expected, equal_nan=True)
+
+
+def test_lidar_by_blocks_of_images_is_that_of_all(monkeypatch) -> None:
+    views = np.random.default_rng(0).normal(size=(90, 3, 5)).astype(np.float32) + 7
+    whole = lidar.discriminant_spectrum(views, 1e-4)
+    monkeypatch.setattr(lidar, "BLOCK", 10 * 3 * 5)
+    assert np.allclose(lidar.discriminant_spectrum(views, 1e-4), whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("width", [4, 90])  # fewer columns than rows that teach, and more
+def test_factors_by_blocks_are_those_of_all_rows(width: int, monkeypatch) -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(100, width)).astype(np.float32)
+    known = {"size": x[:, 0] + 0.1 * draw.normal(size=100), "kind": (x[:, 1] > 0).astype(int)}
+    parts = (slice(0, 70), slice(70, 100))
+    train, test = (
+        EmbeddingSet(x[part], columns={k: v[part] for k, v in known.items()}) for part in parts
+    )
+    whole = metrics.create("factors")(train, test)
+    monkeypatch.setattr(factors, "BLOCK", 13 * width)
+    with Largest() as largest:
+        blockwise = metrics.create("factors")(train, test)
+    assert blockwise.value == pytest.approx(whole.value, rel=1e-9)
+    assert blockwise.extras == pytest.approx(whole.extras, rel=1e-9)
+    if width == 4:
+        assert largest.elements < 70 * width  # no copy of all rows
+
+
+def test_votes_counted_by_blocks_are_those_of_all_rows(monkeypatch) -> None:
+    train, test = rows(), rows(200, seed=1)
+    whole = metrics.create("knn")(train, test)
+    monkeypatch.setattr(knn, "BLOCK", 1000)
+    blockwise = metrics.create("knn")(train, test)
+    assert np.array_equal(blockwise.arrays["predicted"], whole.arrays["predicted"])
+
+
+def test_stability_of_approximate_neighbors_says_their_recall(monkeypatch) -> None:
+    exact = metrics.create("neighbor_stability")(None, rows())
+    assert "recall" not in exact.extras
+    asked, recalls = [], iter([0.9, 0.75])
+
+    def nearest(*args, approximate, **more):
+        asked.append(approximate)
+        return replace(neighbor_stability_nearest(*args, **more), recall=next(recalls))
+
+    neighbor_stability_nearest = neighbor_stability.nearest
+    monkeypatch.setattr(neighbor_stability, "nearest", nearest)
+    told = metrics.create("neighbor_stability")(None, rows())
+    assert asked == [True, True]
+    assert (told.value, told.extras["recall"]) == (exact.value, 0.75)

@@ -28,12 +28,20 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
         zip(spaces, values["names"], groups, strict=True), 1
     ):
         part = prefixed(on_progress, f"{number} of {len(spaces)}")
-        rows = rows_of(space, part, device)
-        train, test, _, _ = test_rows(space, rows, part, device)
-        entries.append(Entry(name, train, test, group, recorded_of(space)))
+        sets = _judged(space, part, device)
+        entries.append(Entry(name, *sets, group, recorded_of(space)))
     on_progress("the differences and their tests", None)
-    report = compare(entries, every_score=True, device=device)
+    report = compare(entries, every_score=True, device=device, on_progress=on_progress)
     return Result(report.plain(), report.arrays())
+
+
+def _judged(
+    space: EmbeddingRef, on_progress: OnProgress, device: str
+) -> tuple[EmbeddingSet | None, EmbeddingSet]:
+    """Training rows and judged rows of a space; the file they are copies of is let go."""
+    rows = rows_of(space, on_progress, device)
+    train, test, _, _ = test_rows(space, rows, on_progress, device)
+    return train, test
 
 
 def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -55,7 +63,7 @@ def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
     features = [run.snapshot(epoch)[layer] for epoch in epochs]
     on_progress("how alike the snapshots are", None)
     k = min(20, len(features[0]) - 1)
-    graphs = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))
+    graphs, _ = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))
     arrays = {
         "cka": ckas(features),
         "overlap": overlaps(graphs),
