@@ -14,7 +14,7 @@ from contrastive_core.jobs.task import run_json
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.path_input import path_input
 from contrastive_lab.runs.import_model import of_library
-from contrastive_lab.runs.previewed import DATA, open_run, preview
+from contrastive_lab.runs.previewed import judged_on, open_run, preview
 
 __all__ = ["elsewhere"]
 
@@ -45,9 +45,7 @@ def _of_file() -> None:
         "or its path on this computer", "file", placeholder="/path/to/checkpoint.pth.tar"
     )
     a, b, c = st.columns(3)
-    dataset = a.selectbox(
-        "To be judged on", DATA, accept_new_options=True, help="Or type folder:PATH"
-    )
+    dataset = judged_on(a)
     name = b.text_input("Name of the run", placeholder="made from the file's name").strip()
     encoder = c.text_input("Encoder, if it cannot be told", placeholder="timm:NAME").strip()
     if upload is None and not typed:

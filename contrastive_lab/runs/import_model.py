@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core.jobs.task import run_json
 from contrastive_lab import cache, format
 from contrastive_lab.path_input import path_input
-from contrastive_lab.runs.previewed import DATA, open_run, preview
+from contrastive_lab.runs.previewed import judged_on, open_run, preview
 
 __all__ = ["of_library"]
 
@@ -84,9 +84,7 @@ def _offer(about: dict[str, Any], chosen: list[str]) -> None:
 
 def _import(chosen: list[str], disabled: bool) -> None:
     a, b = st.columns(2)
-    dataset = a.selectbox(
-        "To be judged on", DATA, accept_new_options=True, help="Or type folder:PATH"
-    )
+    dataset = judged_on(a)
     name = b.text_input("Name of the run", placeholder="made from the model's name").strip()
     arguments = ["--dataset", dataset, *(["--run", name] if name else [])]
     if st.button("Import", type="primary", disabled=disabled):

@@ -7,12 +7,25 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core import runs
+from contrastive_core.data.folder_preview import name_of
 from contrastive_core.jobs.task import run_json
 from contrastive_lab import format
 
-__all__ = ["DATA", "open_run", "preview"]
+__all__ = ["judged_on", "open_run", "preview"]
 
 DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
+
+
+def judged_on(place: Any) -> str:
+    """The data set to open an encoder with: of those that were trained on here, or any folder."""
+    known = [str(run.config.get("dataset")) for run in runs.list_runs() if not run.shipped]
+    own = [name for name in dict.fromkeys(known) if name.startswith(("folder:", "csv:"))]
+    chosen = place.selectbox(
+        "To be judged on", [*own, *DATA], accept_new_options=True,
+        help="Or type the path of a folder of images",
+    )  # fmt: skip
+    return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
 
 
 def open_run(arguments: Sequence[str]) -> None:

@@ -95,3 +95,26 @@ def test_what_was_not_trained_here_is_marked() -> None:
     assert [r["epochs"] for r in rows.values()] == [1, None, None]
     labels = [state._label(runs.load(name)) for name in marks]
     assert labels == ["a", "b · not trained here", "c · random weights"]
+
+
+class Place:
+    """A selectbox in which `typed` stands, or its first option."""
+
+    def __init__(self, typed: str | None) -> None:
+        self.typed, self.options = typed, [""]
+
+    def selectbox(self, label: str, options: list[str], **more: Any) -> str:
+        self.options = options
+        return self.typed or options[0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [(None, "folder:/my/pets"), ("/my/cats", "folder:/my/cats"), ("~/l.csv", "csv:~/l.csv"),
+     ("digits", "digits")],
+)  # fmt: skip
+def test_my_own_images_come_first_and_a_path_is_enough(typed: str | None, asked: str) -> None:
+    runs.create("mine", {"method": "simclr", "dataset": "folder:/my/pets"}).set_status("done")
+    place = Place(typed)
+    assert previewed.judged_on(place) == asked
+    assert place.options[:2] == ["folder:/my/pets", "shapes"]
