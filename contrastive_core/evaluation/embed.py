@@ -41,6 +41,7 @@ __all__ = [
 
 CHUNK = 500  # images per forward pass
 ALL = slice(None)
+PIXELS = 32  # a side of raw pixels as a reference: a probe of 128 × 128 × 3 columns takes minutes
 REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color
 ONE = (0, 1)  # the part of a process that is alone
 
@@ -169,14 +170,22 @@ def data_of(run: Run, split: str) -> Dataset:
 
 
 def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
-    """The images themselves, centered at mid-gray: what any encoder has to beat; of a process among
-    several (its number, their number) its share of them."""
-    dataset, about = _reference(dataset, "raw pixels")
+    """The images themselves, centered at mid-gray, larger ones averaged to PIXELS a side: what any
+    encoder has to beat; of a process among several (its number, their number) its share of them."""
+    shape = dataset.images.shape[1:]
+    sides = [min(side, PIXELS) for side in shape[1:]]
+    width = shape[0] * math.prod(sides)
+    dataset, about = _reference(dataset, "raw pixels", width)
+    if is_averaged := sides != list(shape[1:]):
+        averaged = f"pixels averaged to {sides[1]} × {sides[0]}"
+        about["sample"] = ", ".join(filter(None, [about.get("sample"), averaged]))
     rows = partition.part_of(len(dataset), part)
     first, last, _ = rows.indices(len(dataset))
-    flat = np.empty((last - first, math.prod(dataset.images.shape[1:])), np.float32)
+    flat = np.empty((last - first, width), np.float32)
     for start in range(first, last, CHUNK):
         some = np.asarray(dataset.images[start : min(start + CHUNK, last)])
+        if is_averaged:
+            some = _averaged(some, sides)
         flat[start - first : start - first + len(some)] = some.reshape(len(some), -1)
     flat /= 255
     flat -= 0.5
@@ -197,10 +206,21 @@ def random_encoder(
     return h, z
 
 
-def _reference(dataset: Dataset, source: str) -> tuple[Dataset, dict[str, Any]]:
-    """The images that references are taken of, read when they are asked for, and what is said."""
+def _averaged(images: np.ndarray, sides: list[int]) -> np.ndarray:
+    """Images (n, c, h, w) uint8 averaged over areas to sides (h', w'): (n, c, h', w') float32."""
+    import torch
+
+    pixels = torch.from_numpy(images.astype(np.float32))
+    return torch.nn.functional.adaptive_avg_pool2d(pixels, sides).numpy()
+
+
+def _reference(
+    dataset: Dataset, source: str, width: int | None = None
+) -> tuple[Dataset, dict[str, Any]]:
+    """The images that references are taken of, read when they are asked for, and what is said;
+    width: the numbers that each becomes, where they are not its pixels."""
     n = len(dataset)
-    most = max(1, REFERENCE_BYTES // (4 * math.prod(dataset.images.shape[1:])))
+    most = max(1, REFERENCE_BYTES // (4 * (width or math.prod(dataset.images.shape[1:]))))
     chosen = rows_of_sample(n, most)
     if not (sample := sample_text(len(chosen), n, f"{dataset.split} images")):
         return dataset, {"source": source}

@@ -60,3 +60,18 @@ def test_a_figure_of_a_sample_says_so(
     assert scores["rankme"].extras["sample"] == "100 of 300 train images"
     assert score_text(scores["rankme"]).endswith("(100 of 300 train images)")
     assert scores["knn"].extras["sample"].count("100 of 300") == 2
+
+
+def test_large_images_are_averaged_and_say_so(
+    digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embed, "PIXELS", 4)
+    monkeypatch.setattr(embed, "CHUNK", 70)
+    rows = embed.raw_pixels(digits)
+    means = np.asarray(digits.images, np.float32).reshape(300, -1, 4, 2, 4, 2).mean((3, 5))
+    assert np.allclose(rows.features, means.reshape(300, -1) / 255 - 0.5, atol=1e-6)
+    assert rows.provenance["sample"] == "pixels averaged to 4 × 4"
+    monkeypatch.setattr(
+        embed, "REFERENCE_BYTES", 100 * 4 * 16
+    )  # of what is kept, not of the images
+    assert embed.raw_pixels(digits).provenance["sample"].startswith("100 of 300 train images, ")
