@@ -173,10 +173,10 @@ def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
     """The images themselves, centered at mid-gray, larger ones averaged to PIXELS a side: what any
     encoder has to beat; of a process among several (its number, their number) its share of them."""
     shape = dataset.images.shape[1:]
-    sides = [min(side, PIXELS) for side in shape[1:]]
+    sides = min(shape[1], PIXELS), min(shape[2], PIXELS)
     width = shape[0] * math.prod(sides)
     dataset, about = _reference(dataset, "raw pixels", width)
-    if is_averaged := sides != list(shape[1:]):
+    if is_averaged := sides != shape[1:]:
         averaged = f"pixels averaged to {sides[1]} × {sides[0]}"
         about["sample"] = ", ".join(filter(None, [about.get("sample"), averaged]))
     rows = partition.part_of(len(dataset), part)
@@ -206,7 +206,7 @@ def random_encoder(
     return h, z
 
 
-def _averaged(images: np.ndarray, sides: list[int]) -> np.ndarray:
+def _averaged(images: np.ndarray, sides: tuple[int, int]) -> np.ndarray:
     """Images (n, c, h, w) uint8 averaged over areas to sides (h', w'): (n, c, h', w') float32."""
     import torch
 
