@@ -25,6 +25,7 @@ __all__ = [
     "resized_crop",
     "rotate",
     "sobel",
+    "solarize",
     "to_float",
 ]
 
@@ -110,6 +111,11 @@ def gaussian_blur(
     weight = torch.exp(-0.5 * (at / sigma[:, None]) ** 2)  # (b, k)
     weight = weight / weight.sum(1, keepdim=True)
     return _separable(x, _band(weight, h), _band(weight, w))
+
+
+def solarize(x: Float[Tensor, "b c h w"], above: Float[Tensor, " b"]) -> Tensor:
+    """Invert what is as bright as each image's `above` (0 to 1), or brighter."""
+    return torch.where(x >= above[:, None, None, None], 1 - x, x)
 
 
 def rotate(x: Float[Tensor, "b c h w"], degrees: Float[Tensor, " b"]) -> Float[Tensor, "b c h w"]:

@@ -21,6 +21,7 @@ from contrastive_core.data.augmentation_ops import (
     resized_crop,
     rotate,
     sobel,
+    solarize,
 )
 from contrastive_core.data.recipe import Recipe
 
@@ -146,6 +147,15 @@ def _draw_blur(draw: ParameterDraw) -> StepParameters | None:
     return StepParameters("blur", draw.often(recipe.blur), (sigma,))
 
 
+def _draw_solarize(draw: ParameterDraw) -> StepParameters | None:
+    recipe = draw.recipe
+    if recipe.solarize == 0:
+        return None
+    chosen = draw.often(recipe.solarize)
+    return StepParameters("solarize", chosen, (torch.full_like(chosen, recipe.solarize_from,
+                                                               dtype=torch.float32),))  # fmt: skip
+
+
 def _draw_noise(draw: ParameterDraw) -> StepParameters | None:
     recipe, g = draw.recipe, draw.generator
     if recipe.noise == 0:
@@ -181,6 +191,7 @@ STEPS: dict[str, tuple[Drawer, Callable[..., Tensor]]] = {
     "jitter": (_draw_jitter, _jitter),
     "gray": (_draw_gray, grayscale),
     "blur": (_draw_blur, gaussian_blur),
+    "solarize": (_draw_solarize, solarize),
     "noise": (_draw_noise, _add_noise),
     "sobel": (_draw_sobel, sobel),
     "cutout": (_draw_cutout, cutout),

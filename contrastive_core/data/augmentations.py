@@ -36,11 +36,12 @@ def make_views(
     generator: torch.Generator,
     share: BatchShare | None = None,
 ) -> Float[Tensor, "b v c h w"]:
-    """`views` independent augmentations of each image, in [0, 1], on the images' device.
+    """`views` independent augmentations of each image, in [0, 1], on the images' device; each by
+    the recipe of its view.
 
     Args: share: which rows of the global batch the images are; None: all of them.
     """
-    each = [augment(images, recipe, generator, share) for _ in range(views)]
+    each = [augment(images, recipe.of_view(v), generator, share) for v in range(views)]
     return torch.stack(each, dim=1)
 
 
@@ -50,7 +51,8 @@ def augment(
     generator: torch.Generator,
     share: BatchShare | None = None,
 ) -> Float[Tensor, "b c h w"]:
-    """One augmented view of each image: uint8 in, float32 in [0, 1] out.
+    """One augmented view of each image: uint8 in, float32 in [0, 1] out. Of a recipe whose views
+    differ it is the first.
 
     The generator is best a CPU one: then nothing waits for the device, and every device gets the
     same parameters. Color steps are left out on gray images.
@@ -64,6 +66,7 @@ def draw_view(
     b: int, shape: tuple[int, ...], recipe: Recipe, generator: torch.Generator
 ) -> list[StepParameters]:
     """The parameters of one view of `b` images of `shape` (c, h, w), step by step."""
+    recipe = recipe.of_view(0)
     draw = ParameterDraw(b, shape, recipe, generator)
     steps = (STEPS[name][0](draw) for name in steps_of(recipe))
     return [step for step in steps if step is not None]

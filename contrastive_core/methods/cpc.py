@@ -34,7 +34,7 @@ __all__ = ["CPC"]
 LEAST_ROWS = 4
 PATCHES = 7  # the most along a side, as in the paper
 LEAST_SIDE = 16  # pixels of a patch, where the image allows it: less shows only texture
-COLOR_STEPS = ("jitter", "gray", "blur", "noise", "sobel", "cutout")
+COLOR_STEPS = ("jitter", "gray", "blur", "solarize", "noise", "sobel", "cutout")
 SPATIAL: dict[str, Any] = dict.fromkeys(COLOR_STEPS, 0.0)
 
 
@@ -107,12 +107,12 @@ class CPC(Method):
 
     def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
         """Overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
-        share = batch.global_rows
+        share, recipe = batch.global_rows, self.recipe.of_view(0)
         if not self.settings.patch_colors:
-            return self.cut(augment(batch.images, self.recipe, generator, share))
-        spatial = dataclasses.replace(self.recipe, **SPATIAL)
+            return self.cut(augment(batch.images, recipe, generator, share))
+        spatial = dataclasses.replace(recipe, **SPATIAL)
         x = self.cut(augment(batch.images, spatial, generator, share))
-        each = dataclasses.replace(self.recipe, crop=0.0, flip=0.0, rotation=0.0)
+        each = dataclasses.replace(recipe, crop=0.0, flip=0.0, rotation=0.0)
         pixels = (x * 255).round().to(torch.uint8).flatten(0, 2)
         share = share.times(x.shape[1] * x.shape[2])
         return augment(pixels, each, generator, share).unflatten(0, x.shape[:3])

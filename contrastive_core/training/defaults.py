@@ -10,7 +10,7 @@ import torch
 
 from contrastive_core import losses, methods
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.recipe import Recipe
+from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.device import wants_bf16
 from contrastive_core.errors import BadSetting
 from contrastive_core.methods import DatasetInfo
@@ -94,7 +94,9 @@ def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
     for name in changes:
         if name not in knobs:
             raise BadSetting(f"a recipe has no setting {name!r}; it has: {', '.join(knobs)}")
-    return dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
+    made = dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
+    view_changes(made.views)
+    return made
 
 
 def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> dict[str, Any]:

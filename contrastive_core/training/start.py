@@ -12,6 +12,7 @@ from contrastive_core.methods import Method
 from contrastive_core.models.libraries import LIBRARIES, resized
 from contrastive_core.runs import checkpoints
 from contrastive_core.training.config import TrainConfig
+from contrastive_core.training.start_fits import misfit
 
 __all__ = ["start_from"]
 
@@ -21,10 +22,14 @@ BODY = "body."
 def start_from(method: Method, config: TrainConfig) -> None:
     """Give encoder and head (and those of the keys) the weights of the run `config.start`.
 
-    Raises: BadSetting where they have another form than these.
+    Raises: BadSetting where they have another form than these, or learned from images of another
+        kind.
     """
     name = str(config.start)
-    weights = checkpoints.load_weights(runs.load(name))
+    run = runs.load(name)
+    if why := misfit(run, method.image_shape[0], config.encoder_knobs):
+        raise BadSetting(why)
+    weights = checkpoints.load_weights(run)
     encoder = _under(weights, "encoder.")
     if config.encoder.partition(":")[0] in LIBRARIES:
         body = method.encoder.get_submodule("body")

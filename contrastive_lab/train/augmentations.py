@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from contrastive_core.data.recipe import Recipe
 from contrastive_lab import format
 from contrastive_lab.progress import answer_or_wait
 
@@ -14,7 +16,8 @@ __all__ = ["preview"]
 
 SIDE = 72  # pixels of an image on the page, before the browser scales it
 GAP = 4
-STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "noise", "sobel", "cutout")
+STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "solarize", "noise", "sobel",
+         "cutout")  # fmt: skip
 
 
 def preview(values: dict[str, Any]) -> None:
@@ -28,11 +31,24 @@ def preview(values: dict[str, Any]) -> None:
         alt="rows of images, each with the views that training makes of it",
     )
     st.caption(
-        f"Left: images of {values['dataset']}. Beside each: views of it, drawn anew in every "
-        f"epoch. {steps(result.meta['recipe'])}"
+        f"Left: images of {values['dataset']}. Beside each: views of it, drawn anew in every epoch."
     )
+    for text in said(result.meta["recipe"], result.arrays["views"].shape[1]):
+        st.caption(text)
     if left_out := result.meta.get("left_out"):
         st.caption(format.plain(left_out))
+
+
+def said(recipe: dict[str, Any], columns: int) -> list[str]:
+    """Which augmentations are on, for each view where views differ; so many columns show them."""
+    each = [dataclasses.asdict(one) for one in Recipe(**recipe).each]
+    if len(each) == 1:
+        return [steps(each[0])]
+    wide = columns // len(each)
+    return [
+        f"View {number}, columns {wide * (number - 1) + 1} to {wide * number}: {steps(one)}"
+        for number, one in enumerate(each, 1)
+    ]
 
 
 def steps(recipe: dict[str, Any]) -> str:

@@ -13,11 +13,12 @@ import streamlit as st
 from contrastive_core.jobs import queue
 from contrastive_core.jobs.task import run_json
 from contrastive_core.runs import Run
-from contrastive_core.training.config import settings_of
+from contrastive_core.training.config import TrainConfig, settings_of, with_settings
+from contrastive_core.training.start_fits import misfit
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.path_input import path_input
 
-__all__ = ["Encoder", "choose_encoder", "opened_weights", "starting_from"]
+__all__ = ["Encoder", "choose_encoder", "opened_weights", "starting_from", "wrong_start"]
 
 LIBRARY = "another one, of timm or torchvision…"
 NEW = "new, with random weights"
@@ -27,12 +28,15 @@ LIBRARIES = ("timm:", "torchvision:")
 @dataclass(frozen=True)
 class Encoder:
     """`name` as the command line takes it; `arguments` besides; `weights`: a file to be opened as
-    a run first; `wrong`: why it cannot be trained."""
+    a run first; `start`: the run it starts from, and the `place` beside that field; `wrong`: why it
+    cannot be trained."""
 
     name: str
     arguments: tuple[str, ...] = ()
     weights: str = ""
     wrong: str = ""
+    start: Run | None = None
+    place: Any = None
 
 
 def choose_encoder(names: Sequence[str]) -> Encoder:
@@ -69,14 +73,29 @@ def _has_weights(run: Run) -> bool:
     return not run.is_recording and run.weights.exists() and bool(run.config.get("encoder"))
 
 
+def wrong_start(encoder: Encoder, channels: int | None, further: list[str]) -> str:
+    """Why the run that is started from does not fit images of so many channels (None: not known)
+    with these further settings. It is said beside its field."""
+    if encoder.start is None:
+        return ""
+    knobs = settings_of({"encoder_knobs": encoder.start.config.get("encoder_knobs") or {}})
+    try:
+        config = with_settings(TrainConfig("simclr"), [k for k in knobs if k != "--set"] + further)
+    except ValueError:
+        return ""  # what is wrong with them is said beside them
+    if why := misfit(encoder.start, channels, config.encoder_knobs):
+        encoder.place.error(format.plain(why))
+    return why
+
+
 def _of_run(run: Run) -> Encoder:
-    name = str(run.config["encoder"])
+    name, place = str(run.config["encoder"]), st.container()
     st.caption(format.plain(f"Its encoder is {name}, trained on {run.config.get('dataset')}."))
     head = query_params.switch(
         st.checkbox, "Take its head too", name="head",
         help="The head after the encoder; it fits where the method's head has the same form.",
     )  # fmt: skip
-    return Encoder(name, starting_from(run, head))
+    return Encoder(name, starting_from(run, head), start=run, place=place)
 
 
 def _of_library() -> Encoder:

@@ -10,14 +10,18 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.data.recipe import view_changes
 from contrastive_core.errors import BadName, BadSetting
 from contrastive_core.jobs import queue
 from contrastive_core.training.config import TrainConfig, with_settings
 from contrastive_lab import query_params
 
-__all__ = ["OPTIMIZERS", "Choice", "numbers", "optimizing", "wrong_name", "wrong_settings"]
+__all__ = [
+    "OPTIMIZERS", "Choice", "numbers", "optimizing", "views_recipe", "wrong_name", "wrong_settings",
+]  # fmt: skip
 
 OPTIMIZERS = {"sgd": "SGD with momentum", "adamw": "AdamW", "lars": "LARS"}
+VIEWS_TITLES = {"": "all made alike (default)", "byol": "two strengths, as BYOL has them"}
 UNKNOWN = "What the method takes for this data."
 
 
@@ -110,6 +114,17 @@ def optimizing(choice: Choice) -> list[str]:
     return settings + ([f"layer_decay={decay:g}"] if decay is not None else [])
 
 
+def views_recipe() -> list[str]:
+    """Whether views are made alike; gives the `--set` value of those that are not."""
+    chosen = query_params.one_of(
+        st.selectbox, "Views", list(VIEWS_TITLES), name="views",
+        format_func=VIEWS_TITLES.__getitem__,
+        help="Two strengths: view 1 is always blurred, view 2 seldom, and some of view 2 have "
+        "their bright pixels inverted (solarized).",
+    )  # fmt: skip
+    return [f"recipe.views={chosen}"] if chosen else []
+
+
 def _field(
     place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float],
     form: str,
@@ -140,6 +155,10 @@ def wrong_settings(choice: Choice, further: list[str]) -> str:
     try:
         config = with_settings(TrainConfig(choice.method), further)
     except BadSetting as error:
+        return str(error)
+    try:
+        view_changes(str(config.recipe.get("views") or ""))
+    except ValueError as error:
         return str(error)
     card = choice.catalog["methods"][choice.method]
     if config.method != choice.method or config.dataset != TrainConfig().dataset:

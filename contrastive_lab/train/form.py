@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.data import datasets, image_list, torchvision_sets
-from contrastive_core.data.folder_preview import name_of
+from contrastive_core.data.folder_preview import name_of, values_of
 from contrastive_core.errors import BadSetting, Locked
 from contrastive_core.jobs import queue, training
-from contrastive_lab import format, query_params, words
+from contrastive_lab import cache, format, query_params, words
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.train import drop_zone
@@ -21,6 +21,7 @@ from contrastive_lab.train.encoder import (
     choose_encoder,
     opened_weights,
     starting_from,
+    wrong_start,
 )
 from contrastive_lab.train.expected import expected
 from contrastive_lab.train.fields import (
@@ -28,6 +29,7 @@ from contrastive_lab.train.fields import (
     Choice,
     numbers,
     optimizing,
+    views_recipe,
     wrong_name,
     wrong_settings,
 )
@@ -40,6 +42,8 @@ __all__ = ["form"]
 FOLDER = "folder of images…"
 NO_CLASSES = "none: no classes"
 DEFAULT_LOSS = "the method's own"
+KNOWN_CHANNELS = {"digits": 1, "mnist": 1, "fashion_mnist": 1, "shapes": 3, "cifar10": 3,
+                  "cifar100": 3, "stl10": 3}  # fmt: skip
 STARTED = "runs that were started here"
 
 
@@ -102,8 +106,10 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
             placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
             help="Settings that have no field here, by the names that a run's settings have.",
         )  # fmt: skip
-        further = [line.strip() for line in extra.splitlines() if line.strip()]
+        further = views_recipe()  # a line below it, of the same setting, counts
+        further += [line.strip() for line in extra.splitlines() if line.strip()]
         wrong.append(_error(wrong_settings(choice, further)))
+        wrong.append(wrong_start(encoder, channels_of(data), further))
     wrong.append(_error(wrong_data(catalog["methods"][method], data)))
     wrong.append(_error(wrong_batch(data.files, chosen + further) if data.files else ""))
     expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)
@@ -221,6 +227,15 @@ def advanced(catalog: dict[str, Any], choice: Choice) -> tuple[list[str], Encode
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
     arguments += [word for setting in settings for word in ("--set", setting)]
     return arguments + (["--processes", str(processes)] if processes > 1 else []), encoder, beside
+
+
+def channels_of(data: Data) -> int | None:
+    """Channels of the images, as far as they are known: color shows in some images of a folder."""
+    if not data.files:
+        return KNOWN_CHANNELS.get(data.name)
+    preview = cache.result("folder", values_of(data.files))
+    images = None if preview is None else preview.arrays["images"]
+    return 3 if images is not None and (images[:, :1] != images).any() else None
 
 
 def gpus() -> int:

@@ -13,6 +13,7 @@ from contrastive_core.data import augmentation_ops, augmentation_steps, augmenta
 from contrastive_core.data.augmentations import augment, make_views
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.registry import knobs_of
+from contrastive_core.training.defaults import create_recipe
 
 TOLERANCE = 2 / 255
 OFF = Recipe(crop=0, flip=0, jitter=0, gray=0)
@@ -45,8 +46,9 @@ def close(mine: torch.Tensor, theirs: list[torch.Tensor]) -> None:
         (augmentation_ops.adjust_hue, tv.adjust_hue, [-0.5, -0.2, 0.0, 0.1, 0.33, 0.5]),
         (augmentation_ops.rotate, lambda x, a: tv.rotate(x, a, tv.InterpolationMode.BILINEAR),
          [-170.0, -15.0, 0.0, 7.0, 45.0, 90.0]),
+        (augmentation_ops.solarize, tv.solarize, [0.0, 0.25, 0.5, 0.6, 0.9, 1.0]),
     ],
-    ids=["brightness", "contrast", "saturation", "hue", "rotate"],
+    ids=["brightness", "contrast", "saturation", "hue", "rotate", "solarize"],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [(32, 32), (24, 40)])
 def test_steps_equal_torchvision(mine, theirs, values, size) -> None:
@@ -146,7 +148,7 @@ def test_the_generator_decides_everything() -> None:
     assert one.max() <= 1
 
 
-_SWITCHES = "crop flip rotation jitter gray blur noise sobel cutout".split()
+_SWITCHES = "crop flip rotation jitter gray blur solarize noise sobel cutout".split()
 
 
 @pytest.mark.parametrize("switch", _SWITCHES)
@@ -196,3 +198,51 @@ def test_noise_has_its_strength() -> None:
 
 def test_every_setting_is_a_knob() -> None:
     assert list(knobs_of(Recipe)) == [f.name for f in dataclasses.fields(Recipe)]
+
+
+def test_each_view_gets_its_own_recipe() -> None:
+    x = images(b=1).repeat(500, 1, 1, 1)
+    recipe = dataclasses.replace(OFF, views="solarize=1 | flip=1, solarize=0.2 | blur=0.5")
+    views = make_views(x, recipe, 5, generator())
+    plain = augmentation_ops.to_float(x)
+    inverted = torch.where(plain >= 0.5, 1 - plain, plain)
+    assert torch.equal(views[:, 0], inverted)
+    assert torch.equal(views[:, 3], inverted)  # further views begin anew
+    mirrored = plain.flip(-1)
+    as_mirrored = (views[:, 1] - mirrored).flatten(1).abs().amax(1) < 1e-6
+    as_both = (views[:, 1] - inverted.flip(-1)).flatten(1).abs().amax(1) < 1e-6
+    assert bool((as_mirrored | as_both).all())
+    assert as_both.float().mean() == pytest.approx(0.2, abs=0.06)
+    unblurred = (views[:, 2] - plain).flatten(1).abs().amax(1) < 1e-6
+    assert unblurred.float().mean() == pytest.approx(0.5, abs=0.08)
+    assert torch.equal(augment(x, recipe, generator()), inverted)  # one view: the first
+
+
+def test_views_alike_are_what_they_were() -> None:
+    x, alike = images(), dataclasses.replace(Recipe(), views="")
+    assert torch.equal(
+        make_views(x, Recipe(), 2, generator()), make_views(x, alike, 2, generator())
+    )
+    same = dataclasses.replace(Recipe(), views="crop=1 | crop=1")
+    assert torch.equal(make_views(x, same, 2, generator()), make_views(x, alike, 2, generator()))
+
+
+def test_byols_two_strengths() -> None:
+    """Table 6 of its appendix B."""
+    first, second = dataclasses.replace(Recipe(), views="byol").each
+    assert (first.blur, first.solarize, second.blur, second.solarize) == (1.0, 0.0, 0.1, 0.2)
+    for view in (first, second):
+        assert (view.crop, view.flip, view.jitter, view.gray) == (1.0, 0.5, 0.8, 0.2)
+        strengths = (view.brightness, view.contrast, view.saturation, view.hue)
+        assert strengths == (0.4, 0.4, 0.2, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("blurr=1", "'blurr=1' is no setting of a view"), ("blur", "'blur' is no setting"),
+     ("blur=1 | order=blur", "order"), ("blur=2", "blur must be at most 1"),
+     ("views=byol", "no setting of a view")],
+)  # fmt: skip
+def test_what_a_view_cannot_have_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        create_recipe(Recipe(), {"views": text})

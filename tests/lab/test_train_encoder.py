@@ -141,3 +141,37 @@ def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyP
     pairs = list(pairwise(started[0]))
     assert ("--start", "simclr-digits") in pairs
     assert ("--encoder", "small") in pairs
+
+
+def test_a_start_that_does_not_fit_is_said_beside_its_field(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = page_at("train", monkeypatch, data="digits", start="simclr-shapes")
+    assert any("learned from color images and these are gray" in e.value for e in app.error)
+    assert app.button(key="start").disabled
+    field(app, "Further settings, one a line").set_value("encoder.gray_as_color=on").run()
+    assert not app.error
+    assert not app.button(key="start").disabled
+    app = page_at("train", monkeypatch, data="shapes", start="simclr-digits")
+    assert any("learned from gray images and these are in color" in e.value for e in app.error)
+    app = page_at("train", monkeypatch, data="shapes", start="simclr-shapes")
+    assert not app.error
+    field(app, "Further settings, one a line").set_value("encoder.colors=imagenet").run()
+    assert any("normalized in another way" in e.value for e in app.error)
+
+
+def test_views_of_two_strengths_are_chosen_and_trained_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
+    for name in ("byol", "", "byol"):
+        field(app, "Views").set_value(name).run()
+        assert not app.exception
+    app = refreshed(app, monkeypatch)
+    assert field(app, "Views").value == "byol"
+    app.button(key="see-views").click().run()
+    assert app.session_state["preview"]["set"] == ["recipe.views=byol"]
+    app.button(key="start").click().run()
+    assert ("--set", "recipe.views=byol") in list(pairwise(started[0]))
+    field(app, "Further settings, one a line").set_value("recipe.views=blurr=1").run()
+    assert any("no setting of a view" in e.value for e in app.error)

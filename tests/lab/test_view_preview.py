@@ -27,6 +27,22 @@ def test_views_are_those_of_the_recipe() -> None:
     assert results.read("views", asked) is not None, "kept for the next visit"
 
 
+def test_views_that_differ_stand_beside_each_other_and_are_said_of_each() -> None:
+    off = [f"recipe.{step}=0" for step in augmentations.STEPS]
+    asked = {"method": "simclr", "dataset": "digits"}
+    asked["set"] = [*off, "recipe.views=solarize=0 | solarize=1"]
+    found = analyses.make("views", asked)
+    images, views = found.arrays["images"], found.arrays["views"]
+    assert views.shape[1] == 6
+    assert (views[:, :3] == images[:, None]).all()
+    assert (views[:, 3:] == np.where(images >= 128, 255 - images, images)[:, None]).all()
+    one, two = augmentations.said(found.meta["recipe"], 6)
+    assert one == "View 1, columns 1 to 3: No augmentation is on: every view is the image."
+    assert two == "View 2, columns 4 to 6: On: solarize 100 %."
+    plain = analyses.make("views", {**asked, "set": off})
+    assert len(augmentations.said(plain.meta["recipe"], 5)) == 1
+
+
 def test_what_cannot_be_shown_says_why() -> None:
     with pytest.raises(ValueError, match="unknown setting"):
         analyses.make("views", {"method": "simclr", "dataset": "digits", "set": ["color=1"]})

@@ -306,6 +306,8 @@ def test_it_starts_from_another_runs_encoder() -> None:
                 assert torch.equal(value, p.method.encoder.state_dict()[key])
     with pytest.raises(BadSetting, match="another form"):
         prepare(dataclasses.replace(SHORT, start="first", encoder_knobs={"width": 0.5}))
+    with pytest.raises(BadSetting, match=r"normalized in another way: set encoder.colors=plain"):
+        prepare(dataclasses.replace(SHORT, start="first", encoder_knobs={"colors": "none"}))
     with pytest.raises(ValueError, match="no run 'nobody'"):
         prepare(dataclasses.replace(SHORT, start="nobody"))
 

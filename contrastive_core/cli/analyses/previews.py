@@ -12,11 +12,13 @@ __all__ = ["described", "folder", "views"]
 
 KEPT = ("ids", "labels", "classes", "counts", "side", "sizes")  # of a look at a folder
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
+OF_EACH = 3  # of each kind, where views differ
 
 
 def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
-    these settings would make of them; uint8."""
+    these settings would make of them; uint8. Where views differ, so many of the first, then as many
+    of the second."""
     import torch
 
     from contrastive_core.data import datasets
@@ -34,8 +36,11 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
     images = torch.from_numpy(np.asarray(dataset.images[rows]))
     generator = torch.Generator().manual_seed(config.seed)
-    augmented = make_views(images, Recipe(**config.recipe), VIEWS, generator)
-    pixels = (255 * augmented).round().to(torch.uint8).numpy()
+    recipe = Recipe(**config.recipe)
+    kinds = len(recipe.each)
+    augmented = make_views(images, recipe, VIEWS if kinds == 1 else kinds * OF_EACH, generator)
+    beside = sorted(range(augmented.shape[1]), key=lambda v: v % kinds)  # those of a kind together
+    pixels = (255 * augmented[:, beside]).round().to(torch.uint8).numpy()
     meta = {"recipe": config.recipe, "left_out": dataset.left_out}
     return Result(meta, {"images": images.numpy(), "views": pixels})
 
