@@ -42,10 +42,12 @@ class Graphs:
         k: int,
         metric: str = "cosine",
         exact: bool = False,
+        visited: int | None = None,
     ) -> Neighbors:
         """The graph of `queries` in `base` (None: in itself), computed once for the largest k.
 
         A very large one is approximate, unless `exact`: who asks records `Neighbors.about`.
+        `visited`: of a very large one, how many rows each query meets, as of `nearest`.
         """
         content_key = (queries.content_hash, base.content_hash if base else "", metric)
         key = content_key if not self.rows.spread else self._agreed(content_key)
@@ -60,7 +62,7 @@ class Graphs:
             told(0.0)  # before the work begins
             neighbors = nearest(
                 queries.features, other, count, metric, self.device, told, self.rows,
-                approximate=not exact,
+                approximate=not exact, visited=visited,
             )  # fmt: skip
             self.cached[key] = neighbors
             if stage:

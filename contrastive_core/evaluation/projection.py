@@ -30,8 +30,10 @@ from contrastive_core.ops.sampling import rows_of_sample
 __all__ = ["Map", "map_of", "project_new", "umap", "warm_umap"]
 
 MANY = 200_000  # rows, above which landmarks are laid out in place of all
-LANDMARKS = 150_000
+LANDMARKS = 100_000
 NEAREST = 15  # of them, amid which another row is placed
+VISITED = 6000  # landmarks that a row meets where there are many: most of its nearest are among
+# them, and others as near pull it to about the same place
 PLACED = 1 << 16  # rows that are placed at a time
 STEPS = 20  # of Weiszfeld
 EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
@@ -205,7 +207,7 @@ def _umap_of(
     xy = umap(laid.features, graph=graph, progress=progress, device=graphs.device, **used)
     if landmarks is None:
         return xy, graph.about
-    among = graphs.get(rows, laid, min(NEAREST, len(laid)))
+    among = graphs.get(rows, laid, min(NEAREST, len(laid)), visited=VISITED)
     places = _amid(among, xy)
     places[landmarks] = xy
     recalls = [g.recall for g in (graph, among) if g.recall is not None]

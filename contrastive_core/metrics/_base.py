@@ -7,7 +7,7 @@ per cent, "nats", "dimensions", "squared distance", "similarity" and "" are show
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +17,10 @@ from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.ops.intervals import Z95, wilson
+from contrastive_core.ops.sampling import rows_of_sample, sample_text
 
 __all__ = [
+    "AMONG",
     "Metric",
     "MetricResult",
     "labels_of",
@@ -26,6 +28,8 @@ __all__ = [
     "pairs_interval",
     "wilson",
 ]
+
+AMONG = 100_000  # rows among which all find their nearest in some minutes
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,7 @@ class Metric:
     needs_train: ClassVar[bool] = False
     unit_rows: ClassVar[bool] = True  # works on rows of length 1, so a zero row has no place
     higher_is_better: ClassVar[bool | None] = True
+    most: ClassVar[int | None] = None  # rows that are judged among themselves; of more, drawn ones
     spreads: ClassVar[bool] = True  # also where the rows lie on many processes
 
     def __call__(
@@ -75,7 +80,17 @@ class Metric:
                 self._check(part, graphs.rows)
         if train is not None and self.needs_train and train.width != test.width:
             raise CannotScore(f"training rows are {train.width} wide, test rows {test.width}")
-        return self.score(train, test, graphs)
+        whole = graphs.rows.spread or test.views is not None  # a part of the rows has no views
+        if self.most is None or whole or len(test) <= self.most:
+            return self.score(train, test, graphs)
+        drawn = rows_of_sample(len(test), self.most)
+        result = self.score(train, test.take(drawn), graphs)
+        per_sample = None
+        if result.per_sample is not None:
+            per_sample = np.full(len(test), np.nan)
+            per_sample[drawn] = result.per_sample
+        sample = {"sample": sample_text(len(drawn), len(test))}
+        return replace(result, per_sample=per_sample, extras=result.extras | sample)
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         """The formula, on input that was checked."""

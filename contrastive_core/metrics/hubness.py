@@ -13,7 +13,7 @@ import numpy as np
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.metrics._base import Metric, MetricResult
+from contrastive_core.metrics._base import AMONG, Metric, MetricResult
 from contrastive_core.registry import knob
 
 __all__ = ["Hubness"]
@@ -28,6 +28,8 @@ class Hubness(Metric):
     )
     paper = "https://jmlr.org/papers/v11/radovanovic10a.html"
     higher_is_better = False
+
+    most = AMONG
 
     k: int = knob(10, 1, 1000, "neighbors that are counted")
 

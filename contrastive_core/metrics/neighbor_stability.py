@@ -14,7 +14,7 @@ import numpy as np
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.metrics._base import Metric, MetricResult, mean_interval
+from contrastive_core.metrics._base import AMONG, Metric, MetricResult, mean_interval
 from contrastive_core.ops.neighbors import nearest
 from contrastive_core.registry import knob
 
@@ -30,6 +30,8 @@ class NeighborStability(Metric):
         "Mean share of a sample's k nearest that are found again from another view of it (or "
         "from the other half of the columns); chance is k over the number of samples."
     )
+
+    most = AMONG
 
     k: int = knob(10, 1, 1000, "neighbors that are compared")
     seed: int = knob(0, 0, 10_000, "seed of the halves, where there are no views")

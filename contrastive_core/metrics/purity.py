@@ -12,7 +12,7 @@ import numpy as np
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval
+from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_of, mean_interval
 from contrastive_core.registry import knob
 
 __all__ = ["Purity"]
@@ -26,6 +26,8 @@ class Purity(Metric):
         "classes or carry a wrong label."
     )
     needs_labels = True
+
+    most = AMONG
 
     k: int = knob(10, 1, 1000, "neighbors that are looked at")
 

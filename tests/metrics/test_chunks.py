@@ -249,3 +249,17 @@ def test_stability_of_approximate_neighbors_says_their_recall(monkeypatch) -> No
     told = metrics.create("neighbor_stability")(None, rows())
     assert asked == [True, True]
     assert (told.value, told.extras["recall"]) == (exact.value, 0.75)
+
+
+@pytest.mark.parametrize("name", ["hubness", "purity", "neighbor_stability"])
+def test_neighbors_of_many_rows_are_those_of_a_sample_that_is_said(name, monkeypatch) -> None:
+    metric, every = metrics.create(name), rows()
+    drawn = rows_of_sample(N, 200)
+    some = metric(None, every.take(drawn))
+    assert "sample" not in metric(None, every).extras
+    monkeypatch.setattr(type(metric), "most", 200)
+    told = metric(None, every)
+    assert told.value == some.value
+    assert told.extras["sample"] == "200 of 600 rows"
+    assert np.array_equal(told.per_sample[drawn], some.per_sample)
+    assert np.isnan(told.per_sample).sum() == 400
