@@ -39,7 +39,7 @@ PAGES = {  # address and what is there once it has come
     "loss_lab?on=circle": "圆上",
     "loss_lab?lesson=6": "标签",
     "train": "开始",
-    "compare?compare=simclr-digits,sup_con-digits": "映射图",
+    "compare?runs=simclr-digits,sup_con-digits": "映射图",
     "samples?run=simclr-digits": "可能标错",
     "runs": "搜索",
     "methods": "论文",
@@ -75,7 +75,9 @@ def test_switch_in_the_browser_three_times(app: str, page: Any) -> None:
     settled(page)
     for _ in range(3):
         switch(page, "中文", "别无其他")
+        assert page.evaluate("document.documentElement.lang") == "zh-CN"  # for a screen reader
         switch(page, "English", "nothing else")
+        assert page.evaluate("document.documentElement.lang") == "en"
     switch(page, "中文", "别无其他")
     page.wait_for_url(re.compile("lang=zh"))
     page.get_by_test_id("stSidebarNav").get_by_text("方法", exact=True).click()
@@ -92,12 +94,20 @@ def switch(page: Any, language: str, chosen: str) -> None:
     )  # fmt: skip
 
 
-def test_a_lesson_is_done_in_chinese(app: str, page: Any) -> None:
-    page.goto(f"{app}/loss_lab?lesson=3&lang=zh")
-    page.locator(".lesson h2").filter(has_text="第 3 课，共 6 课").wait_for(timeout=SLOW)
-    page.locator(".knob input[type=range]").focus()
-    while not page.locator(".lesson.done").count():
-        page.keyboard.press("PageDown")
-        page.wait_for_timeout(50)
-    said = page.locator(".lesson [role=status]").inner_text()
-    assert said.startswith("完成")
+@pytest.mark.parametrize(("width", "kind"), [(1440, "wide"), (1024, "upright"), (390, "upright")])
+def test_the_flow_of_a_method_is_drawn_in_chinese(
+    app: str, page: Any, width: int, kind: str
+) -> None:
+    """From left to right where there is room, else downwards; no label of it is English."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{app}/methods?method=moco_v2&lang=zh")
+    page.locator(f".flow.{kind}").wait_for(timeout=SLOW)
+    assert page.locator(".flow:visible").count() == 1
+    drawn = page.locator(f".flow.{kind}").evaluate(
+        "e => [atob(e.src.split(',')[1]), e.getBoundingClientRect().right]"
+    )
+    assert drawn[1] <= width
+    svg = drawn[0].encode("latin-1").decode()
+    assert "旧键的队列" in re.sub(r"</tspan><tspan[^>]*>", "", svg)
+    labels = re.sub(r"<[^>]+>", " ", svg)
+    assert not re.search(r"\b(encoder|head|queue|gradient|view)\b", labels), labels

@@ -21,25 +21,37 @@ def app(serve: Callable[..., str]) -> str:
     return serve(ROOT / "app.py")
 
 
-def begun(page: Any, number: int) -> None:
+WORDS = {  # what a lesson says
+    "en": {
+        "title": "Lesson {} of 6", "done": "Done.", "run": "Run",
+        "third": "It is image 10, view a (square)",
+    },
+    "zh": {
+        "title": "第 {} 课，共 6 课", "done": "完成", "run": "运行",
+        "third": "图像 10，视图 a (square)",
+    },
+}  # fmt: skip
+
+
+def begun(page: Any, number: int, language: str = "en") -> None:
     """A lesson stands there, and is not done."""
     from playwright.sync_api import expect  # where it is missing, tests are skipped
 
     title = page.locator(".lesson h2")
-    title.filter(has_text=f"Lesson {number} of 6").wait_for(timeout=SLOW)
+    title.filter(has_text=WORDS[language]["title"].format(number)).wait_for(timeout=SLOW)
     expect(page.locator(".lesson")).to_have_count(1, timeout=SLOW)  # the one before has gone
-    page.locator(".lesson .goals").filter(has_text=re.compile(r"\w")).wait_for(timeout=SLOW)
+    page.locator(".lesson .goals").filter(has_text=re.compile(r"\S")).wait_for(timeout=SLOW)
     assert page.locator(".lesson.done").count() == 0
     assert page.locator(".lesson .forward:visible").count() == 0
     assert page.locator(".lit").count() > 0
 
 
-def done(page: Any) -> Any:
+def done(page: Any, language: str = "en") -> Any:
     """It is done, says so to all, and offers the next; returns the button that leads on."""
     page.locator(".lesson.done").wait_for(timeout=SLOW)
     said = page.locator(".lesson [role=status]")
     assert said.get_attribute("aria-live") == "polite"
-    assert said.inner_text().startswith("Done.")
+    assert said.inner_text().startswith(WORDS[language]["done"])
     assert page.locator(".lit").count() == 0
     return page.locator(".lesson .forward")
 
@@ -55,30 +67,31 @@ def slide(page: Any, key: str) -> None:
     raise AssertionError("the goal is not reached")
 
 
-def test_all_lessons_by_keys_alone(app: str, page: Any) -> None:
-    keys = page.keyboard
+@pytest.mark.parametrize("language", WORDS)
+def test_all_lessons_by_keys_alone(app: str, page: Any, language: str) -> None:
+    keys, words = page.keyboard, WORDS[language]
 
     def on(number: int) -> None:
         """The panel that comes is where the keys are, so that it is read out."""
-        done(page).focus()
+        done(page, language).focus()
         keys.press("Enter")
-        begun(page, number)
+        begun(page, number, language)
         page.wait_for_function(f"() => ({FOCUSED})().includes('lesson')")
 
-    page.goto(f"{app}/loss_lab?lesson=1")
-    begun(page, 1)
+    page.goto(f"{app}/loss_lab?lesson=1&lang={language}")
+    begun(page, 1, language)
     page.locator(".bars").focus()
     keys.press("ArrowDown")
     keys.press("Enter")
     on(2)
-    page.get_by_role("button", name="Run").focus()
+    page.get_by_role("button", name=words["run"], exact=True).focus()
     keys.press("Enter")
     on(3)
     slide(page, "PageDown")
-    assert "It is image 10, view a (square)" in page.locator(".lesson .said").inner_text()
+    assert words["third"] in page.locator(".lesson .said").inner_text()
     page.wait_for_url(re.compile(r"temperature=0\.[01]"))
     page.reload()  # what was done stays done
-    done(page)
+    done(page, language)
     on(4)
     slide(page, "PageUp")
     on(5)
@@ -88,7 +101,7 @@ def test_all_lessons_by_keys_alone(app: str, page: Any) -> None:
         page.locator(f"[data-choice={choice}]").focus()
         keys.press("Enter")
         page.locator(f"[data-choice={choice}][aria-pressed=true]").wait_for(timeout=SLOW)
-    done(page).focus()
+    done(page, language).focus()
     keys.press("Enter")
     page.locator(".lesson:visible").wait_for(state="detached", timeout=SLOW)
     page.locator(".matrix:visible").wait_for(timeout=SLOW)

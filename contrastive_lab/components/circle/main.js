@@ -37,7 +37,11 @@ export default function ({ parentElement, data, setStateValue }) {
   return mount(parentElement, data, { report: setStateValue });
 }
 
-function applyMeta(ring, meta) {
+/**
+ * @param {CircleState} ring
+ * @param {any} meta as circle/__init__.py packs it
+ */
+export function applyMeta(ring, meta) {
   const name = meta.content,
     first = ring.name === undefined;
   ring.meta = meta;
