@@ -171,7 +171,7 @@ def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
     if counts is None or hubness is None or hubness.value is None:
         st.info(_missing(space_scores, "hubness"))
         return
-    numbers = np.bincount(counts.astype(np.int64))
+    numbers = np.bincount(counts[np.isfinite(counts)].astype(np.int64))  # of drawn rows only
     figure = plots.curves(
         {"samples": (range(len(numbers)), numbers.tolist())},
         f"how often a sample is among the {hubness.number('k') or 0:g} nearest of others",
