@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
@@ -95,11 +95,12 @@ def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
     return out.getvalue()
 
 
-def table_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows of plain values as CSV."""
-    out = io.StringIO()
-    if rows:
-        table = csv.DictWriter(out, list(rows[0]))
-        table.writerow({k: safe_cell(k) for k in rows[0]})
-        table.writerows({k: safe_cell("" if v is None else v) for k, v in r.items()} for r in rows)
+def table_csv(rows: Iterable[dict[str, Any]]) -> str:
+    """Rows of plain values as CSV; each is asked for when it is written."""
+    out, table = io.StringIO(), None
+    for row in rows:
+        if table is None:
+            table = csv.DictWriter(out, list(row))
+            table.writerow({k: safe_cell(k) for k in row})
+        table.writerow({k: safe_cell("" if v is None else v) for k, v in row.items()})
     return out.getvalue()

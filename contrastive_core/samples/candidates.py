@@ -75,11 +75,15 @@ class Sample:
 class Candidates:
     """Who stands for all, for each anchor of pairs in which every row meets all others."""
 
-    def __init__(self, pairs: Pairs, nearest: Tensor, seed: int = 0) -> None:
-        """Args: nearest: (n, k) other rows of each. Raises: ValueError for other pairs."""
+    def __init__(
+        self, pairs: Pairs, nearest: Tensor, seed: int = 0, drawn: int | None = None
+    ) -> None:
+        """Args: nearest: (n, k) other rows of each; drawn: how many are (default: `DRAWN`).
+        Raises: ValueError for other pairs."""
         if not pairs.symmetric:
             raise ValueError("candidates can stand for all only where every row meets all others")
         self.pairs, self.nearest, n = pairs, nearest, len(pairs)
+        self.drawn = DRAWN if drawn is None else drawn
         groups, device = pairs.anchor_groups, pairs.anchors.device
         draw = torch.Generator().manual_seed(seed)
         self.shuffled, mixed = (torch.randperm(n, generator=draw).to(device) for _ in range(2))
@@ -139,10 +143,10 @@ class Candidates:
         return self.order[at], steps < size
 
     def _drawn(self, block: int) -> Tensor:
-        """The random candidates of a block: the next `DRAWN` of all, shuffled, in a circle."""
+        """The random candidates of a block: the next of all, shuffled, in a circle."""
         n = len(self.shuffled)
-        steps = torch.arange(min(DRAWN, n), device=self.shuffled.device)
-        return self.shuffled[(block * DRAWN + steps) % n]
+        steps = torch.arange(min(self.drawn, n), device=self.shuffled.device)
+        return self.shuffled[(block * self.drawn + steps) % n]
 
     def _among(self, near: Tensor, drawn: Tensor) -> Tensor:
         """Which of the drawn (r) are among each row's nearest (b, k): (b, r)."""

@@ -64,9 +64,11 @@ def estimate(
     anchors: slice = slice(None),
     seed: int = 0,
     on_fraction: OnFraction = ignore_fraction,
+    drawn: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimated loss and weight (g, b) of some anchors by a loss at each of g settings that compare
-    the same scores; pairs: every row with all others; nearest: (n, k) others of each."""
+    the same scores; pairs: every row with all others; nearest: (n, k) others of each; drawn: how
+    many candidates are, beside these."""
     one = settings[0]
     if problem := one.check(pairs):
         raise ValueError(problem)
@@ -77,7 +79,7 @@ def estimate(
         pairs = one.rows(pairs)
         one.refuse_overflow(pairs)
         near, means = torch.from_numpy(nearest).to(pairs.anchors.device), one.positive_means(pairs)
-        for sample in Candidates(pairs, near, seed).of(anchors):
+        for sample in Candidates(pairs, near, seed, drawn).of(anchors):
             at = slice(sample.anchors.start - first, sample.anchors.stop - first)
             scores = torch.cat([compare(p, one.score) for p in (sample.listed, sample.drawn)], 1)
             for g, loss in enumerate(settings):

@@ -25,6 +25,10 @@ def joined(tables: Mapping[str, SampleTable]) -> SampleTable:
     if not tables:
         raise ValueError("there is no table to join")
     parts, names = list(tables.values()), list(tables)
+    if len(parts) == 1:  # as it lies in its file: a million rows are not copied
+        split = np.broadcast_to(np.array(names[0]), len(parts[0]))
+        extra = {**parts[0].extra, "split": split, "own_id": parts[0].columns["id"]}
+        return dataclasses.replace(parts[0], extra=extra)
     split = np.concatenate([np.full(len(t), s) for s, t in tables.items()])
     own = np.concatenate([t.columns["id"] for t in parts]).astype(str)
     _, where, times = np.unique(own, return_inverse=True, return_counts=True)
@@ -36,14 +40,14 @@ def joined(tables: Mapping[str, SampleTable]) -> SampleTable:
         for k, v in parts[0].extra.items()
         if all(k in t.extra and t.extra[k].shape[1:] == v.shape[1:] for t in parts)
     }
-    facts = parts[0].facts if len(parts) == 1 else _together(parts)
-    whole = dataclasses.replace(
+    return dataclasses.replace(
         parts[0],
         columns={**columns, "id": ids},
         extra={**extra, "split": split, "own_id": own},
-        facts=facts,
+        facts=_together(parts),
+        knob="",
+        grid=np.zeros(0),
     )
-    return whole if len(names) == 1 else dataclasses.replace(whole, knob="", grid=np.zeros(0))
 
 
 def _together(parts: list[SampleTable]) -> dict[str, float]:

@@ -26,6 +26,8 @@ __all__ = [
     "training_estimate",
 ]  # fmt: skip
 
+DRAWN_OF_CURVES = 1024  # candidates for losses over a knob, which are taken at several values
+
 
 def per_sample(
     rows: EmbeddingSet,
@@ -85,7 +87,7 @@ def near_of(
 
 def _estimated(
     rows: EmbeddingSet, loss: str, settings: list[dict[str, Any]], near: Near,
-    views: np.ndarray | None, on_fraction: OnFraction, device: str,
+    views: np.ndarray | None, on_fraction: OnFraction, device: str, drawn: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Estimated loss and weight (g, n) of each sample at each of the settings."""
     from contrastive_core import losses
@@ -96,7 +98,9 @@ def _estimated(
     criteria, pairs = [losses.create(loss, **s) for s in settings], pairs_of(rows, views, device)
     world = collectives.world()
     share = partition.part_of(len(pairs), (world.rank, world.size))
-    local = estimate.estimate(criteria, pairs, near.index, share, on_fraction=on_fraction)
+    local = estimate.estimate(
+        criteria, pairs, near.index, share, on_fraction=on_fraction, drawn=drawn
+    )
     value, weight = (SPREAD.whole(x.T).T for x in local)
     of_each = [_of_samples(v, w, len(rows)) for v, w in zip(value, weight, strict=True)]
     values, weights = zip(*of_each, strict=True)
@@ -172,10 +176,12 @@ def over_knob(
     near: Near | None = None,
 ) -> np.ndarray:
     """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. `near`
-    as in `per_sample`: all values in one pass."""
+    as in `per_sample`: all values in one pass, from fewer candidates."""
     columns, settings = [], [{**(knobs or {}), knob: float(value)} for value in values]
     if near is not None:
-        value, weight = _estimated(rows, loss, settings, near, views, on_fraction, device)
+        value, weight = _estimated(
+            rows, loss, settings, near, views, on_fraction, device, DRAWN_OF_CURVES
+        )
         return np.where(weight > 0, value, np.nan).T.astype(np.float32)
     for finished, moved in enumerate(settings, 1):
         per_row, weight = per_sample(rows, loss, moved, views, device=device)

@@ -26,6 +26,7 @@ COLUMNS = (
     "outlier", "ambiguous", "nearest_positive", "nearest_negative",
 )  # fmt: skip
 VERSION = 11
+MAPPED = 1 << 20  # bytes of a column
 K = 20  # neighbors behind every list
 
 LISTS = {
@@ -183,8 +184,9 @@ def knobs_of(run: Run, loss: str) -> dict[str, Any] | None:
 
 
 def read_table(path: Path, loss: str) -> SampleTable | None:
-    """The table if it has been made."""
-    arrays = read_arrays(path)
+    """The table if it has been made. Of a large one a page reads the columns of a list, and of the
+    others only the rows that it shows: they are mapped."""
+    arrays = read_arrays(path, MAPPED)
     if arrays is None or not {"classes", "knob", "grid", *COLUMNS} <= set(arrays):
         return None
     return SampleTable(
@@ -210,10 +212,11 @@ def keep_arrays(path: Path, **arrays: np.ndarray) -> None:
     records.write_npz(path, **arrays)
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray] | None:
-    """Arrays that `keep_arrays` wrote; None when there are none, or they are damaged."""
+def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
+    """Arrays that `keep_arrays` wrote, those of `mapped` bytes not in memory; None when there are
+    none, or they are damaged."""
     try:
-        return records.read_npz(path)
+        return records.read_npz(path, mapped=mapped)
     except (OSError, ValueError):
         return None
 

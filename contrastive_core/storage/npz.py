@@ -37,16 +37,18 @@ def write(file: BinaryIO | io.BytesIO, arrays: Mapping[str, np.ndarray]) -> None
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
-def read(file: BinaryIO, limit: int) -> dict[str, np.ndarray]:
-    """Arrays of a file; those of `MAPPED` bytes and more, where not compressed, as read-only maps.
+def read(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[str, np.ndarray]:
+    """Arrays of a file; those of `mapped` bytes (default: MAPPED) and more, where not compressed,
+    as read-only maps.
 
     Raises: ValueError where the others would unpack to more than `limit` bytes, or for arrays of
     objects; what zipfile and numpy raise for damage; OSError.
     """
     arrays: dict[str, np.ndarray] = {}
+    least = MAPPED if mapped is None else mapped
     with zipfile.ZipFile(file) as archive:
         entries = {e.filename.removesuffix(".npy"): e for e in archive.infolist()}
-        large = {name: e for name, e in entries.items() if _is_large(e)}
+        large = {name: e for name, e in entries.items() if _is_large(e, least)}
         total = sum(e.file_size for name, e in entries.items() if name not in large)
         if total > limit:
             raise ValueError(f"it would unpack to {total:,} bytes; at most {limit:,}")
@@ -59,8 +61,8 @@ def read(file: BinaryIO, limit: int) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _is_large(entry: zipfile.ZipInfo) -> bool:
-    return entry.compress_type == zipfile.ZIP_STORED and entry.file_size >= MAPPED
+def _is_large(entry: zipfile.ZipInfo, least: int) -> bool:
+    return entry.compress_type == zipfile.ZIP_STORED and entry.file_size >= least
 
 
 def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:

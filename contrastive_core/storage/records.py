@@ -173,13 +173,16 @@ def npz_bytes(**arrays: np.ndarray) -> memoryview:
     return buffer.getbuffer()
 
 
-def read_npz(path: str | Path, limit: int = MAX_NPZ) -> dict[str, np.ndarray]:
-    """Arrays of an `.npz`, without pickle; large ones are mapped, read-only, and not in memory.
+def read_npz(
+    path: str | Path, limit: int = MAX_NPZ, mapped: int | None = None
+) -> dict[str, np.ndarray]:
+    """Arrays of an `.npz`, without pickle; large ones are mapped, read-only, and not in memory: of
+    `mapped` bytes and more, where that is given.
     Raises Damaged, also where the others would unpack to more than `limit` bytes;
     FileNotFoundError."""
     try:
         with open_regular(path) as file:
-            return npz.read(file, limit)
+            return npz.read(file, limit, mapped)
     except FileNotFoundError:
         raise
     except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ def pick(table: SampleTable) -> str:
 def order(table: SampleTable, name: str) -> np.ndarray:
     """The rows of a list; likely wrong labels by all voters together, or by one of them."""
     voters = [v for v in VOTERS if f"wrong_by_{v}" in table.extra]
-    if name == "loss" and len(set(table.extra["split"].tolist())) > 1:
+    split = table.extra["split"]
+    if name == "loss" and (split != split[:1]).any():
         return by_place(table)
     if name != "mislabeled" or not voters:
         return table.ranked(name)
@@ -132,7 +133,7 @@ def filtered(
     """The rows of a list that pass the filters; followed: (n) bool, those that snapshots follow,
     None where they follow all or none."""
     columns, keep = table.columns, np.ones(len(rows), bool)
-    classes = sorted(set(columns["label"].tolist()) - {""})
+    classes = sorted(set(np.unique(columns["label"]).tolist()) - {""})
     a, b, c, d = st.columns([3, 3, 2, 2])
     chosen_classes = []
     if len(classes) > 1:
@@ -148,7 +149,7 @@ def filtered(
     if "correct" in table.extra:
         probe = yes_or_no(c, "Probe says", "probe", ("its label", "another"))
         keep &= np.isin(table.extra["correct"][rows], probe)
-    has = np.array([str(i) in marked for i in columns["id"][rows]], bool)
+    has = np.isin(columns["id"][rows], list(marked)) if marked else np.zeros(len(rows), bool)
     keep &= np.isin(has, yes_or_no(d, "Decided", "marked"))
     if followed is not None:
         inside = yes_or_no(d, "In the run's snapshots", "followed")
@@ -186,21 +187,19 @@ def show(findings: Findings, name: str, rows: np.ndarray, at: str, pictures: Pic
         as_pictures(findings, name, rows, at, pictures)
 
 
-def listed(findings: Findings, name: str, rows: np.ndarray) -> list[dict[str, Any]]:
-    """Plain values of a list's rows."""
+def listed(findings: Findings, name: str, rows: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Plain values of a list's rows, one after the other: a million of them are never held."""
     table, marked = findings.table, findings.marked
     columns, score = table.columns, table.score(name)
-    return [
-        {
+    for place, r in enumerate(rows, 1):
+        yield {
             "place": place, "id": str(columns["id"][r]), "split": str(table.extra["split"][r]),
             "label": str(columns["label"][r]),
             "score": round(float(score[r]), 5), "loss": round(float(columns["loss"][r]), 5),
             "rank": int(columns["rank"][r]),
             "decision": marked.get(str(columns["id"][r]), {}).get("what", ""),
             "why": reason_of(findings, name, int(r)),
-        }
-        for place, r in enumerate(rows, 1)
-    ]  # fmt: skip
+        }  # fmt: skip
 
 
 def reason_of(findings: Findings, name: str, row: int) -> str:
@@ -217,7 +216,7 @@ def as_table(findings: Findings, name: str, rows: np.ndarray) -> None:
             go_to(str(table.columns["id"][rows[picked_rows[0]]]))
 
     st.dataframe(
-        listed(findings, name, rows[:ROWS]), hide_index=True, height=460, key=key,
+        list(listed(findings, name, rows[:ROWS])), hide_index=True, height=460, key=key,
         on_select=chosen, selection_mode="single-row",
         column_config={"why": st.column_config.TextColumn(width="large")},
     )  # fmt: skip
@@ -229,11 +228,11 @@ def as_pictures(
     findings: Findings, name: str, rows: np.ndarray, at: str, pictures: Pictures
 ) -> None:
     table, marked = findings.table, findings.marked
-    ids = [str(i) for i in table.columns["id"][rows]]
-    place = ids.index(at) if at in ids else 0
+    found = np.flatnonzero(table.columns["id"][rows] == at)
+    place = int(found[0]) if len(found) else 0
     first = place // PAGE * PAGE
-    part = ids[first : first + PAGE]
     here = rows[first : first + PAGE]
+    part = [str(i) for i in table.columns["id"][here]]
     own, splits = (list(map(str, table.extra[k][here])) for k in ("own_id", "split"))
     images = pictures.stack(own, splits)
     if images is None:
@@ -241,11 +240,11 @@ def as_pictures(
         return
     badged = len(findings.requests) > 1
     captions = []
-    for q, (sample, row) in enumerate(zip(part, rows[first:], strict=False), first + 1):
+    for q, (sample, row) in enumerate(zip(part, here, strict=True), first + 1):
         words = [str(table.columns["label"][row]), marked.get(sample, {}).get("what", "")]
         words += [str(table.extra["split"][row])] if badged else []
         captions.append(f"{q}. {' · '.join(filter(None, words))}")
-    lit = [place - first] if at in ids else []
+    lit = [place - first] if len(found) else []
     n_marked = sum(bool(marked.get(i)) for i in part)
     picked = draw_gallery(
         images, captions, selected=lit, title="samples of the list",

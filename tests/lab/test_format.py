@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,3 +73,16 @@ def test_headers_of_tables_are_no_formulas(tmp_path) -> None:
     assert format.table_csv([{name: value}]).split() == [f"'{name}", f"'{value}"]
     write_table(tmp_path / "a.csv", {name: [value, "-1.5"]})
     assert (tmp_path / "a.csv").read_text().split() == [f"'{name}", f"'{value}", "-1.5"]
+
+
+def test_rows_of_a_table_are_asked_for_one_after_the_other() -> None:
+    asked: list[int] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for number in range(3):
+            asked.append(number)
+            yield {"number": number, "none": None}
+
+    assert format.table_csv(rows()).splitlines() == ["number,none", "0,", "1,", "2,"]
+    assert asked == [0, 1, 2]
+    assert format.table_csv([]) == ""

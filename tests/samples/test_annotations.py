@@ -185,6 +185,7 @@ def test_two_splits_are_one_list() -> None:
     assert both.facts["wrong_high"] == pytest.approx(both.facts["wrong"] + 2**0.5 * half)
     alone = joined({"train": train})
     assert alone.facts == train.facts
+    assert all(alone.columns[k] is v for k, v in train.columns.items())  # no second copy
     assert set(alone.extra["split"].tolist()) == {"train"}
     with pytest.raises(ValueError, match="no table"):
         joined({})

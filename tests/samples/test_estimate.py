@@ -205,6 +205,7 @@ def test_the_error_is_what_it_says() -> None:
 
 def test_a_large_set_has_estimates_and_their_error(monkeypatch, tmp_path) -> None:
     few(monkeypatch, POSITIVES=40, DRAWN=100)
+    monkeypatch.setattr(sample_losses, "DRAWN_OF_CURVES", 100)
     rows, rng = blobs(), np.random.default_rng(0)
     views = [rng.normal(size=(300, 2, 6)).astype(np.float32) for _ in range(2)]
     shaken = [rows.features + rng.normal(size=(300, 8)).astype(np.float32) for _ in range(2)]
@@ -229,6 +230,12 @@ def test_a_large_set_has_estimates_and_their_error(monkeypatch, tmp_path) -> Non
         over, truly = (t.extra["loss_over_knob"] for t in (made, exact))
         assert over.shape == truly.shape
         assert 0 < np.abs(over - truly).mean() < 0.1
+        with monkeypatch.context() as fewer:
+            fewer.setattr(sample_losses, "DRAWN_OF_CURVES", 20)
+            fewer.setattr(estimate, "ESTIMATED_FROM", 300**2)
+            rough = table_of(rows, loss, **more)
+        np.testing.assert_array_equal(rough.columns["loss"], made.columns["loss"])
+        assert not np.array_equal(rough.extra["loss_over_knob"], over)
         path = tmp_path / f"{loss}.npz"
         sample_table.keep_table(made, path)
         kept = sample_table.read_table(path, loss)

@@ -40,6 +40,19 @@ def test_the_loss_under_each_class_is_the_librarys() -> None:
         class_losses.by_class(EmbeddingSet(rows.features))
 
 
+def test_columns_of_a_large_table_are_not_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table_of(blobs(), "sup_con")
+    sample_table.keep_table(made, tmp_path / "a.npz")
+    monkeypatch.setattr(sample_table, "MAPPED", 2000)
+    kept = sample_table.read_table(tmp_path / "a.npz", "sup_con")
+    assert kept is not None
+    assert isinstance(kept.columns["loss"], np.memmap)
+    np.testing.assert_array_equal(kept.columns["loss"], made.columns["loss"])
+    assert kept.ranked("mislabeled").tolist() == made.ranked("mislabeled").tolist()
+
+
 def test_the_loss_under_each_class_is_estimated_from_the_nearest_and_some_drawn_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -35,6 +35,13 @@ def equal(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
     )
 
 
+def test_who_reads_says_what_is_mapped(tmp_path: Path) -> None:
+    records.write_npz(tmp_path / "a.npz", **ARRAYS)
+    found = records.read_npz(tmp_path / "a.npz", mapped=50_000)
+    assert equal(found, ARRAYS)
+    assert {k for k, v in found.items() if isinstance(v, np.memmap)} == {"features"}
+
+
 def test_what_is_written_is_read(mapped: int, tmp_path: Path) -> None:
     records.write_npz(tmp_path / "a.npz", **ARRAYS)
     assert equal(records.read_npz(tmp_path / "a.npz"), ARRAYS)
