@@ -30,6 +30,8 @@ STYLE = """<style>
 @media (max-width: 600px) {
   .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; }
   .stMarkdown :is(th, td):first-child { min-width: 5rem; }
+  .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }
+  .st-key-map-choices > * { flex: none; }
 }
 [data-testid="stCaptionContainer"] {
   opacity: 1;

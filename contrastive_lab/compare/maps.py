@@ -10,6 +10,7 @@ from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_lab import cache, embedding_map, format, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
 from contrastive_lab.components.scatter import (
+    MAX_IMAGES,
     MAX_POINTS,
     LinkedSelection,
     ScatterData,
@@ -51,12 +52,14 @@ def maps(spaces: list[EmbeddingRef]) -> None:
     with_pictures = (
         drawn_rows is None and len(first) == len(embeddings[0]) and pictures.are_decoded(spaces[0])
     )
+    pictured = subsample_rows(first.labels, len(first), MAX_IMAGES) if with_pictures else None
     place, key = state.place_of(spaces[0]), f"compare-{kind}-{spaces[0].layer}"
     data = ScatterData(
         xy[0][part], first.ids if drawn_rows is None else [first.ids[i] for i in drawn_rows],
         cache.digest(*(r.content_hash for r in embeddings), kind, with_pictures),
         None if values is None else values[part], names,
-        thumbnails=pictures.thumbnails(spaces[0]) if with_pictures else NO_THUMBNAILS,
+        thumbnails=pictures.thumbnails(spaces[0], pictured) if with_pictures else NO_THUMBNAILS,
+        pictured=pictured,
         title=f"{kind.upper()} maps side by side",
         note="" if drawn_rows is None
         else f"{len(drawn_rows):,} of {len(first):,} points, by class",

@@ -80,7 +80,11 @@ def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarra
 
 
 def _line() -> Any:
-    return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    """One line, which a narrow screen moves sideways (app.py): there the map comes next, not a
+    screen of choices."""
+    return st.container(
+        horizontal=True, vertical_alignment="bottom", gap="small", key="map-choices"
+    )
 
 
 def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:

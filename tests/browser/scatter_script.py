@@ -16,15 +16,20 @@ by = st.radio("color", ["label", "number"], horizontal=True)
 images = np.broadcast_to((label * 50).astype(np.uint8)[:, None, None, None], (n, 3, 4, 4))
 stamp = asked.get("stamp", "one")
 st.session_state.runs = st.session_state.get("runs", 0) + 1
+pictured = np.arange(0, n, 3) if "some" in asked else None
 data = ScatterData(
     xy,
     [f"test/{i:06d}" for i in range(n)],
     str(n),
     label if by == "label" else xy[:, 0],
     [f"<i>class {k}</i>" for k in range(5)] if by == "label" else (),
-    thumbnails=thumbnail_sheet(images) if n <= 2000 else NO_THUMBNAILS,
+    thumbnails=thumbnail_sheet(images if pictured is None else images[pictured])
+    if n <= 2000
+    else NO_THUMBNAILS,
+    pictured=pictured,
 )
 lit = [1, 2, 3] if asked.get("given") else st.session_state.get("kept", [])
-found = draw_scatter(data, LinkedSelection(lit, stamp), key=asked.get("key", "map")).tolist()
+key, gallery = asked.get("key", "map"), "view" not in asked
+found = draw_scatter(data, LinkedSelection(lit, stamp), gallery=gallery, key=key).tolist()
 st.session_state.kept = found
 st.text(f"runs {st.session_state.runs} rows {len(found)} sum {sum(found)} first {found[:3]}")

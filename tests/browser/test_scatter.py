@@ -199,6 +199,34 @@ def test_many_points_are_a_density_until_one_is_near(page: Any, address: str) ->
     assert f"test/{found[0]:06d}" in page.locator(".tip").inner_text()
 
 
+IN_VIEW = """(() => { const v = map.view, found = [];
+  for (let i = 0; i < map.n; i++) {
+    const x = map.xy[2 * i] * v.scale + v.x, y = v.y - map.xy[2 * i + 1] * v.scale;
+    if (x >= 0 && y >= 0 && x < map.stage.clientWidth && y < map.stage.clientHeight) found.push(i);
+  }
+  return found; })()"""
+
+
+def test_a_line_of_images_shows_what_is_in_view(page: Any, address: str) -> None:
+    visit(page, address, view=1, some=1)  # every third row has its image
+    line = page.get_by_role("group", name="images in view")
+    line.locator("button").nth(5).wait_for()
+    settled = f"() => {{ const map = ({FIND})(), inside = {IN_VIEW};"
+    settled += " return map.inView.length && map.inView.every((i) => inside.includes(i)) }"
+    for k, i in enumerate((3, 9, 12)):
+        zoom_to(page, i, 1 if k else 12)
+        page.wait_for_function(settled)
+        assert {row % 3 for row in ask(page, "map.inView")} == {0}
+    rows = ask(page, "map.inView")
+    shown = line.locator("button").first
+    inks = shown.locator("canvas").evaluate(
+        "c => c.getContext('2d').getImageData(20, 20, 1, 1).data[0]"
+    )
+    assert abs(inks - rows[0] % 5 * 50) < 3
+    shown.click()
+    page.get_by_text(f"rows 1 sum {rows[0]}").wait_for()
+
+
 # What lies in the path that was drawn, by the even-odd rule: the number of rows, and their sum.
 IN_PATH = """() => { const path = window.drawn, v = map.view, found = [0, 0];
   for (let i = 0; i < map.n; i++) {
