@@ -39,7 +39,7 @@ SETS: dict[str, tuple[tuple[int, int, int], int, int]] = {  # facts of the sets 
 }
 METHOD = (
     "title year paper idea compared flow updates measured_by_paper differences paper_recipe "
-    "default_loss loss_knobs needs_labels batch"
+    "default_loss loss_knobs needs_labels batch least_batch"
 ).split()
 LOSS = "title year paper formula summary family score needs_negative".split()
 

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from contrastive_lab import words
+from contrastive_lab.number_field import number_field
 
 __all__ = [
     "Address",
@@ -31,6 +33,7 @@ __all__ = [
     "choose",
     "chosen",
     "current",
+    "is_wrong",
     "keep",
     "kept_value",
     "many_of",
@@ -56,6 +59,7 @@ SESSION = "address"  # the one entry of the session
 def arrive(page: str) -> None:
     """A run of the app begins on this page; coming to a page, its address is read."""
     session, context = _session(), get_script_run_ctx()
+    session["wrong"] = {key: False for key in session["wrong"] if key in st.session_state}
     back = context is not None and context.is_history_navigation
     if page == session["page"] and not back:
         session["shown"] = {}
@@ -139,7 +143,8 @@ def number(
     widget: Callable[..., Any], label: str, low: float, high: float, *, name: str, default: float,
     key: str = "", on_change: Callable[[], object] | None = None, **more: Any,
 ) -> Any:  # fmt: skip
-    """A number between low and high, of the default's type, by a number input or a slider."""
+    """A number between low and high, of the default's type, by a slider or by a number input: while
+    another one stands in that, the last good one, with an error beside it."""
     kind, key = type(default), key or _key(name)
 
     def read(word: str) -> float:
@@ -152,6 +157,8 @@ def number(
         return isinstance(value, (int, float)) and low <= value <= high
 
     value = _value(name, key, kind(min(high, max(low, default))), read, is_valid)
+    if widget.__name__ == "number_input":
+        return _entered(widget, label, (kind(low), kind(high)), value, name, key, on_change, **more)
     start = {"value": value}
     picked = _draw(widget, label, low, high, key=key, start=start, then=on_change, **more)
     _show(name, picked)
@@ -168,14 +175,13 @@ def optional_number(
         return value is None or (isinstance(value, (int, float)) and low <= value <= high)
 
     value = _value(name, key, None, lambda word: kind(float(word)), is_valid)
-    if key in st.session_state and st.session_state[key] != value:
-        st.session_state[key] = value
-    start = None if key in st.session_state else value
-    picked = widget(
-        label, low, high, value=start, key=key, on_change=_changed, args=(key, None), **more
-    )
-    _show(name, picked)
-    return picked
+    more["is_optional"] = True
+    return _entered(widget, label, (low, high), value, name, key, None, **more)
+
+
+def is_wrong() -> bool:
+    """Whether a number input of this page holds what it cannot take: then nothing may start."""
+    return any(_session()["wrong"].values())
 
 
 def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **more: Any) -> str:
@@ -287,8 +293,10 @@ class Address:
 
 def _session() -> dict[str, Any]:
     """`page`: where one is; `asked`: of its address and not yet taken; `values`: by page and key,
-    what was chosen; `shown`: the parameters drawn in this run; `names`: in this visit."""
-    empty = {"page": "", "asked": {}, "values": {}, "shown": {}, "names": set(), "back": False}
+    what was chosen; `shown`: the parameters drawn in this run; `names`: in this visit; `wrong`:
+    number inputs that hold what they cannot take, and whether they were drawn in this run."""
+    empty: dict[str, Any] = {"page": "", "back": False, "names": set()}
+    empty |= {name: {} for name in ("asked", "values", "shown", "wrong")}
     session: dict[str, Any] = st.session_state.setdefault(SESSION, empty)
     return session
 
@@ -332,6 +340,16 @@ def _draw(
         more = _translated(widget, arguments[1], more)
     about = (key, then, drawn)
     return widget(*arguments, key=drawn, on_change=_changed, args=about, **start, **more)
+
+
+def _entered(
+    widget: Callable[..., Any], label: str, bounds: tuple[Any, Any], value: Any, name: str,
+    key: str, then: Callable[[], object] | None, **more: Any,
+) -> Any:  # fmt: skip
+    wrong, keep = _session()["wrong"], partial(_values().__setitem__, key)
+    value = number_field(widget, label, bounds, value, key, wrong, keep, then, **more)
+    _show(name, value)
+    return value
 
 
 def _drawn_key(widget: Callable[..., Any], key: str) -> str:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch_size import fitting
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
 from contrastive_core.models.encoders import HEADS, ProjectionHead
@@ -31,7 +32,6 @@ __all__ = [
     "Default",
     "HeadSettings",
     "Method",
-    "batch_size_default",
     "small_images",
 ]
 
@@ -76,6 +76,7 @@ class Method(nn.Module, ABC):
     paper_recipe: ClassVar[str]
     needs_labels: ClassVar[bool] = False
     batch: ClassVar[str] = "shuffled"
+    least_batch: ClassVar[int] = 2  # images, of a set that is too small for the usual size
     Settings: ClassVar[type] = HeadSettings
 
     def __init__(
@@ -152,14 +153,6 @@ class Method(nn.Module, ABC):
         return None
 
 
-def batch_size_default(facts: DatasetInfo, size: int, reason: str, least: int = 2) -> Default:
-    """`size` for this reason, or what is left of it where the set is too small for it."""
-    if size <= facts.n_train // 4:
-        return size, reason
-    fits = max(least, facts.n_train // 4)
-    return fits, f"{fits}: a quarter of the {facts.n_train} training images, instead of {size}"
-
-
 def small_images(facts: DatasetInfo) -> dict[str, Default]:
     """Defaults that were measured on small images, with the small encoder."""
     channels, height, _ = facts.image_shape
@@ -174,8 +167,8 @@ def small_images(facts: DatasetInfo) -> dict[str, Default]:
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5)
         why = "tiny gray figures: mild crops, no mirror, small turns"
     return {
-        "batch_size": batch_size_default(
-            facts, 128, "128: twice the steps of 256; on shapes SimCLR gains 4 points"
+        "batch_size": fitting(
+            128, "128: twice the steps of 256; on shapes SimCLR gains 4 points", facts.n_train
         ),
         "optimizer": ("adamw", "settles in a few epochs on small encoders"),
         "lr": (3e-3, "AdamW with one cycle; measured on shapes and digits"),

@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch_size import fitting
 from contrastive_core.methods._base import (
     NO_KNOBS,
     DatasetInfo,
     Default,
     HeadSettings,
     Method,
-    batch_size_default,
 )
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
@@ -138,7 +138,7 @@ class CPC(Method):
         steps = max(1, min(3, rows - 2))
         defaults = super().defaults(facts)
         return defaults | {
-            "batch_size": batch_size_default(facts, 64, "64: images give thousands of patches"),
+            "batch_size": fitting(64, "64: images give thousands of patches", facts.n_train),
             "method_knobs": ({"steps": steps}, f"{steps} of {rows} rows ahead"),
             "loss_knobs": (cls.loss_knobs, "a bilinear critic has no temperature"),
         }

@@ -10,12 +10,12 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch_size import fitting
 from contrastive_core.methods._base import (
     DatasetInfo,
     Default,
     HeadSettings,
     Method,
-    batch_size_default,
 )
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.pairs.types import Pairs
@@ -67,6 +67,6 @@ class InvaSpread(Method):
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         defaults = super().defaults(facts)
         return defaults | {
-            "batch_size": batch_size_default(facts, 128, "128, as published"),
+            "batch_size": fitting(128, "128, as published", facts.n_train),
             "loss_knobs": (cls.loss_knobs, "τ 0.1, as published"),
         }

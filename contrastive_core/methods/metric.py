@@ -14,12 +14,12 @@ from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch import Batch, BatchShare
+from contrastive_core.data.batch_size import fitting
 from contrastive_core.methods._base import (
     DatasetInfo,
     Default,
     HeadSettings,
     Method,
-    batch_size_default,
 )
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.ops.similarity import normalize
@@ -64,6 +64,7 @@ class Metric(Method):
     loss_knobs: ClassVar[dict[str, Any]] = {"margin": 0.2, "average": "active"}
     needs_labels: ClassVar[bool] = True
     batch: ClassVar[str] = "class_balanced"
+    least_batch: ClassVar[int] = 4
     Settings: ClassVar[type] = Settings
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
@@ -97,8 +98,8 @@ class Metric(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         return super().defaults(facts) | {
-            "batch_size": batch_size_default(
-                facts, 128, "128: enough of each class for every anchor", least=4
+            "batch_size": fitting(
+                128, "128: enough of each class for every anchor", facts.n_train, cls.least_batch
             ),
             "loss_knobs": (
                 cls.loss_knobs,

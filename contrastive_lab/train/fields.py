@@ -10,6 +10,8 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.data import datasets
+from contrastive_core.data.batch_size import fitting
 from contrastive_core.data.recipe import view_changes
 from contrastive_core.errors import BadName, BadSetting
 from contrastive_core.jobs import queue
@@ -34,6 +36,7 @@ class Choice:
     loss: str
     data: str
     optimizer: str = ""  # one's own choice, or "": the method's
+    n_train: int = 0  # images of a folder; 0: not known
 
     def usual(self, name: str) -> tuple[Any, str]:
         """The default of a setting and why it is so; None where it depends on what is not known."""
@@ -43,6 +46,11 @@ class Choice:
         first = entries[0] if entries else None
         if first is None or any(entry != first for entry in entries):
             return None, UNKNOWN
+        if name == "batch_size" and datasets.is_files(self.data):
+            least = self.catalog["methods"][self.method]["least_batch"]
+            if not self.n_train:
+                return None, UNKNOWN
+            return fitting(first["value"], str(first["why"]), self.n_train, least)
         return first["value"], str(first["why"])
 
     def learning_rate(self, batch: int | None) -> tuple[Any, str]:
@@ -63,36 +71,31 @@ class Choice:
         value, why = self.usual("loss_knobs")
         if isinstance(value, dict) and "temperature" in value:
             return value["temperature"], why
+        if why == UNKNOWN and any("loss_knobs" in of_data for of_data in card["defaults"].values()):
+            return None, UNKNOWN
         own = (card.get("loss_knobs") or {}).get("temperature", knob["default"])
         return own, str(knob["help"])
 
 
-def numbers(choice: Choice) -> tuple[list[str], int]:
+def numbers(choice: Choice) -> tuple[list[str], int, str]:
     """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
-    and the seed."""
+    the seed, and what is wrong besides what each field says (`query_params.is_wrong`)."""
     settings: list[str] = []
     columns = iter(st.columns(2) + st.columns(2))
     if (usual := choice.temperature()) is not None:
-        value = _field(
-            next(columns), "Temperature τ", "temperature", usual, (0.001, 100.0, 0.05), "%.3f"
-        )
+        value = _field(next(columns), "Temperature τ", "temperature", usual, (0.001, 100.0, 0.05))
         settings += [f"loss.temperature={value:g}"] if value is not None else []
-    batch = _field(
-        next(columns), "Batch size", "batch", choice.usual("batch_size"), (2, 65536, 32), "%d"
-    )
+    batch = _field(next(columns), "Batch size", "batch", choice.usual("batch_size"), (2, 65536, 32))
     settings += [f"batch_size={batch}"] if batch is not None else []
-    lr = _field(
-        next(columns),
-        "Learning rate",
-        "lr",
-        choice.learning_rate(batch),
-        (0.0, 100.0, 0.001),
-        "%.5f",
-    )
+    beside = next(columns)
+    lr = _field(beside, "Learning rate", "lr", choice.learning_rate(batch), (0.0, 100.0, 0.001))
     settings += [f"lr={lr:g}"] if lr is not None else []
+    wrong = "" if lr != 0 else "At a learning rate of 0 nothing is learned."
+    if wrong:
+        beside.error(wrong)
     place = next(columns).number_input
     seed = query_params.number(place, "Seed", 0, 2**31 - 1, name="seed", default=0)
-    return settings, int(seed)
+    return settings, int(seed), wrong
 
 
 def optimizing(choice: Choice) -> list[str]:
@@ -126,14 +129,14 @@ def views_recipe() -> list[str]:
 
 
 def _field(
-    place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float],
-    form: str,
-) -> Any:  # fmt: skip
-    """A number that is left to its default where nobody has written one."""
+    place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float]
+) -> Any:
+    """A number that is left to its default where nobody has written one. It is shown with the
+    digits with which it is passed on."""
     low, high, step = bounds
     value, why = usual
     return query_params.optional_number(
-        place.number_input, label, low, high, name=name, step=step, format=form,
+        place.number_input, label, low, high, name=name, step=step, format="%.6g",
         placeholder="default" if value is None else f"{value:g} (default)", help=why,
     )  # fmt: skip
 

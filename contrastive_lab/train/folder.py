@@ -14,7 +14,7 @@ from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.progress import answer_or_wait
 
-__all__ = ["contents", "with_change", "wrong_batch", "wrong_folder"]
+__all__ = ["contents", "training_images", "with_change", "wrong_batch", "wrong_folder"]
 
 CLASSES = 12  # that are named with their sizes
 
@@ -63,11 +63,16 @@ def wrong_batch(folder: str, settings: list[str]) -> str:
     sizes = [s.partition("=")[2].strip() for s in settings if s.startswith("batch_size=")]
     if not sizes or not sizes[-1].isdigit() or not is_folder(folder):
         return ""
-    result = cache.result("folder", values_of(folder))
-    n = sum(count[0] for count in result.meta["counts"]) if result is not None else 0
+    n = training_images(folder)
     if not n or int(sizes[-1]) <= n:
         return ""
     return f"A batch of {int(sizes[-1]):,} is larger than the {n:,} training images of this folder."
+
+
+def training_images(folder: str) -> int:
+    """How many images a folder has for training; 0 while that is not known."""
+    result = cache.result("folder", values_of(folder))
+    return sum(count[0] for count in result.meta["counts"]) if result is not None else 0
 
 
 def is_folder(path: str) -> bool:

@@ -33,7 +33,12 @@ from contrastive_lab.train.fields import (
     wrong_name,
     wrong_settings,
 )
-from contrastive_lab.train.folder import with_change, wrong_batch, wrong_folder
+from contrastive_lab.train.folder import (
+    training_images,
+    with_change,
+    wrong_batch,
+    wrong_folder,
+)
 from contrastive_lab.train.image_size import as_settings, image_form, wrong_size
 from contrastive_lab.train.watch import watch_next
 
@@ -88,9 +93,10 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     loss = query_params.current("loss", catalog["losses"], DEFAULT_LOSS)
     own = catalog["methods"][method]["default_loss"] if loss == DEFAULT_LOSS else loss
     optimizer = query_params.current("optimizer", OPTIMIZERS, "")
-    choice = Choice(catalog, method, own, data.name, optimizer)
-    chosen, seed = numbers(choice)
-    wrong = []
+    n_train = training_images(data.files) if data.files else 0
+    choice = Choice(catalog, method, own, data.name, optimizer, n_train)
+    chosen, seed, why = numbers(choice)
+    wrong = [why]
     key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
     name = query_params.text(
         st.text_input, "Name", name="called", key=key, placeholder="made from the settings"
@@ -113,15 +119,16 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     wrong.append(_error(wrong_data(catalog["methods"][method], data)))
     wrong.append(_error(wrong_batch(data.files, chosen + further) if data.files else ""))
     expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)
+    stays = any(wrong) or query_params.is_wrong() or not data.name
     buttons = st.container(horizontal=True)
     go = buttons.button(
-        "Start", type="primary", icon=":material/play_arrow:", key="start",
-        disabled=any(wrong) or not data.name,
+        "Start", type="primary", icon=":material/play_arrow:", key="start", disabled=stays
     )  # fmt: skip
     look = buttons.button(
-        "See its views", icon=":material/visibility:", key="see-views",
-        disabled=any(wrong) or not data.name,
+        "See its views", icon=":material/visibility:", key="see-views", disabled=stays
     )  # fmt: skip
+    if stays:  # also for a press that came with the number that is wrong
+        return
     if look:
         st.session_state["preview"] = views_of(method, data.name, [*as_settings(form), *further])
     elif go:

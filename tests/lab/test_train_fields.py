@@ -13,6 +13,7 @@ from test_named_files import page_at
 
 from contrastive_core import catalog, runs
 from contrastive_core.cli import analyses
+from contrastive_core.data import datasets
 from contrastive_core.data.folder_preview import values_of
 from contrastive_lab import opened
 from contrastive_lab.train.fields import Choice, wrong_settings
@@ -201,3 +202,65 @@ def test_the_time_is_that_of_images_of_the_same_size(
     for pixels, said in ((64, "not known yet"), (128, "from 3 min an epoch"), (96, "not known")):
         number(app, "Image size in pixels").set_value(pixels).run()
         assert any(said in c.value.replace("\\", "") for c in app.caption)
+
+
+BAD = {  # label: numbers that a field cannot take, and numbers that it can
+    "Epochs": ((0, -3, 2.5), (1, 5, 300)),
+    "Temperature τ": ((-1, 0, 101), (0.07, 0.5, 100)),
+    "Batch size": ((100_000, 1, -64), (2, 64, 65_536)),
+    "Learning rate": ((-0.1, 0, 101), (1e-6, 0.003, 100)),
+    "Seed": ((-1, 2**31, 0.5), (0, 7, 2**31 - 1)),
+}
+
+
+@pytest.mark.parametrize("label", BAD)
+def test_a_number_that_stands_in_the_box_starts_or_nothing_does(
+    label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(
+        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append(words)
+    )
+    app = page_at("train", monkeypatch)
+    for bad, good in zip(*BAD[label], strict=True):
+        number(app, label).set_value(bad)
+        start(app).click().run()  # both at once, before the page knew
+        assert not started
+        assert number(app, label).value == bad  # the box is left to whoever writes in it
+        assert any(label.lower() in e.value.lower() for e in app.error)
+        assert start(app).disabled
+        assert app.button(key="see-views").disabled
+        number(app, label).set_value(good).run()
+        assert not app.error
+        start(app).click().run()
+        assert not app.exception
+        words = " ".join(started.pop())
+        name = {"Epochs": "--epochs ", "Seed": "--seed ", "Temperature τ": "loss.temperature=",
+                "Batch size": "batch_size=", "Learning rate": "lr="}[label]  # fmt: skip
+        assert f"{name}{good:g} " in f"{words} " or f"{name}{good} " in f"{words} "
+
+
+def test_a_wrong_number_goes_with_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_at("train", monkeypatch, loss="nt_xent")
+    number(app, "Temperature τ").set_value(-1).run()
+    assert start(app).disabled
+    app.selectbox(key="train-loss").set_value("triplet").run()  # which has none
+    assert not app.error
+    assert not start(app).disabled
+
+
+def test_a_folders_batch_size_is_the_one_that_is_used(
+    pets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page_at("train", monkeypatch, data="folder", method="simclr")
+    app.text_input(key="path-folder").set_value(str(pets)).run()
+    assert number(app, "Batch size").placeholder == "default"  # nobody has counted them
+    analyses.make("folder", values_of(str(pets)))
+    app.run()
+    n = len(datasets.load(f"folder:{pets}", "train"))
+    assert n < 4 * 128
+    assert number(app, "Batch size").placeholder == f"{max(2, n // 4)} (default)"
+    assert f"of the {n} training images" in number(app, "Batch size").help
+    for method, least in (("metric", 4), ("cpc", 2)):
+        app.selectbox(key="train-method").set_value(method).run()
+        assert number(app, "Batch size").placeholder == f"{max(least, n // 4)} (default)"

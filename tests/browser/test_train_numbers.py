@@ -1,0 +1,40 @@
+"""Train's numbers, typed into a browser: what stands in a box is what starts, or nothing does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from patience import PATIENCE
+from visits import Visit
+
+FIELDS = {  # label: name in the address, what it cannot take, what it can
+    "Epochs": ("epochs", ("0", "-3", "1e30"), ("1", "5", "300")),
+    "Temperature τ": ("temperature", ("-1", "0", "1e6"), ("0.07", "0.5", "0.0015")),
+    "Batch size": ("batch", ("100000", "1", "2.5"), ("2", "64", "4096")),
+    "Learning rate": ("lr", ("-0.1", "0", "1e9"), ("0.000001", "0.003", "1")),
+    "Seed": ("seed", ("-1", "12345678901234567890", "0.5"), ("0", "7", "2147483647")),
+}
+
+
+@pytest.mark.parametrize("label", FIELDS)
+def test_what_is_typed_counts_or_start_is_off(filled_app: str, page: Any, label: str) -> None:
+    visit, (name, bad, good) = Visit(page), FIELDS[label]
+    page.set_default_timeout(1000 * PATIENCE)
+    visit.open(f"{filled_app}/train")
+    box = page.get_by_role("spinbutton", name=label)
+    start = page.locator(".st-key-start button")
+    error = page.get_by_test_id("stAlertContentError")
+    for wrong, right in zip(bad, good, strict=True):
+        box.fill(wrong)
+        box.press("Tab")
+        error.filter(has_text=label.lower() if wrong == "0" and name == "lr" else label).wait_for()
+        start.locator("xpath=self::*[@disabled]").wait_for()
+        assert float(box.input_value()) == pytest.approx(float(wrong))
+        box.fill(right)
+        box.press("Tab")
+        start.locator("xpath=self::*[not(@disabled)]").wait_for()
+        asked = "([name, text]) => new URLSearchParams(location.search).get(name) * 1 === text * 1"
+        page.wait_for_function(asked, arg=[name, right])
+        assert error.count() == 0
+        assert float(box.input_value()) == float(right)
