@@ -120,20 +120,22 @@ def of_scores(
     Args: sets: the common rows of each; graphs: their nearest rows (n, k); others as of `compare`.
     """
     labels = sets[0].labels
-    correct = {m: np.stack([s[m].arrays["per_sample"] == 1 for s in scores])
-               for m in metrics if all(s[m].value is not None for s in scores)}  # fmt: skip
+    values = {m: np.stack([s[m].arrays["per_sample"] for s in scores])
+              for m in metrics if all(s[m].value is not None for s in scores)}  # fmt: skip
+    correct = {m: v == 1 for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
+    judged = {m: v[:, labeled & ~np.isnan(v).any(0)] == 1 for m, v in values.items()}
     names = [entry.name for entry in entries]
     features = [s.features for s in sets]
     groups = [entry.group for entry in entries]
     return Comparison(
         names, sets[0].ids, labels, correct,
-        {m: [float(v) for v in right[:, labeled].mean(1)] for m, right in correct.items()},
-        _differences(names, {m: right[:, labeled] for m, right in correct.items()}, seed),
+        {m: [float(v) for v in right.mean(1)] for m, right in judged.items()},
+        _differences(names, judged, seed),
         ckas(features), overlaps(graphs), matrix(features, procrustes),
         graphs[0].shape[1], np.stack(graphs),
         _tests(names, scores) if every_score else [], list(scores) if every_score else [],
-        {m: seeds_verdict(groups, right[:, labeled]) for m, right in correct.items()},
+        {m: seeds_verdict(groups, right) for m, right in judged.items()},
         {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
     )  # fmt: skip
 

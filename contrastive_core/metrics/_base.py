@@ -21,6 +21,7 @@ from contrastive_core.ops.sampling import rows_of_sample, sample_text
 
 __all__ = [
     "AMONG",
+    "PREDICTED",
     "Metric",
     "MetricResult",
     "labels_of",
@@ -29,6 +30,7 @@ __all__ = [
     "wilson",
 ]
 
+PREDICTED = "predicted"  # the array of a class for each row
 AMONG = 100_000  # rows among which all find their nearest in some minutes
 
 
@@ -59,7 +61,8 @@ class Metric:
     needs_train: ClassVar[bool] = False
     unit_rows: ClassVar[bool] = True  # works on rows of length 1, so a zero row has no place
     higher_is_better: ClassVar[bool | None] = True
-    most: ClassVar[int | None] = None  # rows that are judged among themselves; of more, drawn ones
+    most: ClassVar[int | None] = None  # rows that are judged; of more, `drawn` at random, or `most`
+    drawn: ClassVar[int | None] = None
     spreads: ClassVar[bool] = True  # also where the rows lie on many processes
 
     def __call__(
@@ -83,14 +86,21 @@ class Metric:
         whole = graphs.rows.spread or test.views is not None  # a part of the rows has no views
         if self.most is None or whole or len(test) <= self.most:
             return self.score(train, test, graphs)
-        drawn = rows_of_sample(len(test), self.most)
+        drawn = rows_of_sample(len(test), self.drawn or self.most)
         result = self.score(train, test.take(drawn), graphs)
-        per_sample = None
-        if result.per_sample is not None:
-            per_sample = np.full(len(test), np.nan)
-            per_sample[drawn] = result.per_sample
+
+        def of_all(values: np.ndarray, missing: float) -> np.ndarray:
+            whole = np.full(len(test), missing, values.dtype)
+            whole[drawn] = values
+            return whole
+
+        per_sample = None if result.per_sample is None else of_all(result.per_sample, np.nan)
+        arrays = dict(result.arrays)
+        if PREDICTED in arrays:
+            arrays[PREDICTED] = of_all(arrays[PREDICTED], -1)
         sample = {"sample": sample_text(len(drawn), len(test))}
-        return replace(result, per_sample=per_sample, extras=result.extras | sample)
+        extras = result.extras | sample
+        return replace(result, per_sample=per_sample, arrays=arrays, extras=extras)
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         """The formula, on input that was checked."""

@@ -15,7 +15,7 @@ import numpy as np
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.metrics._base import Metric, MetricResult, labels_of, wilson
+from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of, wilson
 from contrastive_core.ops.neighbors import Neighbors, nearest
 from contrastive_core.registry import knob
 
@@ -41,6 +41,8 @@ class Knn(Metric):
     paper = "https://arxiv.org/abs/1805.01978"
     needs_labels = True
     needs_train = True
+    most = 50_000  # test rows, as many as ImageNet's
+    drawn = 10_000  # whose 95 % interval is at most two points wide
 
     k: int = knob(0, 0, 10_000, "neighbors that vote; 0: 200 from 20,000 training rows, else 20")
     temperature: float = knob(0.07, 0.001, 100, "τ of the vote's weight exp(s/τ)", log=True)
@@ -80,7 +82,7 @@ class Knn(Metric):
             interval=wilson(hits, n),
             unit="share",
             extras=extras,
-            arrays={"predicted": predicted, "confusion": table, "confusion_labels": classes},
+            arrays={PREDICTED: predicted, "confusion": table, "confusion_labels": classes},
         )
 
 

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+from contrastive_core import metrics as all_metrics
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation import (
@@ -17,6 +18,7 @@ from contrastive_core.evaluation import (
     representation_similarity,
 )
 from contrastive_core.evaluation.evaluate import evaluate_sets
+from contrastive_core.ops.sampling import rows_of_sample
 
 RNG = np.random.default_rng
 Entry = compare.Entry
@@ -276,3 +278,17 @@ def test_many_wide_spaces_have_the_same_cka_as_pairs() -> None:
         representation_similarity.WIDEST = before
     assert found[0, 0] == pytest.approx(1)
     assert np.isnan(representation_similarity.ckas([np.ones((5, 2)), np.eye(5)])[0, 1])
+
+
+def test_rows_that_were_not_judged_count_for_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    knn = type(all_metrics.create("knn"))
+    monkeypatch.setattr(knn, "most", 100)
+    monkeypatch.setattr(knn, "drawn", 60)
+    train = [space(400, noise, split="train") for noise in (0.3, 0.9)]
+    test = [space(300, noise, seed=1) for noise in (0.3, 0.9)]
+    found = compare.compare([Entry(n, a, b) for n, a, b in zip("ab", train, test, strict=True)])
+    drawn = rows_of_sample(300, 60)
+    expected = [float(found.correct["knn"][i, drawn].mean()) for i in (0, 1)]
+    assert found.accuracy["knn"] == expected
+    assert found.differences[0].value == pytest.approx(expected[0] - expected[1])
+    assert found.made_of["knn"] == ["60 of 300 rows"] * 2

@@ -263,3 +263,16 @@ def test_neighbors_of_many_rows_are_those_of_a_sample_that_is_said(name, monkeyp
     assert told.extras["sample"] == "200 of 600 rows"
     assert np.array_equal(told.per_sample[drawn], some.per_sample)
     assert np.isnan(told.per_sample).sum() == 400
+
+
+def test_of_many_test_rows_some_are_voted_on_and_the_rest_is_not_judged(monkeypatch) -> None:
+    train, test = rows(), rows()
+    whole = metrics.create("knn")(train, test)
+    monkeypatch.setattr(type(metrics.create("knn")), "most", 200)
+    monkeypatch.setattr(type(metrics.create("knn")), "drawn", 100)
+    told, drawn = metrics.create("knn")(train, test), rows_of_sample(N, 100)
+    assert told.extras["sample"] == "100 of 600 rows"
+    assert told.extras["n"] == 100
+    assert np.array_equal(told.per_sample[drawn], whole.per_sample[drawn])
+    assert np.array_equal(told.arrays["predicted"][drawn], whole.arrays["predicted"][drawn])
+    assert np.isnan(told.per_sample).sum() == (told.arrays["predicted"] == -1).sum() == 500
