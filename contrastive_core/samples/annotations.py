@@ -27,6 +27,7 @@ from typing import Any
 from contrastive_core.data import overrides
 from contrastive_core.paths import data_home
 from contrastive_core.runs import Run
+from contrastive_core.samples.table import decimals
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock
 from contrastive_core.storage.tables import safe_cell
@@ -37,7 +38,10 @@ __all__ = [
 ]  # fmt: skip
 
 CHOICES = ("keep", "relabel", "drop")
-NEW_LABELS = ("id", "split", "given", "suggested", "confidence", "decision", "label")
+NEW_LABELS = (
+    "id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision",
+    "label",
+)  # fmt: skip
 PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
 Marks = dict[str, dict[str, Any]]
 
@@ -75,8 +79,8 @@ def _decisions(lines: Sequence[dict[str, Any]]) -> Marks:
 
 
 def add(file: Path, sample: str, what: str, label: str | None = None, **about: Any) -> None:
-    """Decide on a sample. `about`: what was `given`, `suggested` and with which `confidence`; `by`
-    whom; as which `event`. Raises ValueError for another word."""
+    """Decide on a sample. `about`: what was `given`, `suggested` with which `confidence`, and how
+    likely it is `wrong`; `by` whom; as which `event`. Raises ValueError for another word."""
     if what not in CHOICES:
         raise ValueError(f"a mark is one of {', '.join(CHOICES)}; got {what!r}")
     if what == "relabel" and not label:
@@ -165,17 +169,22 @@ def _old_files(run: Run) -> dict[str, Path]:
 
 def labels_csv(by_split: Mapping[str, Marks]) -> str:
     """Every decision with the label that was given, suggested and decided; `label` is empty where
-    the sample is dropped."""
+    the sample is dropped. probability_wrong is the score of the list of likely wrong labels,
+    probability_suggested what the voters together give the suggested class."""
     rows = []
     for split, decisions in by_split.items():
         for sample, m in decisions.items():
             decided = {"keep": m.get("given"), "relabel": m.get("label")}.get(m["what"])
-            confidence = m.get("confidence")
-            text = "" if confidence is None else f"{float(confidence):.4f}"
-            known = [m.get("given") or "", m.get("suggested") or "", text]
+            wrong, sure = (_decimals(m.get(k)) for k in ("wrong", "confidence"))
+            known = [m.get("given") or "", wrong, m.get("suggested") or "", sure]
             cells = [sample, split, *known, m["what"], decided or ""]
             rows.append([safe_cell(cell) for cell in cells])
     return _csv(list(NEW_LABELS), rows).decode()
+
+
+def _decimals(p: float | None) -> str:
+    """A probability as lists have it; "" where an older decision holds none."""
+    return "" if p is None else str(decimals(float(p)))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from contrastive_core.runs import Run
 from contrastive_core.storage import records, tables
 
 __all__ = [
-    "COLUMNS", "LISTS", "K", "SampleTable", "difficulty", "keep_arrays", "keep_table", "knobs_of",
-    "path_of", "read_arrays", "read_table", "reason", "write_table",
+    "COLUMNS", "LISTS", "K", "SampleTable", "decimals", "difficulty", "keep_arrays", "keep_table", "knobs_of",
+    "path_of", "percent", "read_arrays", "read_table", "reason", "write_table",
 ]  # fmt: skip
 
 COLUMNS = (
@@ -116,6 +116,18 @@ class SampleTable:
         return {str(name): row for row, name in enumerate(self.columns["id"])}
 
 
+def percent(p: float) -> str:
+    """A probability in words. Certainty is said only of 1: what is rounded up to it is not."""
+    if 0.99 < p < 1:
+        return "over 99%"
+    return "under 1%" if 0 < p < 0.01 else f"{p:.0%}"
+
+
+def decimals(p: float) -> float:
+    """A probability to five decimals, for files; 1 only for 1."""
+    return min(round(p, 5), 0.99999) if p < 1 else p
+
+
 def reason(table: SampleTable, name: str, row: int) -> str:
     """Why a sample is on a list, in a few words."""
     extra, columns = table.extra, table.columns
@@ -123,8 +135,8 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     if name == "mislabeled" and "probe_prediction" in extra:
         wrong, likely = columns["mislabeled"][row], extra["suggested_probability"][row]
         return (
-            f"labeled {label}, wrong with {wrong:.0%}; likely {extra['suggested'][row]} "
-            f"({likely:.0%}): the loss says {extra['min_loss_class'][row]}, neighbors "
+            f"labeled {label}, wrong with {percent(wrong)}; likely {extra['suggested'][row]} "
+            f"({percent(likely)}): the loss says {extra['min_loss_class'][row]}, neighbors "
             f"{extra['knn_prediction'][row]}, the probe {extra['probe_prediction'][row]}, the "
             f"discriminant {extra['discriminant_prediction'][row]}"
         )

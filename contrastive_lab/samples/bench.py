@@ -9,7 +9,7 @@ import streamlit as st
 
 from contrastive_core.embeddings.nearest import nearest_of, nearest_of_label
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.table import SampleTable, reason
+from contrastive_core.samples.table import SampleTable, percent, reason
 from contrastive_lab import cache
 from contrastive_lab.components.bench import Bench, BenchItem, Near, draw_bench, reported, sheets
 from contrastive_lab.samples.at_hand import look_at, moves
@@ -105,10 +105,8 @@ def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: st
     if not suggested or not np.isfinite(wrong):
         return f"Labeled {given}."
     if name != "mislabeled" and wrong <= 0.5:
-        return f"Labeled {given}, which is wrong with {wrong:.0%}."
-    if wrong > 0.99:
-        return f"Labeled {given}. Rather {suggested}: the label is wrong with over 99 %."
-    return f"Labeled {given}. Rather {suggested}: the label is wrong with {wrong:.0%}."
+        return f"Labeled {given}, which is wrong with {percent(wrong)}."
+    return f"Labeled {given}. Rather {suggested}: the label is wrong with {percent(wrong)}."
 
 
 def _beside(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples.table import SampleTable
+from contrastive_core.samples.table import SampleTable, percent
 from contrastive_lab import cache, query_params
 from contrastive_lab.components.cut_off import CutOff, cut_reported, draw_cut_off
 from contrastive_lab.samples.at_hand import go_to
@@ -85,8 +85,8 @@ def expected(score: np.ndarray, cut: float) -> str:
             f"and {more:,.0f} more below the cut-off."
         )
     return (
-        f"Of these {len(p):,} of {len(score):,} labels {p.mean():.0%} are expected to be wrong "
-        f"(95 %: {low:.0%} to {high:.0%}), and {more:,.0f} more below the cut-off."
+        f"Of these {len(p):,} of {len(score):,} labels {percent(p.mean())} are expected to be wrong "
+        f"(95 %: {percent(low)} to {percent(high)}), and {more:,.0f} more below the cut-off."
     )
 
 

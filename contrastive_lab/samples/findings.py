@@ -15,7 +15,7 @@ import streamlit as st
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.joined import joined
 from contrastive_core.samples.request import SampleRequest
-from contrastive_core.samples.table import SampleTable
+from contrastive_core.samples.table import SampleTable, decimals
 from contrastive_lab import state
 from contrastive_lab.samples.choice import table_or_wait
 
@@ -85,7 +85,9 @@ class Findings:
         known: dict[str, Any] = {"given": str(table.columns["label"][row])}
         if "suggested" in table.extra:
             known["suggested"] = str(table.extra["suggested"][row])
-            known["confidence"] = round(float(table.extra["suggested_probability"][row]), 6)
+            if np.isfinite(wrong := float(table.columns["mislabeled"][row])):
+                known["wrong"] = decimals(wrong)
+            known["confidence"] = decimals(float(table.extra["suggested_probability"][row]))
         return known
 
     def undo(self, event: str | None = None) -> str | None:

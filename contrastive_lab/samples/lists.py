@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples.table import LISTS, SampleTable, reason
+from contrastive_core.samples.table import LISTS, SampleTable, decimals, reason
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.samples.at_hand import go_to
@@ -195,7 +195,7 @@ def listed(findings: Findings, name: str, rows: np.ndarray) -> Iterator[dict[str
         yield {
             "place": place, "id": str(columns["id"][r]), "split": str(table.extra["split"][r]),
             "label": str(columns["label"][r]),
-            "score": round(float(score[r]), 5), "loss": round(float(columns["loss"][r]), 5),
+            called: rounded(float(score[r])), "loss": round(float(columns["loss"][r]), 5),
             "rank": int(columns["rank"][r]),
             "decision": marked.get(str(columns["id"][r]), {}).get("what", ""),
             "why": reason_of(findings, name, int(r)),

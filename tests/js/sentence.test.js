@@ -3,8 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { library } from "../../contrastive_lab/components/loss_view/library.js";
 import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
 import { sentence } from "../../contrastive_lab/components/loss_view/sentence.js";
+import { percent } from "../../contrastive_lab/components/shared/dom.js";
 import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 const KNOBS = { temperature: { label: "τ, temperature" }, margin: { label: "ε, margin" } };
@@ -36,7 +38,7 @@ test("a low temperature pushes the hardest negative alone", () => {
     const lab = view(SCORES, MASK, { ...SOFTMAX, temperature });
     const e = SCORES.slice(1).map((s) => Math.exp(s / temperature)),
       share = e[0] / (e[0] + e[1] + e[2]);
-    const part = share >= 0.995 ? "nearly all" : `${(100 * share).toFixed(0)} %`;
+    const part = share > 0.99 ? "over 99 %" : `${(100 * share).toFixed(0)} %`;
     assert.match(sentence(lab), new RegExp(`^At τ = ${temperature}, the hardest negative, image 1, gets ${part} of`));
     assert.match(sentence(lab), new RegExp(`; ${lab.out.effective[0].toFixed(1)} of 3 negatives matter\\.$`));
     assert.ok(Math.abs(shares(lab).curve[0] - share) < 1e-6);
@@ -46,6 +48,48 @@ test("a low temperature pushes the hardest negative alone", () => {
 test("a high one pushes all about alike", () => {
   const lab = view(SCORES, MASK, { ...SOFTMAX, temperature: 5 });
   assert.equal(sentence(lab), "At τ = 5, all 3 negatives are pushed about alike; the hardest, image 1, gets 37 %.");
+});
+
+test("all are said to be pushed alike only where the hardest gets less than twice an equal share", () => {
+  const scores = [0.9, 0.75, ...Array.from({ length: 61 }, (_, j) => 0.1 * Math.sin(j))],
+    mask = scores.map((_, j) => (j ? 2 : 1));
+  for (const temperature of [0.5, 1, 5]) {
+    const lab = view(scores, mask, { ...SOFTMAX, temperature }),
+      times = shares(lab).curve[0] * 62;
+    assert.ok(lab.out.effective[0] > 0.9 * 62);
+    assert.equal(/about alike/.test(sentence(lab)), times < 2, `τ = ${temperature}`);
+    if (times >= 2)
+      assert.match(sentence(lab), new RegExp(`gets \\d %, ${times.toFixed(1)} times an equal share\\.$`));
+  }
+});
+
+test("a softmax pushes what its figure counts, however little", () => {
+  for (const temperature of [0.002, 0.004, 0.008]) {
+    const lab = view([0.99, 0.1, 0.09, 0], [1, 2, 2, 2], { ...SOFTMAX, aggregate: "in", temperature });
+    assert.equal(shares(lab).total, 0); // in 32 bits
+    const counted = lab.out.effective[0].toFixed(1);
+    assert.ok(counted >= 1);
+    assert.match(sentence(lab), new RegExp(`too small to count.*falls on ${counted} of 3 negatives\\.$`));
+  }
+});
+
+test("where the library finds no push, no negative matters", () => {
+  const bytes = (values) => new Uint8Array(Float32Array.from(values).buffer),
+    M = Uint8Array.from(MASK);
+  const of = (grad) =>
+    library(M, 1, 4, { pair: bytes([0, 0.5, 0.3, 0.2]), grad: bytes(grad), loss: bytes([0]) }, { loss: 0 });
+  const lab = { ...view(SCORES, MASK, { ...SOFTMAX, temperature: 0.5 }), kernel: null, value: 0.5 };
+  for (const [grad, none] of [[[0, 0, 0, 0], true], [[-1, 0.4, 0.3, 0.3], false]]) { // prettier-ignore
+    const out = of(grad);
+    assert.equal(out.effective[0] === 0, none);
+    assert.equal(/no negative is pushed/.test(sentence({ ...lab, out })), none);
+  }
+});
+
+test("a share is all only where it is all", () => {
+  const told = { 1: "100 %", 0.9999: "over 99 %", 0.994: "over 99 %", 0.99: "99 %", 0.07: "7 %", 0.001: "under 1 %" };
+  for (const [x, text] of Object.entries(told)) assert.equal(percent(Number(x)), text);
+  assert.equal(percent(0), "0 %");
 });
 
 test("a margin leaves alone what is farther", () => {

@@ -13,8 +13,9 @@ from contrastive_core import runs
 from contrastive_core.jobs import process
 from contrastive_core.paths import ROOT
 from contrastive_core.samples import build as sample_build
+from contrastive_core.samples.table import SampleTable, reason
 from contrastive_lab.components.cut_off import CutOff
-from contrastive_lab.samples import cut_off
+from contrastive_lab.samples import bench, cut_off
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +68,16 @@ def test_every_cut_off_counts_and_leaves_what_is_above(
     assert desk.place == "1 of 360"
     assert "labels look wrong (95 %" in text_of(app)
     assert not app.exception
+
+
+def test_the_bench_says_the_probability_in_the_words_of_the_list() -> None:
+    for p, told in ((1.0, "100%"), (0.9998, "over 99%"), (0.992, "over 99%"), (0.98, "98%")):
+        columns = {"label": np.array(["4"]), "mislabeled": np.array([p])}
+        extra = {name: np.array(["3"]) for name in (
+            "suggested", "min_loss_class", "knn_prediction", "probe_prediction",
+            "discriminant_prediction",
+        )}  # fmt: skip
+        extra["suggested_probability"] = np.array([p])
+        table = SampleTable(columns, ("3", "4"), "nt_xent", extra)
+        assert bench._sentence(table, "mislabeled", 0, "4", "3").endswith(f" wrong with {told}.")
+        assert f"wrong with {told}; likely 3 ({told})" in reason(table, "mislabeled", 0)

@@ -155,16 +155,17 @@ def test_decisions_of_older_runs_are_taken_over_once() -> None:
 
 def test_new_labels_say_what_was_given_suggested_and_decided() -> None:
     file = of()
-    about = {"given": "3", "suggested": "5", "confidence": 0.97}
+    about = {"given": "3", "suggested": "5", "confidence": 0.97, "wrong": 0.9999999}
     sample_annotations.add(file, "a/1", "relabel", "8", **about)
     sample_annotations.add(file, "a/2", "keep", given="1")
     sample_annotations.drop_many(file, ["a/3"], {"a/3": about})
     text = sample_annotations.labels_csv({"train": sample_annotations.marks(file)})
     rows = {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
     assert tuple(rows["a/1"]) == sample_annotations.NEW_LABELS
-    assert list(rows["a/1"].values()) == ["a/1", "train", "3", "5", "0.9700", "relabel", "8"]
+    told = ["a/1", "train", "3", "0.99999", "5", "0.97", "relabel", "8"]
+    assert list(rows["a/1"].values()) == told
     assert (rows["a/2"]["label"], rows["a/2"]["suggested"]) == ("1", "")
-    assert (rows["a/3"]["label"], rows["a/3"]["confidence"]) == ("", "0.9700")
+    assert (rows["a/3"]["label"], rows["a/3"]["probability_suggested"]) == ("", "0.97")
 
 
 def test_two_splits_are_one_list() -> None:

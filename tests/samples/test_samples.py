@@ -290,6 +290,13 @@ def test_how_many_false_negatives_share_the_class_is_told_of_views_alone() -> No
     assert table_of(wrong, "nt_xent", views=[views]).facts[name] < 1
 
 
+def test_certainty_is_said_only_of_one() -> None:
+    told = {1.0: "100%", 0.99999: "over 99%", 0.9951: "over 99%", 0.99: "99%", 0.5: "50%"}
+    assert {p: sample_table.percent(p) for p in told} == told
+    assert (sample_table.percent(0.004), sample_table.percent(0.0)) == ("under 1%", "0%")
+    assert [sample_table.decimals(p) for p in (1.0, 1 - 1e-9, 0.5)] == [1.0, 0.99999, 0.5]
+
+
 def test_every_list_says_why() -> None:
     rows = blobs()
     labels = rows.labels.copy()
@@ -302,7 +309,7 @@ def test_every_list_says_why() -> None:
     assert table.ranked("mislabeled")[0] == 7
     own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
     why_7 = sample_table.reason(table, "mislabeled", 7)
-    assert why_7.startswith(f"labeled {own}, wrong with 100%; likely {true} (")
+    assert why_7.startswith(f"labeled {own}, wrong with over 99%; likely {true} (")
     assert why_7.endswith(
         f"the loss says {true}, neighbors {true}, the probe {true}, the discriminant {true}"
     )

@@ -96,5 +96,5 @@ function pushOf(lab, values, rows) {
 }
 
 function share(x) {
-  return x > 0 && x < 0.0005 ? "< 0.1 %" : `${(100 * x).toFixed(1)} %`;
+  return x > 0 && x < 0.0005 ? "< 0.1 %" : x < 1 && x >= 0.9995 ? "> 99.9 %" : `${(100 * x).toFixed(1)} %`;
 }

@@ -1,9 +1,9 @@
 // Who gets the push: the share of the hardest negatives, and the loss of every anchor.
 
-import { ranked } from "./pairs.js";
+import { isHinge, ranked } from "./pairs.js";
 import { choose, light } from "./drag.js";
 import { GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
-import { number, say } from "../shared/dom.js";
+import { number, percent, say } from "../shared/dom.js";
 
 /**
  * @param {LossViewState} lab
@@ -67,14 +67,16 @@ export function drawGradients(lab, g, width, height) {
   within(g, first, (w, h) => drawShares(lab, g, curve, w, h));
   within(g, second, (w, h) => drawLosses(lab, g, w, h));
   lab.sorted.box = second;
-  const share = (k) => `${(100 * (curve[Math.min(k, curve.length) - 1] ?? 0)).toFixed(0)} %`;
+  const share = (k) => percent(curve[Math.min(k, curve.length) - 1] ?? 0);
   say(
     lab.note,
     total > 0
       ? `Of all the push on ${lab.meta.names[lab.anchor]}'s negatives, the hardest one ` +
           `(${lab.meta.columnNames[hardest]}) gets ${share(1)}, the hardest 5 get ${share(5)}, ` +
           `the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
-      : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`,
+      : lab.kernel && !isHinge(lab)
+        ? `The push on ${lab.meta.names[lab.anchor]}'s negatives is too small to count. ${GRADIENTS}`
+        : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`,
   );
 }
 

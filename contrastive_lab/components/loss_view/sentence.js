@@ -3,9 +3,11 @@
 import { few } from "./figures.js";
 import { shares } from "./gradients.js";
 import { isHinge } from "./pairs.js";
+import { percent } from "../shared/dom.js";
 import { knobText } from "../shared/knob.js";
 
-const ALIKE = 0.9; // of the negatives that count: pushed about alike
+const NEARLY_ALL = 0.9; // of the negatives that count
+const ALIKE = 2; // times an equal share: what the hardest gets less than where all are pushed about alike
 
 /**
  * @param {LossViewState} lab
@@ -27,11 +29,18 @@ function ofSoftmax(lab, o, i) {
   const n = o.negatives[i],
     counted = o.effective[i],
     { total, hardest, curve } = shares(lab);
-  if (!(total > 0)) return "no negative is pushed: the positive is as near as it has to be.";
+  if (!(total > 0))
+    return lab.kernel // a softmax pushes every negative, though by less than a float can hold
+      ? `the push is too small to count: the positive is so near; what is left falls on ${few(counted)} of ${n} negatives.`
+      : "no negative is pushed: the positive is as near as it has to be.";
   const name = nameOf(lab, hardest),
-    part = percent(curve[0]);
+    part = percent(curve[0]),
+    times = curve[0] * n;
   if (n === 1) return `the only negative, ${name}, gets all of the push.`;
-  if (counted > ALIKE * n) return `all ${n} negatives are pushed about alike; the hardest, ${name}, gets ${part}.`;
+  if (counted > NEARLY_ALL * n)
+    return times < ALIKE
+      ? `all ${n} negatives are pushed about alike; the hardest, ${name}, gets ${part}.`
+      : `all ${n} negatives are pushed; the hardest, ${name}, gets ${part}, ${times.toFixed(1)} times an equal share.`;
   return `the hardest negative, ${name}, gets ${part} of the push; ${few(counted)} of ${n} negatives matter.`;
 }
 
@@ -48,8 +57,4 @@ function ofHinge(lab, o, i) {
 /** @param {LossViewState} lab */
 function nameOf(lab, j) {
   return (lab.meta.columnNames || lab.meta.names)[j] ?? `image ${j + 1}`;
-}
-
-function percent(x) {
-  return x >= 0.995 ? "nearly all" : x < 0.005 ? "less than 1 %" : `${(100 * x).toFixed(0)} %`;
 }

@@ -55,6 +55,15 @@ export function say(node, text) {
 }
 
 /**
+ * A share in per cent. All is said only of all: what is rounded up to it is not.
+ *
+ * @param {number} x from 0 to 1
+ */
+export function percent(x) {
+  return x >= 1 ? "100 %" : x > 0.99 ? "over 99 %" : x > 0 && x < 0.01 ? "under 1 %" : `${(100 * x).toFixed(0)} %`;
+}
+
+/**
  * @param {number} x
  */
 export function number(x) {

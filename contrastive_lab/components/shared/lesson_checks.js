@@ -1,9 +1,8 @@
 // When a lesson is done: named checks of the state that a live view is in. contrastive_lab/loss_lab/lessons.py
 // names them with their thresholds.
 
-import { number } from "./dom.js";
+import { number, percent } from "./dom.js";
 
-const percent = (x) => `${(100 * x).toFixed(0)} %`;
 const count = (x) => (x < 9.95 && !Number.isInteger(x) ? x.toFixed(1) : x.toFixed(0));
 
 /**
