@@ -25,6 +25,7 @@ DOCS = Path(__file__).with_name("docs")
 STYLE = """<style>
 .stMainBlockContainer { padding: 3rem 3rem 6rem; }
 @media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
+.stMain:focus-visible { outline: none; }
 .stMarkdown :is(th, td):first-child { word-break: keep-all; }
 .stMarkdown :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }
 @media (max-width: 600px) {

@@ -8,7 +8,7 @@ from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.comparison import Comparison
 from contrastive_lab import guard, query_params, state
 from contrastive_lab.compare import choice, disagreements, maps, setting_curves, similarity, tables
-from contrastive_lab.compare.verdict import verdict
+from contrastive_lab.compare.verdict import comparable, verdict
 from contrastive_lab.report import button
 
 VIEWS = ("Maps", "Every test", "How alike", "Where they disagree", "A setting as an axis")
@@ -23,6 +23,8 @@ def page() -> None:
     comparison, spaces = None, []
     with guard.on_its_own("One of these"):
         spaces = choice.spaces(names, layer)
+        if not comparable(spaces):
+            return
         comparison = verdict(spaces)
         if comparison is not None and all(space.run for space in spaces):
             button.offer(names, "test", layer)

@@ -52,6 +52,13 @@ def show(requests: list[SampleRequest]) -> None:
 def review(findings: Findings) -> None:
     request, table = findings.requests[0], findings.table
     pictures = Pictures(request)
+    so_far = bool(findings.missing)
+    if so_far:
+        st.info(
+            f"The {findings.missing[0]} images are still being scored: what stands below is of the "
+            f"{len(table):,} images scored so far, and the list will grow.",
+            icon=":material/hourglass_top:",
+        )
     bench.hear(findings)
     name = lists.pick(table)
     lists.show_precision(findings.tables, name)
@@ -60,7 +67,7 @@ def review(findings: Findings) -> None:
         rows = lists.order(table, name)
         if name == "mislabeled":
             with top:
-                rows = cut_off.above(table, rows, under)
+                rows = cut_off.above(table, rows, under, so_far)
         rows = lists.filtered(table, rows, findings.marked, followed(findings))
         rows = selection.bar(findings, rows)
     row = row_of(table, rows)

@@ -11,7 +11,7 @@ import pytest
 
 from contrastive_core import catalog, losses, methods
 from contrastive_lab.methods import card
-from contrastive_lab.methods.diagram import flow_svg, flow_text
+from contrastive_lab.methods.diagram import flow_svg, flow_text, in_the_dark
 
 NAMES = methods.names()
 
@@ -72,6 +72,19 @@ def test_the_flow_of_every_method_is_drawn(name: str) -> None:
     assert root.get("aria-label", "").startswith(cls.title)
     boxes = {b.rstrip("*") for lane in cls.flow for b in lane}
     assert all({a, b} <= boxes for a, b, _ in cls.updates)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_flow_has_dark_boxes_on_a_dark_page(name: str) -> None:
+    cls = methods.get(name)
+    svg = flow_svg(cls.title, cls.flow, cls.compared, cls.default_loss, cls.updates)
+    root = ElementTree.fromstring(in_the_dark(svg))
+    for node in root.iter():
+        fill = node.get("fill")
+        if fill is not None:
+            bright = sum(int(fill[k : k + 2], 16) for k in (1, 3, 5)) / 3
+            assert (bright < 100) == node.tag.endswith("rect"), (node.tag, fill)
+    assert "".join(root.itertext()) == "".join(ElementTree.fromstring(svg).itertext())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,8 +17,8 @@ from contrastive_core.runs import Run
 from contrastive_core.storage import records, tables
 
 __all__ = [
-    "COLUMNS", "LISTS", "K", "SampleTable", "decimals", "difficulty", "keep_arrays", "keep_table", "knobs_of",
-    "path_of", "percent", "read_arrays", "read_table", "reason", "write_table",
+    "COLUMNS", "LISTS", "K", "SampleTable", "decimals", "difficulty", "keep_arrays", "keep_table",
+    "knobs_of", "path_of", "percent", "read_arrays", "read_table", "reason", "write_table",
 ]  # fmt: skip
 
 COLUMNS = (
@@ -116,7 +116,7 @@ class SampleTable:
         return {str(name): row for row, name in enumerate(self.columns["id"])}
 
 
-def percent(p: float) -> str:
+def percent(p: float | np.floating[Any]) -> str:
     """A probability in words. Certainty is said only of 1: what is rounded up to it is not."""
     if 0.99 < p < 1:
         return "over 99%"

@@ -13,11 +13,11 @@ from contrastive_lab.compare import suspects, tables
 from contrastive_lab.compare.asked import CLAIMED, comparison_of
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
 
-__all__ = ["verdict"]
+__all__ = ["comparable", "verdict"]
 
 
-def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
-    """Who is better, by how much, and a table of scores; None while it is not known."""
+def comparable(spaces: list[EmbeddingRef]) -> bool:
+    """Whether they can have samples in common; says so where they cannot."""
     data = {state.data_of(s) for s in spaces if not s.is_loaded}
     if len(data) > 1:
         data_names = ", ".join(sorted(d.strip() for d in data))
@@ -25,7 +25,11 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
             f"These runs have no samples in common: they are of {format.plain(data_names)}. "
             "Choose runs of one data set."
         )
-        return None
+    return len(data) < 2
+
+
+def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
+    """Who is better, by how much, and a table of scores; None while it is not known."""
     scored = [scored_or_wait(run) for s in spaces if (run := s.run)]  # a line for each that is not
     if not all(scored):
         return None

@@ -36,7 +36,7 @@ def choose_lesson(widget: Any = st.selectbox) -> int:
     return int(query_params.one_of(
         widget, words.panel["control"], titles, name="lesson", key=CHOSEN, default=0,
         text=lambda n: str(n or ""), format_func=titles.get, on_change=_picked,
-        label_visibility="collapsed", width=330,
+        label_visibility="collapsed", width=430,
     ))  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
     following = words.lessons[LESSONS[number].name].title if number < len(LESSONS) else ""
     return {
         "number": number, "title": _title(words, number), "next": following,
-        "question": said.question, "goals": said.goals, "said": said.said,
+        "question": said.question, "goals": said.goals, "said": said.said, "wrong": said.wrong,
         "checks": [asdict(check) for check in lesson.checks], "region": lesson.region,
         "first": int(lesson.address.get("anchor", 0)), "words": words.panel,
         "choices": [_choice(words, choice) for choice in lesson.choices],

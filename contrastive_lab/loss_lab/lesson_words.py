@@ -1,4 +1,5 @@
-"""All that the lessons say, by language. `{now}` and `{hardest}` are filled in by the browser."""
+"""All that the lessons say, by language. `{now}`, `{hardest}` and `{picked}` are filled in by the
+browser."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ __all__ = ["LANGUAGES", "WORDS", "Said", "Words", "of_language"]
 
 @dataclass(frozen=True)
 class Said:
-    """One lesson's words: `goals` are as many as its checks, `said` is shown when it is done."""
+    """One lesson's words: `goals` are as many as its checks, `said` is shown when it is done,
+    `wrong` where its question is answered wrongly."""
 
     title: str
     question: str
     goals: tuple[str, ...]
     said: str
+    wrong: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ ENGLISH = Words(
         "name": "Lesson {n} of {of}", "free": "No lesson: free play", "control": "Lessons",
         "back": "Back", "again": "Start again", "leave": "Leave", "next": "Next: {title}",
         "end": "Free play", "done": "Done.",
+        "opening": "Opening…",
     },
     lessons={
         "views": Said(
@@ -41,6 +45,8 @@ ENGLISH = Words(
             ("Goal: the other view is the anchor.",),
             "Views a and b show one picture, so the loss draws them together: a positive pair. "
             "All other images of the batch are negatives, whatever they show.",
+            "Not that one: it is {picked}, of another picture. Look for the anchor's shape and "
+            "background in another crop and other colors, and choose another bar.",
         ),
         "forces": Said(
             "Attract and repel",

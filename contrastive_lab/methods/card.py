@@ -10,6 +10,7 @@ import streamlit as st
 
 from contrastive_core.evaluation.record import Evaluation
 from contrastive_lab import cache, format, guard, query_params, state, words
+from contrastive_lab.methods.diagram import in_the_dark
 from contrastive_lab.setting_names import shown_name, shown_value
 
 __all__ = ["choose_data", "defaults", "differences", "head", "loss", "measurements"]
@@ -115,6 +116,8 @@ def drawing(name: str, title: str) -> None:
 
 
 def _address(svg: str) -> str:
+    if st.context.theme.type == "dark":
+        svg = in_the_dark(svg)
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 

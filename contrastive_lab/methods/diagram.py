@@ -2,8 +2,7 @@
 
 A flow is a row of boxes for each lane, from left to right; a `*` after a name says that the arrow
 that leaves the box carries gradient back. Boxes of one name above each other are one box: the same
-weights, or the same memory. `updates` are what moves after a step: (from, to, how). The colors
-stand on light and dark pages alike.
+weights, or the same memory. `updates` are what moves after a step: (from, to, how).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["flow_svg", "flow_text"]
+__all__ = ["flow_svg", "flow_text", "in_the_dark"]
 
 Lanes = tuple[tuple[str, ...], ...]
 Updates = tuple[tuple[str, str, str], ...]
@@ -25,6 +24,10 @@ COMPARE = 170
 NARROW, CLOSE, DOWN = 94, 20, 26  # upright: a box's width, and what is between lanes and boxes
 BOX, MEMORY, CHOSEN, INK = "#e8edf4", "#fde9c8", "#dbeafe", "#1f2937"
 GRADIENT, PLAIN = "#d9480f", "#7c8797"
+DARK = {
+    BOX: "#27313f", MEMORY: "#4a3a16", CHOSEN: "#1e3a5c", INK: "#f1f5f9",
+    GRADIENT: "#f0713a", PLAIN: "#9aa5b4",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,13 @@ def flow_svg(
         f'width="{total:.0f}" height="{tall + more:.0f}" role="img" aria-label="{text}" '
         f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
     )
+
+
+def in_the_dark(svg: str) -> str:
+    """A drawing of flow_svg in the colors of the dark theme."""
+    for light, dark in DARK.items():
+        svg = svg.replace(f'"{light}"', f'"{dark}"')
+    return svg
 
 
 def flow_text(title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = ()) -> str:

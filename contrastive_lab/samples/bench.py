@@ -79,6 +79,7 @@ def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pi
         cache.digest([str(r.marked) for r in findings.requests]), moves(),
         st.session_state.get("samples-many", 0), bool(marked),
         pictures.classes or table.classes, st.session_state.get(ACK, {}), large, small,
+        bool(findings.missing),
     )  # fmt: skip
     draw_bench(bench, KEY, lambda: None)
 

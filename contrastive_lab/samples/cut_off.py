@@ -19,10 +19,11 @@ CUTS = np.linspace(0, 1, 51)
 CUT = "cut"  # in the address
 
 
-def above(table: SampleTable, rows: np.ndarray, under: Any) -> np.ndarray:
+def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False) -> np.ndarray:
     """The rows of the list above the cut-off; all where none is above it, or all are asked for.
 
-    Args: under: the container, below the bench, for what is said of the whole set.
+    Args: under: the container, below the bench, for what is said of the whole set. so_far: a
+    part of the images is not scored yet.
     """
     score = table.score("mislabeled")
     known = score[np.isfinite(score)]
@@ -36,13 +37,14 @@ def above(table: SampleTable, rows: np.ndarray, under: Any) -> np.ndarray:
 
     nearest = float(CUTS[np.abs(CUTS - cut).argmin()])
     shown = CutOff(
-        counts(known), [suspects(known, c) for c in CUTS], [expected(known, c) for c in CUTS],
-        nearest, "probability that the label is wrong; counts on a logarithmic scale",
+        counts(known), [suspects(known, c, so_far) for c in CUTS],
+        [expected(known, c) for c in CUTS], nearest,
+        "probability that the label is wrong; counts on a logarithmic scale",
     )  # fmt: skip
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{CUT: cut})
     line = under.container(horizontal=True, vertical_alignment="center")
-    line.caption(how_many(table))
+    line.caption(how_many(table, so_far))
     label = "Show the rest too"
     every = query_params.switch(
         line.toggle, label, name="every", on_change=lambda: go_to(None), width="content"
@@ -65,9 +67,11 @@ def counts(score: np.ndarray) -> list[int]:
     return np.bincount(places, minlength=len(CUTS) - 1).tolist()  # type: ignore[no-any-return]
 
 
-def suspects(score: np.ndarray, cut: float) -> str:
+def suspects(score: np.ndarray, cut: float, so_far: bool = False) -> str:
     """The number of suspects in a few words."""
     count = int((score > cut).sum())
+    if so_far:
+        return f"So far {count:,} above {cut:.2f}"
     return f"1 suspect above {cut:.2f}" if count == 1 else f"{count:,} suspects above {cut:.2f}"
 
 
@@ -85,14 +89,16 @@ def expected(score: np.ndarray, cut: float) -> str:
             f"and {more:,.0f} more below the cut-off."
         )
     return (
-        f"Of these {len(p):,} of {len(score):,} labels {percent(p.mean())} are expected to be wrong "
-        f"(95 %: {percent(low)} to {percent(high)}), and {more:,.0f} more below the cut-off."
+        f"Of these {len(p):,} of {len(score):,} labels {percent(p.mean())} are expected to be "
+        f"wrong (95 %: {percent(low)} to {percent(high)}), and {more:,.0f} more below the cut-off."
     )
 
 
-def how_many(table: SampleTable) -> str:
-    """The number of wrong labels, with its interval."""
+def how_many(table: SampleTable, so_far: bool = False) -> str:
+    """The number of wrong labels, with its interval; only of what is scored so far, if it is."""
     wrong, low, high = (round(table.facts.get(k, 0)) for k in ("wrong", "wrong_low", "wrong_high"))
+    if so_far:
+        return f"About {wrong:,} of the {len(table):,} labels scored so far look wrong."
     return (
         f"About {wrong:,} of {len(table):,} labels look wrong (95 %: {low:,} to {high:,}). What "
         "the encoder cannot tell apart is not counted: where classes overlap there are more."

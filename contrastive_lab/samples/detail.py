@@ -9,7 +9,7 @@ import streamlit as st
 
 from contrastive_core.embeddings.nearest import nearest_of
 from contrastive_core.samples.request import SampleRequest
-from contrastive_core.samples.table import LISTS, SampleTable, reason
+from contrastive_core.samples.table import LISTS, SampleTable, percent, reason
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.sample_view import (
     LossesOverKnob,
@@ -64,7 +64,8 @@ def numbers(table: SampleTable, row: int) -> str:
         nothing = name == "false_negative" and score[row] <= -1  # no negative is near
         if name != "loss" and np.isfinite(score[row]) and not nothing:
             place = int((score > score[row]).sum()) + 1
-            parts.append(f"{LISTS[name][0].lower()}: {score[row]:.3f} (place {place})")
+            said = percent(score[row]) if name == "mislabeled" else f"{score[row]:.3f}"
+            parts.append(f"{LISTS[name][0].lower()}: {said} (place {place})")
     return " · ".join(parts)
 
 

@@ -30,6 +30,7 @@ class Findings:
 
     requests: tuple[SampleRequest, ...]
     tables: tuple[SampleTable, ...]
+    missing: tuple[str, ...] = ()  # splits whose tables are still being made
 
     @staticmethod
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
@@ -41,7 +42,10 @@ class Findings:
             if table is None:
                 break
             found.append((request, table))
-        return Findings(*map(tuple, zip(*found, strict=True))) if found else None
+        if not found:
+            return None
+        missing = tuple(request.split for request in requests[len(found) :])
+        return Findings(*map(tuple, zip(*found, strict=True)), missing)
 
     @cached_property
     def table(self) -> SampleTable:

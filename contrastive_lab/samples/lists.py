@@ -191,11 +191,14 @@ def listed(findings: Findings, name: str, rows: np.ndarray) -> Iterator[dict[str
     """Plain values of a list's rows, one after the other: a million of them are never held."""
     table, marked = findings.table, findings.marked
     columns, score = table.columns, table.score(name)
+    likely = name == "mislabeled"
+    called = "probability_wrong" if likely else "score"  # the first as in new_labels.csv
     for place, r in enumerate(rows, 1):
         yield {
             "place": place, "id": str(columns["id"][r]), "split": str(table.extra["split"][r]),
             "label": str(columns["label"][r]),
-            called: rounded(float(score[r])), "loss": round(float(columns["loss"][r]), 5),
+            called: decimals(float(score[r])) if likely else round(float(score[r]), 5),
+            "loss": round(float(columns["loss"][r]), 5),
             "rank": int(columns["rank"][r]),
             "decision": marked.get(str(columns["id"][r]), {}).get("what", ""),
             "why": reason_of(findings, name, int(r)),

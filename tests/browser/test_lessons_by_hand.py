@@ -16,6 +16,15 @@ FOCUSED = """() => { let a = document.activeElement;
   return a.className; }"""
 
 
+LEFT = """() => { window.seen = false;
+  const deep = (root) => [...root.querySelectorAll("*")].flatMap((n) =>
+    n.shadowRoot ? [n, ...deep(n.shadowRoot)] : [n]);
+  for (const node of deep(document).filter((n) => n.matches?.(".forward")))
+    node.addEventListener("click", () => {
+      window.seen = node.closest(".lesson").matches(".leaving[aria-busy=true]");
+    }); }"""  # after the button's own listener, before any answer
+
+
 @pytest.fixture(scope="module")
 def app(serve: Callable[..., str]) -> str:
     return serve(ROOT / "app.py")
@@ -74,7 +83,9 @@ def test_all_lessons_by_keys_alone(app: str, page: Any, language: str) -> None:
     def on(number: int) -> None:
         """The panel that comes is where the keys are, so that it is read out."""
         done(page, language).focus()
+        page.evaluate(LEFT)
         keys.press("Enter")
+        assert page.evaluate("seen"), "the press is answered at once"
         begun(page, number, language)
         page.wait_for_function(f"() => ({FOCUSED})().includes('lesson')")
 
@@ -107,6 +118,28 @@ def test_all_lessons_by_keys_alone(app: str, page: Any, language: str) -> None:
     page.locator(".matrix:visible").wait_for(timeout=SLOW)
     assert "lesson=" not in page.url
     assert "form=in" in page.url  # free play goes on from there
+
+
+def test_a_wrong_bar_is_said_to_be_wrong(app: str, page: Any) -> None:
+    """The question stays, nothing moves, and no color or name gives the answer away."""
+    keys = page.keyboard
+    page.goto(f"{app}/loss_lab?lesson=1")
+    begun(page, 1)
+    asked, said = page.locator(".barside h2").inner_text(), page.locator(".lesson .said")
+    page.locator(".bars").focus()
+    keys.press("ArrowDown")
+    for name in ("image 10, view a", "image 10, view b", "image 23"):
+        keys.press("ArrowDown")
+        keys.press("Enter")
+        said.filter(has_text=f"Not that one: it is {name}").wait_for(timeout=SLOW)
+        assert page.locator(".barside h2").inner_text() == asked
+        assert not re.search("view b|positive", page.locator(".told .hint").inner_text())
+        assert page.locator(".lesson.done").count() == 0
+    for _ in range(3):
+        keys.press("ArrowUp")
+    keys.press("Enter")
+    done(page)
+    assert "+: positive" in page.locator(".barside h2").inner_text()
 
 
 def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -> None:

@@ -156,6 +156,20 @@ def test_a_phone_shows_pictures_and_buttons_together_and_decides_by_touch(
     context.close()
 
 
+def test_no_press_is_lost_on_the_cut_off(app: str, page: Any) -> None:
+    page.goto(f"{app}/samples?run=planted&split=train")
+    slider = page.get_by_role("slider", name="Cut-off")
+    slider.wait_for(timeout=SLOW)
+    for presses, pause in ((25, 80), (50, 0), (7, 400)):  # the last: an answer comes between
+        slider.press("Home")
+        for _ in range(presses):
+            page.keyboard.press("ArrowRight")
+            page.wait_for_timeout(pause)
+        assert int(slider.input_value()) == presses
+        page.wait_for_url(re.compile(rf"cut={presses / 50:g}(&|$)"), timeout=SLOW)
+        assert int(slider.input_value()) == presses
+
+
 def test_the_cut_off_is_moved_on_its_histogram(app: str, page: Any) -> None:
     page.goto(f"{app}/samples?run=planted&split=train")
     place = page.locator(".bench h2")

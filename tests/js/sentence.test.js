@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { placeOf } from "../../contrastive_lab/components/loss_view/bars.js";
 import { library } from "../../contrastive_lab/components/loss_view/library.js";
 import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
 import { sentence } from "../../contrastive_lab/components/loss_view/sentence.js";
@@ -58,8 +59,7 @@ test("all are said to be pushed alike only where the hardest gets less than twic
       times = shares(lab).curve[0] * 62;
     assert.ok(lab.out.effective[0] > 0.9 * 62);
     assert.equal(/about alike/.test(sentence(lab)), times < 2, `τ = ${temperature}`);
-    if (times >= 2)
-      assert.match(sentence(lab), new RegExp(`gets \\d %, ${times.toFixed(1)} times an equal share\\.$`));
+    if (times >= 2) assert.match(sentence(lab), new RegExp(`gets \\d %, ${times.toFixed(1)} times an equal share\\.$`));
   }
 });
 
@@ -79,11 +79,26 @@ test("where the library finds no push, no negative matters", () => {
   const of = (grad) =>
     library(M, 1, 4, { pair: bytes([0, 0.5, 0.3, 0.2]), grad: bytes(grad), loss: bytes([0]) }, { loss: 0 });
   const lab = { ...view(SCORES, MASK, { ...SOFTMAX, temperature: 0.5 }), kernel: null, value: 0.5 };
-  for (const [grad, none] of [[[0, 0, 0, 0], true], [[-1, 0.4, 0.3, 0.3], false]]) { // prettier-ignore
+  for (const [grad, none] of [
+    [[0, 0, 0, 0], true],
+    [[-1, 0.4, 0.3, 0.3], false],
+  ]) {
+    // prettier-ignore
     const out = of(grad);
     assert.equal(out.effective[0] === 0, none);
     assert.equal(/no negative is pushed/.test(sentence({ ...lab, out })), none);
   }
+});
+
+test("a bar's words stand on one side of the margin's line", () => {
+  for (const edge of [60, 126, 180, 296])
+    for (const start of [10, 55, 62, 130]) {
+      const [x, wide] = placeOf(start, edge, 300);
+      assert.ok(x >= start && wide > 0);
+      if (start < edge) assert.ok(x > edge || x + wide < edge, `${start} at ${edge}: ${x} + ${wide}`);
+      assert.ok(x + wide <= 300);
+    }
+  assert.deepEqual(placeOf(10, NaN, 300), [10, 288]);
 });
 
 test("a share is all only where it is all", () => {

@@ -34,6 +34,7 @@ def test_what_is_expected_above_a_cut_off() -> None:
     assert "Nearly all of these 1 of 5" in cut_off.expected(score, 0.95)
     assert cut_off.suspects(score, 0.5) == "3 suspects above 0.50"
     assert cut_off.suspects(score, 0.95) == "1 suspect above 0.95"
+    assert cut_off.suspects(score, 0.5, so_far=True) == "So far 3 above 0.50"
 
 
 def test_the_histogram_counts_each_score_once_on_its_side_of_the_cut() -> None:

@@ -136,6 +136,16 @@ def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> No
     assert any(s.label == "To be judged on" for s in app.selectbox)
 
 
+def test_two_data_sets_get_a_sentence_and_no_empty_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits, shapes = (next(n for n in SHIPPED if data in n) for data in ("digits", "shapes"))
+    app = opened("compare", monkeypatch)
+    assert any("Every test" in group.options for group in app.segmented_control)
+    app.multiselect[0].set_value([digits, shapes]).run()
+    assert not app.exception
+    assert "no samples in common" in text_of(app)
+    assert not any("Every test" in group.options for group in app.segmented_control)
+
+
 def test_methods_have_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("methods", monkeypatch)
     assert not app.exception

@@ -113,6 +113,19 @@ def test_train_and_test_are_one_list_that_another_run_shows_decided(desk: Desk) 
     assert {item.badge for item in desk.bench.items} == {""}
 
 
+def test_a_list_that_is_still_being_made_says_so(desk: Desk) -> None:
+    sample_build.samples_of_run(runs.load("simclr-digits"), split="train")
+    app = opened(run="simclr-digits")
+    assert not app.exception
+    said = text_of(app)
+    assert "test images are still being scored: what stands below is of the 1,437" in said
+    assert "of the 1,437 labels scored so far look wrong" in said
+    assert desk.bench.so_far
+    app = opened(run="simclr-digits", split="train")  # whole, as far as it was asked for
+    assert "so far" not in text_of(app)
+    assert not desk.bench.so_far
+
+
 def test_a_bookmark_opens_its_sample_on_any_list(desk: Desk) -> None:
     run = runs.load("simclr-digits")
     table = sample_build.samples_of_run(run, split="test")

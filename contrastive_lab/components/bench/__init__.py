@@ -61,6 +61,7 @@ class Bench:
     ack: dict[str, Any] = field(default_factory=dict)  # `nonce` and `seq` of what was kept last
     pictures: ThumbnailSheet = field(default_factory=ThumbnailSheet)
     near: ThumbnailSheet = field(default_factory=ThumbnailSheet)
+    so_far: bool = False  # the list will grow: a part of it is still being made
 
 
 def sheets(
@@ -79,7 +80,7 @@ def draw_bench(bench: Bench, key: str, on_change: Callable[[], None]) -> None:
     meta = {
         "items": [asdict(item) for item in bench.items], "start": bench.start,
         "total": bench.total, "at": bench.at, "of": bench.of, "go": bench.go,
-        "changed": bench.changed,
+        "changed": bench.changed, "so_far": bench.so_far,
         "may_undo": bench.may_undo, "classes": list(bench.classes), "ack": bench.ack,
         "sheets": [{"across": s.across, "tile": s.tile} for s in (bench.pictures, bench.near)],
     }  # fmt: skip

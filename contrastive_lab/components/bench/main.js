@@ -105,6 +105,8 @@ function load(view, data) {
     picked = view.classes.value; // a class that was chosen while the page answered stays
   view.classes.replaceChildren(...meta.classes.map((name) => el("option", { value: name }, name)));
   view.shown = null;
+  view.blind = !data.pictures.length; // vectors may have no pictures
+  view.root.classList.toggle("blind", view.blind);
   ["pictures", "near"].forEach((name, k) => {
     const bytes = data[name];
     view.sheets[k] = null;
@@ -130,7 +132,7 @@ function show(view) {
     { mark, label } = item ? markOf(log, item) : { mark: "", label: "" };
   const outside = view.at < 0;
   if (item) view.here.id = item.id;
-  say(view.place, outside ? "Not on this list" : `${view.at + 1} of ${meta.total}`);
+  say(view.place, outside ? "Not on this list" : placeOf(view.at + 1, meta));
   for (const what of ["keep", "relabel", "drop"]) {
     view[what].setAttribute("aria-pressed", String(mark === what));
     view[what].disabled = !item || (what === "relabel" && !meta.classes.length);
@@ -157,6 +159,11 @@ function show(view) {
   paint(view);
 }
 
+/** Which of the list it is; a list that is still being made does not look like a whole one. */
+function placeOf(nth, { total, so_far }) {
+  return so_far ? `${nth} of ${total} so far` : `${nth} of ${total}`;
+}
+
 function statusOf(view) {
   const item = itemAt(view);
   if (!item) return "";
@@ -168,7 +175,7 @@ function paint(view) {
   const item = itemAt(view);
   if (!item) return;
   const [one, near] = view.meta.sheets,
-    position = view.at - view.meta.start;
+    position = view.blind ? -1 : view.at - view.meta.start;
   drawPicture(view.picture, view.sheets[0], one, position, `image ${item.id}, labeled ${item.given}`);
   view.near.replaceChildren(
     ...item.near.map(({ picture, text }) => {

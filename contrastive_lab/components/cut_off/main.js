@@ -6,6 +6,7 @@ import { unpack } from "../shared/transport.js";
 import { speak } from "../shared/words.js";
 
 const BELOW = 18; // pixels for the numbers of the axis
+const AFTER_KEYS = 250; // milliseconds of rest before the page hears where keys moved the cut
 
 /**
  * @param {any} parent the element that it fills
@@ -17,11 +18,11 @@ export function mount(parent, blob, host) {
   view.host = host;
   view.meta = unpack(blob).meta;
   view.input.max = view.meta.counts.length;
-  if (view.given !== view.meta.cut) view.input.value = Math.round(view.meta.cut * view.meta.counts.length);
-  view.given = view.meta.cut;
+  heard(view, Math.round(view.meta.cut * view.meta.counts.length));
   redraw(view);
   speak(parent);
   return () => {
+    clearTimeout(view.timer);
     view.resize.disconnect();
     view.root.remove();
     parent._cutoff = null;
@@ -37,7 +38,7 @@ export default function ({ parentElement, data, setStateValue }) {
 
 function build(parent) {
   /** @type {any} */
-  const view = { given: null };
+  const view = { given: null, sent: [], held: false, timer: 0 };
   view.canvas = el("canvas", { "aria-hidden": "true" });
   view.input = el("input", { type: "range", min: 0, step: 1, "aria-label": "Cut-off" });
   view.count = el("p", { class: "count" });
@@ -52,15 +53,49 @@ function build(parent) {
       el("div", {}, view.count, view.text),
     ),
   );
-  view.input.oninput = () => redraw(view);
+  view.input.oninput = () => {
+    view.held = true;
+    redraw(view);
+  };
+  view.input.onkeydown = (event) => {
+    if (event.key !== "Tab") view.byKey = true;
+  };
+  view.input.onpointerdown = () => (view.byKey = false);
   view.input.onchange = () => {
-    view.given = cutOf(view);
-    view.host.report("cut", view.given);
+    clearTimeout(view.timer);
+    if (view.byKey) view.timer = setTimeout(() => report(view), AFTER_KEYS);
+    else report(view);
+  };
+  view.input.onblur = () => {
+    if (view.held) report(view);
   };
   parent.append(view.root);
   view.resize = new ResizeObserver(() => redraw(view));
   view.resize.observe(view.root);
   return view;
+}
+
+function report(view) {
+  clearTimeout(view.timer);
+  view.held = false;
+  if (!view.sent.length && Number(view.input.value) === view.given) return;
+  view.sent.push(Number(view.input.value));
+  view.host.report("cut", cutOf(view));
+}
+
+/**
+ * The cut that the server has moves the handle where it is news: while the handle is held, or while an answer to a
+ * later report is on its way, it is not.
+ *
+ * @param {{ given: number | null, sent: number[], held: boolean, input: { value: any } }} view
+ * @param {number} cut as a position of the handle
+ */
+export function heard(view, cut) {
+  const isNew = view.given !== cut,
+    own = view.sent.lastIndexOf(cut);
+  view.given = cut;
+  if (own >= 0) view.sent.splice(0, own + 1);
+  if (isNew && own < 0 && !view.sent.length && !view.held) view.input.value = cut;
 }
 
 function cutOf(view) {

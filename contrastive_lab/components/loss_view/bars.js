@@ -1,10 +1,13 @@
 // The bars of the chosen anchor: its nearest candidates.
 
 import { isFar, isHinge, marginOf, ranked } from "./pairs.js";
+import { isAsked } from "./question.js";
 import { thumb } from "./thumbnails.js";
-import { line, sizeCanvas } from "../shared/canvas.js";
+import { GRAY, line, sizeCanvas } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { PULL, PUSH, bar, pointedBar } from "../shared/push_pull.js";
+
+const UNTOLD = { color: GRAY, hollow: false }; // neither a positive nor a negative
 
 const BAR = 22, // height of a bar in CSS pixels
   TOLD = 0.58; // of the width that words take where bars are long
@@ -16,6 +19,7 @@ export function drawBars(lab) {
   const [g, width, height] = sizeCanvas(lab.bars),
     at = lab.anchor * lab.w,
     hinge = isHinge(lab),
+    asked = isAsked(lab),
     rows = ranked(lab);
   const fit = Math.max(4, Math.floor(height / BAR));
   const from = (lab.barFrom = Math.max(0, Math.min(lab.barFrom || 0, rows.length - fit))),
@@ -38,6 +42,7 @@ export function drawBars(lab) {
     top = margin > most ? Math.min(margin, 1.25 * most) : most,
     left = lab.sprite ? BAR + 6 : 4,
     unit = ((width - left) * (1 - TOLD)) / top;
+  const edge = margin > top ? width - 4 : margin >= 0 ? left + margin * unit : NaN; // where the line stands
   g.textBaseline = "middle";
   shown.forEach((j, k) => {
     const y = k * BAR,
@@ -45,7 +50,7 @@ export function drawBars(lab) {
       v = values[at + j],
       length = isShown(j) ? Math.max(1, Math.abs(v) * unit) : 0,
       pulled = v < 0 !== isFar(lab),
-      look = (gradients ? pulled : positive) ? PULL : PUSH;
+      look = asked ? UNTOLD : (gradients ? pulled : positive) ? PULL : PUSH;
     thumb(lab, g, lab.meta.columnThumb[j], 0, y + 1, BAR - 2);
     const pale = hinge && scores && lab.out && lab.out.pair[at + j] === 0;
     if (length) {
@@ -56,22 +61,16 @@ export function drawBars(lab) {
     const size = gradients ? Math.abs(v) : v,
       told = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
       moved = gradients && v !== 0 ? (pulled ? " pulled" : " pushed") : "",
-      words = `${positive ? "+ " : ""}${told}${moved}  ${lab.meta.columnNames[j]}`;
-    g.fillText(words, left + length + 5, y + BAR / 2, width - left - length - 7);
+      words = asked ? told : `${positive ? "+ " : ""}${told}${moved}  ${lab.meta.columnNames[j]}`,
+      [x, wide] = placeOf(left + length + 5, edge, width);
+    g.fillText(words, x, y + BAR / 2, wide);
     if (lab.hover && lab.hover[1] === j) {
       g.strokeStyle = lab.accent;
       g.lineWidth = 2;
       g.strokeRect(1, y, width - 2, BAR);
     }
   });
-  if (margin >= 0) {
-    const x = Math.min(left + margin * unit, width - 4);
-    const ends = [
-      [x, 0],
-      [x, shown.length * BAR],
-    ];
-    line(g, ends, lab.accent, 2);
-  }
+  if (edge >= 0) line(g, [[edge, 0], [edge, shown.length * BAR]], lab.accent, 2); // prettier-ignore
   if (lab.stale || !lab.bars.hasAttribute("aria-label"))
     lab.bars.setAttribute(
       "aria-label",
@@ -79,8 +78,27 @@ export function drawBars(lab) {
     );
 }
 
+const CLEAR = 5; // pixels between the line and words
+
+/**
+ * Where a bar's words begin, and how wide they may be: beside the line of the margin, never across it.
+ *
+ * @param {number} start behind the bar
+ * @param {number} edge of the line; NaN: there is none
+ * @param {number} width of the canvas
+ * @returns {[number, number]}
+ */
+export function placeOf(start, edge, width) {
+  const end = width - 2;
+  if (!(edge >= 0)) return [start, end - start];
+  if (edge > TOLD * width && start < edge) return [start, edge - CLEAR - start];
+  const x = Math.max(start, edge + CLEAR);
+  return [x, end - x];
+}
+
 /** What the bars show, and what their marks mean. */
 function legend(lab, scores) {
+  if (isAsked(lab)) return "weight";
   if (!scores && lab.share) return "share among negatives; +: positive";
   if (lab.view === "grad" && lab.out) return "gradient; +: positive";
   if (!scores) return "weight; +: positive";

@@ -8,7 +8,7 @@ export const VIEWS = {
 };
 
 export const PANELS = {
-  none: "Hide",
+  none: "No panel",
   scores: "Margin",
   grads: "Gradients",
   curves: "Sweep",

@@ -1,6 +1,7 @@
 // A drag, a choice, a glance: the view is drawn again at the next frame, in the browser alone; the server
 // hears of a value when it is let go.
 
+import { isWrong } from "./question.js";
 import { fromSlider, setKnob } from "../shared/knob.js";
 
 /**
@@ -79,7 +80,7 @@ export function tellOf(lab, pressed) {
  * @param {boolean} tell
  */
 export function choose(lab, row, tell) {
-  if (row === lab.anchor) return;
+  if (row === lab.anchor || isWrong(lab, row)) return;
   Object.assign(lab, { anchor: row, barFrom: 0 });
   if (tell) report(lab);
   schedule(lab);

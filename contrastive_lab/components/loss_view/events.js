@@ -1,6 +1,6 @@
 // Pointer, keys and slider of the live loss view.
 
-import { choose, light, report, schedule } from "./drag.js";
+import { choose, light, report } from "./drag.js";
 import { cellAt } from "./matrix.js";
 import { ranked } from "./pairs.js";
 
@@ -42,15 +42,6 @@ export function listen(lab) {
     const to = Math.min(all.length - 1, Math.max(0, (lab.hover ? all.indexOf(lab.hover[1]) : -1) + step));
     lab.barFrom = Math.min(to, Math.max(lab.barFrom, to - fit + 1));
     light(lab, [lab.anchor, all[to]]);
-  };
-  bars.onwheel = (e) => {
-    // only while there is more to see, so that the page still scrolls
-    const before = lab.barFrom,
-      to = Math.max(0, Math.min(ranked(lab).length - lab.barRows.length, before + Math.sign(e.deltaY) * 3));
-    if (to === before) return;
-    e.preventDefault();
-    lab.barFrom = to;
-    schedule(lab);
   };
 }
 

@@ -1,10 +1,12 @@
 // One frame of the live loss view: the loss is computed again where it has to be, then all is drawn.
 
 import { drawBars } from "./bars.js";
+import { schedule } from "./drag.js";
 import { drawFigures } from "./figures.js";
 import { lessonFacts } from "./lesson_facts.js";
 import { drawMatrix, paintMatrix } from "./matrix.js";
 import { drawPanel } from "./panels.js";
+import { isAsked } from "./question.js";
 import { sentence } from "./sentence.js";
 import { theme } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
@@ -29,7 +31,9 @@ export function draw(lab) {
   drawMatrix(lab);
   drawBars(lab);
   drawPanel(lab);
+  const asked = isAsked(lab);
   checkLesson(lab.lesson, () => lessonFacts(lab), { knob: lab.knobBar, matrix: lab.matrix, bars: lab.barSide });
+  if (asked && lab.lesson.done) schedule(lab); // with colors and names again
   lab.stale = false;
   if (lab.pending) {
     lab.timings.push(performance.now() - lab.pending);

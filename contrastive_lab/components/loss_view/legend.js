@@ -3,6 +3,7 @@
 import { VIEWS } from "./choices.js";
 import { shares } from "./gradients.js";
 import { isFar, isHinge } from "./pairs.js";
+import { isAsked } from "./question.js";
 import { APART } from "./shades.js";
 import { thumb } from "./thumbnails.js";
 import { GRAY, GREEN, rgb, sizeCanvas } from "../shared/canvas.js";
@@ -90,6 +91,7 @@ function atFirst(lab, i, j) {
 
 function inWords(lab, i, j) {
   const { names, columnNames } = lab.meta;
+  if (isAsked(lab) && i === lab.anchor && j !== null) return "Is this the other view? Click the bar, or press Enter.";
   if (i === null || j === null) return i === null ? columnNames[j] : names[i];
   const what = ["not compared", "positive", "negative", "itself"][lab.M[i * lab.w + j]];
   return `${names[i]} → ${columnNames[j]} · ${what} · ${numbers(lab, i, j)}`;

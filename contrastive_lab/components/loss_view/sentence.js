@@ -31,7 +31,7 @@ function ofSoftmax(lab, o, i) {
     { total, hardest, curve } = shares(lab);
   if (!(total > 0))
     return lab.kernel // a softmax pushes every negative, though by less than a float can hold
-      ? `the push is too small to count: the positive is so near; what is left falls on ${few(counted)} of ${n} negatives.`
+      ? `the push is too small to count, so near is the positive; it falls on ${few(counted)} of ${n} negatives.`
       : "no negative is pushed: the positive is as near as it has to be.";
   const name = nameOf(lab, hardest),
     part = percent(curve[0]),

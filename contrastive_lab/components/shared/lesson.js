@@ -39,6 +39,7 @@ export function buildLesson(send) {
  */
 export function showLesson(panel, lesson) {
   const first = !panel.lesson && lesson;
+  if (!lesson || panel.lesson?.number !== lesson.number) away(panel, false);
   panel.lesson = lesson || null;
   panel.root.hidden = !lesson;
   panel.root.parentElement?.classList.toggle("taught", Boolean(lesson));
@@ -76,13 +77,26 @@ function group(panel, choice) {
 
 function drawSteps(panel) {
   const { number, words, next } = panel.lesson,
-    button = (text, go) => el("button", { type: "button", onclick: () => panel.send({ go }) }, text);
+    button = (text, go) => el("button", { type: "button", onclick: () => leave(panel, go) }, text);
   const forward = next ? button(words.next.replace("{title}", next), number + 1) : button(words.end, 0);
   forward.className = "forward";
   const steps = [button(words.again, number), button(words.leave, 0)];
   if (number > 1) steps.unshift(button(words.back, number - 1));
   panel.forward = forward;
   panel.buttons.replaceChildren(forward, ...steps);
+}
+
+/** The server takes a moment to begin another: that it was asked for is seen at once. */
+function leave(panel, go) {
+  if (panel.root.classList.contains("leaving")) return;
+  away(panel, true);
+  if (go) say(panel.said, panel.lesson.words.opening);
+  panel.send({ go });
+}
+
+function away(panel, leaving) {
+  panel.root.classList.toggle("leaving", leaving);
+  panel.root.setAttribute("aria-busy", String(leaving));
 }
 
 /**
@@ -97,6 +111,7 @@ export function checkLesson(panel, factsOf, regions) {
   if (!lesson) return;
   const facts = factsOf(),
     { done, each } = judge(lesson.checks, facts);
+  if (panel.root.classList.contains("leaving")) return;
   if (done && !panel.done) {
     panel.done = true;
     say(panel.said, `${lesson.words.done} ${lesson.said.replace("{hardest}", facts.hardest ?? "")}`);

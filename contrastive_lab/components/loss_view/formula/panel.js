@@ -5,7 +5,7 @@ import { drawDerivative } from "./derivative.js";
 import { pairLines, tripletLines } from "./hinge.js";
 import { TERMS, m, mn, mo, over, row, subscript } from "./mathml.js";
 import { softmaxLines } from "./softmax.js";
-import { ranked } from "../pairs.js";
+import { isFar, ranked } from "../pairs.js";
 import { sizeCanvas } from "../../shared/canvas.js";
 import { el, say } from "../../shared/dom.js";
 
@@ -30,7 +30,7 @@ export function drawFormula(lab) {
   say(
     lab.note,
     lines.length
-      ? `The numbers of anchor ${lab.meta.names[i]}, the largest terms of each sum first.`
+      ? `The numbers of anchor ${lab.meta.names[i]}, the largest terms of each sum first. The formula stands below.`
       : `The loss is undefined for anchor ${lab.meta.names[i]}: it lacks a partner. Choose another row of the matrix.`,
   );
   become(
@@ -67,17 +67,18 @@ function become(old, made) {
 function libraryLines(lab) {
   const { anchor: i, w, S, M, out } = lab,
     at = i * w,
-    rank = ranked(lab);
+    rank = ranked(lab),
+    letter = isFar(lab) ? "D" : "s";
   const kinds = [rank.filter((j) => M[at + j] === 1), rank.filter((j) => M[at + j] === 2)].flatMap((all) =>
     all.slice(0, TERMS),
   );
   const lines = kinds.map((j) => [
     `${M[at + j] === 1 ? "Positive" : "Negative"} ${lab.meta.columnNames[j]}`,
-    subscript("s", "ij"),
+    subscript(letter, "ij"),
     mo("="),
     mn(S[at + j]),
     mo(","),
-    over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript("s", "ij"))),
+    over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript(letter, "ij"))),
     mo("="),
     mn(out.grad[at + j]),
   ]);
