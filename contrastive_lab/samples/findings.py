@@ -45,7 +45,8 @@ class Findings:
         if not found:
             return None
         missing = tuple(request.split for request in requests[len(found) :])
-        return Findings(*map(tuple, zip(*found, strict=True)), missing)
+        there, tables = zip(*found, strict=True)
+        return Findings(there, tables, missing)
 
     @cached_property
     def table(self) -> SampleTable:
