@@ -193,15 +193,16 @@ def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
 
 
 def random_encoder(
-    run: Run, dataset: Dataset, device: str = "auto", part: tuple[int, int] = ONE
-) -> tuple[EmbeddingSet, EmbeddingSet]:
+    run: Run, dataset: Dataset, device: str = "auto", part: tuple[int, int] = ONE,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[EmbeddingSet, EmbeddingSet]:  # fmt: skip
     """h and z of the run's encoder as it was before training; part: as of `raw_pixels`."""
     from contrastive_core.device import choose
 
     dataset, about = _reference(dataset, "random encoder")
     rows = partition.part_of(len(dataset), part)
     untrained = random_encoder_of(run, dataset).to(choose(device))
-    both = _forward(untrained, dataset, None, rows)
+    both = _forward(untrained, dataset, progress, rows)
     h, z = (_as_set(v, dataset, k, about, rows) for k, v in zip("hz", both, strict=True))
     return h, z
 

@@ -20,7 +20,14 @@ from contrastive_core.evaluation.record import (
     write_evaluation,
 )
 from contrastive_core.evaluation.score import Score, Scores
-from contrastive_core.progress import OnProgress, ignore_progress, prefixed
+from contrastive_core.progress import (
+    OnFraction,
+    OnProgress,
+    fraction_of,
+    ignore_fraction,
+    ignore_progress,
+    prefixed,
+)
 from contrastive_core.runs import Run
 
 if TYPE_CHECKING:
@@ -51,9 +58,11 @@ def evaluate(
     scores: dict[str, Scores] = {} if before is None else before.scores
     counts: tuple[int, int] = (0, 0)
     for source, (train, test) in _sources(run, split, device, on_progress).items():
-        on_progress(f"scoring {SOURCES[source]}", None)
+        told = fraction_of(on_progress, f"scoring {SOURCES[source]}")
+        told(0.0)
         graphs = Graphs(device, on_progress=prefixed(on_progress, SOURCES[source]), rows=rows)
-        scores[source] = scores.get(source, {}) | evaluate_sets(names, train, test, graphs)
+        taken = evaluate_sets(names, train, test, graphs, on_fraction=told)
+        scores[source] = scores.get(source, {}) | taken
         if source == "h":  # raw pixels and the random encoder may be of a sample
             counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))
     evaluation = Evaluation(run.name, split, run.weights_hash(), scores, *counts, time.time())
@@ -78,6 +87,7 @@ def evaluate_sets(
     test: EmbeddingSet,
     graphs: Graphs | None = None,
     recorded: Mapping[str, Score] | None = None,
+    on_fraction: OnFraction = ignore_fraction,
 ) -> Scores:
     """Each metric's score with its default settings, or the sentence why it has no value.
 
@@ -89,7 +99,8 @@ def evaluate_sets(
 
     graphs = graphs or Graphs()
     scores: Scores = {}
-    for name in names:
+    for number, name in enumerate(names):
+        on_fraction(number / len(names))
         metric, earlier = metrics.create(name), (recorded or {}).get(name)
         if earlier is None or earlier.settings != dataclasses.asdict(metric):
             scores[name] = _score(metric, train, test, graphs)
@@ -132,18 +143,24 @@ def _sources(
     rows are not scored by themselves."""
     from contrastive_core.distributed import collectives
 
-    on_progress("embedding", None)
     splits = (split,) if split == "train" else ("train", split)
     if not collectives.is_single_process():
+        on_progress("embedding", None)
         sets = {s: parts(run, s, device) for s in splits}
     else:
-        sets = {s: _of_split(run, s, device) for s in splits}
+        sets = {s: _of_split(run, s, device, on_progress) for s in splits}
     train = None if split == "train" else sets["train"]
     return {k: (None if train is None else train[k], sets[split][k]) for k in SOURCES}
 
 
-def _of_split(run: Run, split: str, device: str) -> dict[str, EmbeddingSet]:
+def _of_split(
+    run: Run, split: str, device: str, on_progress: OnProgress
+) -> dict[str, EmbeddingSet]:
     dataset = data_of(run, split)
-    h, z = (embed_run(run, split, layer, device) for layer in "hz")
-    random, _ = random_encoder(run, dataset, device)
+    embedding = fraction_of(on_progress, f"embedding the {split} images")
+    untrained = fraction_of(on_progress, f"the untrained encoder, {split} images")
+    embedding(0.0)
+    h, z = (embed_run(run, split, layer, device, embedding) for layer in "hz")
+    untrained(0.0)
+    random, _ = random_encoder(run, dataset, device, progress=untrained)
     return {"h": h, "z": z, "raw": raw_pixels(dataset), "random": random}

@@ -75,3 +75,9 @@ def test_large_images_are_averaged_and_say_so(
         embed, "REFERENCE_BYTES", 100 * 4 * 16
     )  # of what is kept, not of the images
     assert embed.raw_pixels(digits).provenance["sample"].startswith("100 of 300 train images, ")
+
+
+def test_scores_tell_how_far_they_are(digits: datasets.Dataset) -> None:
+    rows, told = embed.raw_pixels(digits), []
+    evaluate_sets(["knn", "rankme"], rows, rows, on_fraction=told.append)
+    assert told == [0.0, 0.5]
