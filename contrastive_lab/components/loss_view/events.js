@@ -3,6 +3,7 @@
 import { choose, light, report } from "./drag.js";
 import { cellAt } from "./matrix.js";
 import { ranked } from "./pairs.js";
+import { isWrong } from "./question.js";
 
 /**
  * @param {LossViewState} lab
@@ -48,7 +49,7 @@ export function listen(lab) {
 /** The candidate that is lit becomes the anchor, where it is one. */
 function follow(lab) {
   const row = lab.hover && lab.hover[1] !== null ? lab.meta.names.indexOf(lab.meta.columnNames[lab.hover[1]]) : -1;
-  if (row < 0) return;
+  if (row < 0 || isWrong(lab, row)) return; // a wrong answer stays pointed at
   choose(lab, row, true);
   light(lab, [row, null]);
 }
