@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -45,11 +45,12 @@ USUAL = (
 Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
-def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
+def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -> EmbeddingSet:
     """An `EmbeddingSet` from a file.
 
     Args: part: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other vector
-        comes into memory; a table is read whole, then cut.
+        comes into memory; a table is read whole, then cut; leave_out: columns of a table that are
+        numbers and no part of the vectors.
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path)
@@ -61,7 +62,7 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
         if size > (limit := ARRAYS if path.suffix.lower() in (".npy", ".npz") else LIMIT):
             raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {limit:,} are read")
         try:
-            rows = _read(file, path, part)
+            rows = _read(file, path, part, leave_out)
         except (UnusableEmbedding, Damaged, NotRegular):
             raise
         except MemoryError:
@@ -69,17 +70,19 @@ def read(path: str | Path, part: Part = (0, 1)) -> EmbeddingSet:
         except Exception as error:
             why = printable(explained(error))
             raise Damaged(f"{name} cannot be read: {why}") from None
+    if rows.width < 2:
+        raise UnusableEmbedding(f"{name} has one number in each row; a vector takes two or more")
     return rows
 
 
-def _read(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
+def _read(file: BinaryIO, path: Path, part: Part, leave_out: Sequence[str]) -> EmbeddingSet:
     ending = path.suffix.lower()
     if ending == ".npy":
         return _npy(file, path, part)
     if ending == ".npz":
         return _npz(file, path, part)
     reader = table_files.parquet if ending == ".parquet" else table_files.csv
-    features, columns, provenance = reader(file, path, LIMIT)
+    features, columns, provenance = reader(file, path, LIMIT, leave_out)
     rows = checked_set(features, columns, path, provenance)
     if part[1] == 1:
         return rows
@@ -187,7 +190,10 @@ def _assembled(features: np.ndarray, others: dict[str, np.ndarray], path: Path) 
 
 def _head(file: Any, path: Path) -> Head:
     """Shape, whether by columns, and type, from the header of a `.npy` file."""
-    version = np.lib.format.read_magic(file)
+    try:
+        version = np.lib.format.read_magic(file)
+    except ValueError:
+        raise Damaged(f"{path.name} does not begin as a .npy file does") from None
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -241,11 +247,16 @@ def checked_set(
         () if ids is None else tuple(str(i) for i in ids.tolist()),
         classes=classes,
         columns=plain,
-        provenance=provenance or {"file": path.name},
+        provenance={"file": path.name, **(provenance or {})},
     )
 
 
 def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, path: Path) -> None:
+    if len(shape) == 1:
+        raise UnusableEmbedding(
+            f"{path.name} must hold (n, d) numbers; got {dtype} {shape}. Labels go with their "
+            "vectors into one .npz: np.savez('both.npz', features=vectors, label=labels)"
+        )
     if len(shape) != 2 or dtype.kind not in "fiu":
         raise UnusableEmbedding(f"{path.name} must hold (n, d) numbers; got {dtype} {shape}")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def save_vectors(
             f"that are not finite, {len(bad['zero'])} are all zeros"
         )
     usable_rows = rows if len(usable) == len(rows) else rows.take(usable)
-    key = usable_rows.content_hash[:16]
+    key = _key(usable_rows)
     values = {
         "name": name, "rows": len(usable_rows), "width": usable_rows.width,
         "labels": usable_rows.labels is not None,
@@ -52,6 +53,16 @@ def save_vectors(
     records.write_npz(folder / "rows.npz", **usable_rows.arrays())
     records.write_json(folder / "about.json", values)
     return key
+
+
+def _key(rows: EmbeddingSet) -> str:
+    """Of the vectors and of what is known of each: other names of classes are other content."""
+    if not rows.classes and not rows.columns:
+        return rows.content_hash[:16]
+    digest = hashlib.sha256(f"{rows.content_hash} {rows.classes}".encode())
+    for name, values in rows.columns.items():
+        digest.update(f"{name} {values.dtype}".encode() + np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def loaded() -> dict[str, dict[str, Any]]:

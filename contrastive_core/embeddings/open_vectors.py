@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from contrastive_core.embeddings import attached_images, file_formats, kept_vectors
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import Refused, UnusableEmbedding
 from contrastive_core.storage.limited import Limits, call_limited
 from contrastive_core.storage.regular import printable
@@ -20,12 +22,17 @@ SECONDS = 300
 LIBRARIES = {".parquet": ("pyarrow.parquet", "pyarrow.compute"), ".csv": ("pandas",)}
 
 
-def open_vectors(path: str | Path, name: str, pictures: str | Path | None = None) -> str:
+def open_vectors(
+    path: str | Path,
+    name: str,
+    pictures: str | Path | None = None,
+    leave_out: Sequence[str] = (),
+) -> str:
     """Keep the vectors of a file and the pictures that came along; returns the key they are kept
     under, as `kept_vectors.loaded` lists it.
 
     Args: name: what the file is called for a person; pictures: a folder that file names in it may
-        start from, besides its own.
+        start from, besides its own; leave_out: columns of numbers that are no part of the vectors.
     Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path).expanduser().absolute()
@@ -33,19 +40,24 @@ def open_vectors(path: str | Path, name: str, pictures: str | Path | None = None
     libraries = ("PIL.Image", *LIBRARIES.get(path.suffix.lower(), ()))
     limits = Limits(_memory(), SECONDS, preload=libraries)
     try:
-        return str(call_limited(_keep, path, name, folder, limits=limits))
+        return str(call_limited(_keep, path, name, folder, tuple(leave_out), limits=limits))
     except Refused as error:
         raise UnusableEmbedding(f"{printable(name)} cannot be opened: {error}") from None
 
 
-def open_upload(name: str, content: bytes | memoryview, pictures: str | None = None) -> str:
+def open_upload(
+    name: str,
+    content: bytes | memoryview,
+    pictures: str | None = None,
+    leave_out: Sequence[str] = (),
+) -> str:
     """Keep the vectors of an uploaded file; returns their key. Raises what `open_vectors` does."""
     name = Path(name).name
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / f"vectors{Path(name).suffix.lower()}"
         copy.write_bytes(content)
         try:
-            return open_vectors(copy, name, pictures)
+            return open_vectors(copy, name, pictures, leave_out)
         except ValueError as error:
             raise type(error)(str(error).replace(copy.name, printable(name))) from None
 
@@ -58,12 +70,29 @@ def _memory() -> int:
         return MEMORY
 
 
-def _keep(path: str, name: str, folder: str | None) -> str:
+def _keep(path: str, name: str, folder: str | None, leave_out: Sequence[str]) -> str:
     """In the child: read, attach, keep."""
-    rows = file_formats.read(path)
+    rows = file_formats.read(path, leave_out=leave_out)
     attached = attached_images.pictures_of(Path(path), rows, Path(folder) if folder else None)
     images = (
         attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
     )
     note = attached.note if attached.images is not None or images is None else ""
-    return kept_vectors.save_vectors(rows, name, images, note)
+    return kept_vectors.save_vectors(rows, name, images, f"{_taken(rows)} {note}".strip())
+
+
+def _taken(rows: EmbeddingSet) -> str:
+    """Which of a table's columns are the vectors, and what the others are; "" where one of lists
+    holds them."""
+    taken = rows.provenance.get("columns")
+    if not isinstance(taken, list) or len(taken) != rows.width:
+        return ""
+    numbered = [name.rstrip("0123456789") for name in taken]
+    is_series = len({*numbered}) == 1 and numbered[0] != taken[0]
+    names = f"{taken[0]} to {taken[-1]}" if is_series else f"{', '.join(taken[:8])}"
+    more = " and others" if not is_series and len(taken) > 8 else ""
+    labels = "with labels" if rows.labels is not None else "without labels"
+    return (
+        f"The vectors are {len(taken):,} columns, {names}{more}; {labels}; further columns to "
+        f"color by: {len(rows.columns)}."
+    )

@@ -1,6 +1,7 @@
 """Tables of vectors, Parquet and CSV: read on Arrow's buffers, never as Python values. Torch-free.
 
-The vectors are one column of lists of equal length, or all columns of numbers. A few kilobytes of
+The vectors are one column of lists of equal length, or the numbered columns (d0, d1, …), or all
+columns of numbers. A few kilobytes of
 Parquet can hold a value a billion times: rows and bytes are summed from the file's metadata before
 anything is read, and texts stay an index into the different ones.
 """
@@ -16,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.storage.regular import printable
 
 __all__ = ["Texts", "csv", "parquet"]
 
@@ -39,8 +41,9 @@ class Texts:
         return len(self.index)
 
 
-def parquet(file: BinaryIO, path: Path, limit: int) -> Table:
-    """Vectors, columns and, where `EmbeddingSet.save` wrote the file, their origin."""
+def parquet(file: BinaryIO, path: Path, limit: int, leave_out: Sequence[str] = ()) -> Table:
+    """Vectors, columns and, where `EmbeddingSet.save` wrote the file, their origin. `leave_out`:
+    columns of numbers that are no part of the vectors."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -60,7 +63,8 @@ def parquet(file: BinaryIO, path: Path, limit: int) -> Table:
             features = _lists(values, path)
         else:
             columns[name] = _column(values)
-    return _with_vectors(features, columns, path), columns, _provenance(schema.metadata or {})
+    features, taken = _with_vectors(features, columns, path, leave_out)
+    return features, columns, _provenance(schema.metadata or {}) | taken
 
 
 def _vector_column(schema: Any) -> str | None:
@@ -182,8 +186,8 @@ def _provenance(metadata: dict[bytes, bytes]) -> dict[str, Any]:
         return {}
 
 
-def csv(file: BinaryIO, path: Path, limit: int) -> Table:
-    """Vectors and columns of a CSV file with a line of names."""
+def csv(file: BinaryIO, path: Path, limit: int, leave_out: Sequence[str] = ()) -> Table:
+    """Vectors and columns of a CSV file with a line of names. `leave_out`: as of `parquet`."""
     import pandas as pd
 
     frame = pd.read_csv(file, low_memory=False)
@@ -197,21 +201,48 @@ def csv(file: BinaryIO, path: Path, limit: int) -> Table:
         else:
             index, texts = pd.factorize(column)
             columns[str(name)] = Texts(["", *map(str, texts)], index + 1)
-    return _with_vectors(None, columns, path), columns, {}
+    features, taken = _with_vectors(None, columns, path, leave_out)
+    return features, columns, taken
 
 
-def _with_vectors(features: np.ndarray | None, columns: Columns, path: Path) -> np.ndarray:
-    """The vectors; where no column of lists holds them, the columns of numbers, taken out."""
+def _with_vectors(
+    features: np.ndarray | None, columns: Columns, path: Path, leave_out: Sequence[str] = ()
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The vectors, and which columns they are; where no column of lists holds them, the numbered
+    ones among the columns of numbers, or all of these, taken out of `columns`."""
     if features is not None:
-        return features
+        return features, {}
+    for name in leave_out:
+        if name not in columns:
+            raise UnusableEmbedding(f"{path.name} has no column {printable(name, 80)!r}")
     numeric = [
         name
         for name, values in columns.items()
-        if isinstance(values, np.ndarray) and values.dtype.kind in "fiu" and name not in KNOWN
-    ]
+        if isinstance(values, np.ndarray) and values.dtype.kind in "fiu"
+        and name not in (*KNOWN, *leave_out)
+    ]  # fmt: skip
     if not numeric:
         raise UnusableEmbedding(f"{path.name} has no columns of numbers to take as vectors")
-    features = np.empty((len(columns[numeric[0]]), len(numeric)), np.float32)
-    for j, name in enumerate(numeric):
+    taken = _numbered(numeric) or numeric
+    if len(taken) < 2:
+        raise UnusableEmbedding(
+            f"{path.name} has one column of numbers that can be a vector, "
+            f"{printable(taken[0], 80)!r}; a vector takes two or more"
+        )
+    features = np.empty((len(columns[taken[0]]), len(taken)), np.float32)
+    for j, name in enumerate(taken):
         features[:, j] = columns.pop(name)
-    return features
+    return features, {"columns": [printable(name, 80) for name in taken]}
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The longest series d0, d1, … of columns, in the order of their numbers; [] where there is
+    none: a series has two columns or more, and at least every second of its numbers."""
+    series: dict[str, dict[int, str]] = {}
+    for name in names:
+        digits = len(name) - len(name.rstrip("0123456789"))
+        if 0 < digits < 10:
+            series.setdefault(name[:-digits], {})[int(name[-digits:])] = name
+    full = [s for s in series.values() if len(s) > 1 and 2 * len(s) > max(s) - min(s)]
+    longest = max(full, key=len, default={})
+    return [longest[number] for number in sorted(longest)]

@@ -45,19 +45,26 @@ def opener() -> None:
             placeholder="the file's own folder", help="File names are followed below this folder "
             "and below the file's own, and nowhere else.",
         )  # fmt: skip
+        left_out = st.text_input(
+            "A table's columns that are no part of the vectors", key="vectors-left-out",
+            placeholder="price, weight", help="By commas. Numbered columns (d0, d1, …) are the "
+            "vectors; where there are none, all columns of numbers are, but these.",
+        )  # fmt: skip
         if st.button("Look at it", type="primary", disabled=not (upload or path.strip())):
-            _open(None if path.strip() else upload, path.strip(), pictures.strip())
+            names = [name.strip() for name in left_out.split(",") if name.strip()]
+            _open(None if path.strip() else upload, path.strip(), pictures.strip(), names)
         _recent_files()
 
 
-def _open(upload: object, path: str, pictures: str) -> None:
+def _open(upload: object, path: str, pictures: str, left_out: list[str]) -> None:
     name = getattr(upload, "name", path)
     try:
         with st.spinner(f"Reading {format.plain(Path(name).name)}…"):
             if upload is None:
-                key = open_vectors(path, Path(path).name, pictures or None)
+                key = open_vectors(path, Path(path).name, pictures or None, left_out)
             else:
-                key = open_upload(name, upload.getbuffer(), pictures or None)  # type: ignore[attr-defined]
+                content = upload.getbuffer()  # type: ignore[attr-defined]
+                key = open_upload(name, content, pictures or None, left_out)
     except FileNotFoundError:
         st.error(format.plain(f"There is no file {path}."))
     except IsADirectoryError:

@@ -78,10 +78,16 @@ def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pi
         items, start if place is not None else -1, len(rows), -1 if place is None else int(place),
         cache.digest([str(r.marked) for r in findings.requests]), moves(),
         st.session_state.get("samples-many", 0), bool(marked),
-        pictures.classes or table.classes, st.session_state.get(ACK, {}), large, small,
-        bool(findings.missing),
+        pictures.classes or table.classes or _labels(table), st.session_state.get(ACK, {}),
+        large, small, bool(findings.missing),
     )  # fmt: skip
     draw_bench(bench, KEY, lambda: None)
+
+
+def _labels(table: SampleTable) -> list[str]:
+    """The labels that samples have, where they are numbers without names, in their order."""
+    given = set(np.unique(table.columns["label"]).tolist()) - {""}
+    return sorted(map(str, given), key=lambda label: (len(label), label))
 
 
 def _item(

@@ -46,6 +46,8 @@ def wrong_folder(folder: str, needs_labels: str) -> str:
     """Why a folder cannot be trained on, as far as is known; `needs_labels`: a method that does not
     go without classes."""
     if not is_folder(folder):
+        if is_other_file(folder):
+            return f"{folder} is no folder of images, and no list of them (.csv)."
         return f"There is no folder or list {folder}."
     result = cache.result("folder", values_of(folder))
     if result is None:
@@ -84,6 +86,14 @@ def is_folder(path: str) -> bool:
             if str(place) != "."
         )
     except (OSError, ValueError, RuntimeError):  # a NUL byte, or a home that nobody has
+        return False
+
+
+def is_other_file(path: str) -> bool:
+    """Whether a file is there that is no list of images."""
+    try:
+        return Path(path).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):
         return False
 
 

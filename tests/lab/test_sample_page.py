@@ -246,6 +246,18 @@ def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) ->
     assert len(app.dataframe[0].value) == 300
 
 
+def test_labels_that_are_numbers_can_be_changed(desk: Desk) -> None:
+    rows = blobs()
+    numbered = EmbeddingSet(rows.features, rows.labels, rows.ids)
+    name = kept_vectors.PREFIX + kept_vectors.save_vectors(numbered, "numbers.npy")
+    made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), numbered, None)
+    assert not made.classes
+    app = opened(on=name)
+    assert not app.exception
+    assert desk.bench is not None
+    assert list(desk.bench.classes) == [str(n) for n in sorted({*numbered.labels.tolist()})]  # type: ignore[union-attr]
+
+
 def test_estimated_losses_say_how_far_off_they_are(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,9 @@ def test_a_folder_that_cannot_be_trained_on_says_why(
     field.set_value(str(pets / "nothing")).run()
     assert any("There is no folder or list" in e.value for e in app.error)
     assert start(app).disabled
+    field.set_value(str(pets / "cats" / "0.png")).run()  # it is there, and no folder
+    assert any("is no folder of images" in e.value for e in app.error)
+    assert start(app).disabled
     analyses.make("folder", values_of(str(pets / "cats")))
     app.text_input(key="path-folder").set_value(str(pets / "cats")).run()
     assert any("learns from classes" in e.value for e in app.error)
