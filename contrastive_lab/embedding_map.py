@@ -60,7 +60,7 @@ def map_of(
 ) -> dict[str, Any]:
     """`xy`, `settings`, `quality`; PCA without a judgment while the map is being made."""
     values = question(space, kind, map_settings)
-    result = answer_or_wait("map", values, f"{kind.upper()} map")
+    result = answer_or_wait("map", values, f"{kind.upper()} map of {space.title}")
     if result is not None:
         return {"xy": result.arrays["xy"], **result.meta}
     xy = cache.map_pca(rows.content_hash, rows.features)

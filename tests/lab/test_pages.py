@@ -219,7 +219,7 @@ def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.Monk
     assert not app.exception
     assert any(e.proto.body for e in app.get("html"))
     assert "Scores (once)" in text_of(app).replace("\\", "")
-    assert "UMAP map" in text_of(app)
+    assert "UMAP map of " in text_of(app)
     assert [s.label for s in app.selectbox if s.label == "Color by"]
 
 

@@ -1,0 +1,79 @@
+"""Which columns of a table are its vectors, and what is said of files that hold none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contrastive_core.embeddings import file_formats, kept_vectors, open_vectors
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.errors import Damaged, UnusableEmbedding
+
+X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+LABELS = np.arange(12) % 3
+
+
+def with_series(folder: Path, prefix: str = "d") -> Path:
+    table = pd.DataFrame({f"{prefix}{j}": X[:, j] for j in range(3)})
+    table.insert(1, "price", np.arange(12.0))
+    table["label"], table["source"] = LABELS, "web"
+    table.to_csv(folder / "mine.csv", index=False)
+    return folder / "mine.csv"
+
+
+@pytest.mark.parametrize("prefix", ["d", "f_", "", "x 0"])
+def test_numbered_columns_are_the_vectors_and_others_are_kept_to_color_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
+    path = with_series(tmp_path, prefix)
+    rows = file_formats.read(path)
+    np.testing.assert_allclose(rows.features, X)
+    np.testing.assert_array_equal(rows.columns["price"], np.arange(12.0))
+    note = kept_vectors.about(open_vectors.open_vectors(path, path.name))["note"]
+    assert f"The vectors are 3 columns, {prefix}0 to {prefix}2; with labels" in note
+    assert "further columns to color by: 2." in note
+
+
+def test_without_a_series_all_numbers_are_taken_but_those_left_out(tmp_path: Path) -> None:
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(price=np.arange(12.0))
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    assert file_formats.read(tmp_path / "mine.csv").width == 4
+    rows = file_formats.read(tmp_path / "mine.csv", leave_out=["price"])
+    np.testing.assert_allclose(rows.features, X, rtol=1e-6)
+    assert list(rows.columns) == ["price"]
+    with pytest.raises(UnusableEmbedding, match="no column 'prize'"):
+        file_formats.read(tmp_path / "mine.csv", leave_out=["prize"])
+
+
+def test_one_number_in_a_row_is_no_vector(tmp_path: Path) -> None:
+    pd.DataFrame({"name": ["a", "b"], "price": [1.5, 2]}).to_csv(tmp_path / "m.csv", index=False)
+    with pytest.raises(UnusableEmbedding, match=r"one column of numbers .* 'price'"):
+        file_formats.read(tmp_path / "m.csv")
+    np.save(tmp_path / "m.npy", X[:, :1])
+    with pytest.raises(UnusableEmbedding, match="one number in each row"):
+        file_formats.read(tmp_path / "m.npy")
+
+
+def test_what_is_no_npy_file_and_what_are_labels_are_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "text.npy").write_text("hello")
+    with pytest.raises(Damaged, match=r"text\.npy does not begin as a \.npy file does"):
+        file_formats.read(tmp_path / "text.npy")
+    np.save(tmp_path / "labels.npy", LABELS)
+    with pytest.raises(UnusableEmbedding, match=r"into one \.npz"):
+        file_formats.read(tmp_path / "labels.npy")
+
+
+def test_other_names_of_classes_are_other_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the page would go on with the names, or the lack of names, that it holds in memory."""
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
+    keys = {
+        kept_vectors.save_vectors(EmbeddingSet(X, LABELS, classes=classes), "mine.npz")
+        for classes in ((), ("a", "b", "c"), ("c", "b", "a"))
+    }
+    assert len(keys) == 3
