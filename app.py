@@ -29,7 +29,7 @@ STYLE = """<style>
 .stMarkdown :is(th, td):first-child { word-break: keep-all; }
 .stMarkdown :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }
 @media (max-width: 600px) {
-  .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; }
+  .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; hyphens: auto; }
   .stMarkdown :is(th, td):first-child { min-width: 5rem; }
   .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }
   .st-key-map-choices > * { flex: none; }

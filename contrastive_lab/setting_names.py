@@ -22,11 +22,19 @@ NAMES = {
     "crop_low": "smallest crop", "crop_high": "largest crop", "crop_aspect": "crop's aspect ratio",
     "flip": "mirror", "rotation_degrees": "largest turn, degrees", "jitter": "color jitter",
     "gray": "grayscale", "blur_low": "smallest blur, pixels", "blur_high": "largest blur, pixels",
+    "solarize_from": "solarized from",
     "noise_sigma": "strength of the noise", "cutout_size": "side of the cutout",
     "order": "order of steps",
 }  # fmt: skip
 VALUES = {"adamw": "AdamW", "sgd": "SGD", "lars": "LARS", "one_cycle": "one cycle",
           "active": "those that are active"}  # fmt: skip
+
+OF_STEP = {
+    "crop_low": "crop", "crop_high": "crop", "crop_aspect": "crop",
+    "rotation_degrees": "rotation", "blur_low": "blur", "blur_high": "blur",
+    "brightness": "jitter", "contrast": "jitter", "saturation": "jitter", "hue": "jitter",
+    "solarize_from": "solarize", "noise_sigma": "noise", "cutout_size": "cutout",
+}  # what a step is like: told where the step is on  # fmt: skip
 
 
 def shown_name(key: str) -> str:
@@ -38,6 +46,7 @@ def shown_value(value: Any) -> str:
     """Its value: a group's settings that are on with their names, numbers without idle digits."""
     if isinstance(value, dict):
         on = {k: v for k, v in value.items() if v not in (0, "", None)}
+        on = {k: v for k, v in on.items() if OF_STEP.get(k, k) in on or OF_STEP[k] not in value}
         return "; ".join(f"{words.shown(shown_name(k))} {shown_value(v)}" for k, v in on.items())
     if isinstance(value, bool):
         return words.shown("yes" if value else "no")

@@ -28,9 +28,10 @@ def page() -> None:
     card.defaults(about)
     left, right = st.columns(2)
     with left:
-        card.measurements(name, about)
+        card.measured_by_paper(about)
     with right:
         card.differences(about)
+    card.measured(name)
 
 
 state.run(page)

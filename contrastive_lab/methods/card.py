@@ -13,7 +13,15 @@ from contrastive_lab import cache, format, guard, query_params, state, words
 from contrastive_lab.methods.diagram import in_the_dark
 from contrastive_lab.setting_names import shown_name, shown_value
 
-__all__ = ["choose_data", "defaults", "differences", "head", "loss", "measurements"]
+__all__ = [
+    "choose_data",
+    "defaults",
+    "differences",
+    "head",
+    "loss",
+    "measured",
+    "measured_by_paper",
+]
 
 WIDE = 1400  # pixels of a window, with the sidebar open, into which every flow fits, or nearly
 SWITCHED = f"""<style>
@@ -68,11 +76,9 @@ def choose_data(about: dict[str, Any]) -> str:
     )
 
 
-def measurements(name: str, about: dict[str, Any]) -> None:
+def measured_by_paper(about: dict[str, Any]) -> None:
     st.subheader("What the paper measured")
     st.markdown(about["measured_by_paper"])
-    st.subheader("What this project measured")
-    measured(name)
 
 
 def differences(about: dict[str, Any]) -> None:
@@ -81,6 +87,8 @@ def differences(about: dict[str, Any]) -> None:
 
 
 def measured(name: str) -> None:
+    """Figures of the runs of this method; as wide as the page, or its columns would not fit."""
+    st.subheader("What this project measured")
     rows = []
     for run in state.all_runs():
         with guard.on_its_own(run.name):
@@ -92,7 +100,7 @@ def measured(name: str) -> None:
                     "run": format.plain(run.name),
                     "kNN %": made_of(record, "h", "knn"),
                     "linear %": made_of(record, "h", "linear_probe"),
-                    "untrained encoder, kNN %": made_of(record, "random", "knn"),
+                    "untrained, kNN %": made_of(record, "random", "knn"),
                     "epochs": format.plain(run.config.get("epochs")),
                 }
             )
