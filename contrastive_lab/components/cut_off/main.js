@@ -60,7 +60,9 @@ function build(parent) {
   view.input.onkeydown = (event) => {
     if (event.key !== "Tab") view.byKey = true;
   };
-  view.input.onpointerdown = () => (view.byKey = false);
+  view.input.onpointerdown = () => {
+    view.byKey = false; // in braces: a handler that returns false keeps the browser from moving the handle
+  };
   view.input.onchange = () => {
     clearTimeout(view.timer);
     if (view.byKey) view.timer = setTimeout(() => report(view), AFTER_KEYS);
