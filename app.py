@@ -26,6 +26,7 @@ STYLE = """<style>
 .stMainBlockContainer { padding: 3rem 3rem 6rem; }
 @media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
 .stMain:focus-visible { outline: none; }
+.stNumberInput:has(input:placeholder-shown) button { display: none; }
 .stMarkdown :is(th, td):first-child { word-break: keep-all; }
 .stMarkdown :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }
 @media (max-width: 600px) {
@@ -39,7 +40,8 @@ STYLE = """<style>
   color: color-mix(in srgb, currentcolor 78%, transparent);
 }
 .stElementContainer:has(> .stHtml > .frame) { display: none; }
-</style>"""  # Streamlit leaves a tenth of the first screen empty; a narrow one has a bar above it
+</style>"""  # Streamlit leaves a tenth of the first screen empty; a narrow one has a bar above it.
+# From an empty field without bounds its + and - step from the least number there is.
 # Styles alone go to the container of toasts, where a fragment's toast takes their place
 # (streamlit#10475): with an element beside them they stay on the page.
 IN_PLACE = '<i class="frame"></i>'

@@ -197,6 +197,9 @@ class Choosing:
 
     def _number(self, place: Any, widget: dict[str, Any]) -> bool:
         low, high, step = (float(widget[k] or d) for k, d in (("low", 0), ("high", 9), ("step", 1)))
+        low = (
+            low if low > -1e300 else 0
+        )  # without bounds the browser part names the largest numbers
         value = float(widget["value"] or low)
         steps = [value + k * step for k in (1, 2, 3, -1, -2, -3)]
         text = self._fresh([f"{v:.6g}" for v in steps if low <= v <= high])

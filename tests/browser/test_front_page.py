@@ -81,4 +81,6 @@ def test_one_click_to_the_list_of_wrong_labels(app: str, page: Any) -> None:
     page.goto(app)
     page.get_by_role("link", name="Find wrong labels").click()
     page.get_by_text("Likely mislabeled").first.wait_for(timeout=SLOW)
-    page.get_by_text(re.compile(r"labeled \S+, wrong with (over )?\d+%")).first.wait_for(timeout=SLOW)
+    page.get_by_text(re.compile(r"labeled \S+, wrong with (over )?\d+%")).first.wait_for(
+        timeout=SLOW
+    )

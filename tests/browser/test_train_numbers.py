@@ -38,3 +38,18 @@ def test_what_is_typed_counts_or_start_is_off(filled_app: str, page: Any, label:
         page.wait_for_function(asked, arg=[name, right])
         assert error.count() == 0
         assert float(box.input_value()) == float(right)
+
+
+def test_an_empty_field_has_no_steps(filled_app: str, page: Any) -> None:
+    """They would lead to the least number there is."""
+    page.set_default_timeout(1000 * PATIENCE)
+    Visit(page).open(f"{filled_app}/train")
+    field = page.get_by_test_id("stNumberInput").filter(has_text="Temperature")
+    box, up = field.get_by_role("spinbutton"), field.get_by_test_id("stNumberInputStepUp")
+    assert box.input_value() == ""
+    assert not up.is_visible()
+    box.fill("0.3")
+    box.press("Tab")
+    page.wait_for_url("**temperature=0.3*")
+    up.click()
+    page.wait_for_function("() => new URLSearchParams(location.search).get('temperature') > 0.3")

@@ -198,7 +198,7 @@ def test_messages_hold_no_control_characters_and_are_not_too_long(
 # the cache. `list` and `verify --files` write nothing.
 WRITERS = {
     "train": ["train", "--run", "new", *QUICK],
-    "embed": ["embed", "simclr-shapes", "--split", "test"],
+    "embed": ["embed", "simclr-shapes", "--split", "train"],
     "evaluate": ["evaluate", "simclr-shapes", "--metrics", "uniformity"],
     "project": ["project", "simclr-shapes", "--method", "pca", "--out", "map.csv"],
     "samples": ["samples", "simclr-digits"],
@@ -206,7 +206,7 @@ WRITERS = {
     "sweep": ["sweep", "{sweep}"],
     "queue": ["queue"],
     "import": ["import", "{weights}", "--dataset", "digits"],
-    "present": ["present", "simclr-shapes"],
+    "present": ["present", "simclr-shapes", "--split", "train"],
     "analyze": ["analyze", "views", '{"method": "simclr", "dataset": "digits", "set": []}'],
     "decode": ["decode", "digits"],
 }

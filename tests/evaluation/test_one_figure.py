@@ -52,7 +52,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     for split in ("train", "test"):
         few[split] = EmbeddingSet.from_arrays(records.read_npz(path_of(run, split, "h")))
     monkeypatch.setattr(evaluation, "raw_pixels", lambda dataset: few[dataset.split])
-    monkeypatch.setattr(evaluation, "random_encoder", lambda r, d, device: (few[d.split], None))
+    monkeypatch.setattr(
+        evaluation, "random_encoder", lambda r, d, device, **more: (few[d.split], None)
+    )
     return run
 
 

@@ -52,7 +52,7 @@ def task(name: str, *arguments: str) -> Task:
 
 
 def test_a_task_is_a_fork_with_a_session_a_log_and_an_end(server: Any) -> None:
-    embedding = results.embedding(runs.load("simclr-digits"), "test")
+    embedding = results.embedding(runs.load("simclr-digits"), "train")  # test rows came along
     wait(fork_server.is_ready)
     embedding.start()
     pid = process.record_of(embedding.key)["pid"]  # type: ignore[index]
@@ -60,7 +60,7 @@ def test_a_task_is_a_fork_with_a_session_a_log_and_an_end(server: Any) -> None:
     assert os.getsid(pid) == pid
     wait(lambda: not embedding.is_running())
     assert embedding.has_result()
-    assert "360 rows" in process.log_of(embedding.key)
+    assert "1,437 rows" in process.log_of(embedding.key)
     wait(lambda: not psutil.pid_exists(pid))  # though nobody asked how it ended
 
     unknown = task("unknown", "evaluate", "no-such-run")

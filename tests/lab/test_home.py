@@ -39,7 +39,7 @@ def test_ones_own_runs_stand_there_and_an_advisers_tries_do_not(
     assert not app.exception
     text = text_of(app)
     assert "Nothing yet" not in text
-    assert text.count("simclr") == home.LATEST
+    assert text.count("SimCLR, ") == home.LATEST
 
 
 def test_an_advisers_tries_stand_apart_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
