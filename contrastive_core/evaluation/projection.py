@@ -25,6 +25,7 @@ from contrastive_core.embeddings.pca import pca
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.map_quality import judge
 from contrastive_core.ops.neighbors import Neighbors, nearest
+from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.ops.sampling import rows_of_sample
 
 __all__ = ["Map", "map_of", "project_new", "umap", "warm_umap"]
@@ -210,5 +211,5 @@ def _umap_of(
     among = graphs.get(rows, laid, min(NEAREST, len(laid)), visited=VISITED)
     places = _amid(among, xy)
     places[landmarks] = xy
-    recalls = [g.recall for g in (graph, among) if g.recall is not None]
-    return places, {"recall": min(recalls)} if recalls else {}
+    recall = lowest_recall([graph.recall, among.recall])
+    return places, {} if recall is None else {"recall": recall}

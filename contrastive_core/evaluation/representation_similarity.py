@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.ops.recall import lowest_recall
 
 __all__ = ["cka", "ckas", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align"]
 
@@ -153,8 +154,7 @@ def graphs_of(
 
     cache = graphs or Graphs()
     found = [cache.get(s, None, k) for s in sets]
-    recalls = [graph.recall for graph in found if graph.recall is not None]
-    return [graph.index for graph in found], min(recalls, default=None)
+    return [graph.index for graph in found], lowest_recall(graph.recall for graph in found)
 
 
 def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.ndarray:

@@ -90,9 +90,9 @@ class Metric:
         result = self.score(train, test.take(drawn), graphs)
 
         def of_all(values: np.ndarray, missing: float) -> np.ndarray:
-            whole = np.full(len(test), missing, values.dtype)
-            whole[drawn] = values
-            return whole
+            placed = np.full(len(test), missing, values.dtype)
+            placed[drawn] = values
+            return placed
 
         per_sample = None if result.per_sample is None else of_all(result.per_sample, np.nan)
         arrays = dict(result.arrays)

@@ -16,6 +16,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, mean_interval
 from contrastive_core.ops.neighbors import nearest
+from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.registry import knob
 
 __all__ = ["NeighborStability"]
@@ -47,8 +48,8 @@ class NeighborStability(Metric):
         )
         share = lie.whole(_common(first.index, second.index))
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
-        recalls = [graph.recall for graph in (first, second) if graph.recall is not None]
-        extras |= {"recall": min(recalls)} if recalls else {}
+        recall = lowest_recall([first.recall, second.recall])
+        extras |= {} if recall is None else {"recall": recall}
         per_sample = share if len(a) == len(test) else None
         return MetricResult(float(share.mean()), per_sample, mean_interval(share), "share", extras)
 

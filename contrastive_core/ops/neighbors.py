@@ -27,6 +27,7 @@ from contrastive_core.distributed.partition import part_of
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.ops import index_search, list_search, search_rates
+from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.ops.search_rates import Way
 from contrastive_core.ops.top_k import best_of
 
@@ -190,8 +191,7 @@ def nearest_together(
         queries, base, k, metric, device, progress,
         of=share, approximate=approximate, visited=visited,
     )  # fmt: skip
-    recalls = [recall for recall in SPREAD.each(local.recall) if recall is not None]
-    recall = min(recalls, default=None)
+    recall = lowest_recall(SPREAD.each(local.recall))
     return Neighbors(SPREAD.whole(local.index), SPREAD.whole(local.score), metric, recall)
 
 

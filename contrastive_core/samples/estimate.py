@@ -22,6 +22,7 @@ import torch
 
 from contrastive_core.losses._base import Loss, compare
 from contrastive_core.ops.neighbors import APPROXIMATE_FROM, pick_device
+from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
@@ -95,9 +96,9 @@ def about(near: Sequence[Near], positives: int) -> dict[str, float]:
     """How many candidates of each kind stand for the others of a row, and the recall of the nearest
     where these are approximate. positives: that a row of the largest group has."""
     n, k = near[0].index.shape
-    recalls = [one.recall for one in near if one.recall is not None]
+    recall = lowest_recall(one.recall for one in near)
     drawn = min(candidates.DRAWN, n) + min(candidates.POSITIVES, positives)
-    return {"candidates": k + drawn, **({"recall": min(recalls)} if recalls else {})}
+    return {"candidates": k + drawn, **({} if recall is None else {"recall": recall})}
 
 
 def error_of(estimated: np.ndarray, exact: np.ndarray) -> dict[str, float]:

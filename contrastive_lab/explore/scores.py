@@ -9,14 +9,14 @@ import streamlit as st
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.record import Evaluation
+from contrastive_core.evaluation.record import SOURCES, Evaluation
 from contrastive_core.evaluation.score import Scores, scores_from_json
 from contrastive_core.jobs.results import Result
 from contrastive_lab import cache, format, plots, state
 
 __all__ = ["VIEWS", "more"]
 
-NAMES = {"own": "this space", "raw": "raw pixels", "random": "untrained encoder"}
+NAMES = {"own": "this space", "raw": SOURCES["raw"], "random": SOURCES["random"]}
 VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
 
 

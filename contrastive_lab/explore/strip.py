@@ -7,6 +7,7 @@ import html
 
 import streamlit as st
 
+from contrastive_core.evaluation.record import SOURCES
 from contrastive_core.evaluation.score import Score, Scores
 from contrastive_lab import format, words
 from contrastive_lab.recordings.place import LAYER_TITLES
@@ -23,7 +24,7 @@ RANGES = {  # uniformity: of rows that fill a sphere of many dimensions to one p
     "knn": (0.0, 1.0), "linear_probe": (0.0, 1.0), "alignment": (0.0, 4.0),
     "uniformity": (-4.0, 0.0), "hubness": (0.0, 5.0), "neighbor_stability": (0.0, 1.0),
 }  # fmt: skip
-MARKS = {"raw": "raw pixels", "random": "untrained encoder"}
+MARKS = {source: SOURCES[source] for source in ("raw", "random")}
 STYLE = """<style>
 .scores { container-type: inline-size; }
 .scores details { border-bottom: 1px solid color-mix(in srgb, currentcolor 14%, transparent); }
