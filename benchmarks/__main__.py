@@ -31,7 +31,7 @@ NAMES = (
     "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
     "probe", "umap", "compare", "planted_errors", "label_errors", "label_worth", "start",
     "pages", "task_start", "watch", "loss_lab", "scatter", "adviser", "images",
-    "scale", "neighbors",
+    "scale", "scale_parts", "neighbors",
 )  # fmt: skip
 VERSIONS = (
     "torch", "torchvision", "numpy", "scikit-learn", "umap-learn", "streamlit", "lightly",
@@ -46,7 +46,7 @@ def run(name: str) -> Record:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        raise RuntimeError(f"{name} failed:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"{done.stdout}{name} failed:\n{done.stderr[-2000:]}")
     return {
         **json.loads(lines[-1]),
         "text": [line for line in lines[:-1] if line != _machine.about()],

@@ -197,12 +197,12 @@ def work(report: Callable[[str], None] = lambda text: None) -> None:
 
 def progress_of(name: str) -> Progress | None:
     """How far a training is that waits, begins or is at work; None for all others."""
-    if name in training.starting():
-        return Progress("starting", None)
     try:
         status = training.status_of(runs.load(name))
     except (ValueError, OSError):
         status = {}
+    if status.get("status") == "starting" or name in training.starting():
+        return Progress("starting", None)
     if status.get("status") == "running":
         epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
         share = min(1.0, epoch / max(1, epochs))

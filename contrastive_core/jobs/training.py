@@ -119,8 +119,11 @@ def _is_before(run: Run, record: dict[str, Any]) -> bool:
 
 
 def status_of(run: Run) -> dict[str, Any]:
-    """The run's status; `starting` from the moment its process was started to its first word."""
+    """The run's status; `starting` from the moment its process was started to its first word, and
+    while the process that has made the run is not at its first step yet."""
     status, record = run.status(), process.record_of(run.name)
+    if status["status"] == "queued" and run.is_claimed():
+        return {**status, "status": "starting", "reason": ""}
     if status["status"] in ("running", "done") or record is None or not process.pid_of(run.name):
         return status
     if not _is_before(run, record):

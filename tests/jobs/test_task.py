@@ -125,6 +125,19 @@ def test_a_training_that_goes_on_is_starting_until_its_first_word(
     assert training.failures() == {"resumed": "It was stopped."}  # before it had begun
 
 
+def test_a_run_that_was_made_is_starting_until_its_first_step() -> None:
+    """Its model is built in between: a page that looks then goes on looking."""
+    run = runs.create("made", {"method": "simclr", "device": "cpu"})  # by this living process
+    assert training.status_of(run)["status"] == "starting"
+    assert queue.progress_of("made") == Progress("starting", None)
+    with run.lock():
+        assert queue.progress_of("made") == Progress("starting", None)
+        run.set_status("running", epoch=0, epochs=4)
+        assert queue.progress_of("made") == Progress("epoch 1 of 4", 0.0)
+        run.set_status("done", epoch=4, epochs=4)
+    assert queue.progress_of("made") is None
+
+
 def test_a_name_that_failed_is_not_given_again_and_keeps_its_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
