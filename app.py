@@ -27,13 +27,10 @@ STYLE = """<style>
 @media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
 .stMain:focus-visible { outline: none; }
 .stNumberInput:has(input:placeholder-shown) button { display: none; }
-.stMarkdown :is(th, td):first-child { word-break: keep-all; }
-.stMarkdown :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }
 @media (max-width: 600px) {
-  .stMarkdown :is(th, td) { padding: 0.3rem; overflow-wrap: anywhere; hyphens: auto; }
-  .stMarkdown :is(th, td):first-child { min-width: 5rem; }
   .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }
   .st-key-map-choices > * { flex: none; }
+  .st-key-samples-desk { flex-direction: column-reverse; }
 }
 [data-testid="stCaptionContainer"] {
   opacity: 1;

@@ -53,25 +53,28 @@ def review(findings: Findings) -> None:
     request, table = findings.requests[0], findings.table
     pictures = Pictures(request)
     so_far = bool(findings.missing)
-    if so_far:
-        st.info(
-            f"The {findings.missing[0]} images are still being scored: what stands below is of the "
-            f"{len(table):,} images scored so far, and the list will grow.",
-            icon=":material/hourglass_top:",
-        )
     bench.hear(findings)
-    name = lists.pick(table)
-    lists.show_precision(findings.tables, name)
-    top, under = st.container(), st.container()
+    with st.container(key="samples-desk"):  # a phone draws the second above the first (app.py)
+        choices, at_hand = st.container(), st.container()
+    under = st.container()
+    with choices:
+        if so_far:
+            st.info(
+                f"The {findings.missing[0]} images are still being scored: what stands here is of "
+                f"the {len(table):,} images scored so far, and the list will grow.",
+                icon=":material/hourglass_top:",
+            )
+        name = lists.pick(table)
+        lists.show_precision(findings.tables, name)
     with st.expander("Filter and order"):
         rows = lists.order(table, name)
         if name == "mislabeled":
-            with top:
+            with choices:
                 rows = cut_off.above(table, rows, under, so_far)
         rows = lists.filtered(table, rows, findings.marked, followed(findings))
         rows = selection.bar(findings, rows)
     row = row_of(table, rows)
-    with top:
+    with at_hand:
         if row is None:
             st.info("No sample passes these filters.")
         else:

@@ -11,6 +11,7 @@ import streamlit as st
 from contrastive_core.evaluation.record import Evaluation
 from contrastive_lab import cache, format, guard, query_params, state, words
 from contrastive_lab.methods.diagram import in_the_dark
+from contrastive_lab.methods.table import table
 from contrastive_lab.setting_names import shown_name, shown_value
 
 __all__ = [
@@ -65,7 +66,7 @@ def defaults(about: dict[str, Any]) -> None:
     ]
     if problem := about["problems"].get(data):
         st.warning(problem)
-    st.markdown(table(rows))
+    table(rows, "defaults")
     st.caption(f"The paper's own recipe: {about['paper_recipe']}")
 
 
@@ -105,7 +106,7 @@ def measured(name: str) -> None:
                 }
             )
     if rows:
-        st.markdown(table(rows))
+        table(rows, "measured")
         st.caption("Test images; encoder output (h), the default k. The untrained encoder is the "
                    "same one with random weights.")  # fmt: skip
     else:
@@ -127,13 +128,6 @@ def _address(svg: str) -> str:
     if st.context.theme.type == "dark":
         svg = in_the_dark(svg)
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """Rows as a Markdown table, whose cells wrap."""
-    lines = [list(rows[0]), ["---"] * len(rows[0])]
-    lines += [["–" if v is None else str(v).replace("|", r"\|") for v in r.values()] for r in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def share(record: Evaluation, source: str, name: str) -> float | None:

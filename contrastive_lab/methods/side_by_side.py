@@ -9,6 +9,7 @@ import streamlit as st
 
 from contrastive_lab import format, query_params
 from contrastive_lab.methods import card
+from contrastive_lab.methods.table import table
 from contrastive_lab.setting_names import shown_name
 
 __all__ = ["MOST", "aspects", "choose_others", "show"]
@@ -33,7 +34,7 @@ def show(names: list[str], catalog: dict[str, Any]) -> None:
     st.html(_time_line(names, methods))
     for name in names:
         about = methods[name]
-        st.markdown(f"**{about['title']}** ({about['year']}): {about['idea']}")
+        st.markdown(f"**{about['title']}** ({about['year']})  \n{about['idea']}")
         card.drawing(name, about["title"])
     found = aspects(names, catalog, card.choose_data(methods[names[0]]))
     different = {k: v for k, v in found.items() if len(set(v)) > 1}
@@ -41,9 +42,9 @@ def show(names: list[str], catalog: dict[str, Any]) -> None:
         {"": f"**{aspect}**", **dict(zip(titles, map(format.plain, values), strict=True))}
         for aspect, values in different.items()
     ]
-    st.markdown(card.table(rows))
-    if alike := [f"{k} {v[0]}" for k, v in found.items() if k not in different and v[0] != "–"]:
-        st.caption(f"Alike: {format.plain('; '.join(alike))}.")
+    table(rows, "aspects")
+    if alike := [f"{k} – {v[0]}" for k, v in found.items() if k not in different and v[0] != "–"]:
+        st.caption(f"What is alike: {format.plain('; '.join(alike))}.")
 
 
 def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, list[str]]:
@@ -81,8 +82,12 @@ def _with_gradient(method: dict[str, Any]) -> str:
 
 
 def _moves(method: dict[str, Any]) -> str:
-    steps = [f"{to} ({how})" if how else to for _, to, how in method["updates"]]
-    return ", ".join(dict.fromkeys(steps)) or "nothing else"
+    """What moves, by how it does."""
+    by_how: dict[str, list[str]] = {}
+    for _, to, how in method["updates"]:
+        by_how.setdefault(how, []).append(to)
+    steps = [f"{how}: {', '.join(those)}".removeprefix(": ") for how, those in by_how.items()]
+    return "; ".join(steps) or "nothing else"
 
 
 def _time_line(names: list[str], methods: dict[str, Any]) -> str:
@@ -94,14 +99,15 @@ def _time_line(names: list[str], methods: dict[str, Any]) -> str:
     for year, those in sorted(by_year.items()):
         titles = [html.escape(methods[n]["title"]) for n in those]
         marked = [
-            f"<b>● {t}</b>" if n in names else f"<span>○ {t}</span>"
+            f"<b>● <span>{t}</span></b>" if n in names else f"○ <span>{t}</span>"
             for n, t in zip(those, titles, strict=True)
         ]
         columns.append(
-            f'<div style="border-top:2px solid currentcolor;padding:4px 14px 4px 0">{year}<br>'
+            f'<div style="border-top:2px solid currentcolor;padding:4px 9px 4px 0">{year}<br>'
             f"{'<br>'.join(marked)}</div>"
         )
+    name = "time line of the methods"
     return (
         '<div style="display:flex;flex-wrap:wrap;font-size:14px" role="group" '
-        f'aria-label="time line of the methods">{"".join(columns)}</div>'
+        f'aria-label="{name}">{"".join(columns)}</div>'
     )

@@ -43,6 +43,7 @@ PAGES = {  # address and what is there once it has come
     "samples?run=simclr-digits": "可能标错",
     "runs": "搜索",
     "methods": "论文",
+    "methods?beside=moco_v1,sup_con": "相同之处",
 }
 
 

@@ -118,7 +118,7 @@ def test_a_list_that_is_still_being_made_says_so(desk: Desk) -> None:
     app = opened(run="simclr-digits")
     assert not app.exception
     said = text_of(app)
-    assert "test images are still being scored: what stands below is of the 1,437" in said
+    assert "test images are still being scored: what stands here is of the 1,437" in said
     assert "of the 1,437 labels scored so far look wrong" in said
     assert desk.bench.so_far
     app = opened(run="simclr-digits", split="train")  # whole, as far as it was asked for

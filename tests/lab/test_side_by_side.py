@@ -15,7 +15,7 @@ def test_aspects_are_those_of_the_methods() -> None:
     assert found["labels"] == ["not used", "not used", "needed"]
     assert found["loss"] == ["NT-Xent", "InfoNCE", "SupCon"]
     assert found["moves after a step"][0] == "nothing else"
-    assert "queue of older keys (enqueue)" in found["moves after a step"][1]
+    assert "enqueue: queue of older keys" in found["moves after a step"][1]
     assert "key encoder" not in found["carries gradient"][1]
     for name in methods.names():
         for data in ("shapes", "digits", "cifar10"):

@@ -149,6 +149,8 @@ function load(map, data) {
     }
   } else colorCells(map);
   map.root.classList.toggle("fits", Boolean(meta.fits));
+  map.root.classList.toggle("several", Boolean(meta.panels));
+  map.root.style.setProperty("--map-shape", String(map.box.wide / map.box.high));
   map.gallery.hidden = meta.gallery === false;
   map.images.hidden = !meta.medoids?.length;
   map.root.classList.toggle("pictured", meta.gallery === false && Boolean(data.sprite?.length));

@@ -50,16 +50,25 @@ function morph(map, share) {
 }
 
 /**
- * Each map's name above it.
+ * Each map's name above it, cut where it is wider than its map.
  *
  * @param {ScatterState} map
  * @param {CanvasRenderingContext2D} g
  * @param {any} v
  */
 export function drawNames(map, g, v) {
-  const { names, at } = map.meta.panels;
+  const { names, at } = map.meta.panels,
+    most = (at[1][0] - at[0][0]) * v.scale - 8;
   g.fillStyle = theme(map.root).ink;
   g.font = "600 13px sans-serif";
   g.textAlign = "center";
-  names.forEach((name, k) => g.fillText(name, at[k][0] * v.scale + v.x, Math.max(14, v.y - at[k][1] * v.scale)));
+  names.forEach((name, k) =>
+    g.fillText(cut(g, name, most), at[k][0] * v.scale + v.x, Math.max(14, v.y - at[k][1] * v.scale)),
+  );
+}
+
+function cut(g, name, most) {
+  let text = name;
+  for (let n = name.length - 1; n > 0 && g.measureText(text).width > most; n--) text = `${name.slice(0, n)}…`;
+  return text;
 }

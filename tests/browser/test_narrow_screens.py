@@ -1,0 +1,64 @@
+"""Pages on a phone: tables whose words are whole, maps that fill their stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from patience import SLOW
+
+from contrastive_core.paths import ROOT
+
+WIDTH = 390
+# Words of an element that stand on two lines, or out of the screen.
+BROKEN = """table => {
+  const found = [], texts = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+  for (let node; (node = texts.nextNode()); )
+    for (const { 0: word, index } of node.data.matchAll(/[A-Za-z]{2,}/g)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const boxes = [...range.getClientRects()];
+      if (boxes.length > 1 || boxes.some((b) => b.right > innerWidth)) found.push(word);
+    }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def app(serve: Callable[..., str]) -> str:
+    return serve(ROOT / "app.py")
+
+
+@pytest.fixture
+def phone(page: Any) -> Iterator[Any]:
+    page.set_viewport_size({"width": WIDTH, "height": 844})
+    return page
+
+
+@pytest.mark.parametrize("address", ["methods?method=simclr", "methods?beside=moco_v1,sup_con"])
+def test_no_word_of_a_methods_tables_is_broken(app: str, phone: Any, address: str) -> None:
+    phone.goto(f"{app}/{address}")
+    tables = phone.locator("[data-testid=stMain] table")
+    tables.first.wait_for(timeout=SLOW)
+    for table in tables.all():
+        assert not table.evaluate(BROKEN)
+    said = (
+        tables.first.locator("td").nth(1).evaluate("e => getComputedStyle(e, '::before').content")
+    )
+    assert said in ('"value"', '"Metric learning"')  # a cell says its column
+
+
+@pytest.mark.parametrize(("runs", "high"), [(2, 240), (3, 180)])
+def test_compares_stage_is_no_higher_than_its_maps(
+    app: str, phone: Any, runs: int, high: int
+) -> None:
+    names = ["simclr-digits", "sup_con-digits", "moco_v1-digits"][:runs]
+    phone.goto(f"{app}/compare?runs={','.join(names)}")
+    stage = phone.locator(".map .stage")
+    stage.wait_for(timeout=SLOW)
+    phone.wait_for_function(
+        "([stage, high]) => stage.clientHeight > 100 && stage.clientHeight < high",
+        arg=[stage.element_handle(), high], timeout=SLOW,
+    )  # fmt: skip
