@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.results import MAP_DEFAULTS
-from contrastive_lab import cache, format, pictures, state
+from contrastive_lab import cache, format, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.scatter import (
     MAX_IMAGES,
@@ -38,14 +38,16 @@ def settings(kind: str) -> dict[str, Any]:
     drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
     box = st.popover("Settings", icon=":material/tune:", key=f"umap-settings-{drawn_before}")
     with box, st.form(f"umap-form-{drawn_before}", border=False):
-        seed = st.number_input("Seed", 0, 10_000, int(now["seed"]))
+        seed, of_seed = query_params.form_number(
+            st.number_input, "Seed", 0, 10_000, int(now["seed"])
+        )
         neighbors = st.slider("Neighbors", 2, 100, int(now["neighbors"]),
                                help="small: local detail; large: the coarse layout")  # fmt: skip
         dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05,
                          help="how close points may lie on the map")  # fmt: skip
         metric = st.segmented_control("Metric", ["cosine", "euclidean"], default=now["metric"],
                                       required=True)  # fmt: skip
-        if st.form_submit_button("Draw this map", type="primary"):
+        if st.form_submit_button("Draw this map", type="primary") and not of_seed:
             st.session_state["umap"] = {
                 "seed": int(seed), "neighbors": int(neighbors), "min_dist": float(dist),
                 "metric": metric or "cosine",

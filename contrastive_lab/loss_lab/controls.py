@@ -42,12 +42,10 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
         )
     low, high = k["low"], k["high"]
     if default is None:  # an empty field says something of its own
-        start = query_params.Address("loss_lab").number(name, None, low, high)
-        value = st.number_input(
-            label, low, high, start, help=k["help"], key=key, width=180, placeholder="not given"
-        )
-        query_params.keep(**{name: value})
-        return value
+        return query_params.optional_number(
+            st.number_input, label, low, high, name=name, key=key, help=k["help"], width=180,
+            placeholder="not given",
+        )  # fmt: skip
     return query_params.number(
         st.number_input, label, low, high, name=name, default=default, key=key, help=k["help"],
         width=180,

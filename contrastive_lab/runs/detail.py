@@ -11,7 +11,7 @@ from contrastive_core.jobs import manage, process, queue, training
 from contrastive_core.runs import Run, export_weights
 from contrastive_core.runs import verify as run_verify
 from contrastive_core.training.config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.recordings import growing
 from contrastive_lab.recordings.place import has_rows
 from contrastive_lab.runs import table
@@ -107,8 +107,13 @@ def again(run: Run) -> None:
     st.code(training.command_of(run), language="bash", wrap_lines=True)
     with st.expander("On several GPUs or machines (torchrun)"):
         a, b = st.columns(2)
-        processes = int(a.number_input("Processes on each machine", 1, 64, 4))
-        machines = int(b.number_input("Machines", 1, 256, 1))
+        processes = query_params.number(
+            a.number_input, "Processes on each machine", 1, 64, name="", default=4,
+            key="run-processes",
+        )  # fmt: skip
+        machines = query_params.number(
+            b.number_input, "Machines", 1, 256, name="", default=1, key="run-machines"
+        )
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
         if machines > 1:
@@ -126,14 +131,19 @@ def clone(run: Run) -> None:
         a, b, c = st.columns(3)
         key = f"clone-name-{cache.digest(run.name)}"
         name = a.text_input("Name of the clone", queue.free_name(run.name), key=key)
-        epochs = b.number_input("Epochs", 1, 100_000, int(run.config.get("epochs") or 20))
-        seed = c.number_input("Seed", 0, 2**31 - 1, int(run.config.get("seed") or 0))
+        epochs, of_epochs = query_params.form_number(
+            b.number_input, "Epochs", 1, 100_000, int(run.config.get("epochs") or 20)
+        )
+        seed, of_seed = query_params.form_number(
+            c.number_input, "Seed", 0, 2**31 - 1, int(run.config.get("seed") or 0)
+        )
         text = st.text_area(
             "Other changes, one a line",
             placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",
             help="Any setting of the command line's --set; all others stay as they are.",
         )
-        if st.form_submit_button("Train the clone", icon=":material/content_copy:"):
+        pressed = st.form_submit_button("Train the clone", icon=":material/content_copy:")
+        if pressed and not of_epochs + of_seed:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             start_clone(run, name.strip(), [f"epochs={epochs}", f"seed={seed}", *lines])
 

@@ -8,11 +8,13 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.jobs.task import run_json
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.path_input import path_input
 from contrastive_lab.runs.previewed import judged_on, open_run, preview
 
 __all__ = ["of_library"]
+
+PIXELS = "import-pixels"  # the key of their field
 
 
 def of_library() -> None:
@@ -46,9 +48,9 @@ def _weights() -> list[str]:
         "weights", placeholder="/path/to/weights.safetensors",
     )  # fmt: skip
     a, b = st.columns(2, vertical_alignment="bottom")
-    pixels = a.number_input(
-        "Image size in pixels (0: its own)", 0, 2048, 0,
-        help="The position embedding of a vision transformer is resized to it.",
+    pixels = query_params.number(
+        a.number_input, "Image size in pixels (0: its own)", 0, 2048, name="", default=0,
+        key=PIXELS, help="The position embedding of a vision transformer is resized to it.",
     )  # fmt: skip
     random = b.checkbox(
         "Random weights", disabled=bool(file), help="An encoder that has learned nothing."
@@ -87,5 +89,5 @@ def _import(chosen: list[str], disabled: bool) -> None:
     dataset = judged_on(a)
     name = b.text_input("Name of the run", placeholder="made from the model's name").strip()
     arguments = ["--dataset", dataset, *(["--run", name] if name else [])]
-    if st.button("Import", type="primary", disabled=disabled):
+    if query_params.button(st.button, "Import", of=[PIXELS], type="primary", disabled=disabled):
         open_run([*chosen, *arguments])

@@ -40,7 +40,9 @@ def by_form(folder: Path) -> str:
         name = a.text_input("Name", placeholder="tau")
         method = b.selectbox("Method", sorted(methods), sorted(methods).index("simclr"))
         dataset = c.text_input("Data", "digits", help="A data set's name, or folder:PATH")
-        epochs = d.number_input("Epochs of each cell", 1, 10_000, 10)
+        epochs, of_epochs = query_params.form_number(
+            d.number_input, "Epochs of each cell", 1, 10_000, 10
+        )
         axes = []
         for number, (key, values) in enumerate((("loss.temperature", "0.1, 0.2, 0.5"), ("", ""))):
             a, b = st.columns([1, 2])
@@ -55,9 +57,11 @@ def by_form(folder: Path) -> str:
             ))  # fmt: skip
         a, b, c = st.columns(3)
         seeds = a.text_input("Seeds, by commas", "0")
-        hours = b.number_input("Hours after which no new cell starts", 0.1, 1000.0, 3.0)
+        hours, of_hours = query_params.form_number(
+            b.number_input, "Hours after which no new cell starts", 0.1, 1000.0, 3.0
+        )
         form = c.selectbox("Drawn as", FORMS, FORMS.index("line"), format_func=words.shown)
-        if st.form_submit_button("Save the sweep", type="primary"):
+        if st.form_submit_button("Save the sweep", type="primary") and not of_epochs + of_hours:
             base = {"method": method, "dataset": dataset.strip(), "epochs": int(epochs)}
             try:
                 text = toml_of(name.strip(), base, axes, seeds, float(hours), form)

@@ -113,12 +113,14 @@ def start(sweep: Sweep, path: Path, todo: int) -> None:
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key = cache.digest(sweep.name)
+    of = f"most-{key}"
     most = query_params.number(
-        a.number_input, "Cells to train now", 1, todo, name="", default=todo, key=f"most-{key}"
+        a.number_input, "Cells to train now", 1, todo, name="", default=todo, key=of
     )
     budget = f", no new one after {sweep.budget_hours:g} h" if sweep.budget_hours else ""
-    pressed = b.button(
-        "Start", type="primary", icon=":material/play_arrow:", key=f"start-{key}",
+    pressed = query_params.button(
+        b.button, "Start", of=[of], type="primary", icon=":material/play_arrow:",
+        key=f"start-{key}",
         help=f"One cell at a time{budget}; the app may be closed meanwhile.",
     )  # fmt: skip
     if pressed:

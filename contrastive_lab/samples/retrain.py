@@ -49,13 +49,19 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
             )  # fmt: skip
         part = [int(r) for r in rows[:number] if str(table.columns["id"][r]) not in marked]
         st.caption("What was decided stays. One undo takes all of these of a split back.")
-        if st.button(f"Drop {len(part)}", disabled=not part, type="primary"):
+        of, decided = ["drop-first"], None if part else "All of these are decided."
+        if query_params.button(
+            st.button, f"Drop {len(part)}", of=of, disabled=not part, help=decided, type="primary"
+        ):
             _many(findings, dict.fromkeys(part))
         if "suggested" not in table.extra:
             return
         classes = {row: str(table.extra["suggested"][row]) for row in part}
         changed = {row: label for row, label in classes.items() if label in table.classes}
-        if st.button(f"Relabel {len(changed)} as suggested", disabled=not changed):
+        if query_params.button(
+            st.button, f"Relabel {len(changed)} as suggested", of=of, disabled=not changed,
+            help=decided or (None if changed else "No other class is suggested for these."),
+        ):  # fmt: skip
             _many(findings, changed)
 
 
@@ -107,12 +113,14 @@ def files(request: SampleRequest) -> None:
 
 def start(request: SampleRequest, run: Run, changed: int) -> None:
     a, b = st.columns([1, 2], vertical_alignment="bottom")
+    key = f"epochs-{cache.digest(run.name)}"
     epochs = query_params.number(
-        a.number_input, "Epochs", 1, 10_000, name="epochs", key=f"epochs-{cache.digest(run.name)}",
+        a.number_input, "Epochs", 1, 10_000, name="epochs", key=key,
         default=int(run.config.get("epochs") or 20),
     )  # fmt: skip
-    pressed = b.button(
-        f"Retrain with {_changes(changed)}", type="primary", disabled=not changed,
+    pressed = query_params.button(
+        b.button, f"Retrain with {_changes(changed)}", of=[key], type="primary",
+        disabled=not changed, help=None if changed else "Nothing is relabeled or dropped yet.",
         icon=":material/replay:",
     )  # fmt: skip
     if not pressed:

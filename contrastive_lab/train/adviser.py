@@ -22,6 +22,7 @@ from contrastive_lab.train.watch import watch_next
 
 __all__ = ["adviser"]
 
+MINUTES = "adviser-minutes"  # the key of their field
 LONGER = 5  # times as many epochs, when the winner is trained for longer
 NAMES = {
     "batch_size": "Batch size", "loss.temperature": "Temperature τ", "recipe.flip": "Mirroring",
@@ -90,7 +91,9 @@ def _begin(data: str, method: str) -> None:
     choose = query_params.many_of(
         st.multiselect, "What to choose", list(QUESTIONS), name="choose", default=["temperature"],
     )  # fmt: skip
-    minutes = query_params.number(st.number_input, "Minutes", 1, 10_000, name="minutes", default=30)
+    minutes = query_params.number(
+        st.number_input, "Minutes", 1, 10_000, name="minutes", default=30, key=MINUTES
+    )
     if not choose:
         st.caption("Choose at least one question: " + "; ".join(
             f"{name}: {what}" for name, what in QUESTIONS.items()
@@ -98,7 +101,10 @@ def _begin(data: str, method: str) -> None:
         return
     asked = _asked(data, method, minutes=float(minutes), choose=list(choose))
     planned = f"planned {cache.digest(asked)}"
-    if st.button("Plan it", icon=":material/timer:", help="Times a few steps; trains nothing."):
+    if query_params.button(
+        st.button, "Plan it", of=[MINUTES], icon=":material/timer:",
+        help="Times a few steps; trains nothing.",
+    ):  # fmt: skip
         st.session_state[planned] = True
     if not st.session_state.get(planned):
         return
@@ -110,7 +116,10 @@ def _begin(data: str, method: str) -> None:
     busy = next((n for n in plans.names() if _is_of(n, data) and _is_at_work(n)), None)
     if busy:
         st.caption(format.plain(f"{busy} is at work on these images; the next can start after it."))
-    if st.button("Let it try", icon=":material/science:", key=key, disabled=busy is not None):
+    if query_params.button(
+        st.button, "Let it try", of=[MINUTES], icon=":material/science:", key=key,
+        disabled=busy is not None,
+    ):  # fmt: skip
         shown = plans.of_json(plan.meta["plan"])
         name = plans.free_name(shown.name)
         plans.save(replace(shown, name=name))  # what was said is what is tried
@@ -164,10 +173,14 @@ def _follow(name: str) -> None:
 def _more_time(name: str, plan: plans.Plan) -> None:
     """What was tried is kept: it goes on where it ended."""
     a, b = st.columns([1, 3], vertical_alignment="bottom")
-    more = a.number_input(
-        "More minutes", 1, 10_000, max(1, round(plan.minutes)), key=f"more-minutes-{name}"
-    )
-    if b.button("Give it more time", icon=":material/more_time:", key=f"more-{name}"):
+    key = f"more-minutes-{name}"
+    more = query_params.number(
+        a.number_input, "More minutes", 1, 10_000, name="", default=max(1, round(plan.minutes)),
+        key=key,
+    )  # fmt: skip
+    if query_params.button(
+        b.button, "Give it more time", of=[key], icon=":material/more_time:", key=f"more-{name}"
+    ):
         longer = replace(plan, minutes=plan.minutes + more)
         plans.save(longer)
         _start(name, plan.dataset, plan.method, list(plan.choose), longer.minutes)

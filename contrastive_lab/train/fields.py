@@ -79,7 +79,7 @@ class Choice:
 
 def numbers(choice: Choice) -> tuple[list[str], int, str]:
     """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
-    the seed, and what is wrong besides what each field says (`query_params.is_wrong`)."""
+    the seed, and what is wrong besides what each field says (`query_params.wrong_number`)."""
     settings: list[str] = []
     columns = iter(st.columns(2) + st.columns(2))
     if (usual := choice.temperature()) is not None:

@@ -119,13 +119,17 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     wrong.append(_error(wrong_data(catalog["methods"][method], data)))
     wrong.append(_error(wrong_batch(data.files, chosen + further) if data.files else ""))
     expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)
-    stays = any(wrong) or query_params.is_wrong() or not data.name
+    why = next(filter(None, [*wrong, query_params.wrong_number()]), "")
+    stays = bool(why) or not data.name
+    off = format.plain(why) or None
     buttons = st.container(horizontal=True)
     go = buttons.button(
-        "Start", type="primary", icon=":material/play_arrow:", key="start", disabled=stays
+        "Start", type="primary", icon=":material/play_arrow:", key="start", disabled=stays,
+        help=off,
     )  # fmt: skip
     look = buttons.button(
-        "See its views", icon=":material/visibility:", key="see-views", disabled=stays
+        "See its views", icon=":material/visibility:", key="see-views", disabled=stays,
+        help=off,
     )  # fmt: skip
     if stays:  # also for a press that came with the number that is wrong
         return
@@ -249,9 +253,10 @@ def gpus() -> int:
     """How many GPUs to train on, asked where there are several."""
     if (count := training.gpus()) < 2:
         return 1
-    return int(
-        st.number_input("GPUs", 1, count, 1, help="The batch is shared out: loss and weights stay.")
-    )
+    return int(query_params.number(
+        st.number_input, "GPUs", 1, count, name="gpus", default=1,
+        help="The batch is shared out: loss and weights stay.",
+    ))  # fmt: skip
 
 
 def views_of(method: str, data: str, settings: list[str]) -> dict[str, Any]:

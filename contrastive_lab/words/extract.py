@@ -55,7 +55,8 @@ SHOWN_CALLS = {
     "selectbox", "select_slider", "slider", "spinner", "status", "subheader", "success", "tabs",
     "text", "text_area", "text_input", "title", "toast", "toggle", "warning", "write", "Column",
     "TextColumn", "NumberColumn", "ProgressColumn", "ImageColumn", "CheckboxColumn", "LinkColumn",
-    "one_of", "many_of", "number", "optional_number", "switch", "pills", "add_annotation", "column",
+    "one_of", "many_of", "number", "optional_number", "form_number", "switch", "pills",
+    "add_annotation", "column",
 }  # fmt: skip
 SHOWN_ARGUMENTS = {
     "label", "help", "title", "placeholder", "text", "caption", "hint", "note", "x_title",

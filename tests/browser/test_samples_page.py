@@ -16,7 +16,11 @@ import pytest
 from patience import PATIENCE, SLOW
 
 from contrastive_core.data import datasets, overrides
+from contrastive_core.embeddings import kept_vectors
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_core.samples.build import samples_of_vectors
+from contrastive_core.samples.request import request_of
 from contrastive_core.storage import records
 
 FLIPS, LOOKED_AT, FOUND = 10, 15, 8
@@ -213,3 +217,29 @@ def test_a_sample_has_an_address_and_its_loss_answers_the_knob(app: str, page: A
     assert effective[1] < effective[0]  # a lower τ: fewer negatives matter
     page.get_by_role("button", name="as trained").click()
     rank.filter(has_text=re.compile(f"^{re.escape(seen[0])}$")).wait_for(timeout=SLOW)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_relabel_is_off_with_a_reason_where_nothing_has_a_label(
+    serve: Callable[..., str], page: Any, tmp_path: Path, language: str
+) -> None:
+    said = {"en": "Relabel is off: these data have no labels", "zh": "不能改标签：这些数据没有"}
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path))
+        name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "bare.npy")
+        samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
+    app = serve(ROOT / "app.py", environment={"CONTRASTIVE_LAB_HOME": str(tmp_path)})
+    page.goto(f"{app}/samples?on={name}&lang={language}")
+    bench = page.locator(".bench")
+    bench.get_by_text(said[language]).wait_for(timeout=SLOW)
+    relabel = bench.locator(".what").nth(1)
+    assert relabel.is_disabled()
+    assert relabel.get_attribute("title").startswith(said[language])
+    assert bench.locator("#" + relabel.get_attribute("aria-describedby")).is_visible()
+    assert not bench.locator("select").is_visible()
+    sample = bench.locator(".name").inner_text()
+    page.locator("body").press("r")  # does nothing, keeps and drops do
+    assert bench.locator(".name").inner_text() == sample
+    page.locator("body").press("k")
+    assert bench.locator(".name").inner_text() != sample

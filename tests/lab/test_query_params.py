@@ -132,7 +132,7 @@ def test_going_back_shows_what_the_address_says_and_leaves_it_alone(
         widget(app, name).set_value(choices[0][0]).run()
     went_back = SimpleNamespace(is_history_navigation=True, fragment_ids_this_run=None)
     with monkeypatch.context() as patch:
-        patch.setattr(query_params, "get_script_run_ctx", lambda: went_back)
+        patch.setattr(query_params.session, "get_script_run_ctx", lambda: went_back)
         app.query_params.clear()
         app.query_params["where"] = "away"
         app.query_params["count"] = "7"

@@ -11,6 +11,7 @@ const OWN = "input, select, textarea, [contenteditable=true], [role=slider], [ro
 const OWN_ARROWS =
   "canvas, [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
+const UNLABELED = "Relabel is off: these data have no labels to choose from.";
 const DONE = { keep: "kept", relabel: "relabeled", drop: "dropped" };
 
 /**
@@ -57,6 +58,7 @@ function build(parent) {
   view.place = el("h2", {});
   view.sentence = el("p", { class: "said" });
   view.why = el("p", { class: "why" });
+  view.unlabeled = el("p", { class: "why", id: "unlabeled" }, UNLABELED);
   view.status = el("p", { class: "status", role: "status" });
   view.picture = el("canvas", { role: "img" });
   view.badge = el("span", { class: "badge" });
@@ -70,6 +72,7 @@ function build(parent) {
     view.sentence,
     el("div", { class: "whats" }, view.keep, view.relabel, view.drop),
     el("label", { class: "right" }, "Relabel as ", view.classes),
+    view.unlabeled,
     el("div", { class: "ways" }, view.back, view.next, view.undo),
     view.why,
   );
@@ -140,7 +143,12 @@ function show(view) {
   view.back.disabled = view.at <= 0;
   view.next.disabled = view.at + 1 >= meta.total;
   view.undo.disabled = !(meta.may_undo || log.stack.length || log.events.length);
-  view.classes.parentElement.hidden = !meta.classes.length;
+  const labeled = Boolean(meta.classes.length);
+  view.classes.parentElement.hidden = !labeled;
+  view.unlabeled.hidden = labeled;
+  view.relabel.title = labeled ? "" : UNLABELED;
+  if (labeled) view.relabel.removeAttribute("aria-describedby");
+  else view.relabel.setAttribute("aria-describedby", "unlabeled");
   if (!item) {
     for (const part of ["sentence", "why", "title", "badge", "name", "status"])
       say(view[part], part === "sentence" ? "…" : "");

@@ -1,0 +1,61 @@
+"""A widget as it is drawn: with its value, and in the session's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from contrastive_lab import words
+from contrastive_lab.query_params.session import page_values
+
+__all__ = ["draw"]
+
+
+def draw(
+    widget: Callable[..., Any], *arguments: Any, key: str, start: dict[str, Any],
+    then: Callable[[], object] | None, **more: Any,
+) -> Any:  # fmt: skip
+    """The widget with its value: the one it starts from, or, where it stands on the page already
+    and has another, that of the session (Streamlit sends this one once, and allows no start)."""
+    (value,) = start.values()
+    if "index" in start and value is not None:
+        value = arguments[1][value]
+    drawn = _drawn_key(widget, key)
+    if drawn in st.session_state and st.session_state[drawn] != value:
+        st.session_state[drawn], start = value, {}
+    if len(arguments) == 2:  # label and options
+        more = _translated(widget, arguments[1], more)
+    about = (key, then, drawn)
+    return widget(*arguments, key=drawn, on_change=_changed, args=about, **start, **more)
+
+
+def _drawn_key(widget: Callable[..., Any], key: str) -> str:
+    """The key by which Streamlit knows a widget. What is chosen in a list stands in the browser as
+    a text, which would stay in the old language: in another it is another widget."""
+    in_list = widget.__name__ in ("selectbox", "multiselect") and words.language() != "en"
+    return f"{key}-{words.language()}" if in_list else key
+
+
+def _translated(
+    widget: Callable[..., Any], options: Sequence[Any], more: dict[str, Any]
+) -> dict[str, Any]:
+    """The widget's arguments with the options' texts in the session's language: the browser reports
+    a text back, so that two may not become the same."""
+    text, language = more.get("format_func", str), words.language()
+    if language == "en":
+        return more
+
+    def shown(option: Any) -> str:
+        return words.translate(text(option), language)
+
+    if widget.__name__ in ("selectbox", "multiselect"):
+        more = {"placeholder": "Choose an option", **more}  # Streamlit has no Chinese of its own
+    return more if len({*map(shown, options)}) < len(options) else {**more, "format_func": shown}
+
+
+def _changed(key: str, then: Callable[[], object] | None, drawn: str = "") -> None:
+    page_values()[key] = st.session_state[drawn or key]
+    if then is not None:
+        then()
