@@ -43,7 +43,9 @@ STYLE = """<style>
 # (streamlit#10475): with an element beside them they stay on the page.
 IN_PLACE = '<i class="frame"></i>'
 ON_LIGHT_BLUE = """<style>
-:is([data-testid^="stBaseButton-primary"], [data-tag]) :is(p, span, svg) { color: #0F1419; }
+:is([data-testid^="stBaseButton-primary"]:not(:disabled), [data-tag]) :is(p, span, svg) {
+  color: #0F1419;
+}
 </style>"""  # white on the dark theme's blue is 2.5:1
 IN_SIDEBAR = """<style>
 [data-testid="stSidebar"] [data-selected="true"] p { color: #1F5796; }

@@ -7,6 +7,8 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_lab import words
+
 __all__ = ["form_field", "number_field"]
 
 
@@ -80,6 +82,7 @@ def _typed(
 
 def _why(label: str, value: Any, bounds: tuple[Any, Any]) -> str:
     """What is wrong with a number; "" for nothing, and for an empty field."""
+    label = words.shown(label)  # a word alone is not translated within a sentence
     low, high = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in bounds)
     if value is not None and not bounds[0] <= value <= bounds[1]:
         return f"{label} must lie between {low} and {high}."
