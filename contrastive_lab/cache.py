@@ -20,7 +20,7 @@ from contrastive_core.embeddings import kept_vectors, recorded, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.record import Evaluation, read_evaluation
+from contrastive_core.evaluation.record import Evaluation, read_accuracies, read_evaluation
 from contrastive_core.jobs import apart, results
 from contrastive_core.jobs.results import Result
 from contrastive_core.runs import Run
@@ -61,6 +61,11 @@ def _embedding(space: EmbeddingRef) -> EmbeddingSet:
 def scores(run: Run) -> Evaluation | None:
     """The scores that are kept of a run's test images."""
     return read_evaluation(run)
+
+
+def accuracies(run: Run) -> Evaluation | None:
+    """The accuracies alone, for tables of many runs."""
+    return read_accuracies(run)
 
 
 def result(kind: str, values: dict[str, Any]) -> Result | None:

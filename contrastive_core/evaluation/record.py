@@ -8,7 +8,7 @@ sample, so that differences between runs are those of the very figures that are 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from contrastive_core.evaluation.score import Score, Scores, scores_from_json, s
 from contrastive_core.paths import data_home
 from contrastive_core.runs import Run
 from contrastive_core.storage import records
+from contrastive_core.storage.remembered import Remembered
 
 __all__ = [
     "SOURCES",
     "Evaluation",
     "evaluation_path",
+    "read_accuracies",
     "read_evaluation",
     "read_published",
     "write_evaluation",
@@ -37,6 +39,7 @@ KEPT = ("knn", "linear_probe")  # whose arrays are kept
 OF_SAMPLES = ("per_sample", "predicted")
 OF_CLASSES = ("confusion_labels",)
 LAYERS = ("h", "z")
+REMEMBERED = 20_000  # files whose accuracies stay in memory, some kilobytes each
 VERSION = 2  # of the recipe: figures of another are not shown
 
 
@@ -117,16 +120,42 @@ def write_evaluation(run: Run, evaluation: Evaluation, path: Path | None = None)
     records.write_json(target, evaluation.to_json())
 
 
-def _read(path: Path, run: Run, split: str) -> Evaluation | None:
+def read_accuracies(run: Run, split: str = "test") -> Evaluation | None:
+    """The accuracies (KEPT) alone, without what they give each sample; they stay in memory, so that
+    of thousands of runs only those are read that have changed."""
+    for path in (evaluation_path(run, split), run.path / _name(split)):
+        if (found := _present(_accuracies, path, run, split)) is not None:
+            return found
+    return None
+
+
+def _record_of(path: Path) -> Evaluation | None:
+    return Evaluation.from_json(records.read_json(path))
+
+
+def _accuracies_of(path: Path) -> Evaluation | None:
+    evaluation = _record_of(path)
+    return None if evaluation is None else evaluation.only(KEPT)
+
+
+_accuracies = Remembered(_accuracies_of, REMEMBERED)
+
+
+def _present(
+    read: Callable[[Path], Evaluation | None], path: Path, run: Run, split: str
+) -> Evaluation | None:
+    """What a file tells of a split with the run's present weights; None where it is damaged too."""
     try:
-        evaluation = Evaluation.from_json(records.read_json(path))
-        if (
-            evaluation is None
-            or evaluation.split != split
-            or evaluation.weights != run.weights_hash()
-        ):
-            return None
+        found = read(path)
+        is_present = found is not None and found.split == split
+        return found if is_present and found.weights == run.weights_hash() else None  # type: ignore[union-attr]
     except (OSError, ValueError, TypeError):
+        return None
+
+
+def _read(path: Path, run: Run, split: str) -> Evaluation | None:
+    evaluation = _present(_record_of, path, run, split)
+    if evaluation is None:
         return None
     try:
         arrays = records.read_npz(path.with_suffix(".npz"))

@@ -33,6 +33,7 @@ from contrastive_core.paths import ROOT, SHIPPED, runs_home
 from contrastive_core.runs.formats import FORMAT, read_manifest
 from contrastive_core.runs.run import Run, stamp
 from contrastive_core.storage import atomic, records
+from contrastive_core.storage.remembered import Remembered
 
 __all__ = ["Run", "checked_name", "create", "damaged", "folders", "list_runs", "load"]
 
@@ -155,9 +156,12 @@ def _open(path: Path) -> Run | Exception:
 def _manifest(path: Path) -> dict[str, Any]:
     """A run's manifest. Raises Damaged, also where it cannot be read; OldFormat."""
     try:
-        return read_manifest(path / "run.json")
+        return dict(_remembered(path / "run.json"))
     except OSError as error:
         raise Damaged(f"{path / 'run.json'} cannot be read: {error.strerror}") from None
+
+
+_remembered = Remembered(read_manifest, 20_000)  # some kilobytes each
 
 
 def _free_name(home: Path, config: dict[str, Any]) -> str:

@@ -102,18 +102,35 @@ class SampleTable:
         return np.asarray({**self.extra, **self.columns}[name], np.float64)
 
     def ranked(self, name: str) -> np.ndarray:
-        """Rows of a list, the strongest suspicion first."""
-        score = self.score(name)
-        order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
-        return order[np.isfinite(score[order])]
+        """Rows of a list (int32), the strongest suspicion first; sorted once."""
+        if name not in self._orders:
+            score = self.score(name)
+            order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
+            self._orders[name] = order[np.isfinite(score[order])].astype(np.int32)
+        return self._orders[name]
 
     def row(self, sample: str) -> int | None:
         """Where a sample stands, or None."""
-        return self._places.get(sample)
+        names = self.columns["id"]
+        if names.dtype.kind == "U" and len(sample) > names.dtype.itemsize // 4:
+            return None  # NumPy would make all of them as long
+        place = int(np.searchsorted(names, sample, sorter=self._by_id))
+        row = int(self._by_id[place]) if place < len(names) else -1
+        return row if row >= 0 and str(names[row]) == sample else None
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {str(name): row for row, name in enumerate(self.columns["id"])}
+    def labels(self) -> tuple[str, ...]:
+        """The labels that samples have, in order."""
+        return tuple(label for label in np.unique(self.columns["label"]).tolist() if label)
+
+    @cached_property
+    def _orders(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _by_id(self) -> np.ndarray:
+        """Rows (int32) in the order of their ids: less in memory than a dictionary of a million."""
+        return np.argsort(self.columns["id"], kind="stable").astype(np.int32)
 
 
 def percent(p: float | np.floating[Any]) -> str:

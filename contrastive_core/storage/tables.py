@@ -1,15 +1,19 @@
-"""Tables that other programs open: one writer, whose cells and headers no spreadsheet runs."""
+"""Tables that other programs open, and whose cells and headers no spreadsheet runs."""
 
 from __future__ import annotations
 
+import io
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from contrastive_core.storage.atomic import writing
 
-__all__ = ["safe_cell", "write_table"]
+__all__ = ["parquet_of", "safe_cell", "write_table"]
+
+BATCH = 20_000  # rows that are plain values at a time
 
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:
@@ -26,6 +30,23 @@ def write_table(out: Path, columns: Mapping[str, Any]) -> None:
             file.write(frame.to_csv(index=False).encode())
         else:
             frame.to_parquet(file, index=False)
+
+
+def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> bytes:
+    """Rows of plain values as a Parquet file; a batch of them is asked for at a time, so that a
+    million are never held.
+
+    Args: types: of every column, in order, by Arrow's names: "int64", "float64", "string".
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    aliases = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
+    schema, waiting, out = pyarrow.schema(aliases), iter(rows), io.BytesIO()
+    with parquet.ParquetWriter(out, schema, compression="zstd") as file:
+        while batch := list(itertools.islice(waiting, BATCH)):
+            file.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=schema))
+    return out.getvalue()
 
 
 def safe_cell(value: Any) -> Any:

@@ -93,7 +93,7 @@ def measured(name: str) -> None:
     rows = []
     for run in state.all_runs():
         with guard.on_its_own(run.name):
-            record = cache.scores(run) if run.config.get("method") == name else None
+            record = cache.accuracies(run) if run.config.get("method") == name else None
             if record is None:
                 continue
             rows.append(

@@ -97,7 +97,7 @@ def renamed(old: str, new: str) -> None:
 
 def row(run: Run) -> dict[str, Any]:
     """What the table shows of a run."""
-    status, record, meta = training.status_of(run), cache.scores(run), run.meta()
+    status, record, meta = training.status_of(run), cache.accuracies(run), run.meta()
     knn = record.score("h", "knn") if record else None
     epochs = run.config.get("epochs")
     epoch = epochs if status["status"] == "done" else status.get("epoch", 0)

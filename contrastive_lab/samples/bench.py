@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import streamlit as st
 
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.nearest import nearest_of, nearest_of_label
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.table import SampleTable, percent, reason
@@ -22,6 +23,14 @@ KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
 STEP = 24  # samples by which the stretch that the browser has moves on
 NEAR = 6  # pictures beside a suspect
+
+
+class Nearest(NamedTuple):
+    """Rows of the embedding and their cosines; of a `label` alone, and then without cosines."""
+
+    label: int | None
+    rows: np.ndarray
+    similarity: np.ndarray
 
 
 def hear(findings: Findings) -> None:
@@ -66,8 +75,9 @@ def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pi
     items: list[BenchItem] = []
     beside: list[tuple[str, str]] = []
     table, marked = findings.table, findings.marked
+    nearest = _nearest_of(findings, name, part)
     for r in part.tolist():
-        title, near = _beside(findings, name, r, pictures)
+        title, near = _beside(findings, name, r, nearest.get(r))
         places = [_place(pictures, one, beside) for one in near]
         mark = marked.get(str(table.columns["id"][r]), {})
         items.append(_item(findings, name, r, title, places, mark))
@@ -86,8 +96,7 @@ def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pi
 
 def _labels(table: SampleTable) -> list[str]:
     """The labels that samples have, where they are numbers without names, in their order."""
-    given = set(np.unique(table.columns["label"]).tolist()) - {""}
-    return sorted(map(str, given), key=lambda label: (len(label), label))
+    return sorted(table.labels, key=lambda label: (len(label), label))
 
 
 def _item(
@@ -116,24 +125,66 @@ def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: st
     return f"Labeled {given}. Rather {suggested}: the label is wrong with {percent(wrong)}."
 
 
+def _nearest_of(findings: Findings, name: str, part: np.ndarray) -> dict[int, Nearest]:
+    """The nearest of a stretch's rows: of likely wrong labels those of the suggested class, else of
+    all. They are found together, and once: among a million rows one search takes as long as all."""
+    found: dict[int, Nearest] = {}
+    first = 0
+    for request, table in zip(findings.requests, findings.tables, strict=True):
+        rows = [r - first for r in part.tolist() if first <= r < first + len(table)]
+        if rows and (embedding := embedding_of(request)) is not None:
+            vectors = embedding[1]
+            places = {r: at for r in rows if (at := _place_of(vectors, table, r)) is not None}
+            labels = tuple(_suggested(vectors, table, name, r) for r in places)
+            near = _nearest(vectors.content_hash, tuple(places.values()), labels, vectors)
+            found |= dict(zip((first + r for r in places), near, strict=True))
+        first += len(table)
+    return found
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _nearest(
+    content: str, places: tuple[int, ...], labels: tuple[int | None, ...], _rows: EmbeddingSet
+) -> list[Nearest]:
+    """The nearest of each place, of a label where one is given."""
+    alike = [p for p, label in zip(places, labels, strict=True) if label is None]
+    of_all = iter(zip(*nearest_of(_rows, np.array(alike), NEAR), strict=True) if alike else ())
+    return [
+        Nearest(label, *(next(of_all) if label is None else
+                         (nearest_of_label(_rows, place, label, NEAR), np.zeros(0))))
+        for place, label in zip(places, labels, strict=True)
+    ]  # fmt: skip
+
+
+def _suggested(vectors: EmbeddingSet, table: SampleTable, name: str, at: int) -> int | None:
+    """The class whose nearest are shown: the suggested one, of likely wrong labels."""
+    if name != "mislabeled" or "suggested" not in table.extra:
+        return None
+    label = str(table.extra["suggested"][at])
+    return vectors.classes.index(label) if label in vectors.classes else None
+
+
+def _place_of(vectors: EmbeddingSet, table: SampleTable, at: int) -> int | None:
+    """Where a sample stands in the embedding: mostly where it does in its table."""
+    sample = str(table.columns["id"][at])
+    if at < len(vectors) and vectors.ids[at] == sample:
+        return at
+    return _places(vectors.content_hash, vectors.ids).get(sample)
+
+
 def _beside(
-    findings: Findings, name: str, row: int, pictures: Pictures
+    findings: Findings, name: str, row: int, nearest: Nearest | None
 ) -> tuple[str, list[tuple[str, str, str]]]:
     """What stands at the right: a title, and (split, id, text) of each: of likely wrong labels the
     nearest of the suggested class, else what the list is about and the nearest of all."""
     request, table, at = findings.of(row)
-    sample = str(table.columns["id"][at])
     embedding = embedding_of(request)
-    if embedding is None or sample not in embedding[1].ids:
+    if embedding is None or nearest is None:
         return "", []
-    vectors = embedding[1]
-    here = _places(vectors.content_hash, vectors.ids)[sample]
-    suggested = str(table.extra["suggested"][at]) if "suggested" in table.extra else ""
-    if name == "mislabeled" and suggested in vectors.classes:
-        label = vectors.classes.index(suggested)
-        near = nearest_of_label(vectors, here, label, NEAR)
-        some = [(request.split, vectors.ids[j], _label(table, vectors.ids[j])) for j in near]
-        return f"Nearest images labeled {suggested}", some
+    ids = embedding[1].ids
+    if nearest.label is not None:
+        some = [(request.split, ids[j], _label(table, ids[j])) for j in nearest.rows]
+        return f"Nearest images labeled {embedding[1].classes[nearest.label]}", some
     first = []
     if name == "duplicate":
         far = {"train": "test", "test": "train"}.get(request.split, "")
@@ -142,9 +193,9 @@ def _beside(
         first = [(split, duplicate, f"nearest, {split}" if split else "nearest")]
     elif name == "false_negative" and (other := str(table.extra["lookalike"][at])):
         first = [(request.split, other, f"pushed away: {_label(table, other)}")]
-    near, similarity = nearest_of(vectors, here, NEAR - len(first))
+    near, similarity = (v[: NEAR - len(first)] for v in (nearest.rows, nearest.similarity))
     some = [
-        (request.split, vectors.ids[j], f"{_label(table, vectors.ids[j])} {s:.2f}")
+        (request.split, ids[j], f"{_label(table, ids[j])} {s:.2f}")
         for j, s in zip(near, similarity, strict=True)
     ]
     return "Nearest images, cosine similarity", [*first, *some]
@@ -165,7 +216,7 @@ def _place(pictures: Pictures, one: tuple[str, str, str], beside: list[tuple[str
     """Where a picture stands among all of them, which it joins."""
     split, sample, text = one
     if pictures.get(sample, split) is None:
-        return Near(-1, f"{sample} {text}")
+        return Near(-1, f"{sample} · {text}")
     if (split, sample) not in beside:
         beside.append((split, sample))
     return Near(beside.index((split, sample)), text)

@@ -24,6 +24,8 @@ __all__ = ["Pictures", "choose", "embedding_of", "table_or_wait"]
 SPLITS = ["train", "test"]
 BOTH = "both"
 SPLIT = "samples-split"
+MANY = 50_000  # rows, whose lists take minutes
+MINUTES_OF_A_MILLION = 15.0  # measured on two cores: benchmarks/scale.py
 SHOWN = 50  # snapshots of a recording that are offered
 
 
@@ -111,10 +113,13 @@ def embedding_of(request: SampleRequest) -> tuple[EmbeddingRef, EmbeddingSet] | 
 
 
 def table_or_wait(request: SampleRequest) -> SampleTable | None:
-    """The table; while a process makes it, how far it is, with a way to stop it."""
+    """The table; while a process makes it, how far it is, with a way to stop it. What takes long is
+    begun when it is asked for, its time said beforehand."""
     try:
         return cache.sample_table(request, str(request.path()))
     except LookupError:
+        if not _is_asked_for(request):
+            return None
         follow(
             request.task, f"Every sample of {ref.EmbeddingRef(request.name).title}", may_stop=True
         )
@@ -122,6 +127,23 @@ def table_or_wait(request: SampleRequest) -> SampleTable | None:
     except ValueError as error:
         st.warning(format.plain(error))
         return None
+
+
+def _is_asked_for(request: SampleRequest) -> bool:
+    """Whether the table is to be made: of many rows after a press only."""
+    space = embedding_of(request)
+    number, asked = 0 if space is None else len(space[1]), f"asked-{request.task.key}"
+    if number <= MANY or st.session_state.get(asked) or request.task.is_running():
+        return True
+    minutes = max(1, round(number * MINUTES_OF_A_MILLION / 1e6))
+    st.info(
+        f"The loss of each of these {number:,} rows, and the lists of odd ones, take about "
+        f"{minutes:,} min on two cores. They are made once and kept; you may leave the page."
+    )
+    if st.button("Look for odd samples", type="primary", icon=":material/search:"):
+        st.session_state[asked] = True
+        st.rerun()
+    return False
 
 
 class Pictures:

@@ -37,10 +37,10 @@ def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False
 
     nearest = float(CUTS[np.abs(CUTS - cut).argmin()])
     shown = CutOff(
-        counts(known), [suspects(known, c, so_far) for c in CUTS],
-        [expected(known, c) for c in CUTS], nearest,
+        *_told(key, so_far, known),
+        nearest,
         "probability that the label is wrong; counts on a logarithmic scale",
-    )  # fmt: skip
+    )
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{CUT: cut})
     line = under.container(horizontal=True, vertical_alignment="center")
@@ -54,6 +54,13 @@ def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False
         return rows if every else over
     st.info("No label scores above the cut-off: here are all, the likeliest first.")
     return rows
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _told(key: str, so_far: bool, _score: np.ndarray) -> tuple[list[int], list[str], list[str]]:
+    """The histogram, and what is said at each cut-off: of a million scores only once."""
+    heads = [suspects(_score, c, so_far) for c in CUTS]
+    return counts(_score), heads, [expected(_score, c) for c in CUTS]
 
 
 def chosen() -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.nearest import nearest_of
 from contrastive_core.samples.request import SampleRequest
 from contrastive_core.samples.table import LISTS, SampleTable, percent, reason
@@ -89,11 +90,16 @@ def around(
         pictures.show(columns[0], other, f"pushed away: {label_of(table, other)}", request.split)
     else:
         pictures.show(columns[0], sample, "itself", request.split)
-    near, similarity = nearest_of(rows, rows.ids.index(sample), NEAR)
+    near, similarity = _nearest(rows.content_hash, rows.ids.index(sample), rows)
     for column, j, s in zip(columns[1:], near, similarity, strict=False):
         text = f"{label_of(table, rows.ids[j])} {s:.2f}"
         pictures.show(column, rows.ids[j], text, request.split)
     st.caption("Nearest by cosine similarity of the encoder output (h), with their labels.")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _nearest(content: str, place: int, _rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
+    return nearest_of(_rows, place, NEAR)
 
 
 def label_of(table: SampleTable, sample: str) -> str:

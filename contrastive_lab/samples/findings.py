@@ -75,14 +75,13 @@ class Findings:
     @cached_property
     def marked(self) -> dict[str, dict[str, Any]]:
         """What was decided on the rows, by their ids in the joined table."""
-        by_split = {r.split: sample_annotations.marks(r.marked) for r in self.requests}
-        columns = (self.table.columns["id"], self.table.extra["own_id"], self.table.extra["split"])
-        some = {own for marks in by_split.values() for own in marks}
-        return {
-            str(name): by_split[str(split)][str(own)]
-            for name, own, split in zip(*columns, strict=True)
-            if own in some and str(own) in by_split[str(split)]
-        }
+        found, first = {}, 0
+        for request, table in zip(self.requests, self.tables, strict=True):
+            for own, mark in sample_annotations.marks(request.marked).items():
+                if (row := table.row(own)) is not None:
+                    found[str(self.table.columns["id"][first + row])] = mark
+            first += len(table)
+        return found
 
     def about(self, row: int) -> dict[str, Any]:
         """What is kept with a decision: the label that was given, and what was suggested."""

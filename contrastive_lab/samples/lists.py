@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.samples.table import LISTS, SampleTable, decimals, reason
+from contrastive_core.storage import tables
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.samples.at_hand import go_to
@@ -23,7 +24,14 @@ VOTERS = {
 }  # fmt: skip
 PAGE = 60  # pictures at once
 NEAR = 0.9  # a duplicate's 1 − d₁/d₂₀: a tenth of the distance that is usual here
-ROWS = 2000  # of the table on the page; the CSV has all
+ROWS = 2000  # of a page of the table; the files have all
+TYPES = {
+    "place": "int64",
+    "rank": "int64",
+    "score": "float64",
+    "probability_wrong": "float64",
+    "loss": "float64",
+}  # of a file's columns; of the others "string"
 
 
 def pick(table: SampleTable) -> str:
@@ -133,7 +141,7 @@ def filtered(
     """The rows of a list that pass the filters; followed: (n) bool, those that snapshots follow,
     None where they follow all or none."""
     columns, keep = table.columns, np.ones(len(rows), bool)
-    classes = sorted(set(np.unique(columns["label"]).tolist()) - {""})
+    classes = list(table.labels)
     a, b, c, d = st.columns([3, 3, 2, 2])
     chosen_classes = []
     if len(classes) > 1:
@@ -177,9 +185,14 @@ def show(findings: Findings, name: str, rows: np.ndarray, at: str, pictures: Pic
     with line:
         how = query_params.one_of(st.segmented_control, "As", ["pictures", "table"], name="as",
                                   width="content")  # fmt: skip
-    line.download_button(
+    files = line.container(horizontal=True, width="content")
+    files.download_button(
         "This list as CSV", lambda: format.table_csv(listed(findings, name, rows)),
         f"{name}.csv", "text/csv",
+    )  # fmt: skip
+    files.download_button(
+        "As Parquet", lambda: as_parquet(findings, name, rows),
+        f"{name}.parquet", "application/vnd.apache.parquet",
     )  # fmt: skip
     if how == "table":
         as_table(findings, name, rows)
@@ -187,13 +200,24 @@ def show(findings: Findings, name: str, rows: np.ndarray, at: str, pictures: Pic
         as_pictures(findings, name, rows, at, pictures)
 
 
-def listed(findings: Findings, name: str, rows: np.ndarray) -> Iterator[dict[str, Any]]:
-    """Plain values of a list's rows, one after the other: a million of them are never held."""
+def as_parquet(findings: Findings, name: str, rows: np.ndarray) -> bytes:
+    first = next(listed(findings, name, rows[:1]), {})
+    types = {column: TYPES.get(column, "string") for column in first}
+    return tables.parquet_of(listed(findings, name, rows), types)
+
+
+def listed(
+    findings: Findings, name: str, rows: np.ndarray, first: int = 1
+) -> Iterator[dict[str, Any]]:
+    """Plain values of a list's rows, one after the other: a million of them are never held.
+
+    Args: first: the place of the first of them.
+    """
     table, marked = findings.table, findings.marked
     columns, score = table.columns, table.score(name)
     likely = name == "mislabeled"
     called = "probability_wrong" if likely else "score"  # the first as in new_labels.csv
-    for place, r in enumerate(rows, 1):
+    for place, r in enumerate(rows, first):
         yield {
             "place": place, "id": str(columns["id"][r]), "split": str(table.extra["split"][r]),
             "label": str(columns["label"][r]),
@@ -211,20 +235,29 @@ def reason_of(findings: Findings, name: str, row: int) -> str:
 
 
 def as_table(findings: Findings, name: str, rows: np.ndarray) -> None:
-    key, table = "samples-table", findings.table
+    table, page, pages = findings.table, 1, -(-len(rows) // ROWS)
+    if pages > 1:
+        page = query_params.number(
+            st.number_input, f"Page of {pages:,}", 1, pages, name="page", default=1,
+            key=f"samples-page-{cache.digest(name, len(rows))}", width=160,
+        )  # fmt: skip
+    before = (page - 1) * ROWS
+    shown = rows[before : before + ROWS]
+    key = f"samples-table-{page}"
 
     def chosen() -> None:
         picked_rows = st.session_state[key]["selection"]["rows"]
         if picked_rows:
-            go_to(str(table.columns["id"][rows[picked_rows[0]]]))
+            go_to(str(table.columns["id"][shown[picked_rows[0]]]))
 
     st.dataframe(
-        list(listed(findings, name, rows[:ROWS])), hide_index=True, height=460, key=key,
+        list(listed(findings, name, shown, before + 1)), hide_index=True, height=460, key=key,
         on_select=chosen, selection_mode="single-row",
         column_config={"why": st.column_config.TextColumn(width="large")},
     )  # fmt: skip
-    if len(rows) > ROWS:
-        st.caption(f"The first {ROWS:,} of {len(rows):,}; the CSV has all.")
+    if pages > 1:
+        last = before + len(shown)
+        st.caption(f"Rows {before + 1:,} to {last:,} of {len(rows):,}; the files have all.")
 
 
 def as_pictures(

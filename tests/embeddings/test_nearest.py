@@ -22,6 +22,27 @@ def test_at_once_and_by_a_task_the_same_rows_are_nearest(monkeypatch) -> None:
     np.testing.assert_allclose(cosines[:9], graph.score[3], atol=1e-6)
 
 
-def test_of_equal_rows_the_first_comes_first() -> None:
-    rows = EmbeddingSet(np.ones((5, 2), np.float32))
-    assert nearest.nearest_of(rows, 2, 4)[0].tolist() == [0, 1, 3, 4]
+def test_of_equal_rows_the_first_comes_first(monkeypatch) -> None:
+    rows = EmbeddingSet(np.ones((50, 2), np.float32))
+    for columns in (nearest.COLUMNS, 7, 1):
+        monkeypatch.setattr(nearest, "COLUMNS", columns)
+        assert nearest.nearest_of(rows, 2, 4)[0].tolist() == [0, 1, 3, 4]
+        many, _ = nearest.nearest_of(rows, np.array([0, 49]), 3)
+        assert many.tolist() == [[1, 2, 3], [0, 1, 2]]
+
+
+def test_parts_of_the_rows_give_what_all_at_once_do(monkeypatch) -> None:
+    x = np.random.default_rng(1).normal(size=(90, 5)).astype(np.float32)
+    x[40:60] = x[:20]  # ties between parts
+    rows, at = EmbeddingSet(x), np.array([0, 3, 45, 89])
+    whole, cosines = nearest.nearest_of(rows, at, 12)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    s = unit[at] @ unit.T
+    s[np.arange(4), at] = -np.inf
+    np.testing.assert_allclose(cosines, -np.sort(-s, axis=1)[:, :12], atol=1e-6)
+    for columns in (1, 13, 64):
+        monkeypatch.setattr(nearest, "COLUMNS", columns)
+        index, similarity = nearest.nearest_of(rows, at, 12)
+        np.testing.assert_allclose(similarity, cosines, atol=1e-6)
+        assert all(set(a) == set(b) for a, b in zip(index, whole, strict=True))
+    assert nearest.nearest_of(rows, at, 200)[0].shape == (4, 90)

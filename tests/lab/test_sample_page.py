@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shutil
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 from sample_desk import Desk
 from sample_sets import blobs
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
@@ -21,7 +27,7 @@ from contrastive_core.samples import build as sample_build
 from contrastive_core.samples import estimate
 from contrastive_core.samples.request import request_of
 from contrastive_lab import cache
-from contrastive_lab.samples import example
+from contrastive_lab.samples import choice, example, lists
 
 
 @pytest.fixture(autouse=True)
@@ -285,3 +291,45 @@ def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) ->
     app = opened(run="simclr-digits", split="test")
     assert not app.exception
     assert [n for n in no_processes if "samples-test" in n]
+
+
+def test_what_takes_minutes_is_begun_when_it_is_asked_for(
+    no_processes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "MANY", 299)
+    name = kept_vectors.PREFIX + kept_vectors.save_vectors(blobs(), "large.npy")
+    app = opened(on=name)
+    assert "these 300 rows" in text_of(app)
+    assert not no_processes
+    button(app, "Look for odd samples").click().run()
+    assert [n for n in no_processes if "samples-train" in n]
+    assert not app.exception
+
+
+def test_a_long_list_is_turned_page_by_page_and_saved_whole(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "ROWS", 120)
+    files: dict[str, Callable[[], Any]] = {}
+    monkeypatch.setattr(
+        DeltaGenerator, "download_button",
+        lambda self, label, data, name, *a, **k: files.__setitem__(name, data),
+    )  # fmt: skip
+    rows = blobs()
+    name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "paged.npy")
+    made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
+    ids = [str(made.columns["id"][r]) for r in made.ranked("outlier")]
+    app = opened(on=name, list="outlier")
+    for page, first in ((1, 0), (3, 240), (2, 120)):
+        next(n for n in app.number_input if n.label == "Page of 3").set_value(page).run()
+        shown = app.dataframe[0].value
+        assert shown["id"].tolist() == ids[first : first + 120]
+        assert shown["place"].tolist()[0] == first + 1
+        assert f"Rows {first + 1} to {min(first + 120, 300)} of 300" in text_of(app)
+    saved = parquet.read_table(io.BytesIO(files["outlier.parquet"]()))  # type: ignore[arg-type]
+    assert saved["id"].to_pylist() == ids
+    assert saved["place"].to_pylist() == list(range(1, 301))
+    listed = list(csv.DictReader(io.StringIO(str(files["outlier.csv"]()))))
+    assert [line["id"] for line in listed] == ids
+    assert set(listed[0]) == set(saved.column_names)
+    assert not app.exception

@@ -290,6 +290,16 @@ def test_how_many_false_negatives_share_the_class_is_told_of_views_alone() -> No
     assert table_of(wrong, "nt_xent", views=[views]).facts[name] < 1
 
 
+def test_a_sample_is_found_by_its_id() -> None:
+    rows = blobs()
+    ids = tuple(f"{name}/{(7 * i) % 300}" for i, name in enumerate(["a", "cat", "b"] * 100))
+    table = table_of(EmbeddingSet(rows.features, rows.labels, ids, classes=rows.classes), "nt_xent")
+    assert [table.row(name) for name in ids] == list(range(300))
+    for stranger in ("", "a", "a/", "cat/9999", "zz", "cat/7 and much longer than any of them"):
+        assert table.row(stranger) is None
+    assert table.labels == tuple(sorted(set(table.columns["label"].tolist())))
+
+
 def test_certainty_is_said_only_of_one() -> None:
     told = {1.0: "100%", 0.99999: "over 99%", 0.9951: "over 99%", 0.99: "99%", 0.5: "50%"}
     assert {p: sample_table.percent(p) for p in told} == told

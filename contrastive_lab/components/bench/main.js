@@ -169,7 +169,8 @@ function show(view) {
 
 /** Which of the list it is; a list that is still being made does not look like a whole one. */
 function placeOf(nth, { total, so_far }) {
-  return so_far ? `${nth} of ${total} so far` : `${nth} of ${total}`;
+  const [place, all] = [nth, total].map((n) => n.toLocaleString("en"));
+  return so_far ? `${place} of ${all} so far` : `${place} of ${all}`;
 }
 
 function statusOf(view) {
