@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from contrastive_core.data.decoding import reason_of
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.data.pictures import opened_picture
+from contrastive_core.storage.room import room
 
 __all__ = ["cache_key", "decode", "pixels"]
 
@@ -37,7 +37,8 @@ def decode(listing: Listing, scratch: Path) -> dict[str, Any]:
     side, gray, unreadable = _common_form(listing.files)
     files = [f for f in listing.files if f.id not in unreadable]
     skipped = [*listing.skipped, *unreadable.items()]
-    images = _scratch_array((len(listing.files), 1 if gray else 3, side, side), scratch)
+    shape = (len(listing.files), 1 if gray else 3, side, side)
+    images = room(shape, np.uint8, scratch)  # they may not fit into memory
     labels: list[int] = []
     ids: list[str] = []
     for file in files:
@@ -68,12 +69,6 @@ def _common_form(files: list[ImageFile]) -> tuple[int, bool, dict[str, str]]:
         except Exception as error:
             unreadable[file.id] = reason_of(error)
     return min(BEFORE, int(np.median(sides))) if sides else BEFORE, gray, unreadable
-
-
-def _scratch_array(shape: tuple[int, ...], scratch: Path) -> np.ndarray:
-    """Room on the disk, since images may not fit into memory; gone with the array."""
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        return np.memmap(file, np.uint8, "w+", shape=shape)
 
 
 def pixels(path: Path, side: int, gray: bool) -> np.ndarray:

@@ -22,11 +22,13 @@ import numpy as np
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.storage.room import room
 
 __all__ = ["ByClass", "by_class", "class_votes"]
 
 TEMPERATURE = 0.07  # as in the vote of the nearest neighbors
 DRAWN, LEAST = 8192, 16
+ROWS = 1 << 14  # whose votes are made at a time
 CELLS = 1 << 23  # of a block of rows against all others: 32 MB in float32
 
 
@@ -74,15 +76,18 @@ def by_class(
     candidates = unit_rows(rows.features[drawn], where)
     world, blocks, size = collectives.world(), [], max(1, CELLS // len(drawn))
     first, last, _ = part_of(len(order), (world.rank, world.size)).indices(len(order))
+    losses = room((last - first, len(counts) - 1))
     for start in range(first, max(last, first + 1), size):  # a process without rows has a block too
         block = slice(start, min(start + size, last))
         s = unit_rows(rows.features[block], where) @ candidates.mT  # (r, drawn)
         known = _Known(rows.labels, counts, place, drawn)
         part = None if near is None else (near.index[block], near.score[block])
-        blocks.append(_block(s, block, known, temperature, part))
+        of_block, *nearest = _block(s, block, known, temperature, part)
+        losses[block.start - first : block.stop - first] = of_block
+        blocks.append(nearest)
         on_fraction((block.stop - first) / max(1, last - first))
-    whole = [SPREAD.whole(np.concatenate(part)) for part in zip(*blocks, strict=True)]
-    return ByClass(*whole)
+    nearest = [SPREAD.whole(np.concatenate(part)) for part in zip(*blocks, strict=True)]
+    return ByClass(SPREAD.whole(losses), *nearest)
 
 
 def _drawn(order: np.ndarray, counts: np.ndarray, seed: int) -> np.ndarray:
@@ -201,7 +206,12 @@ def _nearest(score: np.ndarray, at: np.ndarray, among: np.ndarray) -> tuple[np.n
     return np.where(there, at[every, c], -1), np.where(there, score[every, c], -1.0)
 
 
-def class_votes(losses: np.ndarray) -> np.ndarray:
-    """e^{−L} (n, classes), made to sum to 1."""
-    weight = np.exp(losses.min(1, keepdims=True) - losses)
-    return np.asarray(weight / weight.sum(1, keepdims=True))
+def class_votes(losses: np.ndarray, classes: int) -> np.ndarray:
+    """e^{−L} of losses (n, c), made to sum to 1: (n, classes), the last of which, where no row is
+    known, have none."""
+    votes = room((len(losses), classes))
+    for start in range(0, len(losses), ROWS):
+        part = losses[start : start + ROWS]
+        weight = np.exp(part.min(1, keepdims=True) - part)
+        votes[start : start + ROWS, : part.shape[1]] = weight / weight.sum(1, keepdims=True)
+    return votes

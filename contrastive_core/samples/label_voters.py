@@ -28,6 +28,7 @@ from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.samples.class_losses import ByClass, by_class, class_votes
 from contrastive_core.samples.table import K
+from contrastive_core.storage.room import room
 
 __all__ = [
     "VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "unit", "vote", "votes_of_neighbors",
@@ -36,7 +37,7 @@ __all__ = [
 VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
 LEARNED = 50_000
-BLOCK = 1 << 16  # rows that are voted on at a time
+BLOCK = 1 << 14  # rows that are voted on at a time
 C = 10.0  # strength of the probe
 SCALED_C = 0.1  # of that on standardized columns
 
@@ -57,9 +58,11 @@ class Votes:
 
     def mixed(self, weights: Mapping[str, float]) -> np.ndarray:
         """The voters' probability (n, classes) with these weights."""
-        total = np.zeros_like(next(iter(self.by_voter.values())))
-        for name, weight in weights.items():
-            total += np.float32(weight) * self.by_voter[name]
+        total = room(next(iter(self.by_voter.values())).shape)
+        for start in range(0, len(total), BLOCK):
+            part = slice(start, start + BLOCK)
+            for name, weight in weights.items():
+                total[part] += np.float32(weight) * self.by_voter[name][part]
         return total
 
 
@@ -90,7 +93,7 @@ def vote(
     }
     return Votes(
         {
-            "loss": _padded(class_votes(losses.losses), classes),
+            "loss": class_votes(losses.losses, classes),
             "neighbors": votes_of_neighbors(graph, labels, classes),
             **{name: out_of_fold(x, labels, classes, fit, seed) for name, fit in fits.items()},
         },
@@ -100,7 +103,7 @@ def vote(
 
 def votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
     """Votes (n, classes) of the K nearest rows with a label; all alike where there is none."""
-    votes = np.empty((len(labels), classes), np.float32)
+    votes = room((len(labels), classes))
     for start in range(0, len(labels), BLOCK):
         block = slice(start, start + BLOCK)
         near, score = labels[graph.index[block]], graph.score[block]  # (r, k)
@@ -132,7 +135,7 @@ def out_of_fold(
     number = folds_of(len(labeled))
     fold = np.arange(len(x)) % number  # of rows that nobody learns from
     fold[labeled] = folds(labels[labeled], seed, number)
-    p = np.zeros((len(x), classes), np.float32)
+    p = room((len(x), classes))
     for f in range(number)[world.rank :: world.size]:
         test = np.flatnonzero(fold == f)
         others = labeled[fold[labeled] != f]
@@ -223,8 +226,3 @@ def folds(y: np.ndarray, seed: int, number: int = FOLDS) -> np.ndarray:
         fold[at] = (start + np.arange(len(at))) % number
         start += len(at)
     return fold
-
-
-def _padded(votes: np.ndarray, classes: int) -> np.ndarray:
-    """Columns for the last classes, of which no row was learned from."""
-    return np.pad(votes, ((0, 0), (0, classes - votes.shape[1])))

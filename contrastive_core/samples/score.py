@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SampleInputs", "score_samples"]
 
 REPEATS = 4  # of random batches, for what training saw
+BLOCK = 1 << 14  # rows whose classes are looked at together
 GRID = 7  # values of the knob at which all losses are known
 GRID_UP_TO = 20_000  # samples; above, only of losses of the softmax family
 RANGES = {"temperature": np.geomspace(0.02, 2, GRID), "margin": np.linspace(0.05, 2, GRID)}
@@ -279,20 +280,24 @@ def _label_columns(
     extra["suggested_probability"] = wrong.confidence
     extra |= {f"wrong_by_{name}": v for name, v in wrong.by_voter.items()}
     extra["correct"] = firsts["probe_prediction"] == rows.labels
-    first, second = _two_highest(np.nan_to_num(wrong.classes))
-    between = [f"{a} and {b}" for a in names for b in names]
-    extra["between"] = np.array(between)[first * len(names) + second]
+    first, second = _two_highest(wrong.classes)
+    pairs, which = np.unique(first * len(names) + second, return_inverse=True)
+    between = [f"{names[c // len(names)]} and {names[c % len(names)]}" for c in pairs]
+    extra["between"] = np.array(between)[which]
     low, high = wrong.interval
     return extra, {"wrong": wrong.number, "wrong_low": low, "wrong_high": high}
 
 
 def _two_highest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row of p (n, classes) is highest, and next to highest; of equals the first."""
-    every, first = np.arange(len(p)), p.argmax(1)
-    highest = p[every, first].copy()
-    p[every, first] = -1
-    second = p.argmax(1)
-    p[every, first] = highest
+    """Where each row of p (n, classes) is highest, and next to highest; of equals, and of a row
+    without any, the first."""
+    found = []
+    for start in range(0, len(p), BLOCK):
+        part = np.nan_to_num(p[start : start + BLOCK])
+        every, first = np.arange(len(part)), part.argmax(1)
+        part[every, first] = -1
+        found.append(np.stack([first, part.argmax(1)]))
+    first, second = np.concatenate(found, 1)
     return first, second
 
 

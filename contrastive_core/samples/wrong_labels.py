@@ -19,7 +19,9 @@
    wrong labels, is the one under which the given labels are likeliest.
 
 What the embedding cannot see is not counted: e is low where classes overlap in it.
-The voters' weights and the temperature, a few numbers, are fitted to `FITTED` rows at most.
+The voters' weights and the temperature, a few numbers, are fitted to `FITTED` rows at most, the
+latter to fewer where there are more than 335 classes. What grows with rows × classes, five votes
+and their mixtures, lies in files where it is large (storage/room.py).
 Measured beside cleanlab by `benchmarks/label_errors.py`.
 """
 
@@ -35,6 +37,7 @@ from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.samples.class_losses import ByClass
 from contrastive_core.samples.label_voters import Votes, vote
+from contrastive_core.storage.room import room
 
 __all__ = [
     "WrongLabels", "confusions", "doubtful", "find_wrong_labels", "interval_of", "share_of",
@@ -47,8 +50,8 @@ EVENLY = 0.3  # how strongly S is pulled towards all alike, in wrong labels of t
 ROUNDS = 2  # of counting S by what is wrong, and what is wrong by S
 BELOW = 1.92  # of a log-likelihood: half the 95 % quantile of χ² with one degree of freedom
 FLOOR = 1e-12
-FITTED = 100_000
-BLOCK = 1 << 16  # rows whose classes are looked at together
+FITTED, FEWEST = 100_000, 10_000
+BLOCK, CELLS = 1 << 16, 1 << 25  # rows, and rows × classes, that are looked at together
 MOST_WRONG = 0.9  # of all labels
 
 
@@ -109,7 +112,7 @@ def find_wrong_labels(
         probability=_full(n, at, _posterior(odds, share)),
         suggested=_full(n, at, suggested, -1).astype(np.int64),
         confidence=_full(n, at, p[np.arange(len(y)), suggested]),
-        classes=_full(n, at, p),
+        classes=p if len(at) == n else _rows(p, np.where(labeled, labeled.cumsum() - 1, -1)),
         by_voter={name: _full(n, at, 1 - v[at, y]) for name, v in votes.by_voter.items()},
         weights=weight,
         by_class=classes,
@@ -125,7 +128,7 @@ def _together(
     """The mixture of the voters (m, classes) on some rows, sharpened; and their weights."""
     weight = weights_of(votes.by_voter, labels, learned)
     p = votes.mixed(weight)
-    p = p if len(at) == len(p) else p[at]
+    p = p if len(at) == len(p) else _rows(p, at)
     return _sharpened(p, labels[at], learned[at]), weight
 
 
@@ -137,16 +140,26 @@ def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     odds = even
     for _ in range(ROUNDS):
         s = confusions(p, y, _posterior(odds, share_of(odds)))
-        shaped = np.concatenate([(p[b] * s[:, y[b]].T).sum(1) for b in _blocks(len(y))]) / p_y
+        shaped = np.concatenate([(p[b] * s[:, y[b]].T).sum(1) for b in _blocks(p)]) / p_y
         part = _likeliest(np.stack([np.ones(len(y)), even, shaped], 1))
         evenly = part[1] / max(part[1] + part[2], FLOOR)
         odds = evenly * even + (1 - evenly) * shaped
     s = (1 - evenly) * s + evenly / (p.shape[1] - 1) * ~np.eye(p.shape[1], dtype=bool)
-    return np.concatenate([(p[b] * s[:, y[b]].T).argmax(1) for b in _blocks(len(y))]), odds
+    return np.concatenate([(p[b] * s[:, y[b]].T).argmax(1) for b in _blocks(p)]), odds
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
+def _blocks(p: np.ndarray) -> list[slice]:
+    """Stretches of rows of p (m, classes)."""
+    rows = max(256, min(BLOCK, CELLS // p.shape[1]))
+    return [slice(start, start + rows) for start in range(0, len(p), rows)]
+
+
+def _rows(p: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Rows of p (m, classes), NaN for −1."""
+    some = room((len(at), p.shape[1]))
+    for b in _blocks(some):
+        some[b] = np.where(at[b, None] >= 0, p[at[b]], np.nan)
+    return some
 
 
 def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -187,14 +200,14 @@ def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
     from scipy.special import log_softmax, softmax
 
     at = np.flatnonzero(learned)
-    at = at[rows_of_sample(len(at), FITTED)]
+    at = at[rows_of_sample(len(at), max(FEWEST, min(FITTED, CELLS // p.shape[1])))]
     log_p, truth, row = np.log(np.maximum(p[at], FLOOR)), y[at], np.arange(len(at))
 
     def cost(log_t: float) -> float:
         return -float(log_softmax(log_p / np.exp(log_t), axis=1)[row, truth].mean())
 
     t = np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x)
-    for b in _blocks(len(p)):
+    for b in _blocks(p):
         p[b] = softmax(np.log(np.maximum(p[b], FLOOR)) / t, axis=1)
     return p
 
@@ -204,7 +217,7 @@ def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     rows sum to 1, the diagonal is 0. wrong: (m) the probability of each label to be so."""
     classes = p.shape[1]
     counts = np.zeros((classes, classes))
-    for b in _blocks(len(y)):
+    for b in _blocks(p):
         others = p[b].copy()
         others[np.arange(len(others)), y[b]] = -1
         np.add.at(counts, (others.argmax(1), y[b]), wrong[b])

@@ -33,9 +33,10 @@ def test_the_loss_under_each_class_is_the_librarys() -> None:
         out = made(pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(labels)))
         assert found[0, c] == pytest.approx(float(out.per_anchor[0]), rel=1e-5)
     assert np.flatnonzero(np.isinf(found).any(1)).tolist() == [60]
-    votes = class_losses.class_votes(found)
+    votes = class_losses.class_votes(found, 5)
     np.testing.assert_allclose(votes.sum(1), 1, rtol=1e-6)
     assert votes[60, 3] == 0
+    assert not votes[:, 4].any()  # a class of which no row is known
     with pytest.raises(ValueError, match="no class to take the loss of"):
         class_losses.by_class(EmbeddingSet(rows.features))
 

@@ -9,8 +9,9 @@ from sklearn.metrics import average_precision_score
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import nearest_together
-from contrastive_core.samples import label_voters, wrong_labels
+from contrastive_core.samples import class_losses, label_voters, score, wrong_labels
 from contrastive_core.samples.wrong_labels import WrongLabels, find_wrong_labels
+from contrastive_core.storage import room
 
 
 def overlapping(n: int = 600, spread: float = 1.3, classes: int = 4) -> EmbeddingSet:
@@ -51,6 +52,36 @@ def test_the_list_is_better_than_the_voters_first_mean_and_than_most_of_them(
     assert score > alone  # what was left out and which classes are taken for each other both help
     assert score > np.mean(list(every.values()))
     assert score > 0.9
+
+
+def test_what_is_found_does_not_depend_on_where_votes_lie_and_how_many_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In memory at once, or mapped from files and block by block; also with rows without label."""
+    rows, _ = flipped(overlapping(), 0.2, True)
+    labels = np.where(np.arange(len(rows)) % 9 == 4, -1, rows.labels)
+    made = []
+    for own in (rows, EmbeddingSet(rows.features, labels)):
+        in_memory = found_in(own)
+        with monkeypatch.context() as patch:
+            patch.setattr(room, "MAPPED", 1)
+            patch.setattr(label_voters, "BLOCK", 37)
+            patch.setattr(wrong_labels, "BLOCK", 256)
+            patch.setattr(class_losses, "ROWS", 41)
+            in_files = found_in(own)
+            patch.setattr(score, "BLOCK", 19)
+            two = score._two_highest(in_files.classes)
+        assert isinstance(in_files.classes, np.memmap)
+        assert isinstance(in_files.by_class.losses, np.memmap)
+        for name in ("probability", "confidence", "classes"):
+            found, expected = getattr(in_files, name), getattr(in_memory, name)
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        assert np.array_equal(in_files.suggested, in_memory.suggested)
+        for found, expected in zip(two, score._two_highest(in_memory.classes), strict=True):
+            assert np.array_equal(found, expected)
+        made.append(in_memory)
+    assert np.isnan(made[1].classes[4]).all()
+    assert np.isfinite(made[1].classes[labels >= 0]).all()
 
 
 def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
