@@ -12,13 +12,13 @@ from contrastive_lab import opened, query_params
 __all__ = ["path_input"]
 
 
-def path_input(label: str, name: str, placeholder: str) -> str:
+def path_input(label: str, name: str, placeholder: str, help: str | None = None) -> str:
     """What is typed into it, or what the address's parameter `name` stands for."""
     key = f"path-{name}"
     path = opened.path_of(query_params.kept_value(name))
     if key not in st.session_state and path is not None:
         st.session_state[key] = str(path)
-    typed = st.text_input(label, placeholder=placeholder, key=key).strip()
+    typed = st.text_input(label, placeholder=placeholder, key=key, help=help).strip()
     query_params.keep(**{name: _id_of(typed)})
     return typed
 

@@ -79,8 +79,11 @@ def _offer(about: dict[str, Any], chosen: list[str]) -> None:
         return
     size = f"{'' if about['size_is_exact'] else 'about '}{about['size'] / 1e6:,.0f} MB"
     license = about["license"] or "not stated by the library"
-    st.info(format.plain(f"{text} Name a file of them, fetch them, or choose random weights."))
-    fetch = st.checkbox(format.plain(f"Fetch {size} from {about['host']} (license: {license})"))
+    st.info(format.plain(
+        f"{text} Name a file of them, choose random weights, or fetch {size} from "
+        f"{about['host']} (license: {license})."
+    ))  # fmt: skip
+    fetch = st.checkbox(f"Fetch them: {size}")
     _import([*chosen, "--fetch"], not fetch)
 
 

@@ -32,13 +32,16 @@ COLUMNS = {
 def table(all_runs: Sequence[Run]) -> list[Run]:
     """The table with its search and filters; returns the runs that are selected in it."""
     a, b, c, d = st.columns([3, 2, 2, 4])
-    placeholder = "name, title, tag, note, method, data"
-    text = a.text_input("Search", placeholder=placeholder, key="runs-search")
+    text = a.text_input(
+        "Search", placeholder="name, title, tag, note", key="runs-search",
+        help="All words must stand in the name, title, tags, note, method or data of a run.",
+    )  # fmt: skip
     method_names = sorted({str(_method(r)) for r in all_runs})
-    states = query_params.many_of(b.multiselect, "Status", STATES, name="status")
+    states = query_params.many_of(b.multiselect, "Status", STATES, name="status", placeholder="all")
     methods = query_params.many_of(
-        c.multiselect, "Method", method_names, name="method", format_func=cache.method_title
-    )
+        c.multiselect, "Method", method_names, name="method", placeholder="all",
+        format_func=cache.method_title,
+    )  # fmt: skip
     rows = [row(run) for run in all_runs]
     rows = [r | {"loss": r["loss"] and cache.loss_title(str(r["loss"]))} for r in rows]
     tries = [r for r in rows if r["origin"] == TRIES]

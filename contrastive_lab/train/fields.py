@@ -81,7 +81,8 @@ def numbers(choice: Choice) -> tuple[list[str], int, str]:
     """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
     the seed, and what is wrong besides what each field says (`query_params.wrong_number`)."""
     settings: list[str] = []
-    columns = iter(st.columns(2) + st.columns(2))
+    with st.container(key="train-numbers"):  # wide enough for their defaults (app.py)
+        columns = iter(st.columns(2) + st.columns(2))
     if (usual := choice.temperature()) is not None:
         value = _field(next(columns), "Temperature τ", "temperature", usual, (0.001, 100.0, 0.05))
         settings += [f"loss.temperature={value:g}"] if value is not None else []

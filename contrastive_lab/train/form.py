@@ -180,7 +180,8 @@ def choose_data() -> Data:
         drop_zone.chosen("path-folder")
         folder = path_input(
             "Folder (one folder per class, or images only)", "folder",
-            placeholder="/path, or that of a list: .csv with the columns file, label, split",
+            placeholder="/path/to/images",
+            help="Or the path of a list of images: .csv with the columns file, label, split.",
         )  # fmt: skip
         browser("path-folder")
         if folder:

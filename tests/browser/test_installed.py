@@ -203,7 +203,7 @@ def test_a_folder_opens_on_its_images_and_classes(
         timeout=SLOW
     )
     page.get_by_text("Birnen 10, Äpfel 10").wait_for(timeout=SLOW)
-    field = page.get_by_label("Folder (one folder per class")
+    field = page.get_by_role("textbox", name="Folder (one folder per class")
     expect(field).to_have_value(str(installed.place / "my images"), timeout=SLOW)
     page.get_by_role("button", name="Start", exact=True).wait_for(timeout=SLOW)
     images = page.get_by_role("group", name="images of the folder").get_by_role("button")
