@@ -25,7 +25,7 @@ from contrastive_core.embeddings.table_files import Texts
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.storage.regular import open_regular, printable
 
-__all__ = ["ENDINGS", "checked_set", "read"]
+__all__ = ["ENDINGS", "MAX_TEXT", "checked_set", "class_numbers", "npy_head", "read"]
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
 LIMIT = 2 << 30  # bytes that a table may hold, or unpack to
@@ -101,8 +101,7 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
 
 
 def _npy(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
-    head = _head(file, path)
-    _check_size(path, head, os.fstat(file.fileno()).st_size - file.tell())
+    head = npy_head(file, path, os.fstat(file.fileno()).st_size)
     features, rows = _vectors(file, head, path, part)
     return _cut(features, rows, head[0][0], {}, path)
 
@@ -188,6 +187,16 @@ def _assembled(features: np.ndarray, others: dict[str, np.ndarray], path: Path) 
     return checked_set(features, {k: v for k, v in others.items() if v.ndim == 1}, path)
 
 
+def npy_head(file: BinaryIO, path: Path, size: int) -> Head:
+    """Shape, whether by columns, and type of a `.npy` file of `size` bytes, read up to its values.
+
+    Raises: UnusableEmbedding for pickles, and where it promises more than it holds; Damaged.
+    """
+    head = _head(file, path)
+    _check_size(path, head, size - file.tell())
+    return head
+
+
 def _head(file: Any, path: Path) -> Head:
     """Shape, whether by columns, and type, from the header of a `.npy` file."""
     try:
@@ -240,7 +249,7 @@ def checked_set(
     ids = plain.pop("id", plain.pop("ids", None))
     label_columns = [plain.pop(k, None) for k in ("label", "labels", "y")]
     label = next((v for v in label_columns if v is not None), None)
-    labels, classes = _labels(label, plain.pop("class", None))
+    labels, classes = class_numbers(label, plain.pop("class", None))
     return EmbeddingSet(
         np.ascontiguousarray(features, np.float32),
         labels,
@@ -281,8 +290,8 @@ def _plain(values: np.ndarray | Texts, name: str, path: Path) -> np.ndarray:
     return cut[values.index] if isinstance(values, Texts) else cut
 
 
-def _labels(
-    values: np.ndarray | None, names: np.ndarray | None
+def class_numbers(
+    values: np.ndarray | None, names: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, tuple[str, ...]]:
     """Class numbers (n), -1 where there is none, and their names where they have some."""
     if values is None:

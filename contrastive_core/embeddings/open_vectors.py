@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from contrastive_core.embeddings import attached_images, file_formats, kept_vectors
+from contrastive_core.embeddings import attached_images, file_formats, kept_vectors, label_files
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import Refused, UnusableEmbedding
 from contrastive_core.storage.limited import Limits, call_limited
 from contrastive_core.storage.regular import printable
 
-__all__ = ["open_upload", "open_vectors"]
+__all__ = ["open_upload", "open_vectors", "uploaded"]
 
 MEMORY = file_formats.ARRAYS + 3 * file_formats.LIMIT  # vectors, and what is known of them
 SECONDS = 300
@@ -27,20 +28,25 @@ def open_vectors(
     name: str,
     pictures: str | Path | None = None,
     leave_out: Sequence[str] = (),
+    labels: str | Path | None = None,
 ) -> str:
     """Keep the vectors of a file and the pictures that came along; returns the key they are kept
     under, as `kept_vectors.loaded` lists it.
 
     Args: name: what the file is called for a person; pictures: a folder that file names in it may
-        start from, besides its own; leave_out: columns of numbers that are no part of the vectors.
+        start from, besides its own; leave_out: columns of numbers that are no part of the vectors;
+        labels: a file of labels, one for each row, that count instead of the file's own.
     Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path).expanduser().absolute()
     folder = None if pictures is None else Path(pictures).expanduser().absolute()
+    own_labels = None if labels is None else Path(labels).expanduser().absolute()
     libraries = ("PIL.Image", *LIBRARIES.get(path.suffix.lower(), ()))
     limits = Limits(_memory(), SECONDS, preload=libraries)
     try:
-        return str(call_limited(_keep, path, name, folder, tuple(leave_out), limits=limits))
+        return str(call_limited(
+            _keep, path, name, folder, tuple(leave_out), own_labels, limits=limits
+        ))  # fmt: skip
     except Refused as error:
         raise UnusableEmbedding(f"{printable(name)} cannot be opened: {error}") from None
 
@@ -50,16 +56,24 @@ def open_upload(
     content: bytes | memoryview,
     pictures: str | None = None,
     leave_out: Sequence[str] = (),
+    labels: str | Path | None = None,
 ) -> str:
     """Keep the vectors of an uploaded file; returns their key. Raises what `open_vectors` does."""
     name = Path(name).name
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / f"vectors{Path(name).suffix.lower()}"
-        copy.write_bytes(content)
+    with uploaded(name, content, "vectors") as copy:
         try:
-            return open_vectors(copy, name, pictures, leave_out)
+            return open_vectors(copy, name, pictures, leave_out, labels)
         except ValueError as error:
             raise type(error)(str(error).replace(copy.name, printable(name))) from None
+
+
+@contextmanager
+def uploaded(name: str, content: bytes | memoryview, stem: str) -> Iterator[Path]:
+    """A file of what was uploaded, for a child to open; of its name only the ending is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / f"{stem}{Path(name).suffix.lower()}"
+        copy.write_bytes(content)
+        yield copy
 
 
 def _memory() -> int:
@@ -70,9 +84,13 @@ def _memory() -> int:
         return MEMORY
 
 
-def _keep(path: str, name: str, folder: str | None, leave_out: Sequence[str]) -> str:
+def _keep(
+    path: str, name: str, folder: str | None, leave_out: Sequence[str], labels: str | None
+) -> str:
     """In the child: read, attach, keep."""
     rows = file_formats.read(path, leave_out=leave_out)
+    if labels is not None:
+        rows = label_files.labeled(rows, labels)
     attached = attached_images.pictures_of(Path(path), rows, Path(folder) if folder else None)
     images = (
         attached.images if attached.images is not None else attached_images.dataset_pictures(rows)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from contrastive_core.embeddings import file_formats, kept_vectors
-from contrastive_core.embeddings.open_vectors import open_upload, open_vectors
+from contrastive_core.embeddings import file_formats, kept_vectors, label_files
+from contrastive_core.embeddings.open_vectors import open_vectors, uploaded
+from contrastive_core.storage.regular import printable
 from contrastive_lab import format, query_params
 
 __all__ = ["about_left_out", "chosen", "opener"]
+
+
+class Given(NamedTuple):
+    """A file that is to be read: where it lies, and what a person calls it."""
+
+    path: str
+    name: str
 
 
 def chosen() -> str | None:
@@ -40,6 +51,13 @@ def opener() -> None:
             "A file", [e[1:] for e in file_formats.ENDINGS], key="vectors-file"
         )
         path = st.text_input("or, instead, its path on this computer", key="vectors-path")
+        label_upload = st.file_uploader(
+            "Labels of its rows, if they lie in a file of their own",
+            [e[1:] for e in label_files.ENDINGS], key="vectors-label-file",
+            help="A .npy of one label a row, or a text or CSV with one label a line: names of "
+            "classes or whole numbers, in the order of the rows.",
+        )  # fmt: skip
+        label_path = st.text_input("or the path of the labels", key="vectors-label-path")
         pictures = st.text_input(
             "Folder of its pictures, if it holds file names", key="vectors-pictures",
             placeholder="the file's own folder", help="File names are followed below this folder "
@@ -52,25 +70,43 @@ def opener() -> None:
         )  # fmt: skip
         if st.button("Look at it", type="primary", disabled=not (upload or path.strip())):
             names = [name.strip() for name in left_out.split(",") if name.strip()]
-            _open(None if path.strip() else upload, path.strip(), pictures.strip(), names)
+            with (
+                _given(upload, path.strip(), "vectors") as vectors,
+                _given(label_upload, label_path.strip(), "labels") as labels,
+            ):
+                if vectors is not None:
+                    _open(vectors, labels, pictures.strip(), names)
         _recent_files()
 
 
-def _open(upload: object, path: str, pictures: str, left_out: list[str]) -> None:
-    name = getattr(upload, "name", path)
+@contextmanager
+def _given(upload: Any, path: str, stem: str) -> Iterator[Given | None]:
+    """What was named: a path counts before an upload."""
+    if path or upload is None:
+        yield Given(path, Path(path).name) if path else None
+        return
+    with uploaded(upload.name, upload.getbuffer(), stem) as copy:
+        yield Given(str(copy), upload.name)
+
+
+def _open(vectors: Given, labels: Given | None, pictures: str, left_out: list[str]) -> None:
+    files = [vectors] if labels is None else [vectors, labels]
     try:
-        with st.spinner(f"Reading {format.plain(Path(name).name)}…"):
-            if upload is None:
-                key = open_vectors(path, Path(path).name, pictures or None, left_out)
-            else:
-                content = upload.getbuffer()  # type: ignore[attr-defined]
-                key = open_upload(name, content, pictures or None, left_out)
+        with st.spinner(f"Reading {format.plain(vectors.name)}…"):
+            key = open_vectors(
+                vectors.path, vectors.name, pictures or None, left_out, labels and labels.path
+            )
     except FileNotFoundError:
-        st.error(format.plain(f"There is no file {path}."))
+        gone = [f.path for f in files if not Path(f.path).expanduser().exists()] or [vectors.path]
+        st.error(format.plain(f"There is no file {gone[0]}."))
     except IsADirectoryError:
-        st.error(format.plain(f"{path} is a folder; give the path of a file in it."))
+        folder = [f.path for f in files if Path(f.path).expanduser().is_dir()] or [vectors.path]
+        st.error(format.plain(f"{folder[0]} is a folder; give the path of a file in it."))
     except (ValueError, OSError) as error:
-        st.error(format.plain(error))
+        said = str(error)
+        for file in files:  # of what was uploaded, a copy with another name was read
+            said = said.replace(Path(file.path).name, printable(file.name))
+        st.error(format.plain(said))
     else:
         look_at(key)
         st.rerun()

@@ -1,0 +1,136 @@
+"""Labels in a file of their own: `.npy` of one label a row, or text and CSV of one a line. Nothing
+in it is trusted: no pickle is opened, and there are as many labels as rows, or a sentence.
+Torch-free."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.file_formats import MAX_TEXT, class_numbers, npy_head
+from contrastive_core.errors import Damaged, UnusableEmbedding
+from contrastive_core.storage.regular import open_regular, printable
+
+__all__ = ["ENDINGS", "labeled"]
+
+ENDINGS = (".npy", ".txt", ".csv", ".tsv")
+LIMIT = 400 << 20  # bytes of such a file
+LARGEST = 1_000_000  # of numbers that count classes
+KNOWN = ("label", "labels", "y", "class")  # columns of a table that are taken
+
+
+def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
+    """The rows with the labels of a file, in its order: numbers, or names of classes. A row whose
+    label is empty, NaN or below 0 has none.
+
+    Args: path: `.npy` of (n) numbers or texts; `.txt`, `.csv` or `.tsv` with a label on each of n
+        lines, with or without a line of names before them; of several columns that named label.
+    Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError.
+    """
+    path = Path(path)
+    name = printable(path.name)
+    if path.suffix.lower() not in ENDINGS:
+        raise UnusableEmbedding(f"labels are read from {', '.join(ENDINGS)}; got {name!r}")
+    with open_regular(path) as file:
+        if (size := os.fstat(file.fileno()).st_size) > LIMIT:
+            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
+        values = (
+            _array(file, path, size) if path.suffix.lower() == ".npy"
+            else _lines(file.read(), path, len(rows))
+        )  # fmt: skip
+    if len(values) != len(rows):
+        raise UnusableEmbedding(
+            f"{name} has {len(values):,} labels, but there are {len(rows):,} rows of embeddings"
+        )
+    labels, classes = class_numbers(_countable(values))
+    if labels is None or not (labels >= 0).any():
+        raise UnusableEmbedding(f"{name} has no label: all are empty, NaN or below 0")
+    return replace(rows, labels=labels, classes=classes)
+
+
+def _countable(values: np.ndarray) -> np.ndarray:
+    """Numbers of classes as they are; those that no list of classes could go up to as names."""
+    if values.dtype.kind not in "iuf" or not (large := values > LARGEST).any():
+        return values
+    if values.dtype.kind == "f" and (values[large] != np.round(values[large])).any():
+        return values  # names anyway
+    return np.array([f"{v:.0f}" if v >= 0 else "" for v in values.tolist()], np.str_)
+
+
+def _array(file: BinaryIO, path: Path, size: int) -> np.ndarray:
+    """Labels (n) of a `.npy` file; a column (n, 1) is one of them."""
+    name = printable(path.name)
+    shape, _, dtype = npy_head(file, path, size)
+    if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
+        raise UnusableEmbedding(
+            f"{name} must hold (n) labels, numbers or texts; got {dtype} {shape}"
+        )
+    file.seek(0)
+    try:
+        values = np.lib.format.read_array(file, allow_pickle=False).reshape(-1)
+    except ValueError as error:
+        raise Damaged(f"{name} cannot be read: {printable(error)}") from None
+    if dtype.kind == "S":
+        values = np.char.decode(values, "utf-8", "replace")
+    return _cut(values) if values.dtype.kind == "U" else values
+
+
+def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
+    """Labels of a text, one a line; of n + 1 lines the first is a line of names."""
+    name = printable(path.name)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnusableEmbedding(f"{name} is no text in UTF-8") from None
+    if path.suffix.lower() == ".txt":
+        cells = [[line] for line in text.splitlines()]
+    else:
+        kind = csv.excel_tab if path.suffix.lower() == ".tsv" else csv.excel
+        try:
+            cells = [row or [""] for row in csv.reader(io.StringIO(text), kind)]
+        except csv.Error as error:
+            raise Damaged(f"{name} cannot be read: {printable(error)}") from None
+    while len(cells) > n and cells[-1] == [""]:  # lines that are empty behind the last
+        cells.pop()
+    if not cells:
+        raise UnusableEmbedding(f"{name} is empty")
+    column = _column(cells[0], name)
+    if len(cells) == n + 1 or cells[0][column].strip().lower() in KNOWN:
+        cells = cells[1:]
+    return _numbers([row[column].strip() if column < len(row) else "" for row in cells])
+
+
+def _column(head: list[str], name: str) -> int:
+    """Which column holds the labels."""
+    if len(head) == 1:
+        return 0
+    names = [cell.strip().lower() for cell in head]
+    known = next((k for k in KNOWN if k in names), None)
+    if known is None:
+        raise UnusableEmbedding(
+            f"{name} has {len(head)} columns; the one of labels must be named label in its first "
+            "line"
+        )
+    return names.index(known)
+
+
+def _numbers(texts: list[str]) -> np.ndarray:
+    """Whole numbers as numbers, NaN where there is none; else the texts."""
+    try:
+        values = np.array([float(t) if t else np.nan for t in texts])
+    except ValueError:
+        return _cut(np.array(texts, np.str_))
+    is_whole = values[np.isfinite(values)]
+    return values if (is_whole == np.round(is_whole)).all() else _cut(np.array(texts, np.str_))
+
+
+def _cut(texts: np.ndarray) -> np.ndarray:
+    """Texts, at most so many characters of each."""
+    return texts.astype(f"<U{MAX_TEXT}") if texts.dtype.itemsize > 4 * MAX_TEXT else texts
