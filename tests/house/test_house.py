@@ -28,7 +28,8 @@ evaluation storage.atomic storage.lock storage.records storage.shapes storage.ta
 storage.regular storage.limited distributed.partition data.pictures data.folder_preview
 cli.main cli.analyses cli.analyses.previews
 embeddings.open_vectors embeddings.table_files embeddings.nearest embeddings.pca
-data.subfolders data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats embeddings.label_files
+data.subfolders data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
+embeddings.label_files
 embeddings.attached_images embeddings.kept_vectors embeddings.splits embeddings.ref
 embeddings.cache runs.run runs.catalog runs.formats
 runs.recorded runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
