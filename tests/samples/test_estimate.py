@@ -246,6 +246,7 @@ def test_a_large_set_has_estimates_and_their_error(monkeypatch, tmp_path) -> Non
 def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypatch) -> None:
     """One search serves losses and lists; its recall is told; suspicions stay much alike."""
     rows = blobs(1200)
+    rows.features[600:] += 2 * np.random.default_rng(3).normal(size=(600, 8)).astype(np.float32)
     rows.labels[:30] = (rows.labels[:30] + 1) % 3
     exact = table_of(rows, "sup_con")
     few(monkeypatch, NEAR=64, POSITIVES=40, DRAWN=300, VISITED=200)
