@@ -104,10 +104,10 @@ def test_a_wrong_setting_says_so_before_any_training(app: str, page: Any) -> Non
     page.get_by_label("Name").fill("../up")
     page.get_by_label("Name").press("Tab")
     page.get_by_text("a run's name has up to 64 letters").wait_for(timeout=SLOW)
-    page.locator(".st-key-start button:disabled").wait_for(timeout=SLOW)
+    page.locator(".st-key-start button:disabled:visible").wait_for(timeout=SLOW)
     page.get_by_label("Name").fill("up")
     page.get_by_label("Name").press("Tab")
-    page.locator(".st-key-start button:enabled").wait_for(timeout=SLOW)
+    page.locator(".st-key-start button:enabled:visible").wait_for(timeout=SLOW)
 
 
 @pytest.mark.parametrize("path", ["compare", "samples", "runs", "methods"])

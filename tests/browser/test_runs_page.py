@@ -91,7 +91,7 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     two.get_by_text("third waits for").wait_for(timeout=SLOW)
     fill_in(two, server.address, "second", 1)  # opened twice: the same name again
     two.get_by_text("there is a run 'second' already").wait_for(timeout=SLOW)
-    two.locator(".st-key-start button:disabled").wait_for(timeout=SLOW)
+    two.locator(".st-key-start button:disabled:visible").wait_for(timeout=SLOW)
     one.reload()
     one.get_by_text("second waits for").wait_for(timeout=SLOW)
 

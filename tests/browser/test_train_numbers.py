@@ -23,7 +23,7 @@ def test_what_is_typed_counts_or_start_is_off(filled_app: str, page: Any, label:
     page.set_default_timeout(1000 * PATIENCE)
     visit.open(f"{filled_app}/train")
     box = page.get_by_role("spinbutton", name=label)
-    start = page.locator(".st-key-start button")
+    start = page.locator(".st-key-start button:visible")  # help comes in two widths
     error = page.get_by_test_id("stAlertContentError")
     for wrong, right in zip(bad, good, strict=True):
         box.fill(wrong)
