@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.results import MAP_DEFAULTS
-from contrastive_lab import cache, format, pictures, query_params, state
+from contrastive_lab import cache, format, pictures, query_params, state, words
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.scatter import (
     MAX_IMAGES,
@@ -46,7 +46,7 @@ def settings(kind: str) -> dict[str, Any]:
         dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05,
                          help="how close points may lie on the map")  # fmt: skip
         metric = st.segmented_control("Metric", ["cosine", "euclidean"], default=now["metric"],
-                                      required=True)  # fmt: skip
+                                      format_func=words.shown, required=True)  # fmt: skip
         if st.form_submit_button("Draw this map", type="primary") and not of_seed:
             st.session_state["umap"] = {
                 "seed": int(seed), "neighbors": int(neighbors), "min_dist": float(dist),

@@ -71,7 +71,7 @@ def look(
 
 def in_words(facts: dict[str, Any]) -> str:
     """The facts in a sentence or two."""
-    color = "gray" if facts["gray"] else "in color"
+    color = "in gray" if facts["gray"] else "in color"
     text = (
         f"{facts['train']:,} training and {facts['test']:,} test images of "
         f"{facts['height']} × {facts['width']} pixels, {color}"

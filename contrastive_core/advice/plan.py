@@ -92,35 +92,31 @@ class Plan:
 
     def sentence(self) -> str:
         """What will be tried, how long, and what is set aside."""
-        tries = f"Tries {self.trials} settings of {', '.join(self.choose)} on {self.dataset}"
+        said = [f"Tries {self.trials} settings of {', '.join(self.choose)} on {self.dataset}."]
         if self.labels and not self.is_curve:
-            tries += f" ({'; '.join(self.labels)})"
+            said.append(f"These are: {'; '.join(self.labels)}.")
         if self.batch_size is not None:
-            tries += f", in batches of {self.batch_size}"
-        rungs = [f"{e} epochs" for e in self.rungs]
-        steps = f", each for {rungs[0]}"
-        if len(rungs) > 1:
-            steps += (
-                f", the best third of them for {', the best third of those for '.join(rungs[1:])}"
-            )
-        seeds = f"; then the best {FINALISTS} and the default with {len(self.seeds)} seeds"
+            said.append(f"All train in batches of {self.batch_size}.")
+        said.append(f"Each is trained for {self.rungs[0]} epochs.")
+        said += [f"The best third goes on to {epochs} epochs." for epochs in self.rungs[1:]]
+        said.append(f"The best {FINALISTS} and the default are tried with {len(self.seeds)} seeds.")
         expected = self.expected()
-        about = f": about {_minutes(expected)} of {self.minutes:g} min."
-        if expected > self.seconds:
-            about = (
-                f": all of it takes about {_minutes(expected)}; what fits into {self.minutes:g} "
-                "min is tried, and the answer says what was not."
-            )
-        aside = (
-            f" {self.held_out:,} of {self.train + self.held_out:,} training images are set aside, "
+        said.append(
+            f"All of it takes about {_minutes(expected)} of {self.minutes:g} min."
+            if expected <= self.seconds
+            else f"All of it takes about {_minutes(expected)}; what fits into {self.minutes:g} min "
+            "is tried, and the answer says what was not."
+        )
+        said.append(
+            f"{self.held_out:,} of {self.train + self.held_out:,} training images are set aside, "
             f"and settings are judged by {judge.CRITERIA[self.criterion]}."
         )
-        last = (
+        said.append(
             "The test images are looked at once, at the end, for the winner and the default."
             if self.labeled
             else judge.AGREEMENT
         )
-        return f"{tries}{steps}{seeds}{about}{aside} {last}"
+        return " ".join(said)
 
     def base(self) -> dict[str, Any]:
         """Settings that all tries share."""

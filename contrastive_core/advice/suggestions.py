@@ -55,15 +55,15 @@ def _batch(name: str, facts: dict[str, Any], defaults: dict[str, Any]) -> Sugges
     usual, n = int(defaults["batch_size"]), facts["train"]
     best = batch_of(usual, n)
     steps = max(1, n // best)
-    reason = f"{n:,} images give {steps:,} steps an epoch"
+    reasons = [f"{n:,} images give {steps:,} steps an epoch"]
     if best < usual:
-        reason += f"; the usual {usual} would give {max(1, n // usual)}, too few to learn from"
+        reasons.append(f"the usual {usual} would give {max(1, n // usual)}, too few to learn from")
     same = facts.get("same_class_negatives")
     if same is not None:
         negatives = 2 * best - 2
-        reason += f", and {same * negatives:.0f} of {negatives} negatives are of the anchor's class"
+        reasons.append(f"{same * negatives:.0f} of {negatives} negatives are of the anchor's class")
     values = {"batch_size": best} if best < usual else {}
-    return Suggestion("batch_size", f"{best}", reason, _advise(name, "batch"), values)
+    return Suggestion("batch_size", f"{best}", "; ".join(reasons), _advise(name, "batch"), values)
 
 
 def _temperature(name: str, facts: dict[str, Any], defaults: dict[str, Any]) -> Suggestion:

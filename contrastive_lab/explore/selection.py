@@ -145,7 +145,7 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
             )  # fmt: skip
         for ending in ("parquet", "csv"):
             st.download_button(
-                f"The selection, {len(picked):,} rows (.{ending})",
+                f"What is selected: {len(picked):,} of {len(rows):,} (.{ending})",
                 partial(export.table, rows, xy, picked, ending),
                 f"{name}-selection.{ending}", disabled=not picked, key=f"selection-{ending}",
             )  # fmt: skip

@@ -26,19 +26,23 @@ LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": 
 
 def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
-    st.caption(
-        "Each point is the embedding of one view, on a circle instead of a sphere. Run, and the "
-        "points follow the loss's own gradient: arrows show the force on each. Drag a point and "
-        "watch the forces change."
-    )
-    loss = query_params.one_of(
-        st.selectbox, "Loss", [n for n, about in losses.items() if about["kernel"]], name="loss",
-        default="nt_xent", key="lab-loss-circle", format_func=lambda n: losses[n]["title"],
-    )  # fmt: skip
-    about, key = losses[loss], key_of(f"circle-{loss}", lesson)
-    knobs = knob_form(
-        loss, {n: k for n, k in about["knobs"].items() if n not in SAME_ON_A_CIRCLE}
-    )  # fmt: skip
+    if not lesson:
+        st.caption(
+            "Each point is the embedding of one view, on a circle instead of a sphere. Run, and "
+            "the points follow the loss's own gradient: arrows show the force on each. Drag a "
+            "point and watch the forces change."
+        )
+    choices = st.expander("Settings", icon=":material/tune:") if lesson else st.container()
+    with choices:  # a lesson sets them itself
+        loss = query_params.one_of(
+            st.selectbox, "Loss", [n for n, about in losses.items() if about["kernel"]],
+            name="loss", default="nt_xent", key="lab-loss-circle",
+            format_func=lambda n: losses[n]["title"],
+        )  # fmt: skip
+        about, key = losses[loss], key_of(f"circle-{loss}", lesson)
+        knobs = knob_form(
+            loss, {n: k for n, k in about["knobs"].items() if n not in SAME_ON_A_CIRCLE}
+        )  # fmt: skip
     live, start = live_knob(about), circle_start(key)
     if live:
         k = about["knobs"][live]

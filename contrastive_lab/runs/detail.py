@@ -58,29 +58,32 @@ def details(run: Run) -> None:
     if run.is_recording:
         return
     with st.expander("Log"):
-        st.code(process.log_of(run.name, 100) or "no log", language=None)
+        if log := process.log_of(run.name, 100):
+            st.code(log, language=None)
+        else:
+            st.caption("It has no log.")
 
 
 def act(run: Run, state: str) -> None:
-    a, b, c = st.columns(3)
-    if a.button("Explore", icon=":material/scatter_plot:", disabled=not has_rows(run)):
+    line = st.container(horizontal=True, vertical_alignment="center")
+    if line.button("Explore", icon=":material/scatter_plot:", disabled=not has_rows(run)):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
     if run.name in [job.name for job in queue.queue()]:
-        b.button("Resume", disabled=True, help="It waits for its turn already")
+        line.button("Resume", disabled=True, help="It waits for its turn already")
     elif run.is_recording:
         if state == "running":
-            b.caption("It ends with the training that it is of.")
-    elif state in ("running", "starting") and b.button("Stop", icon=":material/stop:"):
+            line.caption("It ends with the training that it is of.")
+    elif state in ("running", "starting") and line.button("Stop", icon=":material/stop:"):
         training.stop(run.name)
         st.toast("It saves its state and stops.")
     else:
         trained = not run.shipped and "imported" not in run.manifest
         can = state in ("stopped", "failed") and trained
-        if can and b.button("Resume", icon=":material/play_arrow:", type="primary"):
+        if can and line.button("Resume", icon=":material/play_arrow:", type="primary"):
             resume(run)
     locked = run.shipped or state in ("running", "starting")
-    if c.button("Delete", icon=":material/delete:", disabled=locked):
+    if line.button("Delete", icon=":material/delete:", disabled=locked):
         table.remove([run])
 
 

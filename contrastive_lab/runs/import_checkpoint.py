@@ -65,7 +65,8 @@ def _of_file() -> None:
             if st.button("Import", type="primary", disabled=bad):
                 open_run([path, *arguments])
     except (ValueError, OSError) as error:
-        st.error(format.plain(f"Not imported. {error}"))
+        refused = "Not imported."
+        st.error(f"{refused}  \n{format.plain(error)}")
 
 
 @contextmanager

@@ -38,7 +38,8 @@ def of_library() -> None:
         else:
             _offer(report, chosen)
     except (ValueError, OSError) as error:
-        st.error(format.plain(f"Not opened. {error}"))
+        refused = "Not opened."
+        st.error(f"{refused}  \n{format.plain(error)}")
 
 
 def _weights() -> list[str]:

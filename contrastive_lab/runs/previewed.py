@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core import runs
 from contrastive_core.data.folder_preview import name_of
 from contrastive_core.jobs.task import run_json
-from contrastive_lab import format
+from contrastive_lab import cache, format
 
 __all__ = ["judged_on", "open_run", "preview"]
 
@@ -46,10 +46,12 @@ def preview(report: dict[str, Any]) -> None:
     if report.get("of_library"):
         st.text("It has no head: z is h. Loss Lab and Samples show it with SimCLR's loss.")
     else:
-        st.text(f"Shown as {report['method']}; head: {report['head'].get('head', 'none')}")
+        shown_as = cache.method_title(str(report["method"]))
+        st.text(f"Shown as {shown_as}; head: {report['head'].get('head', 'none')}")
     for note in report["notes"]:
         st.text(note)
-    for part in ("missing", "unlike", "unused"):
+    parts = {"missing": "Missing", "unlike": "Of another shape", "unused": "Not used"}
+    for part, name in parts.items():
         if report[part]:
-            with st.expander(f"{len(report[part])} {part}"):
+            with st.expander(f"{name}: {len(report[part])}"):
                 st.code("\n".join(map(str, report[part])), language=None)

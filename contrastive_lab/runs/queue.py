@@ -72,10 +72,10 @@ def line() -> None:
 
 
 def waits(place: int, job: queue.Waiting) -> None:
-    a, b = st.columns([5, 1], vertical_alignment="center")
+    line = st.container(horizontal=True, vertical_alignment="center")
     why = job.blocked_reason() or f"waits for {job.device}"
-    a.text(f"{place}. {job.name}: {why}")
-    if b.button("Remove", key=f"remove-{job.name}"):
+    line.text(f"{place}. {job.name}: {why}", width="stretch")
+    if line.button("Remove", key=f"remove-{job.name}"):
         leave(job.name)
 
 

@@ -38,7 +38,10 @@ def by_form(folder: Path) -> str:
     with st.form("new-sweep"):
         a, b, c, d = st.columns(4)
         name = a.text_input("Name", placeholder="tau")
-        method = b.selectbox("Method", sorted(methods), sorted(methods).index("simclr"))
+        method = b.selectbox(
+            "Method", sorted(methods), sorted(methods).index("simclr"),
+            format_func=lambda n: words.shown(cache.method_title(n)),
+        )  # fmt: skip
         dataset = c.text_input("Data", "digits", help="A data set's name, or folder:PATH")
         epochs, of_epochs = query_params.form_number(
             d.number_input, "Epochs of each cell", 1, 10_000, 10

@@ -24,6 +24,7 @@ from contrastive_lab.compare.choice import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.progress import bar
 from contrastive_lab.runs.sweep_form import new_sweep
+from contrastive_lab.setting_names import shown_name
 
 __all__ = ["sweeps"]
 
@@ -150,30 +151,32 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     )  # fmt: skip
     drawn = sweep_plots.draw(sweep, rows, accuracy, PALETTE, zoom)
     columns = st.columns(max(1, min(3, len(drawn))))
+    names = {a.name: shown_name(a.name) for a in sweep.axes if a.name in a.values[0][1]}
     for column, one, measure in zip(columns, drawn, sweep.draw.measures, strict=False):
+        for title in (one.layout.xaxis.title, one.layout.yaxis.title):
+            title.text = names.get(title.text, title.text)
         column.plotly_chart(one, key=f"figure-{measure}-{cache.digest(sweep.name)}")
         column.caption(sweep_plots.intervals_of(sweep, rows, measure, accuracy))
     shown, rests_on = sweep_verdict.verdict(sweep, rows, accuracy)
     if shown:
         st.markdown(f"**{format.plain(shown)}**")
-        st.caption(format.plain(f"By {titles[accuracy].removesuffix(', %')}. {rests_on}"))
+        judged = f"Judged by {titles[accuracy].removesuffix(', %')}."
+        st.caption(format.plain(f"{judged} {rests_on}"))
     table = sweep_plots.table(sweep, rows, accuracy)
-    if sweep.form == "table":
-        st.dataframe(table, hide_index=True)
-    else:
-        with st.expander("As a table"):
-            st.dataframe(table, hide_index=True)
-    a, b, c = st.columns(3)
-    a.download_button("Table as CSV", format.table_csv(table), f"{sweep.name}.csv", "text/csv")
+    shown_table = [{names.get(k, k): v for k, v in row.items()} for row in table]
+    with st.container() if sweep.form == "table" else st.expander("As a table"):
+        st.dataframe(shown_table, hide_index=True)
+    line = st.container(horizontal=True)
+    line.download_button("Table as CSV", format.table_csv(table), f"{sweep.name}.csv", "text/csv")
     done = [r["run"] for r in rows if r["status"] == "done" and r["seed"] == sweep.seeds[0]]
     names = list(dict.fromkeys(done))[:MOST]
     key = f"compare-{cache.digest(sweep.name)}"
-    if len(names) > 1 and b.button(
+    if len(names) > 1 and line.button(
         f"Compare {len(names)} of its runs", key=key, icon=":material/compare_arrows:",
         help="One seed of each setting that is done, eight at most.",
     ):  # fmt: skip
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
-    unscored(sweep, path, c)
+    unscored(sweep, path, line)
 
 
 def unscored(sweep: Sweep, path: Path, place: Any) -> None:

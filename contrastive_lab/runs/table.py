@@ -18,6 +18,7 @@ from contrastive_lab import cache, format, query_params
 __all__ = ["bin_of", "damage", "remove", "renamed", "row", "table", "undo"]
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
+OFTEN_EMPTY = ("title", "kNN made of", "tags")  # columns that stand where a run has any
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
 STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
 COLUMNS = {
@@ -57,14 +58,15 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     if not visible:
         st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
         return []
-    if not any(r["kNN made of"] for r in visible):  # exact neighbors of all rows: nothing to say
-        visible = [{k: v for k, v in r.items() if k != "kNN made of"} for r in visible]
+    empty = [k for k in OFTEN_EMPTY if not any(r[k] for r in visible)]  # nothing to say
+    visible = [{k: v for k, v in r.items() if k not in empty} for r in visible]
     for r in visible:
         r["method"] = r["method"] and cache.method_title(str(r["method"]))
     same_selection([r["name"] for r in visible])
     picked = st.dataframe(
         visible, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
         column_config=COLUMNS, column_order=[k for k in visible[0] if k != "note"],
+        placeholder="–",
     ).selection.rows  # fmt: skip
     apart = (
         f" {len(tries):,} of an adviser stand apart (tries)." if tries and origin == "all" else ""
@@ -185,9 +187,9 @@ def bin_of() -> None:
         return
     with st.expander(f"Bin ({len(gone)})"):
         for path in gone[:50]:
-            a, b = st.columns([5, 1])
-            a.text(_name(path))
-            if b.button("Restore", key=f"restore-{path.name}") and _restore(path):
+            line = st.container(horizontal=True, vertical_alignment="center")
+            line.text(_name(path), width="stretch")
+            if line.button("Restore", key=f"restore-{path.name}") and _restore(path):
                 st.session_state.pop("binned", None)
                 st.rerun()
         sure = st.checkbox("Yes, remove them for good: this cannot be undone")

@@ -195,7 +195,7 @@ def _answer(name: str, found: dict[str, Any]) -> None:
         st.markdown(format.plain(test["sentence"]))
     st.dataframe([_line(row, found) for row in found["rows"]], hide_index=True)
     if beside := found.get("baselines"):
-        parts = [f"{name} {100 * share:.1f} %" for name, share in beside.items()]
+        parts = [f"{name}: {100 * share:.1f} %" for name, share in beside.items()]
         st.caption(format.plain(f"Without any training, on the same images: {', '.join(parts)}."))
     for label, why in found["failed"].items():
         st.caption(format.plain(f"{label} failed: {why}"))

@@ -55,7 +55,7 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
 def test_a_look_and_a_dry_run_train_nothing(folder: str, capsys) -> None:
     assert main(["advise", folder, "--look", "--device", "cpu"]) == 0
     text = capsys.readouterr().out
-    assert "80 training and 20 test images of 8 × 8 pixels, gray; 2 classes" in text
+    assert "80 training and 20 test images of 8 × 8 pixels, in gray; 2 classes" in text
     assert "to settle it: contrastive-lab advise" in text
     assert main(["advise", folder, "--dry-run", "--minutes", "20", "--device", "cpu"]) == 0
     assert "16 of 80 training images are set aside" in capsys.readouterr().out

@@ -42,6 +42,7 @@ PAGES = {  # address and what is there once it has come
     "compare?runs=simclr-digits,sup_con-digits": "映射图",
     "samples?run=simclr-digits": "可能标错",
     "runs": "搜索",
+    "runs?view=sweeps&sweep=a new one…": "保存参数扫描",
     "methods": "论文",
     "methods?beside=moco_v1,sup_con": "相同之处",
 }

@@ -1,4 +1,4 @@
-"""Pages on a phone: tables whose words are whole, maps that fill their stage."""
+"""Pages on a phone: tables with whole words, maps that fill their stage, lessons beside theirs."""
 
 from __future__ import annotations
 
@@ -62,3 +62,38 @@ def test_compares_stage_is_no_higher_than_its_maps(
         "([stage, high]) => stage.clientHeight > 100 && stage.clientHeight < high",
         arg=[stage.element_handle(), high], timeout=SLOW,
     )  # fmt: skip
+
+
+def test_a_lesson_has_its_bars_above_the_matrix(app: str, phone: Any) -> None:
+    """What a lesson asks about comes right below it, the rows of choices after it."""
+    phone.goto(f"{app}/loss_lab?lesson=1")
+    phone.locator(".lab .bars").wait_for(timeout=SLOW)
+    tops = [
+        phone.locator(f".lab {part}").first.bounding_box()["y"]
+        for part in (".lesson", ".held", ".bars", ".matrix", ".figures", ".panels")
+    ]
+    assert tops == sorted(tops)
+
+
+def test_a_lesson_on_the_circle_has_its_buttons_and_the_circle_on_one_screen(
+    app: str, phone: Any
+) -> None:
+    phone.goto(f"{app}/loss_lab?lesson=2")
+    ring, run = phone.locator(".lab .ring"), phone.get_by_role("button", name="Run", exact=True)
+    ring.wait_for(timeout=SLOW)
+    box, pressed = ring.bounding_box(), run.bounding_box()
+    assert pressed["y"] + pressed["height"] < 844
+    assert 0 < box["y"] + box["height"] - pressed["y"] < 844 - 60  # below the bar at the top
+
+
+def test_a_disabled_button_is_read_in_the_dark(app: str, browser: Any) -> None:
+    context = browser.new_context(color_scheme="dark", viewport={"width": WIDTH, "height": 844})
+    page = context.new_page()
+    page.goto(f"{app}/explore?run=simclr-digits")
+    page.get_by_role("button", name="Open my embeddings").click(timeout=SLOW)
+    button = page.get_by_role("button", name="Look at it")
+    button.wait_for(timeout=SLOW)
+    assert button.is_disabled()
+    color = button.locator("p").evaluate("e => getComputedStyle(e).color")
+    assert int(color.split("(")[1].split(",")[0]) > 150, color  # light, on the dark page
+    context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from contrastive_core.cli import analyses
 from contrastive_core.jobs import process, queue
 from contrastive_core.paths import ROOT
 from contrastive_core.storage import records
+from contrastive_lab import words
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def press(app: AppTest, label: str) -> AppTest:
 def test_a_look_stands_there_before_anything_is_trained(app: AppTest) -> None:
     app.run()
     assert not app.exception
-    assert "1,437 training and 360 test images of 8 × 8 pixels, gray" in text_of(app)
+    assert "1,437 training and 360 test images of 8 × 8 pixels, in gray" in text_of(app)
     assert "**Mirroring**: no mirroring" in text_of(app)
 
 
@@ -71,6 +73,7 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
     plan = plans.load(name)
     assert plan is not None
     assert plan.sentence() in text_of(app)  # what was said is what is tried
+    assert not re.search("[a-z]+ [a-z]+", words.translate(plan.sentence(), "zh"))
     assert next(s for s in app.selectbox if s.label == "Adviser").value == name
 
 
@@ -147,7 +150,7 @@ def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(
     assert not app.exception
     assert not app.success
     assert "No difference is shown yet" in "".join(str(e.value) for e in app.info)
-    assert "raw pixels 40.0 %" in text_of(app)
+    assert "raw pixels: 40.0 %" in text_of(app)
     assert "There was no time for: no head" in text_of(app)
     train = [b.label for b in app.button if b.label.startswith("Train ")]
     assert train[0].startswith("Train nonlinear head")

@@ -6,6 +6,7 @@ import { thumb } from "./thumbnails.js";
 import { GRAY, line, sizeCanvas } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { PULL, PUSH, bar, pointedBar } from "../shared/push_pull.js";
+import { tr } from "../shared/words.js";
 
 const UNTOLD = { color: GRAY, hollow: false }; // neither a positive nor a negative
 
@@ -60,8 +61,8 @@ export function drawBars(lab) {
     g.fillStyle = lab.ink;
     const size = gradients ? Math.abs(v) : v,
       told = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
-      moved = gradients && v !== 0 ? (pulled ? " pulled" : " pushed") : "",
-      words = asked ? told : `${positive ? "+ " : ""}${told}${moved}  ${lab.meta.columnNames[j]}`,
+      how = !gradients || v === 0 ? told : pulled ? tr(`${told} pulled`) : tr(`${told} pushed`),
+      words = asked ? told : `${positive ? "+ " : ""}${how}  ${lab.meta.columnNames[j]}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
     g.fillText(words, x, y + BAR / 2, wide);
     if (lab.hover && lab.hover[1] === j) {

@@ -51,7 +51,7 @@ function ofHinge(lab, o, i) {
   if (!pushed) return `none of ${n} negatives is near enough to be pushed: the loss asks no more of this anchor.`;
   const left = rest ? `the other ${rest} ${rest === 1 ? "is" : "are"} left alone` : "none is left alone",
     name = nameOf(lab, shares(lab).hardest);
-  return `${pushed} of ${n} negatives ${pushed === 1 ? "is" : "are"} pushed, ${name} the hardest; ${left}.`;
+  return `the loss pushes ${pushed} of ${n} negatives, ${name} the hardest; ${left}.`;
 }
 
 /** @param {LossViewState} lab */
