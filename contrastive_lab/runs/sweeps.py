@@ -151,10 +151,10 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     )  # fmt: skip
     drawn = sweep_plots.draw(sweep, rows, accuracy, PALETTE, zoom)
     columns = st.columns(max(1, min(3, len(drawn))))
-    names = {a.name: shown_name(a.name) for a in sweep.axes if a.name in a.values[0][1]}
+    in_words = {a.name: shown_name(a.name) for a in sweep.axes if a.name in a.values[0][1]}
     for column, one, measure in zip(columns, drawn, sweep.draw.measures, strict=False):
         for title in (one.layout.xaxis.title, one.layout.yaxis.title):
-            title.text = names.get(title.text, title.text)
+            title.text = in_words.get(title.text, title.text)
         column.plotly_chart(one, key=f"figure-{measure}-{cache.digest(sweep.name)}")
         column.caption(sweep_plots.intervals_of(sweep, rows, measure, accuracy))
     shown, rests_on = sweep_verdict.verdict(sweep, rows, accuracy)
@@ -163,7 +163,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         judged = f"Judged by {titles[accuracy].removesuffix(', %')}."
         st.caption(format.plain(f"{judged} {rests_on}"))
     table = sweep_plots.table(sweep, rows, accuracy)
-    shown_table = [{names.get(k, k): v for k, v in row.items()} for row in table]
+    shown_table = [{in_words.get(k, k): v for k, v in row.items()} for row in table]
     with st.container() if sweep.form == "table" else st.expander("As a table"):
         st.dataframe(shown_table, hide_index=True)
     line = st.container(horizontal=True)

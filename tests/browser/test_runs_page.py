@@ -358,7 +358,7 @@ def test_a_checkpoint_is_shown_before_it_is_imported(
     page.goto(f"{server.address}/runs?view=import")
     page.locator("input[type=file]").set_input_files(tmp_path / "moco.pth.tar", timeout=SLOW)
     page.get_by_role("heading", name="MoCo, resnet18").wait_for(timeout=SLOW)
-    page.get_by_text("1 missing").wait_for(timeout=SLOW)
+    page.get_by_text("Missing: 1").wait_for(timeout=SLOW)
     assert page.get_by_role("button", name="Import", exact=True).is_disabled()
 
     path = SHIPPED / "simclr-digits" / "weights.safetensors"

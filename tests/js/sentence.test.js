@@ -110,7 +110,10 @@ test("a share is all only where it is all", () => {
 test("a margin leaves alone what is farther", () => {
   const far = [0.2, 0.4, 0.9, 1.4];
   const told = (margin) => sentence(view(far, MASK, { ...PAIRS, margin }));
-  assert.equal(told(0.5), "At ε = 0.5, the loss pushes 1 of 3 negatives, image 1 the hardest; the other 2 are left alone.");
+  assert.equal(
+    told(0.5),
+    "At ε = 0.5, the loss pushes 1 of 3 negatives, image 1 the hardest; the other 2 are left alone.",
+  );
   assert.equal(told(1), "At ε = 1, the loss pushes 2 of 3 negatives, image 1 the hardest; the other 1 is left alone.");
   assert.equal(told(2), "At ε = 2, the loss pushes 3 of 3 negatives, image 1 the hardest; none is left alone.");
   assert.match(told(0.1), /^At ε = 0\.1, none of 3 negatives is near enough to be pushed/);
