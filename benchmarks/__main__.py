@@ -1,11 +1,14 @@
 """Run the benchmarks one after the other and write benchmarks/RESULTS.md.
 
     python -m benchmarks [--only losses knn ...] [--report]
+    python -m benchmarks --only scale --works samples compare --rows 1000000
 
 Each script's output and last line go to benchmarks/results/MACHINE/NAME.json beside the commit and
 the versions; MACHINE is the processor with its cores. RESULTS.md is made of these files, so a part
-can be run again alone, and another machine's column stays as it is. `--report` only writes the text
-again. What is known of a missed goal stands in missed.toml.
+can be run again alone, and another machine's column stays as it is. Of scripts that take hours
+(scale, scale_parts) some works at some numbers of rows can be run: what they print takes the place
+of the same lines, and when each was run stands beside. `--report` only writes the text again. What
+is known of a missed goal stands in missed.toml.
 """
 
 from __future__ import annotations
@@ -18,10 +21,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import _machine
-from benchmarks._report import Record, read, report
+from benchmarks._report import Record, merged, read, report
 from contrastive_core.storage import atomic
 from contrastive_core.storage.records import write_json
 
@@ -30,7 +34,7 @@ RESULTS, REPORT = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md"
 NAMES = (
     "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
     "probe", "umap", "compare", "planted_errors", "label_errors", "label_worth", "start",
-    "pages", "task_start", "watch", "loss_lab", "scatter", "adviser", "images",
+    "pages", "many_runs", "task_start", "watch", "loss_lab", "scatter", "adviser", "images",
     "scale", "scale_parts", "neighbors",
 )  # fmt: skip
 VERSIONS = (
@@ -39,10 +43,10 @@ VERSIONS = (
 )  # fmt: skip
 
 
-def run(name: str) -> Record:
+def run(name: str, arguments: Sequence[str] = ()) -> Record:
     """One script's output, its last line, and where and when it ran."""
     before, start = os.getloadavg()[0], time.perf_counter()
-    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
@@ -83,16 +87,23 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     options.add_argument("--report", action="store_true", help="only write the text again")
+    options.add_argument("--works", nargs="+", help="of scale or scale_parts, these alone")
+    options.add_argument("--rows", nargs="+", help="at these numbers of rows")
     args = options.parse_args()
+    some = ["--only", *args.works] if args.works else []
+    some += ["--rows", *args.rows] if args.rows else []
     for name in () if args.report else args.only:
         print(f"{name} …", flush=True)
         try:
-            record = run(name)
+            record = run(name, some)
         except RuntimeError as error:
             print(error, file=sys.stderr)
             continue
-        write_json(RESULTS / _machine.folder(record["machine"]) / f"{name}.json", record)
         print("\n".join(record["text"]), flush=True)
+        path = RESULTS / _machine.folder(record["machine"]) / f"{name}.json"
+        if some:
+            record = merged(json.loads(path.read_text()) if path.exists() else None, record)
+        write_json(path, record)
     atomic.write_bytes(REPORT, report(read(RESULTS, NAMES)).encode())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from benchmarks import _machine
 
-__all__ = ["Record", "read", "report"]
+__all__ = ["Record", "merged", "read", "report"]
 
 ROOT = Path(__file__).resolve().parents[1]
 Record = dict[str, Any]
@@ -21,6 +22,34 @@ def read(results: Path, names: Sequence[str]) -> list[Record]:
     """The records of all machines, in the order of `names`; of one name, by machine."""
     found = [(name, path) for name in names for path in sorted(results.glob(f"*/{name}.json"))]
     return [{**json.loads(path.read_text()), "name": name} for name, path in found]
+
+
+def merged(before: Record | None, part: Record) -> Record:
+    """A record with a part of it run again: its lines take the place of those of the same name, and
+    its text, which begins with rows and work, of the same; `parts` says when each was run."""
+    if before is None:
+        before = {"lines": [], "text": []}
+    lines = {line["name"]: line for line in [*before["lines"], *part["lines"]]}
+    text = {_measured(line): line for line in [*before["text"], *part["text"]]}
+    when = f"{part['date']}, commit {part['commit']}, load before {part['load_before']:.1f}"
+    ran = {_measured(line): when for line in part["text"]}
+    whole = {**before, **part, "lines": list(lines.values())}
+    return {
+        **whole,
+        "text": [text[key] for key in sorted(text, key=_rows)],
+        "parts": {**before.get("parts", {}), **ran},
+        "met": all(line["met"] for line in lines.values()),
+    }
+
+
+def _measured(line: str) -> str:
+    """Rows and work of a printed line, which its figures follow."""
+    return " ".join(re.split(r"\s{2,}", line.strip())[:2])
+
+
+def _rows(measured: str) -> int:
+    number = measured.split(" ")[0].replace(",", "")
+    return int(number) if number.isdigit() else 0
 
 
 def report(records: list[Record]) -> str:
@@ -55,7 +84,11 @@ def printed(record: Record) -> list[str]:
         f"{record['machine']}; {record['date']}{commit}; load before {record['load_before']:.1f}"
     )
     packages = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
-    return [f"{where}.", f"{packages}.", "", "```", *record["text"], "```"]
+    parts: dict[str, list[str]] = {}
+    for part, when in record.get("parts", {}).items():
+        parts.setdefault(when, []).append(part)
+    ran = [f"Run apart ({when}): {'; '.join(names)}." for when, names in parts.items()]
+    return [f"{where}.", f"{packages}.", *ran, "", "```", *record["text"], "```"]
 
 
 # --- the table ---------------------------------------------------------------------------------

@@ -58,6 +58,29 @@ def test_an_older_program_is_marked_and_not_held_against_a_processor(tmp_path: P
     assert "Every goal was met." in text
 
 
+def test_a_part_that_is_run_again_takes_the_place_of_its_lines() -> None:
+    def part(text: list[str], mb: float, **more: Any) -> dict[str, Any]:
+        one = record(INTEL, 9)
+        lines = [{**one["lines"][0], "name": "samples, peak", "value": mb, "met": mb < 8}]
+        return {**one, "lines": lines, "text": text, "commit": "abc", **more}
+
+    texts = [
+        ["1,000,000  samples        61.0 s   4.1×   9 MB  bias 1", "  100,000  samples   7.0 s"],
+        ["  100,000  scikit-learn's kNN    3.0 s"],
+        ["1,000,000  samples        50.0 s          7 MB  bias 2"],
+    ]
+    made = None
+    for text, mb in zip(texts, (9.0, 9.0, 7.0), strict=True):
+        made = _report.merged(made, part(text, mb))
+    assert made is not None
+    assert [line.split()[0] for line in made["text"]] == ["100,000", "100,000", "1,000,000"]
+    assert "50.0 s" in made["text"][2]
+    assert [(line["value"], line["met"]) for line in made["lines"]] == [(7.0, True)]
+    assert made["met"]
+    assert "scikit-learn's kNN" in " ".join(made["parts"])
+    assert "Run apart (2026-11-22, commit abc" in "\n".join(_report.printed(made))
+
+
 def test_a_core_that_was_taken_away_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {3}, raising=False)
     assert ", 1 core, " in _machine.about()
