@@ -160,8 +160,11 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     if name == "false_negative" and (other := str(extra["lookalike"][row])):
         at = table.row(other)
         theirs = "" if at is None else str(columns["label"][at])
-        same = f", {theirs} too" if theirs == label else f", {theirs}"
-        return f"pushed away from {other}{same if label else ''}"
+        if not label:
+            return f"pushed away from {other}"
+        if theirs == label:
+            return f"pushed away from {other}, {theirs} too"
+        return f"pushed away from {other}, {theirs}"
     if name == "duplicate":
         where = " in the other split" if extra["leaked"][row] else ""
         share = max(0.0, 1 - float(extra["nearness"][row]))

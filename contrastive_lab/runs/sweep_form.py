@@ -44,7 +44,7 @@ def by_form(folder: Path) -> str:
         )  # fmt: skip
         dataset = c.text_input("Data", "digits", help="A data set's name, or folder:PATH")
         epochs, of_epochs = query_params.form_number(
-            d.number_input, "Epochs of each cell", 1, 10_000, 10
+            d.number_input, "Epochs of each run", 1, 10_000, 10
         )
         axes = []
         for number, (key, values) in enumerate((("loss.temperature", "0.1, 0.2, 0.5"), ("", ""))):

@@ -80,7 +80,7 @@ def plan(sweep: Sweep, path: Path) -> None:
     counts = {s: states.count(s) for s in ("done", "running", "queued")}
     bad = states.count("failed") + states.count("stopped")
     a, b, c, d = st.columns(4)
-    a.metric("Cells done", f"{counts['done']} of {len(states)}")
+    a.metric("Runs done", f"{counts['done']} of {len(states)}")
     b.metric("At work, waiting", f"{counts['running']}, {counts['queued']}")
     c.metric("Stopped or failed", bad, help="Start goes on with them.")
     d.metric(
@@ -116,7 +116,7 @@ def start(sweep: Sweep, path: Path, todo: int) -> None:
     key = cache.digest(sweep.name)
     of = f"most-{key}"
     most = query_params.number(
-        a.number_input, "Cells to train now", 1, todo, name="", default=todo, key=of
+        a.number_input, "Runs to train now", 1, todo, name="", default=todo, key=of
     )
     budget = f", no new one after {sweep.budget_hours:g} h" if sweep.budget_hours else ""
     pressed = query_params.button(
@@ -127,7 +127,7 @@ def start(sweep: Sweep, path: Path, todo: int) -> None:
     if pressed:
         try:
             added = sweep_runner.enqueue(sweep, most)
-            st.toast(f"{len(added)} cells wait for their turn.")
+            st.toast(f"{len(added)} runs wait for their turn.")
         except (ValueError, OSError, Locked) as error:
             st.error(format.plain(error))
             return
@@ -180,11 +180,11 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def unscored(sweep: Sweep, path: Path, place: Any) -> None:
-    """Cells whose test images have no scores yet: another process makes them."""
+    """Runs whose test images have no scores yet: another process makes them."""
     if run_names := sweep_runner.unscored(sweep):
         last = evaluation_path(runs.load(run_names[-1]))
         task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
-        on_demand(task, f"Score {len(run_names)} cells on the test images", place)
+        on_demand(task, f"Score {len(run_names)} runs on the test images", place)
 
 
 def on_demand(task: Task, label: str, place: Any, icon: str | None = None) -> None:

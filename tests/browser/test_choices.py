@@ -33,7 +33,7 @@ PAGES = {
             "runs?view=sweeps&sweep=a new one…",
         ),
         "View, What to import, Status, Method, Show, Yes, Sweep, To be judged on, Accuracy, "
-        "Cells to train now, Write it, Epochs of each cell, Hours, Drawn as, Starting from",
+        "Runs to train now, Write it, Epochs of each run, Hours, Drawn as, Starting from",
     ),
     "methods": (("methods", "methods?beside=moco_v2"), "Run, Method, Set beside it, Data set"),
 }

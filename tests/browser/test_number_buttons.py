@@ -26,7 +26,7 @@ PLACES = {  # address, what is clicked first, field, what it cannot take and can
         "train?adviser=yes", "", "Minutes", ("0", "-1", "1e9"), ("1", "45", "10000"), "Plan it",
     ),
     "sweep": (
-        "runs?view=sweeps&sweep=two", "", "Cells to train now", ("0", "4", "1.5"),
+        "runs?view=sweeps&sweep=two", "", "Runs to train now", ("0", "4", "1.5"),
         ("1", "2", "3"), "Start",
     ),
 }  # fmt: skip
@@ -69,12 +69,12 @@ def test_a_sweeps_form_refuses_a_number_and_saves_what_stands_in_it(
         page.goto(f"{app}/runs?view=sweeps&sweep=a new one…&write=by a form")
         for k, (wrong, right) in enumerate((("0", "1"), ("10001", "7"), ("2.5", "10000"))):
             page.get_by_role("textbox", name="Name", exact=True).fill(f"mine{k}")
-            epochs = page.get_by_role("spinbutton", name="Epochs of each cell")
+            epochs = page.get_by_role("spinbutton", name="Epochs of each run")
             hours = page.get_by_role("spinbutton", name="Hours")
             epochs.fill(wrong)
             hours.fill(("0", "1001", "-1")[k])
             page.get_by_role("button", name="Save the sweep").click()
-            page.get_by_text("Epochs of each cell must ").wait_for()
+            page.get_by_text("Epochs of each run must ").wait_for()
             page.get_by_text("Hours after which no new cell starts must lie").wait_for()
             assert not (tmp_path / ".sweeps" / f"mine{k}.toml").exists()
             assert float(epochs.input_value()) == float(wrong)

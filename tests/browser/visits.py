@@ -27,7 +27,7 @@ from contrastive_core.paths import SHIPPED
 __all__ = ["Visit", "every_choice_counts", "filled"]
 
 # What counts when a button is pressed, as what stands in a form does.
-LATER = ("Checkbox Fetch", "Selectbox To be judged on", "Number Cells to train now")
+LATER = ("Checkbox Fetch", "Selectbox To be judged on", "Number Runs to train now")
 PICKER = "Selectbox Run run-picker"  # stands on every page, and is tried on one
 SWITCH = "Group Language language-switch"  # likewise (test_chinese_pages.py): it renames all others
 MADE = "() => !document.querySelector('[data-testid=stMain] [data-testid=stProgress]')"
