@@ -23,6 +23,7 @@ AXES = {  # settings that are often swept, as pages name them
     "lr": "learning rate", "weight_decay": "weight decay", "epochs": "epochs",
     "method.dim": "width of the head's output (z)",
 }  # fmt: skip
+CHOOSE = "Choose an option"  # a field's own words, which have no Chinese
 SHORT = {"loss.temperature": "τ", "batch_size": "batch size", "lr": "learning rate"}  # in figures
 
 
@@ -40,7 +41,7 @@ def by_form(folder: Path) -> str:
         name = a.text_input("Name", placeholder="tau")
         method = b.selectbox(
             "Method", sorted(methods), sorted(methods).index("simclr"),
-            format_func=lambda n: words.shown(cache.method_title(n)),
+            format_func=lambda n: words.shown(cache.method_title(n)), placeholder=CHOOSE,
         )  # fmt: skip
         dataset = c.text_input("Data", "digits", help="A data set's name, or folder:PATH")
         epochs, of_epochs = query_params.form_number(
@@ -52,6 +53,7 @@ def by_form(folder: Path) -> str:
             setting = a.selectbox(
                 f"Axis {number + 1}: setting", list(AXES), list(AXES).index(key),
                 format_func=lambda k: words.shown(AXES.get(k) or k), accept_new_options=True,
+                placeholder=CHOOSE,
                 help="Or type the name that a run's settings have for it.",
             )  # fmt: skip
             axes.append((
@@ -61,9 +63,11 @@ def by_form(folder: Path) -> str:
         a, b, c = st.columns(3)
         seeds = a.text_input("Seeds, by commas", "0")
         hours, of_hours = query_params.form_number(
-            b.number_input, "Hours after which no new cell starts", 0.1, 1000.0, 3.0
+            b.number_input, "Hours after which no new run starts", 0.1, 1000.0, 3.0
         )
-        form = c.selectbox("Drawn as", FORMS, FORMS.index("line"), format_func=words.shown)
+        form = c.selectbox(
+            "Drawn as", FORMS, FORMS.index("line"), format_func=words.shown, placeholder=CHOOSE
+        )
         if st.form_submit_button("Save the sweep", type="primary") and not of_epochs + of_hours:
             base = {"method": method, "dataset": dataset.strip(), "epochs": int(epochs)}
             try:
@@ -77,7 +81,7 @@ def by_form(folder: Path) -> str:
 
 def as_toml(folder: Path) -> str:
     ready = {p.stem: p for p in sorted((BUNDLE / "sweeps").glob("*.toml"))}
-    start = st.selectbox("Starting from", list(ready))
+    start = st.selectbox("Starting from", list(ready), placeholder=CHOOSE)
     with st.form(f"toml-from-{start}"):
         name = st.text_input("Name", f"my-{start}")
         content = ready[start].read_text(encoding="utf-8")

@@ -75,7 +75,7 @@ def test_a_sweeps_form_refuses_a_number_and_saves_what_stands_in_it(
             hours.fill(("0", "1001", "-1")[k])
             page.get_by_role("button", name="Save the sweep").click()
             page.get_by_text("Epochs of each run must ").wait_for()
-            page.get_by_text("Hours after which no new cell starts must lie").wait_for()
+            page.get_by_text("Hours after which no new run starts must lie").wait_for()
             assert not (tmp_path / ".sweeps" / f"mine{k}.toml").exists()
             assert float(epochs.input_value()) == float(wrong)
             epochs.fill(right)

@@ -210,7 +210,7 @@ def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(
     (tmp_path / "bad.csv").write_text("id,class\n1,a\n2,b\n")
     page.goto(f"{planted.address}/?run=good")
     page.get_by_role("button", name="Open my embeddings").click()
-    files = page.locator("input[type=file]")
+    files = page.locator("input[type=file]").first  # the second is for labels
     files.set_input_files(tmp_path / "bad.csv")
     page.get_by_role("button", name="Look at it").click()
     page.get_by_text("no columns of numbers").wait_for(timeout=SLOW)

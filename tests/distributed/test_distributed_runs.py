@@ -148,8 +148,9 @@ def test_train_offers_the_gpus_there_are(monkeypatch, made_catalog) -> None:
     app = AppTest.from_file(str(README.parent / "app.py"), default_timeout=90)
     app = app.switch_page("pages/train.py").run()
     (field,) = (n for n in app.number_input if n.label == "GPUs")
-    assert field.max == 4
-    field.set_value(2)
+    field.set_value(5).run()
+    assert "GPUs must lie between 1 and 4." in [error.value for error in app.error]
+    field.set_value(2).run()
     (button,) = (b for b in app.button if b.label == "Start")
     button.click().run()
     (arguments,) = asked
