@@ -42,8 +42,8 @@ SEED = 0  # of the splits that are ours to make
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """One split. `labels` are −1 where there is none; `factors` is known for `shapes` only;
-    `skipped` lists files that could not be read, with the reason, `notes` what was taken of others;
-    `form` is that of files of images."""
+    `skipped` lists files that could not be read, with the reason, `notes` what was taken of others,
+    `remarks` are sentences on the folder itself; `form` is that of files of images."""
 
     name: str
     split: str
@@ -56,16 +56,18 @@ class Dataset:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     form: ImageForm | None = None
+    remarks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def left_out(self) -> str:
-        """How many files were left out, or taken in part, and why, in a sentence each; "" where
-        none was."""
+        """How many files were left out, or taken in part, and why, and how the folder was taken, in
+        a sentence each; "" where there is nothing to be said."""
         told = (("left out of", self.skipped), ("taken in part from", self.notes))
-        return ". ".join(_remark(what, self.name, files) for what, files in told if files)
+        said = [_remark(what, self.name, files) for what, files in told if files]
+        return ". ".join([*said, *(one.removesuffix(".") for one in self.remarks)])
 
 
 def _remark(what: str, name: str, files: list[tuple[str, str]]) -> str:
@@ -98,7 +100,7 @@ def load(
 
     Args:
         name: one of `dataset_names()`, or `folder:PATH` with a folder per class, or images only,
-            or `train/` and `test/` with either, or `csv:PATH` with a list of images.
+            or `train/` and `test/` (or `val/`) with either, or `csv:PATH` with a list of images.
         root: where torchvision's files lie; default `data_home()/torchvision`.
         download: fetch them if they are missing.
         form: of the images of a folder; the others have a size of their own.
@@ -115,8 +117,9 @@ def load(
         from contrastive_core.data import image_sets
 
         home = data_home() / "data"
-        key, form, make = image_sets.plan(name, split, home, form, on_progress)
-        return dataclasses.replace(_cached(name, split, key, make), form=form)
+        plan = image_sets.plan(name, split, home, form, on_progress)
+        found = _cached(name, split, plan.key, plan.make)
+        return dataclasses.replace(found, form=plan.form, remarks=plan.remarks)
     if form.size:
         raise BadSetting(
             f"image_size is for folders and lists of images; those of {name} have a size of their "
@@ -182,7 +185,7 @@ def made_path(name: str, split: str, form: ImageForm = USUAL) -> Path:
     if is_files(name):
         from contrastive_core.data import image_sets
 
-        key, _, _ = image_sets.plan(name, split, data_home() / "data", form)
+        key = image_sets.plan(name, split, data_home() / "data", form).key
     came_along = _came_along(key) / "about.json"
     return came_along if came_along.exists() else data_home() / "data" / key / "about.json"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.data import decoding, image_cache, image_sets
+from contrastive_core.data import decoding, image_cache, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
 
 __all__ = ["FolderPreview", "changed", "folder_preview", "name_of", "values_of"]
@@ -20,6 +20,7 @@ __all__ = ["FolderPreview", "changed", "folder_preview", "name_of", "values_of"]
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
+LAYOUT = 2  # of what is taken for which split: what was seen under an earlier one is looked at anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class FolderPreview:
     side: int = 0  # the median of the training images' shorter sides, in pixels
     sizes: tuple[tuple[int, int], ...] = ()  # (width, height) of the smallest and the largest
     # picture; of more than HEADS files, of the shown ones
+    remarks: tuple[str, ...] = ()  # how the folder was taken, and which endings are left out
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
@@ -70,6 +72,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         (*train.skipped, *((file.id, reason) for file, reason in unreadable)),
         image_cache.median_side(train.files),
         _ends(sizes),
+        tuple(image_folder.remarks(train, test)),
     )
 
 
@@ -103,7 +106,7 @@ def _heads(files: list[ImageFile]) -> tuple[set[tuple[int, int]], list[tuple[Ima
 
 def values_of(folder: str) -> dict[str, Any]:
     """The values of the analysis `folder`: a folder that has changed is another one."""
-    return {"path": folder, "changed": changed(folder)}
+    return {"path": folder, "changed": changed(folder), "layout": LAYOUT}
 
 
 def changed(folder: str) -> list[int]:

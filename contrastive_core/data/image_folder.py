@@ -1,8 +1,10 @@
 """`folder:PATH`: a folder of images as a data set.
 
-A folder per class; or images only, without labels; or `train/` and `test/` with either. Without a
-test part a fifth of each class is set aside, by a fixed seed. image_cache.py decodes what is listed
-here, to the form that a run's settings name (image_form.py).
+A folder per class; or images only, without labels; or `train/` and `test/` with either. `val/`,
+`valid/` or `validation/` is taken for `test/` where there is none, and a lone `train/` for the
+whole folder, unless another folder beside them has images too: then all of them are classes.
+Without a test part a fifth of each class is set aside, by a fixed seed. image_cache.py decodes what
+is listed here, to the form that a run's settings name (image_form.py).
 
 Links inside the folder, to files or to folders, are followed only where the environment variable
 CONTRASTIVE_LAB_FOLLOW_LINKS is 1; otherwise each is left out and listed. What is neither file nor
@@ -11,7 +13,9 @@ folder (a pipe, a device, a socket) is never opened.
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -22,10 +26,20 @@ from contrastive_core.data.pictures import ENDINGS
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.regular import printable
 
-__all__ = ["ImageFile", "Listing", "listings", "part", "why_empty"]
+__all__ = ["FOR_TEST", "ImageFile", "Listing", "listings", "part", "remarks", "why_empty"]
 
 ARRAYS = {".npy"}
 SPLITS = ("train", "test")
+FOR_TEST = ("val", "valid", "validation")  # the first that is there, where there is no test part
+BESIDE = frozenset(
+    """
+.txt .md .rst .json .jsonl .yaml .yml .toml .ini .cfg .xml .csv .tsv .xls .xlsx .parquet .html .htm
+.pdf .doc .docx .db .sqlite .log .lst .py .ipynb .sh .bat .m .mat .npz .pkl .h5 .hdf5 .pt .pth .zip
+.tar .gz .tgz .7z .rar .bz2 .xz .md5 .sha1 .sha256 .lnk .url .bak .tmp .part .lock .names .cache
+""".split()
+)  # what lies beside images and is none of them
+NAMES = ("readme", "license", "makefile")  # that have no ending
+ENDINGS_TOLD, LONGEST = 3, 9  # endings that are named, and letters of one
 SEED, TEST = 0, 0.2
 LINK = "a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
 
@@ -52,12 +66,15 @@ class ImageFile(NamedTuple):
 
 @dataclass
 class Listing:
-    """Images below a folder, by class, and what was left out with the reason."""
+    """Images below a folder, by class, and what was left out with the reason. `others` counts, by
+    ending, files that nothing here reads; `layout` says what was taken for which split."""
 
     classes: tuple[str, ...] = ()
     files: list[ImageFile] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     column_names: tuple[str, ...] = ()  # of the files' `columns`
+    others: Counter[str] = field(default_factory=Counter)
+    layout: tuple[str, ...] = ()
 
 
 def listings(path: str) -> dict[str, Listing]:
@@ -78,8 +95,51 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
     links = sum(reason == LINK for _, reason in listing.skipped)
     return (
         f"{printable(Path(path).expanduser())} has no images for {split}: it needs one folder per "
-        "class, images, or train/ and test/ with either"
+        "class, images, or train/ and test/ (or val/) with either"
         + (f"; {links:,} links were left out ({LINK})" if links else "")
+        + "".join(f"; {one.removesuffix('.')}" for one in remarks(listing))
+    )
+
+
+def remarks(*listings: Listing) -> list[str]:
+    """What has to be said of the listings of a folder, in sentences: how its parts were taken, and
+    what is left out for its ending."""
+    said = list(dict.fromkeys(one for listing in listings for one in listing.layout))
+    each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
+    counts = sum(each.values(), Counter[str]())
+    told = [(ending, n) for ending, n in counts.most_common() if _is_plain(ending)]
+    said += [_left_out(ending, n) for ending, n in told[:ENDINGS_TOLD]]
+    if remaining := counts.total() - sum(n for _, n in told[:ENDINGS_TOLD]):
+        said.append(
+            f"{remaining:,} files with other endings are left out: they cannot be read here."
+            if remaining > 1
+            else "1 file with another ending is left out: it cannot be read here."
+        )
+    return said
+
+
+def _is_plain(ending: str) -> bool:
+    return len(ending) <= LONGEST and (not ending or (ending.isascii() and ending[1:].isalnum()))
+
+
+def _left_out(ending: str, n: int) -> str:
+    """That files of an ending are left out, and why."""
+    if not ending:
+        return (
+            f"{n:,} files without an ending are left out: what they are cannot be told."
+            if n > 1
+            else "1 file without an ending is left out: what it is cannot be told."
+        )
+    if ending in ARRAYS:
+        return (
+            f"{n:,} {ending} files are left out: they are read where a folder has no pictures."
+            if n > 1
+            else f"1 {ending} file is left out: it is read where a folder has no pictures."
+        )
+    return (
+        f"{n:,} {ending} files are left out: they cannot be read here."
+        if n > 1
+        else f"1 {ending} file is left out: it cannot be read here."
     )
 
 
@@ -88,11 +148,11 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
 
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
     """Classes, the files of each split with their labels, and what is left out of it."""
-    folders = {name: root / name for name in SPLITS}
-    if not all(_is_folder(p) for p in folders.values()):
-        whole = _labeled(root, endings)
-        parts = {split: part(whole.files, split) for split in SPLITS}
-        return {s: Listing(whole.classes, files, whole.skipped) for s, files in parts.items()}
+    folders, layout = _parts(root, endings)
+    if "test" not in folders:
+        whole = _labeled(folders.get("train", root), endings)
+        whole.layout = layout
+        return {s: dataclasses.replace(whole, files=part(whole.files, s)) for s in SPLITS}
     each = {name: _labeled(folder, endings) for name, folder in folders.items()}
     classes = tuple(sorted({c for listing in each.values() for c in listing.classes}))
     number = {c: i for i, c in enumerate(classes)}
@@ -100,8 +160,38 @@ def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
         if listing.classes not in ((), classes):  # this split lacks a class of the other
             labels = [number[c] for c in listing.classes]
             listing.files = [f._replace(label=labels[f.label]) for f in listing.files]
-        listing.classes = classes
+        listing.classes, listing.layout = classes, layout
     return each
+
+
+def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """The folders of train and test, none where the folder has no such parts, and what has to be
+    said of them."""
+    if not _is_folder(root / "train"):
+        return {}, ()
+    stand_in = [n for n in FOR_TEST if _is_folder(root / n) and _has_images(root / n, endings)]
+    test, left_out = "test", stand_in
+    if not _is_folder(root / "test"):
+        known = {"train", *stand_in}
+        with os.scandir(root) as entries:
+            others = [root / e.name for e in entries if e.name[0] != "." and e.name not in known]
+        if any(_is_folder(p) and _has_images(p, endings) for p in others):
+            return {}, ()  # classes, of which some have these names
+        if not _has_images(root / "train", endings):
+            return {}, ()
+        if not stand_in:
+            return {"train": root / "train"}, (
+                "All images are those of train/: a fifth is set aside, since there is no test/.",
+            )
+        test, *left_out = stand_in
+    said = [f"The test images are those of {test}/: there is no test/."] if test != "test" else []
+    said += [f"{n}/ is left out: the images are those of train/ and {test}/." for n in left_out]
+    return {"train": root / "train", "test": root / test}, tuple(said)
+
+
+def _has_images(folder: Path, endings: set[str]) -> bool:
+    """Whether any file below it, at any depth, has one of the endings."""
+    return any(_ending(name) in endings for _, _, names in os.walk(folder) for name in names)
 
 
 def _is_folder(path: Path) -> bool:
@@ -119,22 +209,21 @@ def _labeled(folder: Path, endings: set[str]) -> Listing:
             continue
         if not _is_folder(sub):
             listing.skipped.append((_id(sub.name), LINK))
-        elif images := _images(sub, f"{sub.name}/", len(classes), listing.skipped, endings):
+        elif images := _images(sub, f"{sub.name}/", len(classes), listing, endings):
             listing.files += images
             classes.append(printable(sub.name))
     if not classes:
-        listing.files = _images(folder, "", -1, listing.skipped, endings, deep=False)
+        listing.files = _images(folder, "", -1, listing, endings, deep=False)
     listing.classes = tuple(classes)
     return listing
 
 
 def _images(
-    folder: Path, prefix: str, label: int, skipped: list[tuple[str, str]],
-    endings: set[str], deep: bool = True,
-) -> list[ImageFile]:  # fmt: skip
+    folder: Path, prefix: str, label: int, listing: Listing, endings: set[str], deep: bool = True
+) -> list[ImageFile]:
     """Images at any depth of a folder, in the order of their names; one look at each.
 
-    Args: prefix: of the ids, with a slash at its end.
+    Args: prefix: of the ids, with a slash at its end. listing: gets what is left out.
     """
     files, waiting, visited = [], [(os.fspath(folder), prefix)], set()
     while waiting:
@@ -147,11 +236,16 @@ def _images(
             for entry in entries:
                 name, is_plain = entry.name, entry.is_file(follow_symlinks=False)  # nearly always
                 is_folder = not is_plain and _leads_to_folder(entry)
-                if not deep if is_folder else _ending(name) not in endings:
+                if is_folder:
+                    if not deep:
+                        continue
+                elif (ending := _ending(name)) not in endings:
+                    if is_plain and _is_missed(name, ending):
+                        listing.others[ending] += 1
                     continue
                 reason = "" if is_plain else _problem(entry, is_folder)
                 if reason:
-                    skipped.append((_id(below + name), reason))
+                    listing.skipped.append((_id(below + name), reason))
                 elif is_folder:
                     waiting.append((entry.path, f"{below}{name}/"))
                 else:
@@ -181,6 +275,11 @@ def _ending(name: str) -> str:
     """As `Path.suffix`, in lower case."""
     dot = name.rfind(".")
     return name[dot:].lower() if dot > 0 else ""
+
+
+def _is_missed(name: str, ending: str) -> bool:
+    """Whether a file that is not read here may well be an image."""
+    return name[0] != "." and ending not in BESIDE and bool(ending or name.lower() not in NAMES)
 
 
 def _by_parts(file: ImageFile) -> str:

@@ -1,7 +1,8 @@
 """`csv:PATH`: a list of images as a data set, one a line, with a head line.
 
-Columns: `file` (below the list's own folder), `label`, `split` (train or test; without it a fifth
-of each class is set aside), and further ones, kept beside the rows to color maps by.
+Columns: `file` (below the list's own folder), `label`, `split` (train or test; val, valid or
+validation where no line says test; without the column a fifth of each class is set aside), and
+further ones, kept beside the rows to color maps by.
 `csv:PATH#COLUMN` takes the classes from another column. Commas, semicolons or tabs stand between.
 What is not there, lies elsewhere or is named twice is left out and listed. Torch-free.
 """
@@ -14,7 +15,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastive_core.data.image_folder import LINK, SPLITS, ImageFile, Listing, part
+from contrastive_core.data.image_folder import FOR_TEST, LINK, SPLITS, ImageFile, Listing, part
 from contrastive_core.errors import BadSetting
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.regular import printable, read_regular
@@ -54,7 +55,8 @@ def listings(where: str) -> dict[str, Listing]:
         )
     more = tuple(n for n in names if n not in (*OURS, label) and n)
     skipped: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
-    rows = list(_rows(path, lines, label, more, skipped))
+    test = _test_of(lines)
+    rows = list(_rows(path, lines, label, more, skipped, test))
     classes = _ordered({name for _, name, _ in rows if name})
     number = {name: i for i, name in enumerate(classes)} | {"": -1}
     files = [(split, file._replace(label=number[name])) for file, name, split in rows]
@@ -64,19 +66,36 @@ def listings(where: str) -> dict[str, Listing]:
     else:
         chosen = {split: [f for s, f in files if s == split] for split in SPLITS}
     shown = tuple(printable(c) for c in classes)
-    return {s: Listing(shown, chosen[s], skipped[s], tuple(map(printable, more))) for s in SPLITS}
+    layout = (f"The test images are those of the split {test}: none is named test.",)
+    return {
+        s: Listing(
+            shown, chosen[s], skipped[s], tuple(map(printable, more)),
+            layout=layout if test != "test" else (),
+        )
+        for s in SPLITS
+    }  # fmt: skip
+
+
+def _split_of(line: dict[str, str]) -> str:
+    return (line.get(SPLIT) or "train").strip().lower()
+
+
+def _test_of(lines: list[dict[str, str]]) -> str:
+    """What the lines call the test split."""
+    named = {_split_of(line) for line in lines}
+    return next((name for name in ("test", *FOR_TEST) if name in named), "test")
 
 
 def _rows(
     path: Path, lines: list[dict[str, str]], label: str, more: tuple[str, ...],
-    skipped: dict[str, list[tuple[str, str]]],
+    skipped: dict[str, list[tuple[str, str]]], test: str,
 ) -> Iterator[tuple[ImageFile, str, str]]:  # fmt: skip
     """Files with class and split; what is left out goes to `skipped` of its split, or of train."""
     home = _Home(os.path.abspath(path.parent))
     before: dict[str, tuple[int, str]] = {}
     for number, line in enumerate(lines, 2):
         name, text = (line.get(k) or "" for k in (FILE, label))
-        split = (line.get(SPLIT) or "train").strip().lower()
+        split = "test" if (named := _split_of(line)) == test else named
         filename, stamp, reason = home.look(name)
         if split not in SPLITS:
             reason = f"its split is {printable(split, 40)!r}, neither train nor test"

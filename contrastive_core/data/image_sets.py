@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrastive_core.data import as_before, image_cache, image_folder, image_list
 from contrastive_core.data.image_folder import ImageFile, Listing
@@ -12,9 +12,19 @@ from contrastive_core.data.image_form import SMALL, USUAL, ImageForm
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.storage.regular import printable
 
-__all__ = ["listings_of", "plan", "usual_side", "why_empty"]
+__all__ = ["Plan", "listings_of", "plan", "usual_side", "why_empty"]
 
 FOLDER, LIST = "folder:", "csv:"
+
+
+class Plan(NamedTuple):
+    """The cache key of a split, its form with the size it has, how to decode it, and what has to be
+    said of the folder."""
+
+    key: str
+    form: ImageForm
+    make: Callable[[], dict[str, Any]]
+    remarks: tuple[str, ...]
 
 
 def listings_of(name: str) -> dict[str, Listing]:
@@ -31,8 +41,8 @@ def plan(
     home: Path,
     form: ImageForm = USUAL,
     on_progress: OnProgress = ignore_progress,
-) -> tuple[str, ImageForm, Callable[[], dict[str, Any]]]:
-    """The cache key of a split, its form with the size it has, and how to decode it below `home`.
+) -> Plan:
+    """How a split is decoded below `home`, and under which key.
 
     Raises: ValueError for what is no such data set, or has no images.
     """
@@ -40,13 +50,14 @@ def plan(
     listing = listings[split]
     if not listing.files:
         raise ValueError(why_empty(name, listing, split))
+    remarks = tuple(image_folder.remarks(listing))
     where = str(Path(name.removeprefix(FOLDER)).expanduser().resolve())
     if name.startswith(LIST):
         path, column = image_list.list_and_column(name.removeprefix(LIST))
         where = f"{path.resolve()}#{column}"
     if form.size == 0:
         key = as_before.cache_key(where, listing, split)
-        return key, form, lambda: as_before.decode(listing, home)
+        return Plan(key, form, lambda: as_before.decode(listing, home), remarks)
     training = listings["train"].files or listing.files
     if form.size is None:
         form = ImageForm(usual_side(training), form.resize)
@@ -56,7 +67,7 @@ def plan(
         gray = image_cache.all_gray(training)
         return image_cache.decode(listing, gray, form, home / f"{key}.partial", on_progress)
 
-    return key, form, make
+    return Plan(key, form, make, remarks)
 
 
 def why_empty(name: str, listing: Listing, split: str) -> str:

@@ -29,6 +29,8 @@ def contents(folder: str) -> None:
         return
     st.markdown(f"**{format.plain(summary(result.meta))}**")
     st.caption(format.plain(classes(result.meta)))
+    if remarks := result.meta.get("remarks"):
+        st.caption(format.plain(" ".join(remarks)))
     captions = [_caption(result.meta, row) for row in range(len(result.meta["ids"]))]
     picked = draw_gallery(
         result.arrays["images"], captions, size=64, title="images of the folder",
