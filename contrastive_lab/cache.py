@@ -152,7 +152,7 @@ def _vector_thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
 @st.cache_data(max_entries=3, show_spinner=False)
 def thumbnails_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) -> ThumbnailSheet:
     """Thumbnails of some rows (int64, as bytes) of a split's images, where not all are drawn."""
-    return thumbnail_sheet(_images[np.frombuffer(rows, np.int64)])
+    return thumbnail_sheet(_images, rows=np.frombuffer(rows, np.int64))
 
 
 def thumbnails(space: EmbeddingRef) -> ThumbnailSheet:

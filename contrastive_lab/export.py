@@ -1,23 +1,44 @@
-"""Tables for other tools: CSV, and Parquet with `x`, `y` and `neighbors` as Embedding Atlas reads
-them. Torch-free; pandas and pyarrow are imported late."""
+"""Files for other tools: vectors, and tables with `x`, `y` and `neighbors` as Embedding Atlas reads
+them, in Parquet (written in parts) or, of few, in CSV. Torch-free; pyarrow is imported late."""
 
 from __future__ import annotations
 
+import csv
 import io
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from contrastive_core.embeddings import nearest
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.nearest import nearest_of_all
-from contrastive_core.storage.tables import safe_cell
+from contrastive_core.storage.tables import BATCH, safe_cell
 
-__all__ = ["table"]
+__all__ = ["COLUMNS", "CSV_UP_TO", "about_neighbors", "fits_csv", "table", "vectors"]
 
 K = 15  # neighbors that are written
-OWN = ("x", "y", "neighbors")  # columns that the map gives
+COLUMNS = 2 * K + 5  # values of a row of a table, about
+RECALL = "neighbors_recall"
+OWN = ("x", "y", "neighbors", RECALL)  # columns that the map gives
+CSV_UP_TO = 10_000_000  # values: 200 MB of text, half a minute
+
+Neighbors = tuple[np.ndarray, np.ndarray, float | None]
+
+
+def fits_csv(rows: int, columns: int) -> bool:
+    """Whether so much is offered as CSV."""
+    return rows * columns <= CSV_UP_TO
+
+
+def about_neighbors(rows: EmbeddingSet) -> tuple[bool, float | None]:
+    """Whether a table of these rows has their neighbors (a map or a score has looked for them, or
+    there are so few that it takes seconds), and their recall where the search was approximate."""
+    found = nearest.kept_graph(rows, min(K, len(rows) - 1))
+    if found is None:
+        return len(rows) <= nearest.EXACT_UP_TO, None
+    return True, found[2]
 
 
 def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, ending: str) -> bytes:
@@ -25,42 +46,93 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
     whose name is one of these gets "(given)" behind it.
 
     Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids`, rows
-        of this table from 0, and `distances`, 1 − cosine; of a selection, within it.
+        of this table from 0, and `distances`, 1 − cosine; of a selection, within it; left out where
+        they would have to be looked for among many. `neighbors_recall` is the share of the true
+        ones among them, where the search was approximate.
     """
     at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
     part = rows if chosen is None else rows.take(at)
-    columns: dict[str, Any] = {"id": list(part.ids)}
+    columns: dict[str, Any] = {"id": part.ids}
     if part.labels is not None:
-        columns["label"] = part.labels.tolist()
+        columns["label"] = part.labels
         columns["class"] = [part.class_name(int(c)) for c in part.labels]
     for name, values in part.columns.items():
         is_taken = name in columns or name in OWN
-        columns[f"{name} (given)" if is_taken else name] = values.tolist()
-    columns |= {"x": xy[at, 0].tolist(), "y": xy[at, 1].tolist()}
-    if len(part) > 1:
-        index, similarity = nearest_of_all(part, min(K, len(part) - 1))
-        away = np.maximum(0, 1 - similarity)
-        columns["neighbors"] = [
-            {"ids": i.tolist(), "distances": d.tolist()} for i, d in zip(index, away, strict=True)
-        ]
-    return _parquet(columns) if ending == "parquet" else _csv(columns)
+        columns[f"{name} (given)" if is_taken else name] = values
+    columns |= {"x": xy[at, 0], "y": xy[at, 1]}
+    near = _neighbors_of(part)
+    return _parquet(columns, near) if ending == "parquet" else _csv(columns, near)
 
 
-def _parquet(columns: dict[str, Any]) -> bytes:
+def vectors(rows: EmbeddingSet) -> bytes:
+    """Ids, labels, columns and vectors as Parquet, which this app opens again."""
+    out = io.BytesIO()
+    rows.write_parquet(out)
+    return out.getvalue()
+
+
+def _neighbors_of(rows: EmbeddingSet) -> Neighbors | None:
+    """Numbers and distances (n, k) of the nearest of each row, and their recall, if it is known
+    which they are or soon found."""
+    k = min(K, len(rows) - 1)
+    if k < 1:
+        return None
+    found = nearest.kept_graph(rows, k)
+    if found is None and len(rows) <= nearest.EXACT_UP_TO:
+        found = (*nearest.nearest_of_all(rows, k), None)
+    if found is None:
+        return None
+    return found[0], np.maximum(0, 1 - found[1]), found[2]
+
+
+def _parquet(columns: dict[str, Any], near: Neighbors | None) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    buffer = io.BytesIO()
-    pq.write_table(pa.table(columns), buffer)
-    return buffer.getvalue()
+    known = pa.table({name: pa.array(values) for name, values in columns.items()})
+    out, schema = io.BytesIO(), _with_neighbors(known.slice(0, 0), near, 0).schema
+    with pq.ParquetWriter(out, schema) as file:
+        for start in range(0, len(known), BATCH):
+            file.write_table(_with_neighbors(known.slice(start, BATCH), near, start))
+    return out.getvalue()
 
 
-def _csv(columns: dict[str, Any]) -> bytes:
-    import csv
+def _with_neighbors(part: Any, near: Neighbors | None, start: int) -> Any:
+    """Some rows of a table from number `start` on, with their neighbors as lists."""
+    import pyarrow as pa
 
+    if near is None:
+        return part
+    index, away, recall = near
+    k, here = index.shape[1], slice(start, start + len(part))
+    ends = np.arange(0, (len(part) + 1) * k, k, dtype=np.int32)
+    lists = [
+        pa.ListArray.from_arrays(pa.array(ends), pa.array(x[here].reshape(-1)))
+        for x in (index, away)
+    ]
+    part = part.append_column("neighbors", pa.StructArray.from_arrays(lists, ["ids", "distances"]))
+    if recall is None:
+        return part
+    return part.append_column(RECALL, pa.array(np.full(len(part), recall)))
+
+
+def _csv(columns: dict[str, Any], near: Neighbors | None) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(map(safe_cell, columns))
-    for values in zip(*columns.values(), strict=True):
-        writer.writerow([json.dumps(v) if isinstance(v, dict) else safe_cell(v) for v in values])
+    cells = [v.tolist() if isinstance(v, np.ndarray) else v for v in columns.values()]
+    names = list(columns)
+    if near is not None:
+        index, away, recall = near
+        names += ["neighbors"] if recall is None else ["neighbors", RECALL]
+        cells.append(_json_of(index, away))
+        cells += [] if recall is None else [itertools.repeat(recall, len(index))]
+    writer.writerow(map(safe_cell, names))
+    for values in zip(*cells, strict=True):
+        writer.writerow(map(safe_cell, values))
     return out.getvalue().encode()
+
+
+def _json_of(index: np.ndarray, away: np.ndarray) -> Iterator[str]:
+    """The neighbors of each row as a cell."""
+    for i, d in zip(index, away, strict=True):
+        yield json.dumps({"ids": i.tolist(), "distances": d.tolist()})

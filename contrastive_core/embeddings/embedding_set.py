@@ -7,6 +7,7 @@ Native files are `.npz` (exact, arrays only) and `.parquet` (one row per sample,
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ __all__ = ["EmbeddingSet"]
 
 MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
 BLOCK = 1 << 22  # numbers that are looked at together
+ROWS = 20_000  # that are a part of a Parquet file
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +171,10 @@ class EmbeddingSet:
             if path.suffix == ".npz":
                 np.savez(file, **self.arrays())  # type: ignore[arg-type]
             else:
-                self._write_parquet(file)
+                self.write_parquet(file)
 
-    def _write_parquet(self, file: BinaryIO) -> None:
+    def write_parquet(self, file: BinaryIO | io.BytesIO) -> None:
+        """Write a Parquet file, a row per sample, in parts."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -184,7 +187,8 @@ class EmbeddingSet:
         columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, self.width)
         table = pa.table(columns)
         meta = {"layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
-        pq.write_table(table.replace_schema_metadata({"contrastive_core": json.dumps(meta)}), file)
+        table = table.replace_schema_metadata({"contrastive_core": json.dumps(meta)})
+        pq.write_table(table, file, row_group_size=ROWS)
 
 
 def _floats(array: np.ndarray) -> np.ndarray:

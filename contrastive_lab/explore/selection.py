@@ -11,8 +11,9 @@ import streamlit as st
 
 from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.nearest import nearest_of
+from contrastive_core.embeddings.nearest import EXACT_UP_TO, nearest_of, ranks_of
 from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.evaluation.score import recall_text
 from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.gallery import draw_gallery
@@ -123,33 +124,56 @@ def _ranks(
                 other = cache.embedding(ref.of_run(run, space.split, space.layer))
         if other is None or other.ids != rows.ids:
             continue
-        order, _ = nearest_of(other, i, len(rows) - 1)
-        rank = np.empty(len(rows), np.int64)
-        rank[order] = np.arange(1, len(rows))
-        by_run[run.name] = rank[near]
+        by_run[run.name] = ranks_of(other, i, near)
         if len(by_run) == OTHERS:
             break
     return by_run
 
 
 def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
-    """Selection, coordinates and neighbors, vectors, as files for other tools."""
+    """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it
+    is asked for."""
     name = space.title.rsplit(".", 1)[0]
     with st.popover("Export", icon=":material/download:", width="content"):
-        st.caption("x, y and neighbors are named as Embedding Atlas reads them.")
+        _about_neighbors(rows, len(picked))
         for ending in ("parquet", "csv"):
+            if ending == "csv" and not export.fits_csv(len(rows), export.COLUMNS):
+                continue
             st.download_button(
                 f"Map, neighbors and columns (.{ending})",
                 partial(export.table, rows, xy, None, ending),
                 f"{name}-map.{ending}", key=f"map-{ending}",
             )  # fmt: skip
         for ending in ("parquet", "csv"):
+            if ending == "csv" and not export.fits_csv(len(picked), export.COLUMNS):
+                continue
             st.download_button(
                 f"What is selected: {len(picked):,} of {len(rows):,} (.{ending})",
                 partial(export.table, rows, xy, picked, ending),
                 f"{name}-selection.{ending}", disabled=not picked, key=f"selection-{ending}",
             )  # fmt: skip
         st.download_button(
-            "The vectors (.csv)", lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv"
+            "The vectors (.parquet)", partial(export.vectors, rows), f"{name}.parquet"
         )
+        if export.fits_csv(len(rows), rows.width):
+            st.download_button(
+                "The vectors (.csv)", lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv"
+            )
+        else:
+            st.caption(f"CSV holds up to {export.CSV_UP_TO:,} values here; Parquet holds them all.")
         st.caption("Pictures: the button PNG above each map.")
+
+
+def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
+    """How the tables name what they hold, and which of them are without neighbors."""
+    st.caption("x, y and neighbors are named as Embedding Atlas reads them.")
+    are_known, recall = export.about_neighbors(rows)
+    if not are_known:
+        st.caption(
+            f"The neighbors are left out: of more than {EXACT_UP_TO:,} rows they are written where "
+            "a UMAP map by cosine has found those of every row."
+        )
+    elif recall is not None:
+        st.caption(f"These are {recall_text(recall)}; the column neighbors_recall says so.")
+    if chosen > EXACT_UP_TO:
+        st.caption(f"Within a selection of more than {EXACT_UP_TO:,} rows neighbors are left out.")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from contrastive_core.embeddings import nearest
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops import neighbors
+from contrastive_core.storage import records
 
 
 def test_at_once_and_by_a_task_the_same_rows_are_nearest(monkeypatch) -> None:
@@ -46,3 +50,39 @@ def test_parts_of_the_rows_give_what_all_at_once_do(monkeypatch) -> None:
         np.testing.assert_allclose(similarity, cosines, atol=1e-6)
         assert all(set(a) == set(b) for a, b in zip(index, whole, strict=True))
     assert nearest.nearest_of(rows, at, 200)[0].shape == (4, 90)
+
+
+def test_ranks_are_the_places_in_the_order_of_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also among equal rows, and where the rows are met in parts; and nothing is sorted."""
+    x = np.random.default_rng(2).integers(-2, 3, (90, 3)).astype(np.float32) + 0.5  # many ties
+    rows = EmbeddingSet(x)
+    for columns in (nearest.COLUMNS, 13):
+        monkeypatch.setattr(nearest, "COLUMNS", columns)
+        for at in (0, 44, 89):
+            order, _ = nearest.nearest_of(rows, at, 89)
+            with monkeypatch.context() as patch:
+                patch.setattr(np, "argsort", lambda *a, **k: pytest.fail("it was sorted"))
+                ranks = nearest.ranks_of(rows, at, order)
+            assert ranks.tolist() == list(range(1, 90))
+            some = np.array([order[50], order[3]])
+            assert nearest.ranks_of(rows, at, some).tolist() == [51, 4]
+
+
+def test_a_kept_graph_comes_with_its_recall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "graph_path", lambda *a: tmp_path / "graph.npz")
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
+    assert nearest.kept_graph(rows, 5) is None
+    graph = neighbors.nearest(rows.features, None, 9)
+    path = tmp_path / "graph.npz"
+    records.write_npz(path, index=graph.index, score=graph.score, recall=np.array(0.97))
+    found = nearest.kept_graph(rows, 5)
+    assert found is not None
+    assert np.array_equal(found[0], graph.index[:, :5])
+    assert found[2] == 0.97
+    assert nearest.kept_graph(rows, 10) is None
+    records.write_npz(path, index=graph.index, score=graph.score)
+    exact = nearest.kept_graph(rows, 9)
+    assert exact is not None
+    assert exact[2] is None

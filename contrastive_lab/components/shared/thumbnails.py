@@ -13,6 +13,7 @@ __all__ = ["NO_THUMBNAILS", "TILE", "ThumbnailSheet", "thumbnail_sheet", "tile_o
 TILE = 32  # pixels along the side of a thumbnail
 QUALITIES = (80, 60, 40, 20)  # of a WebP, the first that fits
 MANY = 10_000  # images; more get tiles half as wide
+BLOCK = 1 << 24  # numbers of images that are read at once, since they may lie in a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,27 +34,32 @@ def tile_of(n: int) -> int:
 
 
 def thumbnail_sheet(
-    images: np.ndarray | None, most: int | None = None, tile: int = 0
+    images: np.ndarray | None,
+    most: int | None = None,
+    tile: int = 0,
+    rows: np.ndarray | None = None,
 ) -> ThumbnailSheet:
     """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many.
 
     Args: most: bytes; then a WebP, as good as fits into so many, of smaller tiles if it must be.
     tile: side in pixels of each; 0: as their number allows. Of larger ones it is a WebP.
+    rows: (m) int64, of these images only, in this order.
     """
-    if images is None or not len(images):
+    if images is None or not len(images if rows is None else rows):
         return NO_THUMBNAILS
-    tile = tile or tile_of(len(images))
+    rows = np.arange(len(images)) if rows is None else rows
+    tile = tile or tile_of(len(rows))
     if most is not None:
-        return _limited_sheet(images, tile, most)
-    pixels, across = _tiles(images, tile)
+        return _limited_sheet(images, rows, tile, most)
+    pixels, across = _tiles(images, rows, tile)
     if tile > TILE:
         return ThumbnailSheet(_encoded(pixels, "WEBP", quality=QUALITIES[0]), across, tile)
     return ThumbnailSheet(_encoded(pixels, "PNG" if tile == TILE else "JPEG"), across, tile)
 
 
-def _limited_sheet(images: np.ndarray, tile: int, most: int) -> ThumbnailSheet:
+def _limited_sheet(images: np.ndarray, rows: np.ndarray, tile: int, most: int) -> ThumbnailSheet:
     for side in (tile, tile // 2, tile // 4):
-        pixels, across = _tiles(images, side)
+        pixels, across = _tiles(images, rows, side)
         for quality in QUALITIES:
             picture = _encoded(pixels, "WEBP", quality=quality)
             if len(picture) <= most:
@@ -69,15 +75,17 @@ def _encoded(pixels: np.ndarray, kind: str, **settings: int) -> bytes:
     return buffer.getvalue()
 
 
-def _tiles(images: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
-    """Pixels (h, w, 3) of all tiles, and how many stand in a row."""
-    n, c, h, w = images.shape
+def _tiles(images: np.ndarray, rows: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
+    """Pixels (h, w, 3) of the tiles of some images, read in blocks, and how many stand in a row."""
+    n, (c, h, w) = len(rows), images.shape[1:]
     across = math.ceil(math.sqrt(n))
     down = math.ceil(n / across)
-    rows, columns = _nearest(h, tile), _nearest(w, tile)
-    small = np.asarray(images)[:, :, rows][:, :, :, columns].transpose(0, 2, 3, 1)  # (n, t, t, c)
-    sheet = np.zeros((down * across, tile, tile, 3), np.uint8)
-    sheet[:n] = small if c == 3 else small[..., :1]
+    y, x = _nearest(h, tile), _nearest(w, tile)
+    sheet, step = np.zeros((down * across, tile, tile, 3), np.uint8), max(1, BLOCK // (c * h * w))
+    for start in range(0, n, step):
+        block = np.asarray(images[rows[start : start + step]])
+        small = block[:, :, y][:, :, :, x].transpose(0, 2, 3, 1)  # (b, t, t, c)
+        sheet[start : start + step][: len(small)] = small if c == 3 else small[..., :1]
     sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
     return sheet.reshape(down * tile, across * tile, 3), across
 
