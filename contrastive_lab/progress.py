@@ -26,6 +26,7 @@ __all__ = [
     "catalog_or_wait",
     "embedded_or_wait",
     "follow",
+    "follow_begun",
     "follow_training",
     "scored_or_wait",
 ]
@@ -100,7 +101,7 @@ def follow(
             return
         tries += 1
     st.session_state[mark] = max(1, tries)
-    _follow(task, label, may_stop, until)
+    follow_begun(task, label, may_stop, until)
 
 
 def _problem(task: Task, tries: int, label: str) -> str | None:
@@ -125,9 +126,11 @@ def _failed(task: Task, label: str, problem: str, mark: str) -> None:
 
 
 @st.fragment(run_every=1.0)
-def _follow(
+def follow_begun(
     task: Task, label: str, may_stop: bool, until: Callable[[], bool] | None = None
 ) -> None:
+    """Draw how far a task is that was started before. The page is drawn anew at its end, or when
+    `until` is true."""
     progress = task.progress()
     if progress is None or (until is not None and until()):
         st.rerun()

@@ -6,7 +6,8 @@ from argparse import Namespace
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from contrastive_core.cli.output import print_note, print_result
+from contrastive_core.cli.output import print_result, progress_of
+from contrastive_core.progress import OnProgress
 
 if TYPE_CHECKING:
     from contrastive_core.importers import OpenedCheckpoint
@@ -24,7 +25,7 @@ def import_checkpoint(args: Namespace) -> None:
     from contrastive_core.importers import pretrained
 
     if args.run:
-        runs.checked_name(args.run)
+        runs.check_free(args.run)  # before minutes of work
     wanted = _wanted(args) if pretrained.is_model(args.file) else None
     if wanted is None and any(getattr(args, name) for name in OF_MODELS):
         raise CannotImport(
@@ -34,10 +35,10 @@ def import_checkpoint(args: Namespace) -> None:
     if wanted and args.dry_run and not (wanted.random or pretrained.about(wanted)["file"]):
         _say_where(args, pretrained.about(wanted))
         return
-    with _opened(args, wanted) as it:
+    with progress_of(args) as on_progress, _opened(args, wanted, on_progress) as it:
         record, run = it.report(), None
         if not args.dry_run:
-            run = importers.create_run(it, args.dataset, args.run, args.root)
+            run = importers.create_run(it, args.dataset, args.run, args.root, on_progress)
     _say(args, {**record, "run": run and run.name})
 
 
@@ -52,12 +53,14 @@ def _wanted(args: Namespace) -> Wanted:
     return Wanted(args.file, args.weights or "", args.pixels, args.random, args.fetch)
 
 
-def _opened(args: Namespace, wanted: Wanted | None) -> AbstractContextManager[OpenedCheckpoint]:
+def _opened(
+    args: Namespace, wanted: Wanted | None, on_progress: OnProgress
+) -> AbstractContextManager[OpenedCheckpoint]:
     from contrastive_core import importers
     from contrastive_core.importers import pretrained
 
     if wanted:
-        return pretrained.open_model(wanted, print_note)
+        return pretrained.open_model(wanted, on_progress)
     return importers.open_checkpoint(args.file, args.encoder)
 
 

@@ -148,8 +148,10 @@ def compare(args: Namespace) -> None:
 
     metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)
-    entries = [entry_of_run(runs.load(name), args.split, "h", args.device) for name in args.runs]
-    comparison = compare_entries(entries, metrics, device=args.device)
+    chosen = [runs.load(name) for name in args.runs]
+    with progress_of(args) as on_progress:
+        entries = [entry_of_run(r, args.split, "h", args.device, on_progress) for r in chosen]
+        comparison = compare_entries(entries, metrics, device=args.device, on_progress=on_progress)
     lines = [f"{ACCURACIES[m]}: {text}" for m, text in comparison.verdicts.items()] or [
         comparison.verdict
     ]

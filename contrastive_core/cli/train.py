@@ -12,7 +12,7 @@ from argparse import Namespace
 from typing import Any, NoReturn
 
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
-from contrastive_core.progress import OnProgress
+from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.training.config import OPTIONS, TrainConfig, from_dict, with_settings
 
 __all__ = ["config_of", "train"]
@@ -60,7 +60,10 @@ def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tupl
     from contrastive_core.distributed import collectives
     from contrastive_core.training.setup import prepare
 
-    first = collectives.raise_together(lambda: _config_and_run(args) if world.is_rank0 else None)
+    def ask() -> Any:
+        return _config_and_run(args, on_progress) if world.is_rank0 else None
+
+    first = collectives.raise_together(ask, patient=True)
     config, run = collectives.broadcast_object(first)
 
     def fetch() -> None:  # one process of each machine; the others wait until the data are there
@@ -83,8 +86,9 @@ def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tupl
     return setup, run
 
 
-def _config_and_run(args: Namespace) -> tuple[Any, Any]:
-    """The settings, and the run if it exists already (resumed, or queued by the app)."""
+def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[Any, Any]:
+    """The settings, and the run if it exists already (resumed, or queued by the app). A run to
+    start from that is being imported is waited for."""
     from contrastive_core import runs
     from contrastive_core.errors import BadSetting
     from contrastive_core.training.image_size import with_image_size
@@ -99,13 +103,22 @@ def _config_and_run(args: Namespace) -> tuple[Any, Any]:
         if args.device != "auto":
             config = dataclasses.replace(config, device=args.device)
         return with_settings(config, args.set), run
-    return with_image_size(config_of(args)), None
+    return with_image_size(config_of(args, on_progress)), None
 
 
-def config_of(args: Namespace) -> TrainConfig:
-    """The settings of a new run. Raises BadSetting."""
+def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> TrainConfig:
+    """The settings of a new run; encoder and its settings are those of the run that it starts from,
+    where they are not given. Raises BadSetting, NoSuchRun."""
+    from contrastive_core.jobs import importing
+    from contrastive_core.training.start_fits import started_from
+
     options = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name)) is not None]
-    return with_settings(TrainConfig(device=args.device), [*options, *args.set])
+    given = [*options, *args.set]
+    config = with_settings(TrainConfig(device=args.device), given)
+    if not config.start:
+        return config
+    importing.wait_for(config.start, on_progress)
+    return started_from(config.start, config, given)
 
 
 def _about(setup: Any) -> dict[str, Any]:

@@ -8,24 +8,35 @@ library that has the model does (pretrained.py); the weights become the run's sa
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Mapping
+from typing import Any
 
 from contrastive_core.errors import CannotImport, NotRecognized
 from contrastive_core.importers.checkpoint import OpenedCheckpoint, open_checkpoint
 from contrastive_core.importers.heads import fold
 from contrastive_core.importers.state_dict_names import Recognized, recognize
+from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.runs import Run
 from contrastive_core.storage.regular import printable
 
 __all__ = ["NotRecognized", "OpenedCheckpoint", "Recognized", "create_run", "open_checkpoint",
-           "recognize"]  # fmt: skip
+           "recognize", "stem_of"]  # fmt: skip
 
 
 def create_run(
-    it: OpenedCheckpoint, dataset: str = "shapes", name: str | None = None, root: str | None = None
+    it: OpenedCheckpoint,
+    dataset: str = "shapes",
+    name: str | None = None,
+    root: str | None = None,
+    on_progress: OnProgress = ignore_progress,
 ) -> Run:
-    """Make a run of an opened checkpoint, to be judged on `dataset`.
+    """Make a run of an opened checkpoint, to be judged on `dataset`, whose images are decoded first
+    (`on_progress`): the run names them by their fingerprint. Stopped in between, it leaves no run,
+    and what was decoded need not be decoded again.
 
-    Raises: CannotImport when tensors are missing, or the images have other channels.
+    Raises: CannotImport when tensors are missing, or the images have other channels; as
+    `datasets.load`.
     """
     import torch
     from safetensors.torch import load_file
@@ -48,32 +59,47 @@ def create_run(
         encoder_knobs=it.recognized.encoder_knobs,
         method_knobs=it.recognized.head,
     )
+    on_progress("looking at the images", None)
     config = with_image_size(config)
-    images = datasets.of_config(config.to_dict())
+    images = datasets.of_config(config.to_dict(), on_progress=on_progress)
     gray_too = images.images.shape[1] == 1 and it.recognized.encoder_knobs.get("gray_as_color")
     if images.images.shape[1] != it.recognized.channels and not gray_too:
         raise CannotImport(
             f"{it.source.name} takes images of {it.recognized.channels} channels and {dataset} has "
             f"{images.images.shape[1]}; choose another data set with --dataset"
         )
+    on_progress("making the run", None)
     config, _ = resolve(config, images, torch.device("cpu"))
     state = create_method(config, images).state_dict()
     tensors = fold(load_file(it.weights), it.recognized.folds)
     for key in it.matched:
         state[key] = tensors[it.recognized.keys[key]].to(state[key].dtype)
     run = runs.create(
-        name or _free_name(it),
+        name or _free_name(stem_of(it.report())),
         config.to_dict(),
         images.fingerprint,
         imported=it.report(),
         classes=list(images.classes),
         n_train=len(images),
     )
-    checkpoints.save_weights(
-        run, {k: v for k, v in state.items() if k.startswith(("encoder.", "head."))}
-    )
-    run.set_status("done", f"imported from {it.source.name} ({it.recognized.kind})", pid=0)
+    try:
+        checkpoints.save_weights(
+            run, {k: v for k, v in state.items() if k.startswith(("encoder.", "head."))}
+        )
+        run.set_status("done", f"imported from {it.source.name} ({it.recognized.kind})", pid=0)
+    except BaseException:  # it was stopped, or the disk is full
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
     return run
+
+
+def stem_of(report: Mapping[str, Any]) -> str:
+    """A run's name made from the file's, or the model's, of what `OpenedCheckpoint.report` or
+    `pretrained.about` says."""
+    text = str(report.get("file")).split(".")[0]
+    if report.get("of_library", True):
+        text = str(report["encoder"]).partition(":")[2] + "-random" * bool(report.get("random"))
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:50] or "import"
 
 
 def _refuse(it: OpenedCheckpoint) -> None:
@@ -86,14 +112,9 @@ def _refuse(it: OpenedCheckpoint) -> None:
         )
 
 
-def _free_name(it: OpenedCheckpoint) -> str:
-    """A free run name made from the file's, or the model's."""
+def _free_name(stem: str) -> str:
     from contrastive_core import runs
 
-    file = it.source.name.split(".")[0]
-    model = it.recognized.encoder.partition(":")[2] + "-random" * it.recognized.random
-    text = model if it.recognized.of_library else file
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:50] or "import"
     used_names = {run.name for run in runs.list_runs()}
     return next(
         n for n in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if n not in used_names

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from contrastive_core.errors import CannotImport, NotDownloaded, NotRecognized, 
 from contrastive_core.importers.checkpoint import OpenedCheckpoint, converted, match
 from contrastive_core.importers.state_dict_names import Recognized, Shapes
 from contrastive_core.importers.weights_files import fetch, find
+from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.storage.regular import printable
 
 __all__ = ["Wanted", "about", "is_model", "open_model", "source"]
@@ -63,9 +64,10 @@ def source(about: dict[str, Any]) -> str:
 
 @contextmanager
 def open_model(
-    wanted: Wanted, say: Callable[[str], None] = lambda text: None
+    wanted: Wanted, on_progress: OnProgress = ignore_progress
 ) -> Iterator[OpenedCheckpoint]:
-    """A model with its weights, opened while inside; `say` hears of what is fetched beforehand.
+    """A model with its weights, opened while inside; `on_progress` hears of what is fetched, from
+    where and under which license, before it is.
 
     Raises: CannotImport, NotRecognized, NotDownloaded where its weights are not here.
     """
@@ -73,8 +75,9 @@ def open_model(
     if not (wanted.random or file):
         if not (wanted.may_fetch and entry.host):
             raise NotDownloaded(_how_to_get(about(wanted)))
-        say(f"fetching {entry.name} from {source(about(wanted))}")
-        file = fetch(entry)
+        stage = f"fetching {entry.name} from {source(about(wanted))}"
+        on_progress(stage, None)
+        file = fetch(entry, fraction_of(on_progress, stage))
     recognized = _recognized(wanted, entry)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "weights.safetensors"

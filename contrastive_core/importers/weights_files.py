@@ -6,16 +6,22 @@ one program has fetched serves the others. Only `fetch` speaks to the network.
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrastive_core.errors import CannotImport, explained
+from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.storage.regular import printable
 
 if TYPE_CHECKING:
     from contrastive_core.models.libraries import Pretrained
 
 __all__ = ["fetch", "find"]
+
+LOOK = 0.5  # seconds between two looks at how much of a file is there
 
 
 def find(entry: Pretrained) -> Path | None:
@@ -34,33 +40,60 @@ def find(entry: Pretrained) -> Path | None:
     return path if path.is_file() else None
 
 
-def fetch(entry: Pretrained) -> Path:
-    """Fetch some weights to where their library keeps them. Raises: CannotImport."""
+def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
+    """Fetch some weights to where their library keeps them; `on_fraction` is told how much of them
+    is there, from another thread. Raises: CannotImport."""
     try:
-        return _from_hugging_face(entry) if entry.repo else _from_url(entry)
+        return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
     except Exception as error:  # of the network, in as many classes as there are clients
         why = printable(explained(error), 200)
         raise CannotImport(f"{entry.name} cannot be fetched from {entry.host}: {why}") from None
 
 
-def _from_hugging_face(entry: Pretrained) -> Path:
-    from huggingface_hub import hf_hub_download
+def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:
+    from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
-    for name in entry.files:
-        try:
-            return Path(hf_hub_download(entry.repo, name))
-        except EntryNotFoundError:
-            continue
+    folder = Path(constants.HF_HUB_CACHE) / f"models--{entry.repo.replace('/', '--')}" / "blobs"
+    with _watched(folder, "*.incomplete", entry.size, on_fraction):
+        for name in entry.files:
+            try:
+                return Path(hf_hub_download(entry.repo, name))
+            except EntryNotFoundError:
+                continue
     raise CannotImport(f"{entry.repo} has none of {', '.join(entry.files)}")
 
 
-def _from_url(entry: Pretrained) -> Path:
+def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:
     import torch
 
     name = entry.url.rsplit("/", 1)[-1]
     path = Path(torch.hub.get_dir()) / "checkpoints" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     match = torch.hub.HASH_REGEX.search(name)  # type: ignore[attr-defined]
-    torch.hub.download_url_to_file(entry.url, str(path), match and match.group(1), progress=False)
+    check = match and match.group(1)
+    with _watched(path.parent, f"{name}.*.partial", entry.size, on_fraction):
+        torch.hub.download_url_to_file(entry.url, str(path), check, progress=False)
     return path
+
+
+@contextlib.contextmanager
+def _watched(folder: Path, files: str, size: int, on_fraction: OnFraction) -> Iterator[None]:
+    """While inside, tell how much of `size` bytes the newest of some files in the making has: what
+    both libraries tell of it are bars on a terminal."""
+    over = threading.Event()
+
+    def look() -> None:
+        while size and not over.wait(LOOK):
+            with contextlib.suppress(OSError):
+                found = [path.stat() for path in folder.glob(files)]
+                newest = max(found, key=lambda about: about.st_mtime, default=None)
+                on_fraction(min(1.0, newest.st_size / size) if newest else 0.0)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()

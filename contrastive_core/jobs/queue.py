@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from contrastive_core import runs
 from contrastive_core.errors import Locked
-from contrastive_core.jobs import process, training
+from contrastive_core.jobs import importing, process, training
 from contrastive_core.jobs.queue_files import (
     Waiting,
     add,
@@ -67,10 +67,11 @@ def enqueue(name: str, arguments: Sequence[str]) -> None:
 
 
 def taken_names() -> set[str]:
-    """Names that a run has, waits under, begins under or could not start under."""
+    """Names that a run has, waits under, begins or is imported under, or could not start under."""
     waiting = {job.name for job in queue()}
     folders = {path.name for home in (runs_home(), SHIPPED) for path in home.glob("*")}
-    return folders | waiting | set(training.starting()) | set(training.failures())
+    begun = {*training.starting(), *training.failures(), *importing.at_work()}
+    return folders | waiting | begun
 
 
 def free_name(stem: str) -> str:
@@ -202,7 +203,7 @@ def progress_of(name: str) -> Progress | None:
     except (ValueError, OSError):
         status = {}
     if status.get("status") == "starting" or name in training.starting():
-        return Progress("starting", None)
+        return training.task_of(name).progress() or Progress("starting", None)
     if status.get("status") == "running":
         epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
         share = min(1.0, epoch / max(1, epochs))

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlparse
 
@@ -125,10 +126,12 @@ def _torchvision_weights(name: str) -> tuple[str, Any]:
     from torchvision import models
 
     base = name.partition(".")[0]
-    if base.startswith("mnasnet") or base not in models.list_models(module=models):
+    if base not in models.list_models(module=models):
+        other = base in models.list_models()
         raise ValueError(
-            f"torchvision has no model {base!r} that can be used here; "
-            "torchvision.models.list_models() lists them"
+            f"torchvision's {base} is no classifier of images, and only these can be encoders here"
+            if other
+            else f"torchvision has no model {base!r}; torchvision.models.list_models() lists them"
         )
     return base, models.get_model_weights(base)
 
@@ -167,6 +170,8 @@ def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Modu
         -1
     ]
     net.set_submodule(last, nn.Identity())
+    if base.startswith("mnasnet"):  # its own loads no tensors that come without its version
+        net._load_from_state_dict = partial(nn.Module._load_from_state_dict, net)  # type: ignore[method-assign]
     _take_channels(net, channels)
     width = layer.in_features if isinstance(layer, nn.Linear) else layer.in_channels
     return net, int(width)

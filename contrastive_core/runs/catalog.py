@@ -35,7 +35,8 @@ from contrastive_core.runs.run import Run, stamp
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.remembered import Remembered
 
-__all__ = ["Run", "checked_name", "create", "damaged", "folders", "list_runs", "load"]
+__all__ = ["Run", "check_free", "checked_name", "create", "damaged", "folders", "list_runs",
+           "load"]  # fmt: skip
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
@@ -54,16 +55,21 @@ def checked_name(name: str) -> str:
     return name
 
 
+def check_free(name: str) -> None:
+    """Raises: BadName; FileExistsError when a run has the name."""
+    checked_name(name)
+    if os.path.lexists(runs_home() / name) or (SHIPPED / name).exists():
+        raise FileExistsError(f"there is a run {name!r} already; choose another name, or --resume")
+
+
 def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **more: Any) -> Run:
     """Make a run's folder with its manifest. Without a name one is made from the settings.
 
     Raises: BadName; FileExistsError when the name is taken.
     """
-    home = runs_home()
-    name = checked_name(name) if name else _free_name(home, config)
-    path = home / name
-    if os.path.lexists(path) or (SHIPPED / name).exists():
-        raise FileExistsError(f"there is a run {name!r} already; choose another name, or --resume")
+    name = name or _free_name(runs_home(), config)
+    check_free(name)
+    path = runs_home() / name
     manifest = {
         "format": FORMAT,
         "id": secrets.token_hex(8),

@@ -10,11 +10,14 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.importers import stem_of
+from contrastive_core.jobs import queue
 from contrastive_core.jobs.task import run_json
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.path_input import path_input
 from contrastive_lab.runs.import_model import of_library
-from contrastive_lab.runs.previewed import judged_on, open_run, preview
+from contrastive_lab.runs.importing import begin, follow_imports, kept_upload
+from contrastive_lab.runs.previewed import judged_on, preview
 
 __all__ = ["elsewhere"]
 
@@ -23,7 +26,8 @@ SOURCES = {"file": "A checkpoint file", "model": "A model of torchvision or timm
 
 
 def elsewhere() -> None:
-    """A file, or a library's model by its name."""
+    """A file, or a library's model by its name; above it, what is being imported."""
+    follow_imports()
     source = query_params.one_of(
         st.segmented_control,
         "What to import",
@@ -51,7 +55,6 @@ def _of_file() -> None:
     if upload is None and not typed:
         return
     arguments = ["--dataset", dataset]
-    arguments += ["--run", name] if name else []
     arguments += ["--encoder", encoder] if encoder else []
     key = cache.digest(upload.file_id if upload else typed, encoder)
     try:
@@ -63,7 +66,8 @@ def _of_file() -> None:
             preview(previews[key])
             bad = bool(previews[key]["missing"] or previews[key]["unlike"])
             if st.button("Import", type="primary", disabled=bad):
-                open_run([path, *arguments])
+                name = name or queue.free_name(stem_of(previews[key]))
+                begin(name, [kept_upload(name, upload) if upload else path, *arguments])
     except (ValueError, OSError) as error:
         refused = "Not imported."
         st.error(f"{refused}  \n{format.plain(error)}")

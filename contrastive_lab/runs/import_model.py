@@ -7,10 +7,13 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.importers import stem_of
+from contrastive_core.jobs import queue
 from contrastive_core.jobs.task import run_json
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.path_input import path_input
-from contrastive_lab.runs.previewed import judged_on, open_run, preview
+from contrastive_lab.runs.importing import begin
+from contrastive_lab.runs.previewed import judged_on, preview
 
 __all__ = ["of_library"]
 
@@ -34,7 +37,7 @@ def of_library() -> None:
         report = _report(chosen)
         if "matched" in report:
             preview(report)
-            _import(chosen, bool(report["missing"] or report["unlike"]))
+            _import(chosen, report, bool(report["missing"] or report["unlike"]))
         else:
             _offer(report, chosen)
     except (ValueError, OSError) as error:
@@ -85,13 +88,12 @@ def _offer(about: dict[str, Any], chosen: list[str]) -> None:
         f"{about['host']} (license: {license})."
     ))  # fmt: skip
     fetch = st.checkbox(f"Fetch them: {size}")
-    _import([*chosen, "--fetch"], not fetch)
+    _import([*chosen, "--fetch"], about, not fetch)
 
 
-def _import(chosen: list[str], disabled: bool) -> None:
+def _import(chosen: list[str], report: dict[str, Any], disabled: bool) -> None:
     a, b = st.columns(2)
     dataset = judged_on(a)
     name = b.text_input("Name of the run", placeholder="made from the model's name").strip()
-    arguments = ["--dataset", dataset, *(["--run", name] if name else [])]
     if query_params.button(st.button, "Import", of=[PIXELS], type="primary", disabled=disabled):
-        open_run([*chosen, *arguments])
+        begin(name or queue.free_name(stem_of(report)), [*chosen, "--dataset", dataset])

@@ -1,18 +1,16 @@
-"""What an import would take, before it is taken; and then its run, on Explore."""
+"""What an import would take, before it is taken."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.data.folder_preview import name_of
-from contrastive_core.jobs.task import run_json
 from contrastive_lab import cache, format
 
-__all__ = ["judged_on", "open_run", "preview"]
+__all__ = ["judged_on", "preview"]
 
 DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
 
@@ -26,13 +24,6 @@ def judged_on(place: Any) -> str:
         help="Or type the path of a folder of images",
     )  # fmt: skip
     return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
-
-
-def open_run(arguments: Sequence[str]) -> None:
-    """Import, and show the run that was made."""
-    with st.spinner("Importing…"):
-        st.session_state["run"] = run_json("import", *arguments)["run"]
-    st.switch_page("pages/explore.py")
 
 
 def preview(report: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@ file of weights. What is typed is looked up while it stands there."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.jobs import queue
+from contrastive_core.jobs import importing, queue
 from contrastive_core.jobs.task import run_json
 from contrastive_core.runs import Run
 from contrastive_core.training.config import TrainConfig, settings_of, with_settings
@@ -60,13 +61,13 @@ def starting_from(run: Run, head: bool = False) -> tuple[str, ...]:
     return ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
 
 
-def opened_weights(encoder: Encoder, data: str) -> Run:
-    """A file of weights as a run to start from. Raises ValueError."""
-    name = queue.free_name(f"{Path(encoder.weights).stem[:40]}-weights")
-    words = ("import", encoder.name, "--weights", encoder.weights, "--dataset", data, "--run", name)
-    with st.spinner("Opening the weights…"):
-        made = run_json(*words)["run"]
-    return next(run for run in state.all_runs() if run.name == made)
+def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
+    """Begin to make a run of a file of weights, and give the arguments of a training that starts
+    from it: it waits until the run is made. Raises ValueError, OSError."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(encoder.weights).stem[:40]).strip("-._")
+    name = queue.free_name(f"{stem or 'file'}-weights")
+    importing.begin(name, [encoder.name, "--weights", encoder.weights, "--dataset", data])
+    return ("--start", name)
 
 
 def _has_weights(run: Run) -> bool:

@@ -20,7 +20,6 @@ from contrastive_lab.train.encoder import (
     Encoder,
     choose_encoder,
     opened_weights,
-    starting_from,
     wrong_start,
 )
 from contrastive_lab.train.expected import expected
@@ -139,8 +138,8 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         st.session_state.pop("preview", None)
         if encoder.weights:
             try:
-                arguments += starting_from(opened_weights(encoder, data.name))
-            except (ValueError, OSError) as error:
+                arguments += opened_weights(encoder, data.name)
+            except (ValueError, OSError, Locked) as error:
                 st.error(format.plain(f"The weights were not opened. {error}"))
                 return
         arguments += [*form, "--method", method, "--dataset", data.name, "--epochs"]

@@ -7,8 +7,9 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.errors import Locked
-from contrastive_core.jobs import process, queue, training
+from contrastive_core.jobs import importing, process, queue, training
 from contrastive_core.ops.intervals import wilson
+from contrastive_core.progress import Progress
 from contrastive_core.runs import Run
 from contrastive_core.runs.metrics_reader import MetricsReader
 from contrastive_core.runs.watched_sample import labeled_images
@@ -88,8 +89,17 @@ def not_yet(name: str, error: Exception) -> None:
     elif problem := training.failure(name):
         st.error(format.plain(problem))
     else:
-        is_starting = name in training.starting()
-        st.progress(0.0, f"{name}: starting" if is_starting else format.plain(error))
+        _starting(name) if name in training.starting() else st.progress(0.0, format.plain(error))
+
+
+def _starting(name: str) -> None:
+    """A training at its first steps: it may be decoding images, or wait for what it starts from."""
+    place, button = st.columns([6, 1])
+    bar(queue.progress_of(name) or Progress("starting"), name, place)
+    if button.button("Stop", icon=":material/stop:", key=f"stop-{name}"):
+        training.stop(name)
+        if opened := importing.waited_for(name):
+            opened.stop()
 
 
 def in_line(name: str) -> None:

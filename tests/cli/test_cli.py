@@ -272,3 +272,14 @@ def test_progress_goes_into_the_file_and_not_among_the_words(
     assert read_progress(out) is not None
     assert "followed: done" in capsys.readouterr().out
     assert "--progress" not in runs.load("followed").manifest["command"]
+
+
+def test_a_comparison_says_what_it_waits_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "progress"
+    says(capsys, "compare", "simclr-digits", "sup_con-digits", "--progress", str(out))
+    stages = list(dict.fromkeys(json.loads(line)["stage"] for line in out.open()))
+    assert stages[0] == "simclr-digits: embedding train"
+    assert "sup_con-digits: embedding train" in stages
+    assert stages[-1] == "how alike they are"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,13 @@ from contrastive_core.importers import checkpoint, pretrained, weights_files
 from contrastive_core.importers.pretrained import Wanted, open_model
 from contrastive_core.models import libraries
 from contrastive_core.models.libraries import Pretrained
+from contrastive_core.paths import runs_home
 
 timm = pytest.importorskip("timm")
 
 VIT, RESNET = "timm:test_vit", "timm:test_resnet"  # timm's smallest, made for tests
 SHUFFLE = "torchvision:shufflenet_v2_x0_5"
+MNASNET = "torchvision:mnasnet0_5"  # loads by itself only what says its version
 
 
 def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
@@ -71,7 +74,10 @@ def file_of(name: str, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "classifier"), [(VIT, "head"), (RESNET, "fc"), (SHUFFLE, "fc")])
+@pytest.mark.parametrize(
+    ("name", "classifier"),
+    [(VIT, "head"), (RESNET, "fc"), (SHUFFLE, "fc"), (MNASNET, "classifier")],
+)
 def test_its_features_are_those_of_its_own_network(
     name: str, classifier: str, tmp_path: Path, photos: str
 ) -> None:
@@ -187,7 +193,7 @@ def test_it_is_fetched_where_that_is_asked_for(
     entry = Pretrained(SHUFFLE, 64, (0.5,) * 3, (0.5,) * 3, url, license="mit", size=9)
     monkeypatch.setattr(libraries, "pretrained", lambda name: [entry])
     said: list[str] = []
-    with open_model(Wanted(SHUFFLE, may_fetch=True), said.append) as it:
+    with open_model(Wanted(SHUFFLE, may_fetch=True), lambda stage, _: said.append(stage)) as it:
         assert it.source == caches / "hub" / "checkpoints" / "net.pth"
         assert not it.missing
     assert "license: mit" in said[0]
@@ -197,10 +203,72 @@ def test_it_is_fetched_where_that_is_asked_for(
         weights_files.fetch(gone)
 
 
+@pytest.mark.parametrize("at", ["hub", "hf"])
+def test_how_much_of_them_is_there_is_told_while_they_are_fetched(
+    at: str, caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, half = [0.0], threading.Event()
+
+    def on_fraction(fraction: float) -> None:
+        heard.append(fraction)
+        if fraction == 0.5:
+            half.set()
+
+    def fetched(file: Path) -> str:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes(50))
+        assert half.wait(60)
+        return str(file)
+
+    monkeypatch.setattr(weights_files, "LOOK", 0.01)
+    about: dict[str, Any] = {"pixels": 8, "mean": (), "std": (), "size": 100}
+    if at == "hub":
+        place = caches / "hub" / "checkpoints" / "net.pth.abc.partial"
+        monkeypatch.setattr(torch.hub, "download_url_to_file", lambda *a, **k: fetched(place))
+        entry = Pretrained(SHUFFLE, url="https://example.org/net.pth", **about)
+    else:
+        place = caches / "hf" / "models--a--b" / "blobs" / "0f.abc.incomplete"
+        monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a: fetched(place))
+        entry = Pretrained(VIT, repo="a/b", files=("w",), **about)
+    weights_files.fetch(entry, on_fraction)
+    assert set(heard) == {0.0, 0.5}
+
+
+def test_decoding_is_told_of_and_what_is_stopped_leaves_no_run(
+    photos: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[tuple[str, float | None]] = []
+    with open_model(Wanted(RESNET, str(file_of(RESNET, tmp_path)))) as it:
+
+        def stop(*_: object) -> None:
+            raise SystemExit("error: it was asked to stop")
+
+        monkeypatch.setattr("contrastive_core.runs.checkpoints.save_weights", stop)
+        with pytest.raises(SystemExit):
+            importers.create_run(it, photos, on_progress=lambda *told: stages.append(told))
+        monkeypatch.undo()
+        assert not [run for run in runs.list_runs() if not run.shipped]
+        assert not list(runs_home().glob("test_resnet*"))
+    decoding = [(stage, share) for stage, share in stages if stage.startswith("decoding 5 images")]
+    assert decoding[-1][1] == 1.0
+    assert "on disk" in decoding[0][0]
+
+
+def test_every_classifier_of_torchvision_is_known() -> None:
+    for name in models.list_models(module=models):
+        assert libraries.pretrained(f"torchvision:{name}")[0].pixels >= 224, name
+
+
+def test_a_name_that_is_taken_is_said_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "gone.pt", "--run", "simclr-digits"]) == 2
+    assert "there is a run 'simclr-digits' already" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["torchvision:nonesuch"], "torchvision has no model 'nonesuch'"),
+        (["torchvision:raft_small"], "raft_small is no classifier of images"),
         (["timm:nonesuch"], "timm has no model 'nonesuch'"),
         (["torchvision:resnet18.V9"], "has no weights 'V9'; it has: IMAGENET1K_V1"),
         ([VIT, "--random", "--pixels", "-1"], "--pixels must be 0 or more"),

@@ -30,13 +30,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
     def run_json(*arguments: str) -> dict[str, Any]:
         asked.append(arguments)
-        if "--dry-run" not in arguments:
-            runs.create("vit", {"method": "simclr", "dataset": "digits"}).set_status("done")
-            return {**REPORT, "run": "vit"}
         return REPORT if "--random" in arguments else ABOUT
 
     monkeypatch.setattr(import_model, "run_json", run_json)
-    monkeypatch.setattr(previewed, "run_json", run_json)
+    monkeypatch.setattr(import_model, "begin", lambda name, words: asked.append((name, *words)))
     return asked
 
 
@@ -68,7 +65,7 @@ def test_it_is_fetched_only_with_a_tick(
     assert labeled(app.button, "Import").disabled
     tick.check().run()
     labeled(app.button, "Import").click().run()
-    assert calls[-1] == ("import", "timm:vit", "--fetch", "--dataset", "shapes")
+    assert calls[-1] == ("vit", "timm:vit", "--fetch", "--dataset", "shapes")
 
 
 def test_random_weights_and_another_size(
@@ -77,12 +74,12 @@ def test_random_weights_and_another_size(
     app = opened(monkeypatch)
     labeled(app.checkbox, "Random weights").check().run()
     labeled(app.number_input, "Image size").set_value(96).run()
-    chosen = ("import", "timm:vit", "--pixels", "96", "--random")
-    assert calls[-1] == (*chosen, "--dry-run")
+    chosen = ("timm:vit", "--pixels", "96", "--random")
+    assert calls[-1] == ("import", *chosen, "--dry-run")
     heads = [h.value.replace("\\", "") for h in app.header]
     assert heads == ["a never trained model of timm, timm:vit"]
     labeled(app.button, "Import").click().run()
-    assert calls[-1] == (*chosen, "--dataset", "shapes")
+    assert calls[-1] == ("vit-random", *chosen, "--dataset", "shapes")
 
 
 def test_what_was_not_trained_here_is_marked() -> None:

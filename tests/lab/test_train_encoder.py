@@ -110,7 +110,9 @@ def test_a_file_that_does_not_fit_starts_nothing(
     file.write_bytes(b"x")
     bad = {"matched": 3, "missing": ["blocks.0.norm1.weight"], "unlike": []}
     good = {"matched": 4, "missing": [], "unlike": []}
-    asked = looked_up(monkeypatch, {}, bad, {}, good, {"run": "simclr-digits"})
+    looked_up(monkeypatch, {}, bad, {}, good)
+    begun: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(encoders.importing, "begin", lambda *words: begun.append(words))
     app = page_at("train", monkeypatch, data="digits")
     app.selectbox(key="train-encoder").set_value(encoders.LIBRARY).run()
     field(app, "Model").input("timm:vit_tiny").run()
@@ -125,8 +127,10 @@ def test_a_file_that_does_not_fit_starts_nothing(
     started = queued(monkeypatch)
     app.button(key="start").click().run()
     assert not app.exception
-    assert asked[-1][:4] == ("import", "timm:vit_small", "--weights", str(file))
-    assert ("--start", "simclr-digits") in list(pairwise(started[0]))
+    words = ["timm:vit_small", "--weights", str(file), "--dataset", "digits"]
+    assert begun == [("w-weights", words)]  # it waits for that run, which is not there yet
+    assert ("--start", "w-weights") in list(pairwise(started[0]))
+    assert ("--encoder", "timm:vit_small") in list(pairwise(started[0]))
 
 
 def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,10 +97,10 @@ def test_a_map_is_drawn_with_the_seed_that_stands_there() -> None:
 
 def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.MonkeyPatch) -> None:
     imported: list[list[str]] = []
-    report = {"matched": 1, "missing": [], "unlike": []}
+    report = {"encoder": "timm:resnet18", "matched": 1, "missing": [], "unlike": []}
     monkeypatch.setattr(import_model, "run_json", lambda *a: report)
     monkeypatch.setattr(import_model, "preview", lambda report: None)
-    monkeypatch.setattr(import_model, "open_run", imported.append)
+    monkeypatch.setattr(import_model, "begin", lambda name, words: imported.append(words))
     app = opened("runs", monkeypatch, view="import", source="model")
     next(t for t in app.text_input if t.label == "Model").input("timm:resnet18").run()
     label = "Image size in pixels (0: its own)"

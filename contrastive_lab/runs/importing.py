@@ -1,0 +1,96 @@
+"""Imports at work, followed on Runs: refreshed, the page finds them again, and each can be stopped.
+
+The address names the one that was begun here (`importing`), whose run is shown at its end.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.jobs import importing
+from contrastive_core.jobs.task import Task
+from contrastive_core.paths import data_home
+from contrastive_core.storage import atomic
+from contrastive_lab import format, query_params
+from contrastive_lab.progress import follow_begun
+
+__all__ = ["begin", "follow_imports", "kept_upload"]
+
+MINE = "importing"
+
+
+def begin(name: str, arguments: Sequence[str]) -> None:
+    """Import as a run of this name, and follow it from the next time the page is drawn. Raises as
+    `importing.begin`."""
+    importing.begin(name, arguments)
+    query_params.keep(importing=name)
+    st.rerun()
+
+
+def follow_imports() -> None:
+    """How far they are, or why the one that was begun here failed; its run, once it is made."""
+    mine = _mine()
+    query_params.keep(importing=mine)
+    at_work = importing.at_work()
+    for name in at_work:
+        if task := importing.task_of(name):
+            follow_begun(task, _label(name), may_stop=True)
+    if mine and mine not in at_work and (task := importing.task_of(mine)):
+        if why := task.failure():
+            _failed(mine, task, why)
+        else:
+            _over(mine)
+            st.session_state["run"] = mine
+            st.switch_page("pages/explore.py")
+
+
+def _mine() -> str | None:
+    """The name in the address, if it is one that a run can have, and an import was begun for it."""
+    name = query_params.kept_value(MINE)
+    try:
+        return name if name and importing.task_of(runs.checked_name(name)) else None
+    except ValueError:
+        return None
+
+
+def _label(name: str) -> str:
+    return f"Importing {name}"
+
+
+def _failed(name: str, task: Task, why: str) -> None:
+    st.warning(format.plain(f"{_label(name)}: {why}"))
+    with st.container(horizontal=True):
+        if st.button("Try again", key=f"again-{name}"):
+            task.start(label=_label(name))
+            st.rerun()
+        st.button("Dismiss", key=f"dismiss-{name}", on_click=_over, args=(name,))
+
+
+def _over(name: str) -> None:
+    query_params.keep(importing=None)
+    shutil.rmtree(_uploads() / name, ignore_errors=True)
+
+
+# --- files that were handed over by the browser ------------------------------------------------
+
+
+def _uploads() -> Path:
+    return data_home() / "uploads"
+
+
+def kept_upload(name: str, upload: Any) -> str:
+    """The path of a copy of an upload, kept until the import under this name is over; copies that
+    nobody reads any more are removed. Raises: OSError."""
+    at_work = importing.at_work()
+    for folder in _uploads().glob("*"):
+        if folder.name not in at_work:
+            shutil.rmtree(folder, ignore_errors=True)
+    path = _uploads() / name / Path(upload.name).name
+    atomic.write_bytes(path, upload.getbuffer())
+    return str(path)

@@ -1,0 +1,80 @@
+"""An import whose images take long to decode, in a real browser: followed, refreshed, stopped."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from patience import SLOW
+from PIL import Image
+from servers import Server
+
+from contrastive_core import runs
+from contrastive_core.paths import SHIPPED
+
+HELD = """
+import os, sys, time
+def hold(event, args, hold=os.environ["HOLD"]):
+    name = str(args[0])[-8:] if event == "open" else ""
+    if name in ("held.png", "n/00.png") and os.path.exists(hold):
+        frame = sys._getframe()
+        while frame and frame.f_code.co_name != "decode_chunk":
+            frame = frame.f_back
+        time.sleep(0.2 if frame else 0)  # longer than two lines of progress are apart
+        while frame and name == "held.png" and os.path.exists(hold):
+            time.sleep(0.05)
+sys.addaudithook(hold)
+"""
+
+
+@pytest.fixture
+def held(tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server whose tasks stay at the last of 33 images that they decode, while `hold` is there;
+    a run of these images makes them the first to be judged on."""
+    found = Server(tmp_path / "lab")
+    shutil.copytree(prepared, found.home / "home")
+    (found.home / "audit" / "sitecustomize.py").write_text(HELD)
+    (tmp_path / "hold").touch()
+    found.environment["HOLD"] = str(tmp_path / "hold")
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(found.home / "runs"))
+    rng, folder = np.random.default_rng(0), tmp_path / "images"
+    names = [*(f"train/{i:02d}.png" for i in range(32)), "train/held.png"]
+    for name in (*names, *(f"test/{i}.png" for i in range(9))):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / name)
+    runs.create("mine", {"method": "simclr", "dataset": f"folder:{folder}"}).set_status("done")
+    found.start()
+    yield found
+    found.end()
+
+
+def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(
+    held: Server, page: Any, tmp_path: Path
+) -> None:
+    weights = SHIPPED / "simclr-shapes" / "weights.safetensors"
+    page.goto(f"{held.address}/runs?view=import")
+    page.locator("input[type=file]").set_input_files(weights, timeout=SLOW)
+    page.get_by_role("heading", name="Contrastive Lab, small").wait_for(timeout=SLOW)
+    page.get_by_label("Name of the run").fill("long")
+    page.get_by_label("Name of the run").press("Enter")
+    page.get_by_role("button", name="Import", exact=True).click()
+    main = page.locator("[data-testid=stMain]")
+    told = main.get_by_text(re.compile(r"Importing long: decoding 33 images.* on disk\) · 50 %"))
+    told.wait_for(timeout=SLOW)
+    page.reload()
+    told.wait_for(timeout=SLOW)
+    page.get_by_role("button", name="Stop").click()
+    main.get_by_text("Importing long: It was stopped.").wait_for(timeout=SLOW)
+    assert not (held.home / "runs" / "long").exists()
+    page.reload()  # what was stopped does not begin by itself
+    main.get_by_text("Importing long: It was stopped.").wait_for(timeout=SLOW)
+    (tmp_path / "hold").unlink()
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("heading", name="long").wait_for(timeout=SLOW)  # Explore shows it
+    assert runs.load("long").status()["status"] == "done"
+    assert not list((held.home / "home" / "uploads").iterdir())
