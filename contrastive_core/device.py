@@ -8,13 +8,14 @@ time. Elsewhere a CPU emulates bf16 and loses.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import psutil
 import torch
 from torch import nn
 
-from contrastive_core.errors import NoDevice
+from contrastive_core.errors import CannotGoOn, NoDevice
 
 __all__ = [
     "autocast",
@@ -22,6 +23,7 @@ __all__ = [
     "check_shared",
     "choose",
     "describe",
+    "enough_memory",
     "for_process",
     "memory_bytes",
     "synchronize",
@@ -113,6 +115,19 @@ def memory_bytes(device: torch.device) -> int:
         return int(getattr(about, "peak_wset", about.rss))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+@contextmanager
+def enough_memory(device: torch.device, count: int, height: int, width: int) -> Iterator[None]:
+    """Around the encoding of so many images of a size at once: raises CannotGoOn, with a sentence,
+    where the device has too little memory for them."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise CannotGoOn(
+            f"{device} has too little memory for {count} images of {width} × {height} pixels; end "
+            "what else is at work there, use the CPU, or choose a smaller encoder"
+        ) from error
 
 
 def synchronize(device: torch.device) -> None:

@@ -107,7 +107,7 @@ class Locked(RuntimeError):
 
 
 class CannotGoOn(RuntimeError):
-    """Training has to end here; the message says why and what to try."""
+    """Training, or encoding, has to end here; the message says why and what to try."""
 
     exit_status: ClassVar[int] = 1
 

@@ -25,9 +25,10 @@ MAX_BYTES = 256 << 20  # of a list of samples: a few million ids
 
 class Rows:
     """Some rows of an array of images, read when they are asked for: of a memory map nothing is
-    copied before. Takes what an array takes as its first index."""
+    copied before. Its first index is one of an array; further ones (slices) are of each image, of
+    which then only that part is copied."""
 
-    def __init__(self, images: np.ndarray, index: np.ndarray) -> None:
+    def __init__(self, images: Any, index: np.ndarray) -> None:
         self.images, self.index = images, index
         self.shape, self.dtype = (len(index), *images.shape[1:]), images.dtype
         self.ndim, self.size = images.ndim, math.prod(self.shape)
@@ -36,7 +37,8 @@ class Rows:
         return len(self.index)
 
     def __getitem__(self, rows: Any) -> np.ndarray:
-        return np.asarray(self.images[self.index[rows]])
+        first, *further = rows if isinstance(rows, tuple) else (rows,)
+        return np.asarray(self.images[(self.index[first], *further)])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.images[self.index], dtype)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.data import datasets
+from contrastive_core.data.at_once import images_at_once
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import take
 from contrastive_core.distributed import partition
@@ -39,7 +40,7 @@ __all__ = [
     "untrained_rows",
 ]
 
-CHUNK = 500  # images per forward pass
+CHUNK = 500  # images per forward pass, at most
 ALL = slice(None)
 PIXELS = 32  # a side of raw pixels as a reference: a probe of 128 × 128 × 3 columns takes minutes
 REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color
@@ -182,8 +183,9 @@ def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
     rows = partition.part_of(len(dataset), part)
     first, last, _ = rows.indices(len(dataset))
     flat = np.empty((last - first, width), np.float32)
-    for start in range(first, last, CHUNK):
-        some = np.asarray(dataset.images[start : min(start + CHUNK, last)])
+    chunk = images_at_once(CHUNK, dataset.images)
+    for start in range(first, last, chunk):
+        some = np.asarray(dataset.images[start : min(start + chunk, last)])
         if is_averaged:
             some = _averaged(some, sides)
         flat[start - first : start - first + len(some)] = some.reshape(len(some), -1)
@@ -245,25 +247,29 @@ def _forward(
 ) -> tuple[np.ndarray, np.ndarray]:
     """h and z of the images `rows`, in float32 and without TF32, whatever the training used; large
     ones lie in files without a name in `folder`, if one is given. Chunks start where they do for
-    all images, since a batch of another size may round its last digits otherwise."""
+    all images, since a batch of another size may round its last digits otherwise. Raises CannotGoOn
+    where the device has too little memory."""
     import torch
 
     from contrastive_core.data.augmentations import to_float
+    from contrastive_core.device import enough_memory
     from contrastive_core.ops.similarity import full_precision
 
     device = next(method.parameters()).device
+    chunk = images_at_once(CHUNK, dataset.images, method.encoder)
+    memory = enough_memory(device, min(chunk, len(dataset)), *dataset.images.shape[-2:])
     first, last, _ = rows.indices(len(dataset))
     h, z = (GatheredRows(last - first, folder) for _ in range(2))
     tf32 = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
-    with torch.no_grad(), full_precision(device), tf32:
-        for start in range(first // CHUNK * CHUNK, max(last, 1), CHUNK):
-            part = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(device)
+    with torch.no_grad(), full_precision(device), tf32, memory:
+        for start in range(first // chunk * chunk, max(last, 1), chunk):
+            part = torch.from_numpy(np.array(dataset.images[start : start + chunk])).to(device)
             features = method.features(to_float(part))
             inside = slice(max(0, first - start), max(0, last - start))
             h.add(features[inside].float().cpu().numpy())
             z.add(method.project(features)[inside].float().cpu().numpy())
             if progress:
-                progress(min(1.0, (start + CHUNK - first) / (last - first or 1)))
+                progress(min(1.0, (start + chunk - first) / (last - first or 1)))
     return h.whole(), z.whole()
 
 

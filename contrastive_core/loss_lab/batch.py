@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.data.at_once import images_at_once
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.embeddings import attached_images, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
@@ -24,6 +25,7 @@ SNAPSHOT = "snapshot:"
 STEP = "step:"  # of a recording
 SHOWN = 6  # snapshots that are offered at most, the first and the last among them
 MEMORIES = ("queue", "bank")
+AT_ONCE = 500  # images per forward pass, where they are large
 PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns are its own
 
 
@@ -141,7 +143,8 @@ def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBa
     def encode(x: Any) -> Any:
         if source == "pixels":
             return x.flatten(1) - 0.5
-        rows = method.features(x)
+        chunk = images_at_once(max(AT_ONCE, len(x)), x, method.encoder)  # small ones at once
+        rows = torch.cat([method.features(part) for part in x.split(chunk)])
         return rows if source == "h" else method.project(rows)
 
     def once(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -193,7 +196,7 @@ def _dataset(run: Run, split: str) -> Dataset:
     dataset = data_of(run, split)
     if split != "train":
         return dataset
-    return curated(dataset, run.config.get("exclude"), run.config.get("relabel"))
+    return curated(dataset, run.config.get("exclude"), run.config.get("relabel"), by_index=True)
 
 
 # --- rows that exist -----------------------------------------------------------------------------

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from contrastive_core.data import datasets
+from contrastive_core.data.at_once import images_at_once
 from contrastive_core.distributed import partition
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.recorded import PROBE
@@ -52,7 +54,7 @@ __all__ = [
     "samples_of_vectors",
 ]
 
-CHUNK = 256  # images whose views are made at a time
+CHUNK = 256  # images whose views are made at a time, at most
 DRAWS = 2  # of augmentations: the least that shows what augmentation does
 WIDEST = 4096  # numbers of an image that are looked at for outliers
 MOST = 1 << 26  # of all images: 256 MB in float32
@@ -177,13 +179,15 @@ def _as_trained(run: Run, dataset: datasets.Dataset) -> datasets.Dataset:
     from contrastive_core.data.overrides import curated
 
     files = (run.config.get(k) for k in ("exclude", "relabel"))
-    return curated(dataset, *(f if f and Path(f).exists() else None for f in files))
+    return curated(dataset, *(f if f and Path(f).exists() else None for f in files), by_index=True)
 
 
 def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
-    """The rows of the samples of `dataset`, with its labels."""
-    at = {name: i for i, name in enumerate(rows.ids)}
-    part = rows.take([at[name] for name in dataset.ids])
+    """The rows of the samples of `dataset`, with its labels; no copy where they are all of them."""
+    part = rows
+    if rows.ids != tuple(dataset.ids):
+        at = {name: i for i, name in enumerate(rows.ids)}
+        part = rows.take([at[name] for name in dataset.ids])
     has_labels = bool((np.asarray(dataset.labels) >= 0).any())
     labels = np.asarray(dataset.labels, np.int64) if has_labels else None
     return dataclasses.replace(part, labels=labels)
@@ -202,20 +206,18 @@ def _other(
         return None, None
 
 
-def pixel_rows(
-    images: np.ndarray, other: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def pixel_rows(images: Any, other: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
     """Images (n, c, h, w) uint8 of one split or two as rows (n, p) float32: every pixel of each, or
-    as many of them on a grid as WIDEST and MOST allow."""
-    images, step = np.asarray(images), 1
+    as many of them on a grid as WIDEST and MOST allow. Of a memory map only those are copied."""
+    step = 1
     n = max(len(images), 0 if other is None else len(other))
     while (p := images[0, :, ::step, ::step].size) > WIDEST or p * n > MOST:
         if p <= images.shape[1]:
             break
         step += 1
 
-    def rows(of: np.ndarray) -> np.ndarray:
-        thin = np.asarray(of)[:, :, ::step, ::step]
+    def rows(of: Any) -> np.ndarray:
+        thin = np.asarray(of[:, :, ::step, ::step])
         return thin.reshape(len(thin), -1).astype(np.float32) / 255
 
     return rows(images), None if other is None else rows(other)
@@ -226,23 +228,28 @@ def _views(
     seed: int = 0,
 ) -> list[np.ndarray]:  # fmt: skip
     """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every
-    chunk draws from a seed of its own, so that many processes draw what one would."""
+    chunk draws from a seed of its own, so that many processes draw what one would. Raises
+    CannotGoOn where the device has too little memory."""
     import torch
 
     from contrastive_core.data.augmentations import make_views
+    from contrastive_core.device import enough_memory
     from contrastive_core.distributed import collectives
     from contrastive_core.distributed.sharded_rows import SPREAD
     from contrastive_core.evaluation.embed import load_model
 
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
-    starts, world = range(0, len(dataset), CHUNK), collectives.world()
+    chunk = images_at_once(CHUNK, dataset.images, method.encoder)
+    starts, world = range(0, len(dataset), chunk), collectives.world()
     mine = starts[partition.part_of(len(starts), (world.rank, world.size))]
     chunks = [torch.empty(0, each * DRAWS, method.head.out_dim)]
-    with torch.no_grad():
+    count = min(chunk, len(dataset)) * each * DRAWS
+    memory = enough_memory(where, count, *dataset.images.shape[-2:])
+    with torch.no_grad(), memory:
         for start in mine:
             generator = torch.Generator().manual_seed(seed + start)
-            images = torch.from_numpy(np.array(dataset.images[start : start + CHUNK])).to(where)
+            images = torch.from_numpy(np.array(dataset.images[start : start + chunk])).to(where)
             x = make_views(images, method.recipe, each * DRAWS, generator)
             z = method.project(method.features(x.flatten(0, 1)))
             chunks.append(z.unflatten(0, x.shape[:2]).float().cpu())

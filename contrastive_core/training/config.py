@@ -121,7 +121,16 @@ def from_dict(values: Mapping[str, Any]) -> TrainConfig:
     for name in values:
         if name not in FIELDS:
             raise BadSetting(f"unknown setting {name!r}; known: {', '.join(FIELDS)}")
-    return TrainConfig(**{"image_size": form_of(values).size, **values})
+    return TrainConfig(**_as_meant(values))
+
+
+def _as_meant(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they were recorded, with what those of an older version mean by what they leave
+    out: another size of images, and models of a library without its scale of the channels."""
+    knobs, encoder = values.get("encoder_knobs") or {}, str(values.get("encoder"))
+    if encoder.startswith(("timm:", "torchvision:")) and "colors" not in knobs:
+        knobs = {**knobs, "colors": "plain"}
+    return {**values, "image_size": form_of(values).size, "encoder_knobs": knobs}
 
 
 def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
@@ -151,7 +160,7 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
     Settings that are None, or missing, are left to their defaults.
     """
     arguments: list[str] = []
-    config = {**config, "image_size": form_of(config).size}
+    config = _as_meant(config)
     for name in (*OPTIONS, "device"):
         if config.get(name) is not None:
             arguments += [f"--{name.replace('_', '-')}", str(config[name])]

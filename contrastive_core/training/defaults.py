@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from contrastive_core import losses, methods
+from contrastive_core import losses, methods, runs
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.device import wants_bf16
 from contrastive_core.errors import BadSetting
 from contrastive_core.methods import DatasetInfo
 from contrastive_core.methods._base import Default
-from contrastive_core.models.libraries import LIBRARIES, fixed_pixels
+from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
 from contrastive_core.registry import Knob, knobs_of
 from contrastive_core.training.config import TrainConfig
 
@@ -48,7 +48,7 @@ def resolve(
         "loss_knobs": none_as_no_value(losses.knobs(loss), {**loss_knobs, **config.loss_knobs}),
         "method_knobs": none_as_no_value(methods.knobs(config.method), method_knobs),
         "recipe": dataclasses.asdict(create_recipe(values.get("recipe", Recipe()), config.recipe)),
-        "encoder_knobs": _with_size(config),
+        "encoder_knobs": _as_made_for(config, dataset),
         "amp": wants_bf16(device) if config.amp is None else config.amp,
         "threads": config.threads or torch.get_num_threads(),
         "warmup": filled.get("warmup", config.warmup) or 0.0,
@@ -67,12 +67,24 @@ def _of_lars(batch_size: int) -> dict[str, float]:
     return {"lr": 0.3 * batch_size / 256, "weight_decay": 1e-6}
 
 
-def _with_size(config: TrainConfig) -> dict[str, Any]:
-    """The encoder's knobs, with the image size of a library's model that takes no other."""
+def _as_made_for(config: TrainConfig, dataset: Dataset) -> dict[str, Any]:
+    """The encoder's knobs, with what a library says of its model: the image size, where it takes no
+    other, and the scale of the channels. The scale is that of the run that it starts from, if it
+    does; of images that have other channels nothing is known."""
     knobs, name = config.encoder_knobs, config.encoder
-    if name.partition(":")[0] in LIBRARIES and not knobs.get("pixels") and fixed_pixels(name):
-        return {**knobs, "pixels": fixed_pixels(name)}
-    return knobs
+    if name.partition(":")[0] not in LIBRARIES:
+        return knobs
+    filled: dict[str, Any] = {}
+    if not knobs.get("pixels") and (pixels := fixed_pixels(name)):
+        filled["pixels"] = pixels
+    if "colors" not in knobs and config.start:
+        before = runs.load(config.start).config.get("encoder_knobs") or {}
+        filled["colors"] = before.get("colors", "plain")
+    elif "colors" not in knobs:
+        own, channels = pretrained(name)[0], dataset.images.shape[1]
+        if len(own.mean) == (3 if knobs.get("gray_as_color") else channels):
+            filled["colors"] = own.colors
+    return {**knobs, **filled}
 
 
 def usual_settings(method: str, dataset: Dataset) -> dict[str, Any]:

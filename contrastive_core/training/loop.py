@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from contrastive_core.data.batch import Batch
 from contrastive_core.device import autocast, memory_bytes
 from contrastive_core.distributed import collectives
 from contrastive_core.errors import CannotGoOn
@@ -115,12 +115,13 @@ def _epochs(t: _Training, resume: bool) -> str:
     t.saved = time.monotonic()
     setup.method.train()
     while position.epoch < epochs:
-        batches = setup.loader.epoch(position.epoch)
-        for index in batches[position.batch :]:
-            position, pairs = _one_batch(t, index, position, len(batches))
-            if position.batch < len(batches) and collectives.any_process(t.stop.is_set()):
-                save(setup, t.run, t.log, position, t.totals)
-                return "stopped"
+        indices = setup.loader.epoch(position.epoch)
+        with closing(setup.loader.batches(indices[position.batch :])) as batches:
+            for batch in batches:
+                position, pairs = _one_batch(t, batch, position, len(indices))
+                if position.batch < len(indices) and collectives.any_process(t.stop.is_set()):
+                    save(setup, t.run, t.log, position, t.totals)
+                    return "stopped"
         _after_epoch(t, position, pairs)
         position = position.after_epoch()
         stopped = position.epoch < epochs and collectives.any_process(t.stop.is_set())
@@ -131,14 +132,14 @@ def _epochs(t: _Training, resume: bool) -> str:
 
 
 def _one_batch(
-    t: _Training, index: np.ndarray, position: TrainPosition, steps: int
+    t: _Training, batch: Batch, position: TrainPosition, steps: int
 ) -> tuple[TrainPosition, Pairs]:
-    """Train on the global batch at `index`; the position after it. `steps`: of an epoch."""
+    """Train on a batch; the position after it. `steps`: of an epoch."""
     setup, config = t.setup, t.setup.config
     total, warmup = steps * config.epochs, round((config.warmup or 0) * steps)
     lr = learning_rate(position.step, total, config.lr or 0, config.schedule or "", warmup)
     set_learning_rate(setup.optimizer, lr)
-    step = _compute(setup, index)
+    step = _compute(setup, batch)
     t.totals.add(step.loss, step.gradient_norm)
     log_it = should_log(setup.device, position.step)
     if log_it:
@@ -149,17 +150,16 @@ def _one_batch(
     setup.optimizer.step()
     setup.method.after_step(step.pairs)
     position = position.after_batch()
-    t.log.images += len(index)
+    t.log.images += batch.global_rows.total
     if log_it:
         figures = {"loss": loss, "lr": lr, "grad_norm": norm, "n_valid": int(n_valid)}
         t.log.step(position, memory_bytes(setup.device), figures)
     return position, step.pairs
 
 
-def _compute(setup: TrainSetup, index: np.ndarray) -> _Step:
-    """Batch, pairs, loss and gradients of one step."""
+def _compute(setup: TrainSetup, batch: Batch) -> _Step:
+    """Pairs, loss and gradients of one step."""
     config, method = setup.config, setup.method
-    batch = setup.loader.batch(index)
     with autocast(setup.device, bool(config.amp)):
         pairs = method.pairs(batch, setup.generator)
     pairs = global_batch.global_pairs(pairs, by_label=method.needs_labels)

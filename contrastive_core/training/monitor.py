@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.data.at_once import images_at_once
 from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import autocast
@@ -29,7 +30,7 @@ from contrastive_core.pairs.types import Pairs
 __all__ = ["Sample", "embed", "fixed_sample", "pair_similarity", "scores"]
 
 ALIGNED = 256  # images whose two views measure alignment
-CHUNK = 500  # images per forward pass
+CHUNK = 500  # images per forward pass, at most
 SEED = 20_020  # of the sample and its views: the same for every run, so that maps compare
 
 
@@ -59,7 +60,7 @@ def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray
     was_training = method.training
     method.eval()
     h, z = [], []
-    for part in images.split(CHUNK):
+    for part in images.split(images_at_once(CHUNK, images, method.encoder)):
         with autocast(images.device, amp):
             features = method.features(to_float(part))
             projected = method.project(features)
@@ -74,11 +75,14 @@ def scores(
 ) -> dict[str, float]:
     """kNN and RankMe of h, alignment and uniformity of z; a score that has no value is left out."""
     generator = torch.Generator().manual_seed(SEED)
-    views = make_views(sample.images[:ALIGNED], recipe, 2, generator)  # (m, 2, c, h, w)
-    m, device = len(views), str(sample.images.device)
-    _, twice = embed(method, (views.flatten(0, 1) * 255).round().to(torch.uint8), amp)
+    images, device = sample.images[:ALIGNED], str(sample.images.device)
+    views = [
+        (make_views(part, recipe, 2, generator).flatten(0, 1) * 255).round().to(torch.uint8)
+        for part in images.split(images_at_once(ALIGNED, images))
+    ]
+    _, twice = embed(method, torch.cat(views), amp)
     rows_h = _rows(h, sample)
-    rows_z = _rows(z, sample, twice.reshape(m, 2, -1))
+    rows_z = _rows(z, sample, twice.reshape(len(images), 2, -1))
     values = {
         "knn_train_sample": leave_one_out(rows_h, device),
         "alignment": _score("alignment", rows_z, device),

@@ -1,0 +1,27 @@
+"""Chunks are of pixels, not of images: as ever for small ones, few of large ones."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from contrastive_core.data.at_once import images_at_once
+
+
+@pytest.mark.parametrize(
+    ("side", "own", "count"),
+    [
+        (8, 0, 500), (32, 32, 500), (64, 0, 500), (64, 64, 500),  # as ever
+        (65, 0, 484), (128, 0, 125), (224, 0, 40), (512, 0, 7),
+        (32, 224, 40),  # the encoder enlarges them
+        (512, 224, 7),  # and has them in memory before it makes them smaller
+        (8000, 0, 1),
+    ],
+)  # fmt: skip
+def test_images_of_one_pass(side: int, own: int, count: int) -> None:
+    images = np.broadcast_to(np.uint8(0), (2, 3, side, side))
+    assert images_at_once(500, images, SimpleNamespace(pixels=own)) == count
+    if not own:
+        assert images_at_once(500, images) == count
