@@ -119,7 +119,7 @@ def _snapshot_map(
 def dataset(
     name: str, split: str, root: str | None = None, form: ImageForm = USUAL
 ) -> datasets.Dataset:
-    return datasets.load(name, split, root, form=form)
+    return datasets.load(name, split, root, form=form, afresh=False)
 
 
 def dataset_of(run: Run, split: str) -> datasets.Dataset:

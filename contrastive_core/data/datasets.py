@@ -95,6 +95,7 @@ def load(
     download: bool = False,
     form: ImageForm = USUAL,
     on_progress: OnProgress = ignore_progress,
+    afresh: bool = True,
 ) -> Dataset:
     """A data set's split.
 
@@ -105,6 +106,7 @@ def load(
         download: fetch them if they are missing.
         form: of the images of a folder; the others have a size of their own.
         on_progress: of decoding.
+        afresh: look at the files of a folder now, even if this process did so before.
     Raises: UnknownName, NotDownloaded, ValueError for an empty folder; BadSetting for a size that
     the images cannot be brought to, or that does not fit on the disk.
     """
@@ -117,9 +119,13 @@ def load(
         from contrastive_core.data import image_sets
 
         home = data_home() / "data"
-        plan = image_sets.plan(name, split, home, form, on_progress)
-        found = _cached(name, split, plan.key, plan.make)
-        return dataclasses.replace(found, form=plan.form, remarks=plan.remarks)
+        if not afresh and (before := image_sets.known(name, split, form)):
+            with contextlib.suppress(*NOT_WHOLE):
+                found = _read_either(name, split, before.key)
+                return dataclasses.replace(found, form=before.form, remarks=before.remarks)
+        about, make = image_sets.plan(name, split, home, form, on_progress)
+        found = _cached(name, split, about.key, make)
+        return dataclasses.replace(found, form=about.form, remarks=about.remarks)
     if form.size:
         raise BadSetting(
             f"image_size is for folders and lists of images; those of {name} have a size of their "
@@ -147,10 +153,11 @@ def of_config(
     split: str = "train",
     download: bool = False,
     on_progress: OnProgress = ignore_progress,
+    afresh: bool = True,
 ) -> Dataset:
     """The data set that a run's settings name, in the form that they name. Raises as `load`."""
     name, root = str(config.get("dataset")), config.get("root")
-    return load(name, split, root, download, form_of(config), on_progress)
+    return load(name, split, root, download, form_of(config), on_progress, afresh)
 
 
 def is_files(name: str) -> bool:
@@ -185,7 +192,8 @@ def made_path(name: str, split: str, form: ImageForm = USUAL) -> Path:
     if is_files(name):
         from contrastive_core.data import image_sets
 
-        key = image_sets.plan(name, split, data_home() / "data", form).key
+        about = image_sets.known(name, split, form)
+        key = (about or image_sets.plan(name, split, data_home() / "data", form)[0]).key
     came_along = _came_along(key) / "about.json"
     return came_along if came_along.exists() else data_home() / "data" / key / "about.json"
 
@@ -199,14 +207,20 @@ def _cached(name: str, split: str, key: str, make: Callable[[], Arrays]) -> Data
     """Read the split from the cache; make it first if it is not there or damaged. Where another
     process is at that, wait for it."""
     folder = data_home() / "data" / key
-    for place in (_came_along(key), folder):
-        with contextlib.suppress(*NOT_WHOLE):
-            return _read(name, split, place)
+    with contextlib.suppress(*NOT_WHOLE):
+        return _read_either(name, split, key)
     with lock(data_home() / "data" / f"{key}.lock", wait=PATIENCE):
         with contextlib.suppress(*NOT_WHOLE):
             return _read(name, split, folder)
         _write(folder, make())
     return _read(name, split, folder)
+
+
+def _read_either(name: str, split: str, key: str) -> Dataset:
+    """What came along, or else what was made here. Raises NOT_WHOLE."""
+    with contextlib.suppress(*NOT_WHOLE):
+        return _read(name, split, _came_along(key))
+    return _read(name, split, data_home() / "data" / key)
 
 
 def _write(folder: Path, arrays: Arrays) -> None:

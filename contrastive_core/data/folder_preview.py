@@ -8,12 +8,14 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.data import decoding, image_cache, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
+from contrastive_core.storage.remembered import Remembered
 
 __all__ = ["FolderPreview", "changed", "folder_preview", "name_of", "values_of"]
 
@@ -110,16 +112,28 @@ def values_of(folder: str) -> dict[str, Any]:
 
 
 def changed(folder: str) -> list[int]:
-    """Changes with the files of a folder, and of those in it."""
+    """Changes with the files of a folder, of those in it, and of those in its train and test
+    part."""
     times: list[int] = []
     with contextlib.suppress(OSError, ValueError):
         root = os.path.expanduser(folder)
         if not os.path.exists(root):  # a list and one of its columns
             root = root.rpartition("#")[0]
         times.append(os.stat(root).st_mtime_ns)
-        with os.scandir(root) as entries:
-            times += sorted(e.stat().st_mtime_ns for e in entries if e.is_dir())[:1000]
+        parts = [
+            os.path.join(root, part) for part in (*image_folder.SPLITS, *image_folder.FOR_TEST)
+        ]
+        for place in (root, *filter(os.path.isdir, parts)):
+            times += sorted(os.stat(folder).st_mtime_ns for folder in _folders(Path(place)))[-1000:]
     return times
+
+
+def _folders_in(place: Path) -> list[str]:
+    with os.scandir(place) as entries:
+        return [entry.path for entry in entries if entry.is_dir()]
+
+
+_folders = Remembered(_folders_in, 64)  # of a flat folder of a million files there is none to find
 
 
 def _some(listing: Listing, most: int) -> list[ImageFile]:

@@ -31,7 +31,7 @@ from contrastive_core.errors import BadSetting
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.storage import atomic
 
-__all__ = ["all_gray", "cache_key", "decode", "median_side", "processes", "space_of"]
+__all__ = ["all_gray", "cache_keys", "decode", "median_side", "processes", "space_of"]
 
 CHUNK = 32  # files that a process decodes at a time
 FEW, LITTLE = (
@@ -67,15 +67,16 @@ class Partial:
         return Chunk(os.path.join(here, self.path), start, paths, self.side, self.gray, self.resize)
 
 
-def cache_key(where: str, listings: dict[str, Listing], split: str, form: ImageForm) -> str:
-    """Changes with the files of either split, and with the form."""
+def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
+    """Of each split; both change with the files of either, and with the form."""
     digest = hashlib.sha256(os.fsencode(where))
     for name, listing in listings.items():
         for file in listing.files:
             digest.update(f"{name}\0{file.id}\0{file.stamp}\0{file.label}\n".encode())
             digest.update(repr(file.columns).encode() if file.columns else b"")
         digest.update(repr(listing.skipped).encode())
-    return f"folder-{digest.hexdigest()[:24]}-{split}-{form.size}-{form.resize}-v3"
+    files = digest.hexdigest()[:24]
+    return {s: f"folder-{files}-{s}-{form.size}-{form.resize}-v3" for s in listings}
 
 
 def median_side(files: list[ImageFile]) -> int:

@@ -25,6 +25,7 @@ import numpy as np
 from contrastive_core.data.pictures import ENDINGS
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.regular import printable
+from contrastive_core.storage.remembered import Stamp, stamp_of
 
 __all__ = ["FOR_TEST", "ImageFile", "Listing", "listings", "part", "remarks", "why_empty"]
 
@@ -75,6 +76,7 @@ class Listing:
     column_names: tuple[str, ...] = ()  # of the files' `columns`
     others: Counter[str] = field(default_factory=Counter)
     layout: tuple[str, ...] = ()
+    seen: dict[str, Stamp | None] = field(default_factory=dict)  # folders, as they were before
 
 
 def listings(path: str) -> dict[str, Listing]:
@@ -148,10 +150,11 @@ def _left_out(ending: str, n: int) -> str:
 
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
     """Classes, the files of each split with their labels, and what is left out of it."""
+    seen = {os.fspath(p): stamp_of(p) for p in (root, *(root / name for name in FOR_TEST))}
     folders, layout = _parts(root, endings)
     if "test" not in folders:
         whole = _labeled(folders.get("train", root), endings)
-        whole.layout = layout
+        whole.layout, whole.seen = layout, seen | whole.seen
         return {s: dataclasses.replace(whole, files=part(whole.files, s)) for s in SPLITS}
     each = {name: _labeled(folder, endings) for name, folder in folders.items()}
     classes = tuple(sorted({c for listing in each.values() for c in listing.classes}))
@@ -160,7 +163,7 @@ def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
         if listing.classes not in ((), classes):  # this split lacks a class of the other
             labels = [number[c] for c in listing.classes]
             listing.files = [f._replace(label=labels[f.label]) for f in listing.files]
-        listing.classes, listing.layout = classes, layout
+        listing.classes, listing.layout, listing.seen = classes, layout, seen | listing.seen
     return each
 
 
@@ -200,7 +203,7 @@ def _is_folder(path: Path) -> bool:
 
 def _labeled(folder: Path, endings: set[str]) -> Listing:
     """A class for each folder that holds images; without such folders, images without labels."""
-    listing = Listing()
+    listing = Listing(seen={os.fspath(folder): stamp_of(folder)})
     with os.scandir(folder) as entries:
         folders = sorted(folder / e.name for e in entries if _leads_to_folder(e))
     classes: list[str] = []
@@ -232,6 +235,8 @@ def _images(
         if (about.st_dev, about.st_ino) in visited:  # a link back up
             continue
         visited.add((about.st_dev, about.st_ino))
+        stamp = about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+        listing.seen.setdefault(inside, stamp)
         with os.scandir(inside) as entries:
             for entry in entries:
                 name, is_plain = entry.name, entry.is_file(follow_symlinks=False)  # nearly always
@@ -250,8 +255,8 @@ def _images(
                     waiting.append((entry.path, f"{below}{name}/"))
                 else:
                     size = entry.stat()
-                    stamp = f"{size.st_size}\0{size.st_mtime_ns}"
-                    files.append(ImageFile(_id(below + name), entry.path, label, stamp))
+                    bytes_and_time = f"{size.st_size}\0{size.st_mtime_ns}"
+                    files.append(ImageFile(_id(below + name), entry.path, label, bytes_and_time))
     return sorted(files, key=_by_parts)
 
 

@@ -19,6 +19,7 @@ from contrastive_core.data.image_folder import FOR_TEST, LINK, SPLITS, ImageFile
 from contrastive_core.errors import BadSetting
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.regular import printable, read_regular
+from contrastive_core.storage.remembered import Stamp, stamp_of
 
 __all__ = ["LABEL", "columns_of", "list_and_column", "listings"]
 
@@ -46,6 +47,7 @@ def columns_of(path: Path) -> list[str]:
 def listings(where: str) -> dict[str, Listing]:
     """What a list names of each split. Raises BadSetting for what is no such list."""
     path, column = list_and_column(where)
+    stamp = stamp_of(path)
     names, lines = _table(path)
     label = column or LABEL
     if column and column not in names:
@@ -55,8 +57,9 @@ def listings(where: str) -> dict[str, Listing]:
         )
     more = tuple(n for n in names if n not in (*OURS, label) and n)
     skipped: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
+    seen = {os.fspath(path): stamp}
     test = _test_of(lines)
-    rows = list(_rows(path, lines, label, more, skipped, test))
+    rows = list(_rows(path, lines, label, more, skipped, seen, test))
     classes = _ordered({name for _, name, _ in rows if name})
     number = {name: i for i, name in enumerate(classes)} | {"": -1}
     files = [(split, file._replace(label=number[name])) for file, name, split in rows]
@@ -70,7 +73,7 @@ def listings(where: str) -> dict[str, Listing]:
     return {
         s: Listing(
             shown, chosen[s], skipped[s], tuple(map(printable, more)),
-            layout=layout if test != "test" else (),
+            layout=layout if test != "test" else (), seen=seen,
         )
         for s in SPLITS
     }  # fmt: skip
@@ -88,10 +91,11 @@ def _test_of(lines: list[dict[str, str]]) -> str:
 
 def _rows(
     path: Path, lines: list[dict[str, str]], label: str, more: tuple[str, ...],
-    skipped: dict[str, list[tuple[str, str]]], test: str,
+    skipped: dict[str, list[tuple[str, str]]], seen: dict[str, Stamp | None], test: str,
 ) -> Iterator[tuple[ImageFile, str, str]]:  # fmt: skip
-    """Files with class and split; what is left out goes to `skipped` of its split, or of train."""
-    home = _Home(os.path.abspath(path.parent))
+    """Files with class and split; what is left out goes to `skipped` of its split, or of train, the
+    folders that were looked into to `seen`."""
+    home = _Home(os.path.abspath(path.parent), seen)
     before: dict[str, tuple[int, str]] = {}
     for number, line in enumerate(lines, 2):
         name, text = (line.get(k) or "" for k in (FILE, label))
@@ -115,7 +119,8 @@ def _rows(
 class _Home:
     """The list's own folder. Links are looked for once in each folder below it, not once a file."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, seen: dict[str, Stamp | None]) -> None:
+        self._seen = seen
         self._path, self._real = path, os.path.realpath(path)
         self._inside = os.path.join(path, "")  # what paths below it begin with
         self._is_plain: dict[str, bool] = {}
@@ -130,6 +135,8 @@ class _Home:
                 filename = os.path.normpath(filename)  # `link/..` would lead elsewhere
                 if reason := self._problem(filename):
                     return filename, "", reason
+            if (folder := os.path.dirname(filename)) not in self._seen:
+                self._seen[folder] = stamp_of(Path(folder))
             about = os.stat(filename)
         except (OSError, ValueError):  # not there, too long, a zero byte, links in a circle
             return filename, "", MISSING

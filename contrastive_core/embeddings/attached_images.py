@@ -189,7 +189,7 @@ def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
         form = form_of({"dataset": name, **rows.provenance})
         if not datasets.is_made(name, split, form):
             return None
-        dataset = datasets.load(name, split, form=form)
+        dataset = datasets.load(name, split, form=form, afresh=False)
     except ValueError:
         return None
     at = {str(sample): row for row, sample in enumerate(dataset.ids)}

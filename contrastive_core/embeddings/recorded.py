@@ -138,7 +138,7 @@ def _sample_ids(dataset: str, split: str, ids: np.ndarray) -> tuple[str, ...]:
     try:
         if not datasets.is_made(dataset, split):
             return names
-        known = datasets.load(dataset, split).ids
+        known = datasets.load(dataset, split, afresh=False).ids
     except (ValueError, OSError):
         return names
     rows = [int(name) for name in names]

@@ -89,7 +89,7 @@ class EmbeddingRef:
         """Images (n, c, h, w) uint8 of the rows, in their order: of the run's data set, or those
         that came along with the vectors; None where there are none."""
         if run := self.run:
-            return datasets.of_config(run.config, self.split).images
+            return datasets.of_config(run.config, self.split, afresh=False).images
         return pictures(self)
 
     def with_split(self, split: str) -> EmbeddingRef:

@@ -288,8 +288,8 @@ def test_color_is_told_by_the_training_images(tmp_path: Path) -> None:
     save(tmp_path / "test" / "0.png", np.stack([RAMP] * 3, -1))
     shapes = {datasets.load(f"folder:{tmp_path}", s).images.shape[1:] for s in ("train", "test")}
     assert shapes == {(1, 16, 16)}
-    plan = image_sets.plan(f"folder:{tmp_path}", "test", data_home())
-    assert plan[1] == ImageForm(16)
+    about, _ = image_sets.plan(f"folder:{tmp_path}", "test", data_home())
+    assert about.form == ImageForm(16)
 
 
 def test_ids_of_many_images_are_kept_beside_the_labels(

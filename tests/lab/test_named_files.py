@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import catalog
-from contrastive_core.data.folder_preview import changed, values_of
+from contrastive_core.data.folder_preview import values_of
 from contrastive_core.jobs import results
 from contrastive_core.jobs.results import Result
 from contrastive_core.jobs.task import Task
@@ -86,13 +86,12 @@ def test_a_folder_is_shown_before_what_is_registered_is_known(
 
 
 def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {"path": str(folder), "changed": changed(str(folder))}
     meta = {
         "ids": ["a/1.png"], "labels": [0], "classes": ["a"], "counts": [[4, 1]],
         "left_out": [["b.png", "a link"]], "n_left_out": 1,
     }  # fmt: skip
     images = np.zeros((1, 3, 8, 8), np.uint8)
-    results.write("folder", values, Result(meta, {"images": images}))
+    results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
     app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
     assert not app.exception
     shown = " ".join(m.value.replace("\\", "") for m in app.markdown)
