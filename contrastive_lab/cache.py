@@ -223,6 +223,14 @@ def sample_table(request: SampleRequest, path: str) -> SampleTable:
     return table
 
 
+@st.cache_data(max_entries=16, show_spinner=False)
+def losses_ahead(loss: str, knobs: dict[str, Any] | None, *sizes: int) -> dict[str, int]:
+    """What the losses of a set will be, of its sizes as `samples.losses.outlook` takes them."""
+    from contrastive_core.samples.losses import outlook
+
+    return apart.call(outlook, loss, knobs, *sizes)
+
+
 @st.cache_resource(max_entries=64, show_spinner="Taking its loss apart…")
 def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""

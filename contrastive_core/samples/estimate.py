@@ -29,7 +29,10 @@ from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.samples import candidates
 from contrastive_core.samples.candidates import Candidates, Near
 
-__all__ = ["CHECKED", "about", "error_of", "estimate", "exact_up_to", "is_estimated", "near_of"]
+__all__ = [
+    "CHECKED", "about", "candidates_of", "error_of", "estimate", "exact_up_to", "is_estimated",
+    "near_of",
+]  # fmt: skip
 
 ESTIMATED_FROM = APPROXIMATE_FROM  # products of one loss: 20 s to a minute of two cores
 EXACT_ONLY_UP_TO = 10 * ESTIMATED_FROM
@@ -95,10 +98,15 @@ def estimate(
 def about(near: Sequence[Near], positives: int) -> dict[str, float]:
     """How many candidates of each kind stand for the others of a row, and the recall of the nearest
     where these are approximate. positives: that a row of the largest group has."""
-    n, k = near[0].index.shape
+    number = candidates_of(len(near[0].index), positives)
     recall = lowest_recall(one.recall for one in near)
+    return {"candidates": number, **({} if recall is None else {"recall": recall})}
+
+
+def candidates_of(n: int, positives: int) -> int:
+    """About how many candidates stand for the others of each of n rows (views)."""
     drawn = min(candidates.DRAWN, n) + min(candidates.POSITIVES, positives)
-    return {"candidates": k + drawn, **({} if recall is None else {"recall": recall})}
+    return min(candidates.NEAR, n - 1) + drawn
 
 
 def error_of(estimated: np.ndarray, exact: np.ndarray) -> dict[str, float]:

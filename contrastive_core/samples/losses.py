@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from contrastive_core.samples.candidates import Near
 
 __all__ = [
-    "exact_of", "near_of", "over_knob", "pairs_of", "per_sample", "ranks", "split_variance",
-    "training_estimate",
+    "exact_of", "largest_class", "near_of", "outlook", "over_knob", "pairs_of", "per_sample",
+    "ranks", "split_variance", "training_estimate",
 ]  # fmt: skip
 
 DRAWN_OF_CURVES = 1024  # candidates for losses over a knob, which are taken at several values
@@ -63,6 +63,35 @@ def per_sample(
     value, weight = (SPREAD.whole(x) for x in _of_anchors(criterion, pairs, on_fraction))
     on_fraction(1.0)
     return _of_samples(value, weight, len(rows))
+
+
+def outlook(
+    loss: str,
+    knobs: dict[str, Any] | None,
+    samples: int,
+    views: int,
+    width: int,
+    positives: int,
+    device: str = "auto",
+) -> dict[str, int]:
+    """What the losses of so many samples will be here, before any is taken: `exact_up_to`, so many
+    samples, where these are more and get none; `candidates`, from about how many of them each is
+    estimated; neither where they are exact. positives: that a row of the largest group has."""
+    from contrastive_core import losses
+    from contrastive_core.samples import estimate
+
+    criterion, n = losses.create(loss, **(knobs or {})), samples * views
+    up_to = estimate.exact_up_to(criterion, width, device)
+    if up_to is not None and samples > up_to // views:
+        return {"exact_up_to": up_to // views}
+    if not estimate.is_estimated(criterion, n, width, device):
+        return {}
+    return {"candidates": estimate.candidates_of(n, positives)}
+
+
+def largest_class(labels: np.ndarray) -> int:
+    """How many rows the largest class has, 1 at least."""
+    return int(np.bincount(labels[labels >= 0]).max(initial=1))
 
 
 def near_of(

@@ -15,7 +15,9 @@ from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignor
 from contrastive_core.samples.issues import Issues
 from contrastive_core.samples.losses import (
     exact_of,
+    largest_class,
     near_of,
+    outlook,
     over_knob,
     per_sample,
     ranks,
@@ -84,11 +86,9 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
     """
     from contrastive_core.samples.issues import find_issues
 
-    up_to = _exact_up_to(inputs)
-    is_taken = inputs.has_pairs and (up_to is None or len(inputs.rows) <= up_to)
-    by_draw, value, weight, near = _losses(
-        inputs, is_taken, fraction_of(on_progress, "loss of every sample")
-    )
+    ahead = _outlook(inputs)
+    is_taken = inputs.has_pairs and "exact_up_to" not in ahead
+    by_draw, value, weight, near = _losses(inputs, is_taken, _told_of_losses(ahead, on_progress))
     issues = find_issues(
         inputs.searched, other=inputs.other, pixels=inputs.pixels,
         other_pixels=inputs.other_pixels, device=inputs.device,
@@ -106,8 +106,7 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
     if near:
         on_progress("how far off the estimated losses are", None)
         facts |= {f"estimate_{k}": v for k, v in _about_estimate(inputs, value, near).items()}
-    if inputs.has_pairs and not is_taken and up_to is not None:
-        facts["exact_up_to"] = up_to
+    facts |= {k: v for k, v in ahead.items() if k == "exact_up_to"}
     knob, grid = _grid(inputs) if is_taken else ("", np.zeros(0))
     if len(grid):
         on_fraction = fraction_of(on_progress, f"loss over {knob}")
@@ -122,15 +121,33 @@ def score_samples(inputs: SampleInputs, on_progress: OnProgress = ignore_progres
     return SampleTable(columns, inputs.rows.classes, inputs.loss, extra, facts, knob, grid)
 
 
-def _exact_up_to(inputs: SampleInputs) -> int | None:
-    """Samples up to which the loss is taken; None: however many."""
-    from contrastive_core import losses
-    from contrastive_core.samples import estimate
+def _outlook(inputs: SampleInputs) -> dict[str, int]:
+    """What the losses will be, by `losses.outlook`."""
+    if not inputs.has_pairs:
+        return {}
+    rows = inputs.rows
+    views, width = inputs.views[0].shape[1:] if inputs.views else (1, rows.width)
+    asked = (len(rows), views, width, _positives(inputs), inputs.device)
+    return outlook(inputs.loss, inputs.knobs, *asked)
 
-    views = inputs.views[0] if inputs.views else inputs.rows.features[:, None]
-    criterion = losses.create(inputs.loss, **(inputs.knobs or {}))
-    rows = estimate.exact_up_to(criterion, views.shape[2], inputs.device)
-    return None if rows is None else rows // views.shape[1]
+
+def _positives(inputs: SampleInputs) -> int:
+    """How many positives a row of the largest group has."""
+    if inputs.views:
+        return int(inputs.views[0].shape[1] - 1)
+    assert inputs.rows.labels is not None
+    return largest_class(inputs.rows.labels) - 1
+
+
+def _told_of_losses(ahead: dict[str, int], on_progress: OnProgress) -> OnFraction:
+    """The stage of the losses, which says beforehand where they are not exact."""
+    stage = "loss of every sample"
+    if "candidates" in ahead:
+        stage = f"loss of every sample, from about {ahead['candidates']:,} candidates each"
+    if "exact_up_to" in ahead:
+        most = ahead["exact_up_to"]
+        on_progress(f"no losses: this one is exact only up to {most:,} samples", None)
+    return fraction_of(on_progress, stage)
 
 
 def _losses(
@@ -170,12 +187,8 @@ def _about_estimate(inputs: SampleInputs, value: np.ndarray, near: list[Near]) -
         exact_of(some, rows, inputs.loss, inputs.knobs, views, inputs.device)
         for views in inputs.draws
     ]
-    if inputs.views:
-        positives = inputs.views[0].shape[1] - 1
-    else:
-        assert rows.labels is not None
-        positives = int(np.bincount(rows.labels[rows.labels >= 0]).max(initial=1)) - 1
-    return estimate.about(near, positives) | estimate.error_of(value[some], np.mean(exact, 0))
+    about = estimate.about(near, _positives(inputs))
+    return about | estimate.error_of(value[some], np.mean(exact, 0))
 
 
 def _over_knob(

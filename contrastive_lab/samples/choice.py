@@ -12,8 +12,9 @@ from contrastive_core.embeddings import kept_vectors, recorded, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.runs import Run
+from contrastive_core.samples.losses import largest_class
 from contrastive_core.samples.request import SampleRequest, request_of
-from contrastive_core.samples.table import SampleTable
+from contrastive_core.samples.table import SampleTable, knobs_of
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.progress import follow
 from contrastive_lab.recordings import growing
@@ -25,7 +26,7 @@ SPLITS = ["train", "test"]
 BOTH = "both"
 SPLIT = "samples-split"
 MANY = 50_000  # rows, whose lists take minutes
-MINUTES_OF_A_MILLION = 15.0  # measured on two cores: benchmarks/scale.py
+MINUTES = 15.0  # of a million rows of 256 on two cores, measured: benchmarks/scale.py
 SHOWN = 50  # snapshots of a recording that are offered
 
 
@@ -135,15 +136,46 @@ def _is_asked_for(request: SampleRequest) -> bool:
     number, asked = 0 if space is None else len(space[1]), f"asked-{request.task.key}"
     if number <= MANY or st.session_state.get(asked) or request.task.is_running():
         return True
-    minutes = max(1, round(number * MINUTES_OF_A_MILLION / 1e6))
+    assert space is not None
+    minutes = max(1, round(MINUTES * number / 1e6 * space[1].width / 256))
     st.info(
         f"The loss of each of these {number:,} rows, and the lists of odd ones, take about "
         f"{minutes:,} min on two cores. They are made once and kept; you may leave the page."
     )
+    _say_of_losses(request, space[1])
     if st.button("Look for odd samples", type="primary", icon=":material/search:"):
         st.session_state[asked] = True
         st.rerun()
     return False
+
+
+def _say_of_losses(request: SampleRequest, rows: EmbeddingSet) -> None:
+    """Whether the losses will be exact, estimated, or none, before minutes are spent on them."""
+    run = request.rows.recorded.run if request.rows.recorded else request.run
+    by_views, compared = False, rows
+    if request.run is not None:  # whose loss is taken on z, mostly of two views of an image
+        method = cache.catalog()["methods"].get(str(request.run.config.get("method")), {})
+        by_views = rows.labels is None or not method.get("needs_labels")
+        compared = cache.embedding(ref.of_run(request.run, request.split, "z")) or rows
+    if rows.labels is None and not by_views:
+        return
+    positives = 1 if by_views or rows.labels is None else largest_class(rows.labels) - 1
+    knobs = None if run is None else knobs_of(run, request.loss)
+    sizes = (len(rows), 2 if by_views else 1, compared.width, positives)
+    ahead = cache.losses_ahead(request.loss, knobs, *sizes)
+    if "exact_up_to" in ahead:
+        title, most = cache.loss_title(request.loss), ahead["exact_up_to"]
+        st.caption(
+            f"{title} is exact only up to {most:,} images, and cannot be estimated from some of "
+            f"them: these {len(rows):,} will have no losses. Another loss can be chosen above."
+        )
+    elif "candidates" in ahead:
+        st.caption(
+            f"The losses will be estimated, from about {ahead['candidates']:,} candidates each; "
+            "how far off they are is measured on some of them, and said."
+        )
+    else:
+        st.caption("The losses will be exact: each is taken against all others.")
 
 
 class Pictures:

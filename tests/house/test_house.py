@@ -38,7 +38,7 @@ evaluation.comparison evaluation.compare evaluation.representation_similarity
 evaluation.paired_tests data.recipe
 jobs.process jobs.task jobs.at_once
 jobs.activity jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
-samples.annotations samples.request loss_lab.view
+samples.annotations samples.losses samples.request loss_lab.view
 loss_lab.batch loss_lab.memory sweeps.spec sweeps.grid sweeps.runner sweeps.plots catalog
 """.split()
 HEAVY = ("torch", "torchvision", "sklearn", "umap", "plotly", "pandas")

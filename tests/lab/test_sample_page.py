@@ -20,7 +20,7 @@ from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.jobs import process
+from contrastive_core.jobs import apart, process
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import build as sample_build
@@ -297,13 +297,41 @@ def test_what_takes_minutes_is_begun_when_it_is_asked_for(
     no_processes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choice, "MANY", 299)
+    monkeypatch.setattr(apart, "call", lambda function, *asked: function(*asked))
     name = kept_vectors.PREFIX + kept_vectors.save_vectors(blobs(), "large.npy")
     app = opened(on=name)
     assert "these 300 rows" in text_of(app)
     assert not no_processes
+    assert "take about 1 min" in text_of(app)
+    assert "The losses will be exact" in text_of(app)
     button(app, "Look for odd samples").click().run()
     assert [n for n in no_processes if "samples-train" in n]
     assert not app.exception
+
+
+def test_what_the_losses_will_be_is_said_before_minutes_are_spent(
+    no_processes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Estimated, or left out; the minutes follow the width of the rows (256 was measured)."""
+    monkeypatch.setattr(choice, "MANY", 299)
+    monkeypatch.setattr(choice, "MINUTES", 256 / 8 * 1e6 / 300 * 7)
+    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
+    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
+    monkeypatch.setattr(apart, "call", lambda function, *asked: function(*asked))
+    cache.losses_ahead.clear()
+    name = kept_vectors.PREFIX + kept_vectors.save_vectors(blobs(), "ahead.npy")
+    app = opened(on=name)
+    assert "take about 7 min" in text_of(app)
+    assert "The losses will be estimated, from about 463 candidates each" in text_of(app)
+    left_out = opened(on=name, loss="lifted_structure")
+    assert "Lifted structure is exact only up to 250 images" in text_of(left_out)
+    assert "these 300 will have no losses" in text_of(left_out)
+    bare = EmbeddingSet(blobs().features)
+    unlabeled = opened(on=kept_vectors.PREFIX + kept_vectors.save_vectors(bare, "bare.npy"))
+    assert "Look for odd samples" in [b.label for b in unlabeled.button]
+    assert "losses will be" not in text_of(unlabeled)
+    cache.losses_ahead.clear()
+    assert not no_processes
 
 
 def test_a_long_list_is_turned_page_by_page_and_saved_whole(

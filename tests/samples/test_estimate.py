@@ -285,7 +285,7 @@ def test_a_loss_that_cannot_be_estimated_has_its_limit(monkeypatch) -> None:
         np.testing.assert_array_equal(within.columns["loss"], exact)
 
 
-def test_where_losses_are_estimated() -> None:
+def test_where_losses_are_estimated(monkeypatch) -> None:
     """From 88,000 images of 256 numbers on a CPU, of which pairs have two views each."""
     loss = losses.create("nt_xent")
     assert not estimate.is_estimated(loss, 88_000, 256, "cpu")
@@ -297,4 +297,33 @@ def test_where_losses_are_estimated() -> None:
     inputs = sample_score.SampleInputs(
         EmbeddingSet(views[0][:, 0]), "nce", views=views, device="cpu"
     )
-    assert sample_score._exact_up_to(inputs) == 139_754
+    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 256 * 7.0**2)
+    assert sample_score._outlook(inputs) == {"exact_up_to": 3}  # of two views each
+
+
+def test_what_losses_will_be_is_known_beforehand(monkeypatch) -> None:
+    """The command says it as a stage before it starts; the page asks for the same."""
+
+    def outlook(loss: str, *sizes: int, **knobs: str) -> dict[str, int]:
+        return sample_losses.outlook(loss, knobs, *sizes, device="cpu")
+
+    assert outlook("nt_xent", 44_000, 2, 256, 1) == {}
+    assert outlook("nt_xent", 45_000, 2, 256, 1) == {"candidates": 64 + 8192 + 1}
+    assert outlook("sup_con", 10**6, 1, 256, 999) == {"candidates": 64 + 8192 + 128}
+    assert outlook("triplet", 10**6, 1, 256, 999) == {"candidates": 64 + 8192 + 128}
+    assert outlook("triplet", 10**6, 1, 256, 999, mining="hard") == {"exact_up_to": 279_508}
+    assert outlook("lifted_structure", 279_508, 1, 256, 999) == {}
+    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
+    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 200.0**2)
+
+    def first_stage(loss: str) -> tuple[str, dict[str, float]]:
+        told: list[str] = []
+        made = table_of(blobs(), loss, on_progress=lambda stage, share: told.append(stage))
+        return told[0], made.facts
+
+    stage, facts = first_stage("sup_con")
+    number = int(facts["estimate_candidates"])
+    assert stage == f"loss of every sample, from about {number} candidates each"
+    assert first_stage("lifted_structure")[0] == (
+        "no losses: this one is exact only up to 200 samples"
+    )
