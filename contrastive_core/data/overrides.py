@@ -44,20 +44,16 @@ class Rows:
         return np.asarray(self.images[self.index], dtype)
 
 
-def curated(
-    dataset: Dataset, exclude: str | None, relabel: str | None, *, by_index: bool = False
-) -> Dataset:
-    """The data set without the samples of `exclude`, and with the classes of `relabel`.
-
-    Args: by_index: images are `Rows`, read from the disk when they are asked for, and no copy.
-    """
+def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
+    """The data set without the samples of `exclude`, and with the classes of `relabel`; images are
+    no copy."""
     if exclude:
         gone = set(read_ids(exclude))
         _check_ids(gone, dataset, exclude)
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
             raise BadSetting(f"{exclude} excludes every training image")
-        dataset = take(dataset, keep, by_index)
+        dataset = take(dataset, keep)
     if relabel:
         changes = read_labels(relabel)
         _check_ids(set(changes), dataset, relabel)
@@ -68,12 +64,11 @@ def curated(
     return dataset
 
 
-def take(dataset: Dataset, keep: np.ndarray, by_index: bool) -> Dataset:
-    """The images `keep`, in that order; by_index: as `Rows`, read when they are asked for."""
-    images: Any = Rows(dataset.images, keep) if by_index else dataset.images[keep]
+def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
+    """The images `keep`, in that order, as `Rows`: read when they are asked for."""
     return dataclasses.replace(
         dataset,
-        images=images,
+        images=Rows(dataset.images, keep),
         labels=dataset.labels[keep],
         ids=[dataset.ids[i] for i in keep],
         factors={k: v[keep] for k, v in dataset.factors.items()},

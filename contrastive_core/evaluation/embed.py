@@ -227,7 +227,7 @@ def _reference(
     chosen = rows_of_sample(n, most)
     if not (sample := sample_text(len(chosen), n, f"{dataset.split} images")):
         return dataset, {"source": source}
-    return take(dataset, chosen, by_index=True), {"source": source, "sample": sample}
+    return take(dataset, chosen), {"source": source, "sample": sample}
 
 
 def _share(dataset: Dataset) -> slice:

@@ -196,7 +196,7 @@ def _dataset(run: Run, split: str) -> Dataset:
     dataset = data_of(run, split)
     if split != "train":
         return dataset
-    return curated(dataset, run.config.get("exclude"), run.config.get("relabel"), by_index=True)
+    return curated(dataset, run.config.get("exclude"), run.config.get("relabel"))
 
 
 # --- rows that exist -----------------------------------------------------------------------------

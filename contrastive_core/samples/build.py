@@ -179,7 +179,7 @@ def _as_trained(run: Run, dataset: datasets.Dataset) -> datasets.Dataset:
     from contrastive_core.data.overrides import curated
 
     files = (run.config.get(k) for k in ("exclude", "relabel"))
-    return curated(dataset, *(f if f and Path(f).exists() else None for f in files), by_index=True)
+    return curated(dataset, *(f if f and Path(f).exists() else None for f in files))
 
 
 def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:

@@ -59,7 +59,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> TrainSetup:
         torch.set_num_threads(config.threads)
     config = with_image_size(config)
     every = datasets.of_config(config.to_dict())
-    dataset = curated(every, config.exclude, config.relabel, by_index=True)
+    dataset = curated(every, config.exclude, config.relabel)
     config, reasons = resolve(config, dataset, device)
     torch.manual_seed(config.seed)
     method = create_method(config, dataset).to(device)

@@ -46,9 +46,9 @@ def test_the_rows_that_stay_are_read_when_they_are_asked_for(tmp_path: Path) -> 
     every = datasets.load("digits")
     gone = tmp_path / "gone.txt"
     gone.write_text("\n".join(every.ids[::3]))
-    copied = overrides.curated(every, str(gone), None)
-    indexed = overrides.curated(every, str(gone), None, by_index=True)
-    assert isinstance(copied.images, np.ndarray)
+    indexed = overrides.curated(every, str(gone), None)
+    keep = np.arange(len(every)) % 3 > 0
+    copied = dataclasses.replace(indexed, images=every.images[keep])
     assert isinstance(indexed.images, overrides.Rows)
     assert indexed.images.images is every.images  # the memory map itself
     assert indexed.images.shape == copied.images.shape
