@@ -3,8 +3,8 @@
 No pickle is opened; sizes are summed before anything is unpacked; a header that promises more than
 the file holds is refused, and so is what is no ordinary file. Whatever the format, `id`, `label`,
 `class` and `split` are known by name, what else is text or number becomes a column, and all of it
-passes `checked_set`. Tables are read by table_files.py, pictures that come along by
-attached_images.py. Torch-free.
+passes `checked_set`. Tables are read by parquet_files.py and csv_files.py, pictures that come along
+by attached_images.py. Torch-free.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from contrastive_core.distributed.partition import part_of
-from contrastive_core.embeddings import table_files
+from contrastive_core.embeddings.csv_files import csv
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.table_files import Texts
+from contrastive_core.embeddings.parquet_files import parquet
+from contrastive_core.embeddings.table_columns import Limits, Texts
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.storage.regular import open_regular, printable
 
 __all__ = ["ENDINGS", "MAX_TEXT", "checked_set", "class_numbers", "npy_head", "read"]
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
-LIMIT = 2 << 30  # bytes that a table may hold, or unpack to
-ARRAYS = 8 << 30  # of `.npy` and `.npz`, which are read in parts
+LIMIT = 2 << 30  # bytes of what is known of the rows of a table
+VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
 STEP = 64 << 20  # bytes of such a part
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
 MAX_TEXT = 500  # characters of a text that are kept
@@ -59,8 +60,8 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
         raise UnusableEmbedding(f"vectors are read from {', '.join(ENDINGS)}; got {name!r}")
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > (limit := ARRAYS if path.suffix.lower() in (".npy", ".npz") else LIMIT):
-            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {limit:,} are read")
+        if size > VECTORS:
+            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {VECTORS:,} are read")
         try:
             rows = _read(file, path, part, leave_out)
         except (UnusableEmbedding, Damaged, NotRegular):
@@ -81,8 +82,8 @@ def _read(file: BinaryIO, path: Path, part: Part, leave_out: Sequence[str]) -> E
         return _npy(file, path, part)
     if ending == ".npz":
         return _npz(file, path, part)
-    reader = table_files.parquet if ending == ".parquet" else table_files.csv
-    features, columns, provenance = reader(file, path, LIMIT, leave_out)
+    reader = parquet if ending == ".parquet" else csv
+    features, columns, provenance = reader(file, path, Limits(VECTORS, LIMIT), leave_out)
     rows = checked_set(features, columns, path, provenance)
     if part[1] == 1:
         return rows
@@ -108,9 +109,9 @@ def _npy(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
 
 def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     with zipfile.ZipFile(file) as archive:
-        if (total := sum(entry.file_size for entry in archive.infolist())) > ARRAYS:
+        if (total := sum(entry.file_size for entry in archive.infolist())) > VECTORS:
             raise UnusableEmbedding(
-                f"{path.name} would unpack to {total:,} bytes; at most {ARRAYS:,} are read"
+                f"{path.name} would unpack to {total:,} bytes; at most {VECTORS:,} are read"
             )
         heads: dict[str, Head] = {}
         for entry in archive.infolist():
@@ -239,6 +240,8 @@ def checked_set(
     Raises: UnusableEmbedding.
     """
     _check_numbers(features.shape, features.dtype, path)
+    if not len(features):
+        raise UnusableEmbedding(f"{path.name} has no rows")
     for name, column in columns.items():
         if len(column) != len(features):
             raise UnusableEmbedding(

@@ -18,7 +18,7 @@ from contrastive_core.storage.regular import printable
 
 __all__ = ["open_upload", "open_vectors", "uploaded"]
 
-MEMORY = file_formats.ARRAYS + 3 * file_formats.LIMIT  # vectors, and what is known of them
+MEMORY = file_formats.VECTORS + 3 * file_formats.LIMIT  # vectors, and what is known of them
 SECONDS = 300
 LIBRARIES = {".parquet": ("pyarrow.parquet", "pyarrow.compute"), ".csv": ("pandas",)}
 

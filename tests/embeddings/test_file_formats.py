@@ -111,11 +111,20 @@ def test_tables_without_vectors_say_so(
 def test_a_few_bytes_of_parquet_that_unpack_far_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pd.DataFrame({"x": np.zeros(1_000_000)}).to_parquet(tmp_path / "b.parquet")
-    assert (tmp_path / "b.parquet").stat().st_size < 50_000
-    monkeypatch.setattr(file_formats, "LIMIT", 1_000_000)
-    with pytest.raises(UnusableEmbedding, match="would unpack to 8,000,000 bytes"):
-        file_formats.read(tmp_path / "b.parquet")
+    flat = {k: np.zeros(1_000_000) for k in "ab"}
+    pd.DataFrame(flat).to_parquet(tmp_path / "flat.parquet")
+    pd.DataFrame(flat | {"label": 0}).to_parquet(tmp_path / "labeled.parquet")
+    lists = pa.FixedSizeListArray.from_arrays(np.zeros(2_000_000), 2)
+    pq.write_table(pa.table({"v": lists}), tmp_path / "lists.parquet")
+    for path in tmp_path.iterdir():
+        assert path.stat().st_size < 100_000
+    monkeypatch.setattr(file_formats, "LIMIT", 7_000_000)
+    with pytest.raises(UnusableEmbedding, match="would unpack to 8,000,000 bytes; at most 7,000,"):
+        file_formats.read(tmp_path / "labeled.parquet")
+    monkeypatch.setattr(file_formats, "VECTORS", 7_000_000)
+    for name in ("flat.parquet", "lists.parquet"):
+        with pytest.raises(UnusableEmbedding, match="would unpack to"):
+            file_formats.read(tmp_path / name)
 
 
 @pytest.mark.parametrize("step", [1, 100, 1 << 20])

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contrastive_core.embeddings import file_formats, kept_vectors, open_vectors
+from contrastive_core.embeddings import (
+    csv_files,
+    file_formats,
+    kept_vectors,
+    open_vectors,
+    parquet_files,
+)
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import Damaged, UnusableEmbedding
 
@@ -65,6 +71,64 @@ def test_what_is_no_npy_file_and_what_are_labels_are_told_in_words(tmp_path: Pat
     np.save(tmp_path / "labels.npy", LABELS)
     with pytest.raises(UnusableEmbedding, match=r"into one \.npz"):
         file_formats.read(tmp_path / "labels.npy")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("rows_at_once", [1, 5, 12, 100])
+def test_a_table_is_the_same_in_parts_of_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, rows_at_once: int
+) -> None:
+    table = pd.DataFrame(X.astype(np.float64), columns=["d0", "d1", "d2"])
+    table.loc[7, "d1"] = np.nan
+    table["whole"] = [1.5, *range(11)]  # whole numbers but for the first
+    table["price"], table["source"] = np.arange(12), list("abcabcabcabc")
+    table["label"] = LABELS
+    path = tmp_path / f"mine.{ending}"
+    table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    for module in (csv_files, parquet_files):
+        monkeypatch.setattr(module, "BATCH", rows_at_once)
+    rows = file_formats.read(path)
+    expected = X.copy()
+    expected[7, 1] = np.nan
+    np.testing.assert_allclose(rows.features, expected, rtol=1e-6)
+    assert rows.features.dtype == np.float32
+    assert rows.features.shape == (12, 3)
+    np.testing.assert_array_equal(rows.labels, LABELS)
+    np.testing.assert_array_equal(rows.columns["whole"], [1.5, *range(11)])
+    np.testing.assert_array_equal(rows.columns["price"], np.arange(12))
+    assert "".join(rows.columns["source"]) == "abcabcabcabc"
+
+
+@pytest.mark.parametrize("column", ["d1", "note", "flag"])
+def test_a_column_that_turns_to_text_below_is_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    table = pd.DataFrame(X, columns=["d0", "d1", "d2"], dtype=object)
+    table["note"], table["flag"] = np.arange(12).astype(object), True
+    table[column] = table[column].astype(object)
+    table.loc[9, column] = "none"
+    path = tmp_path / "mine.csv"
+    table.to_csv(path, index=False)
+    at_once = file_formats.read(path)
+    monkeypatch.setattr(csv_files, "BATCH", 4)
+    rows = file_formats.read(path)
+    assert rows.columns[column].dtype.kind == "U"
+    assert rows.columns[column][9] == "none"
+    assert rows.width == at_once.width == (2 if column == "d1" else 3)
+    np.testing.assert_array_equal(rows.features, at_once.features)
+    np.testing.assert_array_equal(rows.columns[column], at_once.columns[column])
+    monkeypatch.setattr(file_formats, "LIMIT", 700)
+    with pytest.raises(UnusableEmbedding, match="numbers in some rows and text in others"):
+        file_formats.read(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_without_rows_says_so(tmp_path: Path, ending: str) -> None:
+    empty = pd.DataFrame(X[:0], columns=["d0", "d1", "d2"])
+    path = tmp_path / f"mine.{ending}"
+    empty.to_csv(path, index=False) if ending == "csv" else empty.to_parquet(path)
+    with pytest.raises(UnusableEmbedding, match=r"no rows|no columns of numbers"):
+        file_formats.read(path)
 
 
 def test_other_names_of_classes_are_other_vectors(

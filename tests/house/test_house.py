@@ -27,7 +27,8 @@ errors paths progress registry storage distributed data embeddings runs jobs sam
 evaluation storage.atomic storage.lock storage.records storage.shapes storage.tables
 storage.regular storage.limited distributed.partition data.pictures data.folder_preview
 cli.main cli.analyses cli.analyses.previews
-embeddings.open_vectors embeddings.table_files embeddings.nearest embeddings.pca
+embeddings.open_vectors embeddings.nearest embeddings.pca embeddings.csv_files
+embeddings.parquet_files embeddings.table_columns
 data.subfolders data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
 embeddings.label_files
 embeddings.attached_images embeddings.kept_vectors embeddings.splits embeddings.ref
