@@ -1,9 +1,8 @@
 """Nearest rows by lists: rows of one cluster side by side, and each query meets the nearest lists.
 
-For many queries of a set in itself, where some of the true neighbors may be missed: the caller says
-how many rows each query meets, and is told the share that is found (neighbors.py). Queries of one
-cluster meet the same lists, those nearest to its center, so that all is products of matrices
-(inverted lists: Jégou et al. 2011, IEEE PAMI 33, but queries grouped like rows).
+For many queries, where some of the true neighbors may be missed: the share that is found is
+measured (`tuned`). These are inverted lists (Jégou et al. 2011, IEEE PAMI 33), with the queries of
+each list gathered instead of the lists of each query, so that all is products of matrices.
 """
 
 from __future__ import annotations
@@ -13,75 +12,115 @@ import math
 import torch
 from torch import Tensor
 
+from contrastive_core.ops.index_search import Search, found_of
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.top_k import best_of
 
-__all__ = ["QUERIES", "Lists"]
+__all__ = ["QUERIES", "Lists", "tuned"]
 
 PER_LIST = 40  # rows for each list that the clusters are made from
 ROUNDS = 10  # of k-means
 QUERIES = 1 << 17  # that are asked for at a time: of each list enough for a product of matrices
-CELLS = 1 << 23  # of one product: 32 MB
+CELLS = 1 << 26  # scores at a time: 256 MB
+WIDE = 512  # rows of a piece: longer lists are cut
 ASSIGNED = 8192  # rows at a time whose list is found
+RECALL, TIMES = 0.9, 4  # as many times the rows are met, at most, until so much is found
+
+
+def tuned(
+    b: Tensor, k: int, visited: int, q: Tensor, own: Tensor | None, exact: Search,
+    offset: Tensor | None = None,
+) -> tuple[Lists, float]:  # fmt: skip
+    """A search in lists of the rows b (m, d), and the share of true neighbors it finds.
+
+    Each query meets `visited` rows, or, where these hold less than `RECALL` of the neighbors of a
+    part of the sample, up to `TIMES` as many; the recall is measured on the other part.
+
+    Args: q (s, d), own: the sample, queries as they will come; exact: gives their true neighbors.
+    """
+    lists = Lists(b, k, visited, offset)
+    truth, part = exact(q, own)[1], slice(0, None, 2)
+    while found_of(truth[part], lists(q[part], _part(own, part))[1]) < RECALL:
+        if lists.visited >= min(TIMES * visited, len(b)):
+            break
+        lists.visited *= 2
+    part = slice(1, None, 2)
+    return lists, found_of(truth[part], lists(q[part], _part(own, part))[1])
+
+
+def _part(own: Tensor | None, part: slice) -> Tensor | None:
+    return None if own is None else own[part]
 
 
 class Lists:
-    """Rows b (m, d) float32 in √m lists; a query meets the `visited` rows, about, of the lists
-    nearest to its own."""
+    """Rows b (m, d) float32 in 2 √m lists; a query meets about `visited` rows, those of the lists
+    whose centers are nearest to it. Lists lie in pieces of at most `WIDE` rows."""
 
     def __init__(self, b: Tensor, k: int, visited: int, offset: Tensor | None = None) -> None:
-        """Args: offset: (m), taken off the products (Euclidean rows)."""
-        self.k, self.visited = k, min(len(b), max(visited, k + 1))
-        self.centers = _centers(b, math.isqrt(len(b)))
-        nearest = self._lists_of(b)
+        """Args: offset: (m), taken off the products (Euclidean rows; else rows are of length 1)."""
+        self.k, self.visited = k, max(visited, k + 1)
+        centers = _centers(b, min(len(b), 2 * math.isqrt(len(b))))
+        nearest = torch.cat([_nearest(part, centers) for part in b.split(ASSIGNED)])
         self.order = nearest.argsort(stable=True)
-        self.size = nearest.bincount(minlength=len(self.centers))
-        self.start = self.size.cumsum(0) - self.size
+        self.place = self.order.argsort()
         self.rows = b[self.order]
         self.offset = None if offset is None else offset[self.order]
-        self.place = self.order.argsort()
+        of, self.start, self.stop = _pieces(nearest.bincount(minlength=len(centers)))
+        held = (torch.tensor(self.stop) - torch.tensor(self.start)).sort().values.cumsum(0)
+        self.least = int((held <= k).sum()) + 1  # pieces that hold k others, whichever they are
+        self.centers = centers[of] if offset is not None else _unit(centers)[of]
+        self.half = self.centers.square().sum(1) / 2
 
     def __call__(self, q: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
         """Nearness and numbers (r, k) of rows near the queries q (r, d), themselves (own) aside."""
         values, columns = q.new_empty(len(q), self.k), q.new_zeros(len(q), self.k).long()
-        its_list = self._lists_of(q)
-        order = its_list.argsort(stable=True)
+        near = torch.cat([self._near(part) for part in q.split(ASSIGNED)])
         place = None if own is None else self.place[own]
-        for part in order.split(its_list.bincount(minlength=len(self.centers)).tolist()):
-            if len(part):
-                visited = self._near_lists(int(its_list[part[0]]))
-                for some in part.split(max(1, CELLS // sum(int(self.size[v]) for v in visited))):
-                    at = None if place is None else place[some]
-                    values[some], columns[some] = self._meet(q[some], at, visited)
+        for some in near[:, 0].argsort(stable=True).split(max(1, CELLS // (WIDE * near.shape[1]))):
+            at = None if place is None else place[some]
+            values[some], columns[some] = self._meet(q[some], at, near[some])
         return values, columns
 
-    def _meet(self, q: Tensor, place: Tensor | None, lists: list[int]) -> tuple[Tensor, Tensor]:
-        """The best k of some lists for queries (r, d) that stand at these places themselves."""
-        spans = [slice(int(self.start[v]), int(self.start[v] + self.size[v])) for v in lists]
-        scores = q.new_empty(len(q), sum(s.stop - s.start for s in spans))
-        first = 0
-        for span in spans:
-            s = scores[:, first : first + span.stop - span.start]
-            torch.mm(q, self.rows[span].mT, out=s)
+    def _near(self, q: Tensor) -> Tensor:
+        """The nearest pieces (r, p) of queries, nearest first: as many as hold enough rows."""
+        number = max(self.least, math.ceil(self.visited * len(self.start) / len(self.rows)))
+        apart = q @ self.centers.mT - self.half
+        return apart.topk(min(len(self.start), number), dim=1).indices.int()
+
+    def _meet(self, q: Tensor, place: Tensor | None, near: Tensor) -> tuple[Tensor, Tensor]:
+        """The best k of the pieces near (r, p) each query q (r, d), which stand at these places."""
+        pieces = near.shape[1]
+        scores = q.new_empty(len(q) * pieces, WIDE)
+        count = near.flatten().bincount(minlength=len(self.start)).tolist()
+        product, spans = q.new_empty(max(count), WIDE), zip(self.start, self.stop, strict=True)
+        by_piece = near.flatten().argsort(stable=True).split(count)  # lines of `scores`
+        for lines, (start, stop) in zip(by_piece, spans, strict=True):
+            if not len(lines):
+                continue
+            s = product[: len(lines), : stop - start]
+            torch.mm(q.index_select(0, lines // pieces), self.rows[start:stop].mT, out=s)
             if self.offset is not None:
-                s -= self.offset[span]
-            if place is not None:
-                inside = ((place >= span.start) & (place < span.stop)).nonzero()[:, 0]
-                s[inside, place[inside] - span.start] = -torch.inf
-            first += s.shape[1]
-        values, at = best_of(scores, self.k)
-        number = torch.cat([self.order[span] for span in spans])
-        return values, number[at]
+                s -= self.offset[start:stop]
+            product[: len(lines), stop - start :] = -torch.inf
+            scores.index_copy_(0, lines, product[: len(lines)])
+        first = torch.tensor(self.start)
+        if place is not None:
+            own = torch.searchsorted(first, place, right=True) - 1
+            row, piece = (near == own[:, None]).nonzero().unbind(1)
+            scores[row * pieces + piece, place[row] - first[own[row]]] = -torch.inf
+        values, at = best_of(scores.view(len(q), -1), self.k)
+        return values, self.order[first[near.gather(1, at // WIDE).long()] + at % WIDE]
 
-    def _near_lists(self, own: int) -> list[int]:
-        """A list and those nearest to its center, until enough rows are in them."""
-        apart = (self.centers - self.centers[own]).square().sum(1)
-        near = apart.argsort(stable=True)
-        enough = int((self.size[near].cumsum(0) < self.visited).sum()) + 1
-        return [int(v) for v in near[:enough] if self.size[v]]
 
-    def _lists_of(self, q: Tensor) -> Tensor:
-        return torch.cat([_nearest(part, self.centers) for part in q.split(ASSIGNED)])
+def _pieces(size: Tensor) -> tuple[Tensor, list[int], list[int]]:
+    """Lists of these sizes (l) in pieces of at most `WIDE` rows, about equal in each list: the list
+    of each, and where it starts and stops."""
+    number = (size + WIDE - 1) // WIDE
+    of = torch.arange(len(size)).repeat_interleave(number)
+    which = torch.arange(len(of)) - (number.cumsum(0) - number)[of]
+    first = (size.cumsum(0) - size)[of]
+    start, stop = (first + w * size[of] // number[of] for w in (which, which + 1))
+    return of, start.tolist(), stop.tolist()
 
 
 def _centers(b: Tensor, number: int) -> Tensor:
@@ -99,3 +138,7 @@ def _centers(b: Tensor, number: int) -> Tensor:
 
 def _nearest(x: Tensor, centers: Tensor) -> Tensor:
     return (x @ centers.mT - centers.square().sum(1) / 2).argmax(1)
+
+
+def _unit(x: Tensor) -> Tensor:
+    return x / x.norm(dim=1, keepdim=True).clamp_min(1e-12)

@@ -123,7 +123,8 @@ def nearest(
             the numbers that base rows have in the whole.
         of: only of these queries.
         approximate: above `APPROXIMATE_FROM` by inverted lists, on a CPU with faiss.
-        visited: above `APPROXIMATE_FROM`, on a CPU: how many rows each query meets, about.
+        visited: above `APPROXIMATE_FROM`, on a CPU: how many rows each query meets, about; up to
+            four times as many where too few of the neighbors are among these.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite.
     """
@@ -153,9 +154,8 @@ def nearest(
         sample = torch.from_numpy(np.linspace(first, last - 1, 2 * index_search.SAMPLE, dtype=int))
         own = None if numbers is None else numbers[sample]
         if visited:
-            lists = list_search.Lists(b, width, visited, offset)
-            share = index_search.found_of(search(q[sample], own)[1], lists(q[sample], own)[1])
-            search, step, recall = lists, list_search.QUERIES, share
+            search, recall = list_search.tuned(b, width, visited, q[sample], own, search, offset)
+            step = list_search.QUERIES
         elif found := index_search.lists(b, width, metric, q[sample], own, search):
             (search, recall), step = found, index_search.LISTS_QUERIES
     index = np.empty((len(q), k), np.int64)

@@ -30,7 +30,7 @@ from contrastive_core.progress import OnFraction, ignore_fraction
 __all__ = ["ANCHORS", "DRAWN", "NEAR", "POSITIVES", "Candidates", "Near", "Sample", "near"]
 
 NEAR, DRAWN = 64, 8192
-VISITED = 16_384  # rows among which the nearest are looked for: two minutes for a million of 256
+VISITED = 16_384  # rows at least among which the nearest are looked for
 POSITIVES = 128  # more than NEAR: of a larger group some are always drawn that are not near
 ANCHORS = 256  # that meet the same random candidates: one matrix product, no rows gathered for each
 
@@ -51,8 +51,8 @@ def near(
     x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> Near:
     """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"; of
-    many rows among some `VISITED` likely ones: the estimate is right whichever are near, and only
-    the surer the nearer they are."""
+    many rows among some `VISITED` likely ones or more: the estimate is right whichever are near,
+    and only the surer the nearer they are."""
     k = min(NEAR, len(x) - 1)
     if k < 1:
         return Near(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), metric)

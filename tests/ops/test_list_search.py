@@ -18,12 +18,15 @@ def clusters(n: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("itself", [True, False])
-def test_visiting_all_lists_is_exact(metric: str, itself: bool, monkeypatch) -> None:
+@pytest.mark.parametrize("wide", [7, 512])
+def test_visiting_all_lists_is_exact(metric: str, itself: bool, wide: int, monkeypatch) -> None:
     x, base = clusters(700), None if itself else clusters(500, 1)
     exact = neighbors.nearest(x, base, 9, metric)
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 0)
     monkeypatch.setattr(neighbors, "FEW", 0)
     monkeypatch.setattr(list_search, "QUERIES", 128)
+    monkeypatch.setattr(list_search, "WIDE", wide)
+    monkeypatch.setattr(list_search, "CELLS", 30_000)
     found = neighbors.nearest(x, base, 9, metric, visited=700)
     assert found.recall == 1
     np.testing.assert_array_equal(found.index, exact.index)
@@ -35,13 +38,36 @@ def test_few_lists_find_some_and_say_how_many(monkeypatch) -> None:
     exact = neighbors.nearest(x, None, 9).index
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 0)
     monkeypatch.setattr(neighbors, "FEW", 0)
-    found = neighbors.nearest(x, None, 9, visited=200)
+    monkeypatch.setattr(list_search, "TIMES", 1)
+    found = neighbors.nearest(x, None, 9, visited=100)
     share = index_search.found_of(torch.from_numpy(exact), torch.from_numpy(found.index))
     assert found.recall is not None
     assert found.recall == pytest.approx(share, abs=0.05)
     assert 0.3 < share < 1
     assert (found.index != np.arange(3000)[:, None]).all()
     assert all(len(set(row)) == 9 for row in found.index.tolist())
+
+
+@pytest.mark.parametrize(("wanted", "times", "visited"), [(0, 4, 50), (1, 4, 200), (1, 60, 1600)])
+def test_more_rows_are_met_until_enough_of_the_neighbors_are_found(
+    wanted: float, times: int, visited: int, monkeypatch
+) -> None:
+    b = torch.from_numpy(np.random.default_rng(0).normal(size=(3000, 16)).astype(np.float32))
+    b /= b.norm(dim=1, keepdim=True)
+
+    def exact(q: torch.Tensor, own: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        s = q @ b.mT
+        s[torch.arange(len(q)), own] = -torch.inf
+        return s.topk(5)
+
+    monkeypatch.setattr(list_search, "RECALL", wanted)
+    monkeypatch.setattr(list_search, "TIMES", times)
+    sample = torch.arange(0, 3000, 30)
+    lists, recall = list_search.tuned(b, 5, 50, b[sample], sample, exact)
+    assert lists.visited == visited
+    found = index_search.found_of(exact(b[sample], sample)[1], lists(b[sample], sample)[1])
+    assert recall == pytest.approx(found, abs=0.1)
+    assert (recall == 1) == (times == 60)
 
 
 def test_a_query_always_has_its_k_also_among_rows_that_are_alike() -> None:

@@ -262,7 +262,9 @@ def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypat
     assert len(searches) == 1
     assert 0.2 < made.facts["neighbors_recall"] < 1
     assert "neighbors_recall" not in exact.facts
-    assert set(made.ranked("mislabeled")[:25].tolist()) <= set(range(30))
+    first, exactly = ({*t.ranked("mislabeled")[:25].tolist()} for t in (made, exact))
+    assert first <= exactly | {*range(30)}
+    assert len(first - {*range(30)}) < 3
     for name in ("false_negative", "ambiguous", "outlier"):
         both = np.corrcoef(made.score(name), exact.score(name))[0, 1]
         assert both > 0.9, (name, both)
