@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -74,8 +75,7 @@ def advise(plan: Plan, on_progress: OnProgress = ignore_progress) -> dict[str, A
         dataset = datasets.load(plan.dataset, "train", plan.root)
         search = Search(plan, dataset, on_progress)
         if plan.labeled:
-            on_progress("without any training", None)
-            search.baselines = baselines(dataset, search.rows, plan.method, plan.device)
+            search.baselines = _baselines(search, on_progress)
 
         def write(search: Search) -> None:
             records.write_json(folder / "answer.json", answer(search))
@@ -88,6 +88,20 @@ def advise(plan: Plan, on_progress: OnProgress = ignore_progress) -> dict[str, A
         found["done"] = True
         records.write_json(folder / "answer.json", found)
     return found
+
+
+def _baselines(search: Search, on_progress: OnProgress) -> dict[str, float]:
+    """kNN without any training, made once for these images: more time does not change it."""
+    plan, path = search.plan, folder_of(search.plan.name) / "baselines.json"
+    of = {"fingerprint": search.dataset.fingerprint, "method": plan.method}
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        kept = records.read_object(path)
+        if kept["of"] == of:
+            return {str(name): float(share) for name, share in kept["shares"].items()}
+    on_progress("without any training", None)
+    shares = baselines(search.dataset, search.rows, plan.method, plan.device)
+    records.write_json(path, {"of": of, "shares": shares})
+    return shares
 
 
 def _test(search: Search, best: dict[str, Any]) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.advice.judge import FEWEST
 from contrastive_core.advice.suggestions import USUAL_BATCH, Suggestion, suggestions
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
@@ -70,7 +71,12 @@ def look(
 
 
 def in_words(facts: dict[str, Any]) -> str:
-    """The facts in a sentence or two."""
+    """The facts in a sentence or two; in one more where the adviser cannot try anything on them."""
+    few = f"These are too few to try settings on: at least {FEWEST} training images are needed."
+    return f"{_seen(facts)} {few}" if facts["train"] < FEWEST else _seen(facts)
+
+
+def _seen(facts: dict[str, Any]) -> str:
     color = "in gray" if facts["gray"] else "in color"
     text = (
         f"{facts['train']:,} training and {facts['test']:,} test images of "

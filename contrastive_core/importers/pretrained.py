@@ -184,12 +184,15 @@ def _fitted(recognized: Recognized, weights: Path, path: Path) -> tuple[Recogniz
 
 
 def _try(network: Any, pixels: int) -> None:
-    """Raises what the network raises for an image of that size."""
+    """Raises what the network raises for an image of that size; ValueError where it makes more of
+    one than a vector, as the parts of timm's that serve language models do."""
     import torch
 
     device = next(network.parameters()).device  # "meta": only sizes are computed
     with contextlib.suppress(NotImplementedError), torch.no_grad():
-        network.eval()(torch.zeros(1, 3, pixels, pixels, device=device))
+        made = network.eval()(torch.zeros(1, 3, pixels, pixels, device=device))
+        if not isinstance(made, torch.Tensor) or made.ndim != 2:
+            raise ValueError("it gives no single vector for an image")
 
 
 def _without_start(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
@@ -206,8 +209,15 @@ def _shapes_of(state: dict[str, Any]) -> Shapes:
 
 
 def _cannot(recognized: Recognized, error: Exception) -> str:
+    from contrastive_core.models.libraries import pretrained
+
     side = recognized.encoder_knobs["pixels"]
     why = printable(explained(error), 200)
+    if side != (own := pretrained(recognized.encoder)[0].pixels):
+        return (
+            f"{recognized.encoder} cannot be made for images of {side} pixels; its own size is "
+            f"{own}: {why}"
+        )
     return (
         f"{recognized.encoder} cannot be made for images of {side} pixels of these weights: {why}"
     )

@@ -262,8 +262,8 @@ def _curve(found: dict[str, Any]) -> Any:
     title = found["rows"][0]["label"].rpartition(" ")[0]
     figure.update_xaxes(type="log", tickvals=ticks, title=title)
     figure.update_layout(
-        height=300, margin={"l": 10, "r": 10, "t": 10, "b": 10}, yaxis_title=found["criterion"],
-        legend={"orientation": "h", "y": 1.15},
+        height=340, margin={"l": 10, "r": 10, "t": 30, "b": 10}, yaxis_title=found["criterion"],
+        legend={"orientation": "h", "yanchor": "top", "y": -0.25},  # above stands Plotly's bar
     )  # fmt: skip
     return figure
 

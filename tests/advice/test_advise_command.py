@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from contrastive_core import runs
+from contrastive_core.advice import advise
 from contrastive_core.advice import plan as plans
 from contrastive_core.advice import search as searching
 from contrastive_core.cli.main import main
@@ -44,9 +45,11 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     assert runs.load(name).status()["status"] == "done"
     assert runs.load(name).manifest["n_train"] == 64  # a fifth of 80 is set aside
     judged = sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
+    monkeypatch.setattr(advise, "baselines", lambda *_: pytest.fail("they are kept"))
     assert main([*asked, "--minutes", "2", "--name", "mine", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["verdict"] == found["verdict"]
+    assert again["baselines"] == found["baselines"] != {}
     assert judged == sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
     assert main(["advise", "digits", "--name", "mine"]) == 2
     assert "mine advises on folder:" in capsys.readouterr().err

@@ -254,6 +254,17 @@ def test_decoding_is_told_of_and_what_is_stopped_leaves_no_run(
     assert "on disk" in decoding[0][0]
 
 
+def test_a_network_that_gives_many_vectors_of_an_image_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As timm's gemma4_vit and deepseek_vit_412m_enc do."""
+    made = timm.create_model("test_vit", num_classes=0, global_pool="")
+    monkeypatch.setattr(libraries, "_timm_network", lambda *a: (made, made.num_features))
+    wanted = Wanted(VIT, random=True)
+    with pytest.raises(CannotImport, match="it gives no single vector"), open_model(wanted):
+        pass
+
+
 def test_every_classifier_of_torchvision_is_known() -> None:
     for name in models.list_models(module=models):
         assert libraries.pretrained(f"torchvision:{name}")[0].pixels >= 224, name
@@ -274,7 +285,7 @@ def test_a_name_that_is_taken_is_said_before_the_work(capsys: pytest.CaptureFixt
         ([VIT, "--random", "--pixels", "-1"], "--pixels must be 0 or more"),
         ([VIT, "--random", "--fetch"], "--random takes no weights"),
         (["file.pt", "--random"], "a file is given alone"),
-        ([VIT, "--random", "--pixels", "3"], "cannot be made for images of 3 pixels"),
+        ([VIT, "--random", "--pixels", "3"], "images of 3 pixels; its own size is 160"),
     ],
 )
 def test_what_cannot_be_opened_says_so(
