@@ -27,6 +27,7 @@ def train(args: Namespace) -> None:
         _under_torchrun(args.processes, sys.argv[1:])
     from contrastive_core.distributed import collectives
     from contrastive_core.training import loop
+    from contrastive_core.training.image_size import kept_smaller
 
     with (
         collectives.process_group(args.device) as world,
@@ -35,6 +36,8 @@ def train(args: Namespace) -> None:
         setup, run = _setup_and_run(args, world, on_progress)
         if world.is_rank0 and setup.dataset.left_out:
             print_note(setup.dataset.left_out)
+        if world.is_rank0 and (note := kept_smaller(setup.config)):
+            print_note(note)
         is_quiet = args.json or not world.is_rank0
         report = _Report(setup.config.epochs, on_progress, is_quiet)
         status = loop.train(setup, run, args.resume, report)

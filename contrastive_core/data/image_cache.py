@@ -31,13 +31,14 @@ from contrastive_core.errors import BadSetting
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.storage import atomic
 
-__all__ = ["all_gray", "cache_keys", "decode", "median_side", "processes", "space_of"]
+__all__ = ["all_gray", "cache_keys", "decode", "made_gray", "median_side", "processes", "space_of"]
 
 CHUNK = 32  # files that a process decodes at a time
 FEW, LITTLE = (
     512,
     16 << 20,
 )  # files, and bytes of them, up to which this process decodes them itself
+TOLD = 200  # heads that are read before it is said
 HEADS = 2000  # files at most whose size counts for the median
 MARGIN = 64 << 20  # bytes of the disk that stay free
 FLUSH = 5.0  # seconds of decoding that a machine that goes down loses at most
@@ -60,6 +61,19 @@ class Partial:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         return (len(self.files), 1 if self.gray else 3, self.side, self.side)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return space_of(len(self.files), self.side, self.shape[1])
+
+    @property
+    def held(self) -> int | None:
+        """Bytes of it that lie on the disk already; None where there is no such file."""
+        had = self.path.stat() if self.path.exists() else None
+        if had is None or had.st_size != self.size:
+            return None
+        return int(getattr(had, "st_blocks", 0)) * 512
 
     def chunk(self, start: int) -> Chunk:
         here = os.getcwd()  # a process that decodes has another
@@ -91,10 +105,13 @@ def median_side(files: list[ImageFile]) -> int:
     return int(np.median(sides)) if sides else SMALL
 
 
-def all_gray(files: list[ImageFile]) -> bool:
+def all_gray(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> bool:
     """Whether none of them has colors; those that cannot be read do not count."""
     found = False
-    for file in files:
+    for number, file in enumerate(files):
+        if number % TOLD == TOLD - 1:
+            stage = f"looking for the first with colors of {len(files):,} images"
+            on_progress(stage, number / len(files))
         try:
             if not is_gray(file.path):
                 return False
@@ -102,6 +119,16 @@ def all_gray(files: list[ImageFile]) -> bool:
         except Exception:
             continue
     return found
+
+
+def made_gray(folder: Path) -> bool | None:
+    """Whether decoded images are gray; None where there are none."""
+    if not (folder / "about.json").exists():
+        return None
+    try:
+        return bool(np.load(folder / "images.npy", mmap_mode="r").shape[1] == 1)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def space_of(n: int, side: int, channels: int = 3) -> int:
@@ -118,18 +145,22 @@ def decode(
     form: ImageForm,
     folder: Path,
     on_progress: OnProgress = ignore_progress,
+    later: Partial | None = None,
 ) -> dict[str, Any]:
     """Arrays of the images that can be read, in the file `images.npy` of `folder` (which is made,
     or gone on with); the others are listed with the reason.
 
+    Args: later: what else will be decoded to the same disk, the other split: a training of days
+        should not end before a test that does not fit.
     Raises: BadSetting where they do not fit on the disk; ValueError where none can be read.
     """
     assert form.size
     partial = Partial(listing.files, folder, form.size, gray, form.resize)
-    _room(partial)
+    _room(partial, later)
     known = {a["start"]: a for a in _known(partial)}
-    size = space_of(len(partial.files), partial.side, partial.shape[1])
-    stage = f"decoding {len(partial.files):,} images to {form.text} ({_bytes(size)} on disk)"
+    stage = (
+        f"decoding {len(partial.files):,} images to {form.text} ({_bytes(partial.size)} on disk)"
+    )
     on_progress(stage, None)
     starts = range(0, len(partial.files), CHUNK)
     with _Log(partial, list(known.values())) as log:
@@ -140,26 +171,24 @@ def decode(
     return _arrays(listing, partial, list(known.values()))
 
 
-def _room(partial: Partial) -> None:
-    """Make the file in its full length, if it fits on the disk."""
+def _room(partial: Partial, later: Partial | None) -> None:
+    """Make the file in its full length, if it fits on the disk, and what is decoded later too."""
     atomic.make_folder(partial.folder)
-    size = space_of(len(partial.files), partial.side, partial.shape[1])
-    had = partial.path.stat() if partial.path.exists() else None
-    if had is not None and had.st_size == size:
-        held = getattr(had, "st_blocks", 0) * 512
-    else:
-        held = 0
+    if (held := partial.held) is None:
         (partial.folder / "chunks.jsonl").unlink(missing_ok=True)
+    both = [partial, *([later] if later and later.files else [])]
+    size = sum(p.size for p in both)
     free = shutil.disk_usage(partial.folder).free
-    if size - held > free - MARGIN:
-        shutil.rmtree(partial.folder, ignore_errors=True)
+    if size - sum(p.held or 0 for p in both) > free - MARGIN:
+        if not held:  # else it goes on once there is room
+            shutil.rmtree(partial.folder, ignore_errors=True)
         raise BadSetting(
-            f"{len(partial.files):,} images of {partial.side} × {partial.side} pixels need "
-            f"{_bytes(size)} in {partial.folder.parent}, where {_bytes(free)} are free; choose a "
-            "smaller image_size, or another folder by CONTRASTIVE_LAB_HOME"
+            f"{sum(len(p.files) for p in both):,} images of {partial.side} × {partial.side} pixels "
+            f"need {_bytes(size)} in {partial.folder.parent}, where {_bytes(free)} are free; "
+            "choose a smaller image_size, or another folder by CONTRASTIVE_LAB_HOME"
         )
     with partial.path.open("ab") as file:
-        file.truncate(size)
+        file.truncate(partial.size)
 
 
 class _Log:

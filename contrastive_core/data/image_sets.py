@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrastive_core.data import as_before, image_cache, image_folder, image_list
-from contrastive_core.data.image_folder import ImageFile, Listing
+from contrastive_core.data.image_folder import Listing
 from contrastive_core.data.image_form import SMALL, USUAL, ImageForm
 from contrastive_core.paths import follow_links
 from contrastive_core.progress import OnProgress, ignore_progress
@@ -67,7 +67,11 @@ def plan(
         path, column = image_list.list_and_column(name.removeprefix(LIST))
         where = f"{path.resolve()}#{column}"
     training, size = listings["train"].files or listings[split].files, form.size
-    sized = ImageForm(usual_side(training), form.resize) if size is None else form
+    sized = (
+        ImageForm(usual_side(image_cache.median_side(training)), form.resize)
+        if size is None
+        else form
+    )
     keys = (
         {s: as_before.cache_key(where, listing, s) for s, listing in listings.items()}
         if size == 0
@@ -83,10 +87,16 @@ def plan(
     def make() -> dict[str, Any]:
         if size == 0:
             return as_before.decode(listings[split], home)
-        gray = image_cache.all_gray(training)
-        return image_cache.decode(
-            listings[split], gray, sized, home / f"{keys[split]}.partial", on_progress
-        )
+        (other,) = set(listings) - {split}
+        gray = image_cache.made_gray(home / keys["train"])
+        if gray is None:
+            gray = image_cache.all_gray(training, on_progress)
+        later = image_cache.Partial(
+            [] if (home / keys[other] / "about.json").exists() else listings[other].files,
+            home / f"{keys[other]}.partial", sized.size or 0, gray, sized.resize,
+        )  # fmt: skip
+        folder = home / f"{keys[split]}.partial"
+        return image_cache.decode(listings[split], gray, sized, folder, on_progress, later)
 
     return about[split], make
 
@@ -147,7 +157,7 @@ def why_empty(name: str, listing: Listing, split: str) -> str:
     return f"{text}; {len(listing.skipped):,} were left out, the first {first}: {reason}"
 
 
-def usual_side(files: list[ImageFile]) -> int:
+def usual_side(median: int) -> int:
     """The side where neither a person nor an encoder names one: the median of the shorter sides, at
     most SMALL."""
-    return max(4, min(SMALL, image_cache.median_side(files)))
+    return max(4, min(SMALL, median))

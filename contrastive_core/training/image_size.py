@@ -9,14 +9,14 @@ are so small themselves.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.image_cache import median_side
 from contrastive_core.data.image_form import LARGEST, SMALL
-from contrastive_core.models.libraries import pretrained
 from contrastive_core.training.config import TrainConfig
 
-__all__ = ["made_for", "with_image_size"]
+__all__ = ["kept_smaller", "made_for", "size_of", "with_image_size"]
 
 IMAGENET = 224
 
@@ -27,18 +27,42 @@ def with_image_size(config: TrainConfig) -> TrainConfig:
     if config.image_size is not None or not datasets.is_files(config.dataset):
         return config
     files = image_sets.listings_of(config.dataset)["train"].files
-    size = made_for(config)
-    if size is None or (config.encoder.startswith("resnet") and median_side(files) <= SMALL):
-        size = image_sets.usual_side(files)
-    return dataclasses.replace(config, image_size=min(size, LARGEST))
+    return dataclasses.replace(config, image_size=size_of(config, lambda: median_side(files)))
 
 
-def made_for(config: TrainConfig) -> int | None:
+def size_of(config: TrainConfig, median: Callable[[], int], library: int | None = None) -> int:
+    """The size in pixels that the settings come to.
+
+    Args: median: of the training images' shorter sides. library: pixels that the encoder's library
+        names, where they were looked up.
+    """
+    size = made_for(config, library)
+    if size is None or (config.encoder.startswith("resnet") and median() <= SMALL):
+        size = image_sets.usual_side(median())
+    return min(size, LARGEST)
+
+
+def kept_smaller(config: TrainConfig) -> str:
+    """What has to be said of an encoder that was made for larger images than are kept of a folder;
+    "" for others."""
+    if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
+        return ""
+    return (
+        f"{config.encoder} was made for images of {size} pixels; a folder's are kept at {LARGEST}, "
+        "the largest size here, and are no sharper where they are scaled up"
+    )
+
+
+def made_for(config: TrainConfig, library: int | None = None) -> int | None:
     """Pixels of a side that the encoder was made for; None where it takes any."""
     knobs = config.encoder_knobs
     if knobs.get("pixels"):
         return int(knobs["pixels"])
+    if library is not None:
+        return library
     if config.encoder.startswith(("timm:", "torchvision:")):
+        from contrastive_core.models.libraries import pretrained
+
         try:
             return pretrained(config.encoder)[0].pixels
         except ValueError:

@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.data.image_form import LARGEST
 from contrastive_core.jobs import importing, queue
 from contrastive_core.jobs.task import run_json
 from contrastive_core.runs import Run
@@ -38,6 +39,7 @@ class Encoder:
     wrong: str = ""
     start: Run | None = None
     place: Any = None
+    pixels: int | None = None  # of a side that its library names
 
 
 def choose_encoder(names: Sequence[str]) -> Encoder:
@@ -121,16 +123,20 @@ def _of_library() -> Encoder:
         return Encoder(name, wrong=f"The file does not fit: {len(bad)} tensors are missing or of "
                                    f"another shape, such as {bad[0]}.")  # fmt: skip
     st.caption(format.plain(_known(name, about, file)))
-    return Encoder(name, weights=file)
+    return Encoder(name, weights=file, pixels=about.get("pixels") or None)
 
 
 def _known(name: str, about: dict[str, Any], file: str) -> str:
     pixels = about.get("pixels")
-    size = (
-        f" It was made for images of {pixels} pixels, to which a folder's are brought."
-        if pixels
-        else ""
-    )
+    if not pixels:
+        size = ""
+    elif pixels <= LARGEST:
+        size = f" It was made for images of {pixels} pixels, to which a folder's are brought."
+    else:
+        size = (
+            f" It was made for images of {pixels} pixels. A folder's are kept at {LARGEST}, the "
+            "largest size here, and are no sharper where they are scaled up."
+        )
     if file:
         return f"{name}: {about['matched']} tensors of the file fit.{size}"
     return f"{name} is known; it starts from random weights.{size}"

@@ -38,7 +38,7 @@ from contrastive_lab.train.folder import (
     wrong_batch,
     wrong_folder,
 )
-from contrastive_lab.train.image_size import as_settings, image_form, wrong_size
+from contrastive_lab.train.image_size import as_settings, image_form, size_note, size_of_run
 from contrastive_lab.train.watch import watch_next
 
 __all__ = ["form"]
@@ -104,8 +104,8 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     with st.expander("Advanced"):
         arguments, encoder, beside = advanced(catalog, choice)
         wrong.append(_error(encoder.wrong))
-        form = image_form(data.files) if data.files else []
-        wrong.append(_error(wrong_size(data.files, form) if data.files else ""))
+        form = image_form() if data.files else []
+        below = st.container()
         extra = query_params.text(
             st.text_area, "Further settings, one a line", name="further",
             placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
@@ -113,6 +113,9 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         )  # fmt: skip
         further = views_recipe()  # a line below it, of the same setting, counts
         further += [line.strip() for line in extra.splitlines() if line.strip()]
+        if data.files:
+            side = size_of_run(data.files, encoder, form, further)
+            wrong.append(size_note(below, data.files, form, side))
         wrong.append(_error(wrong_settings(choice, further)))
         wrong.append(wrong_start(encoder, channels_of(data), further))
     wrong.append(_error(wrong_data(catalog["methods"][method], data)))

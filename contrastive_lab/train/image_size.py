@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data.folder_preview import values_of
+from contrastive_core.data import datasets
+from contrastive_core.data.folder_preview import name_of, values_of
 from contrastive_core.data.image_cache import space_of
-from contrastive_core.data.image_form import LARGEST, RESIZES, SMALL
+from contrastive_core.data.image_form import LARGEST, RESIZES, SMALL, ImageForm
 from contrastive_core.paths import data_home
-from contrastive_lab import cache, query_params
+from contrastive_core.training.config import TrainConfig, with_settings
+from contrastive_core.training.image_size import size_of
+from contrastive_lab import cache, format, query_params
+from contrastive_lab.train.encoder import Encoder
 
-__all__ = ["as_settings", "image_form", "wrong_size"]
+__all__ = ["as_settings", "image_form", "size_note", "size_of_run"]
+
+SIZE = "--image-size"
 
 HOW = {"crop": "crop to the middle", "pad": "pad with black"}
 EXAMPLES = (64, 224)
 
 
-def image_form(folder: str) -> list[str]:
+def image_form() -> list[str]:
     """The settings `image_size` and `resize` for a folder's images, as arguments of `train`."""
     size = query_params.optional_number(
         st.number_input, "Image size in pixels", 4, LARGEST, name="image_size",
@@ -29,21 +36,53 @@ def image_form(folder: str) -> list[str]:
     resize = query_params.one_of(
         st.selectbox, "Resize", RESIZES, name="resize", format_func=HOW.__getitem__
     )
-    if text := on_disk(folder, int(size) if size else None):
-        st.caption(text)
     return ["--resize", resize, *(["--image-size", str(int(size))] if size else [])]
 
 
-def wrong_size(folder: str, arguments: list[str]) -> str:
-    """Why the decoded images do not fit on the disk, once it is known how many there are."""
+def size_of_run(folder: str, encoder: Encoder, form: list[str], further: list[str]) -> int | None:
+    """Pixels of a side that a training with these arguments and further settings will have; None
+    where that is not known yet."""
     result = cache.result("folder", values_of(folder))
-    if result is None or "--image-size" not in arguments:
+    if result is None or not encoder.name:
+        return None
+    size = [f"image_size={form[form.index(SIZE) + 1]}"] if SIZE in form else []
+    knobs = [word for word in encoder.arguments if word.startswith("encoder.")]
+    try:
+        config = TrainConfig("simclr", name_of(folder), encoder=encoder.name)
+        config = with_settings(config, [*knobs, *size, *further])
+    except ValueError:
+        return None  # what is wrong with them is said beside them
+    if config.image_size:
+        return config.image_size
+    is_looked_up = ":" not in encoder.name or encoder.pixels or config.encoder_knobs.get("pixels")
+    median = result.meta.get("side") or SMALL
+    return size_of(config, lambda: median, encoder.pixels) if is_looked_up else None
+
+
+def size_note(place: Any, folder: str, form: list[str], side: int | None) -> str:
+    """Say in `place` what the decoded images take on the disk. Returns why they do not fit, which
+    is said there too."""
+    if text := on_disk(folder, side):
+        place.caption(text)
+    if why := wrong_size(folder, form, side) if side else "":
+        place.error(format.plain(why))
+    return why
+
+
+def wrong_size(folder: str, form: list[str], side: int) -> str:
+    """Why the images decoded at this size do not fit on the disk, once it is known how many there
+    are; those that have been decoded take nothing more."""
+    if (result := cache.result("folder", values_of(folder))) is None:
         return ""
-    n = sum(sum(counts) for counts in result.meta["counts"])
-    side = int(arguments[arguments.index("--image-size") + 1])
+    train, test = (sum(counts[part] for counts in result.meta["counts"]) for part in (0, 1))
     home = data_home()
     free = shutil.disk_usage(home if home.exists() else home.parent).free
-    if (needed := space_of(n, side)) < free:
+    if space_of(train + test, side) < free:
+        return ""
+    wanted = ImageForm(side, form[form.index("--resize") + 1])
+    parts = {"train": train, "test": test}
+    n = sum(k for s, k in parts.items() if not datasets.is_made(name_of(folder), s, wanted))
+    if not n or (needed := space_of(n, side)) < free:
         return ""
     return (
         f"Decoded at {side} pixels, {n:,} images take {needed / 1e9:,.1f} GB, and "
@@ -51,14 +90,14 @@ def wrong_size(folder: str, arguments: list[str]) -> str:
     )
 
 
-def on_disk(folder: str, chosen: int | None = None) -> str:
-    """What the decoded images take at the chosen size in pixels, or at two usual ones, once it is
-    known how many there are."""
+def on_disk(folder: str, side: int | None) -> str:
+    """What the decoded images take at this size in pixels, or at two usual ones, once it is known
+    how many there are."""
     result = cache.result("folder", values_of(folder))
     if result is None:
         return ""
     n = sum(sum(counts) for counts in result.meta["counts"])
-    sides = EXAMPLES if chosen is None else (chosen,)
+    sides = EXAMPLES if side is None else (side,)
     sizes = [f"{space_of(n, side) / 1e6:,.0f} MB at {side} pixels" for side in sides]
     home = data_home()
     there = home if home.exists() else home.parent

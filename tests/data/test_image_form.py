@@ -16,7 +16,7 @@ from contrastive_core.data.image_form import AS_BEFORE, ImageForm, form_of
 from contrastive_core.errors import BadSetting
 from contrastive_core.paths import data_home
 from contrastive_core.training.config import TrainConfig, from_dict, settings_of
-from contrastive_core.training.image_size import with_image_size
+from contrastive_core.training.image_size import kept_smaller, with_image_size
 
 
 def save(path: Path, array: np.ndarray, **options: Any) -> Path:
@@ -276,9 +276,46 @@ def test_what_does_not_fit_on_the_disk_is_refused_beforehand(
 ) -> None:
     name = photos(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 10**6))
-    with pytest.raises(BadSetting, match=r"8 images of 512 × 512 pixels need 6 MB in .* 1 MB are"):
+    with pytest.raises(BadSetting, match=r"10 images of 512 × 512 pixels need 8 MB in .* 1 MB are"):
         datasets.load(name, form=ImageForm(512))
     assert not list((data_home() / "data").glob("*.partial"))
+
+
+def test_both_splits_have_to_fit_before_either_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training of days would end before a test that does not fit."""
+    name, split_bytes = photos(tmp_path), image_cache.space_of(8, 512)
+    free = split_bytes + image_cache.MARGIN + 1000
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, free))
+    with pytest.raises(BadSetting, match="10 images"):
+        datasets.load(name, form=ImageForm(512))
+    free += image_cache.space_of(2, 512)
+    datasets.load(name, form=ImageForm(512))
+    free = image_cache.space_of(2, 512) + image_cache.MARGIN  # the other takes no more
+    assert len(datasets.load(name, "test", form=ImageForm(512))) == 2
+
+
+def test_the_look_for_colors_is_told_and_done_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(10):
+        save(tmp_path / "gray" / f"{i}.png", RAMP)
+    monkeypatch.setattr(image_cache, "TOLD", 2)
+    stages: list[tuple[str, float | None]] = []
+    for split in ("train", "test"):
+        datasets.load(f"folder:{tmp_path / 'gray'}", split, on_progress=lambda *s: stages.append(s))
+    looked = [(text, share) for text, share in stages if "with colors" in text]
+    assert looked[0] == ("looking for the first with colors of 8 images", 1 / 8)
+    assert len(looked) == 4  # of the training images, by the first split that is decoded
+
+
+def test_an_encoder_for_larger_images_than_are_kept_is_told() -> None:
+    large = TrainConfig("simclr", "folder:x", encoder_knobs={"pixels": 600})
+    assert "was made for images of 600 pixels; a folder's are kept at 518" in kept_smaller(large)
+    for config in (TrainConfig("simclr", "digits", encoder_knobs={"pixels": 600}),
+                   TrainConfig("simclr", "folder:x", encoder_knobs={"pixels": 518})):  # fmt: skip
+        assert kept_smaller(config) == ""
 
 
 def test_color_is_told_by_the_training_images(tmp_path: Path) -> None:

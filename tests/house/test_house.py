@@ -37,7 +37,7 @@ runs.recorded runs.verify runs.cost runs.export_weights runs.metrics_reader trai
 evaluation.best_setting ops.intervals sweeps.cells sweeps.verdict runs.watched_sample
 evaluation.comparison evaluation.compare evaluation.representation_similarity
 evaluation.paired_tests data.recipe
-jobs.process jobs.task jobs.at_once
+jobs.process jobs.task jobs.at_once training.image_size
 jobs.activity jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
 samples.annotations samples.losses samples.request loss_lab.view
 loss_lab.batch loss_lab.memory sweeps.spec sweeps.grid sweeps.runner sweeps.plots catalog

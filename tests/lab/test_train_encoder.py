@@ -179,3 +179,9 @@ def test_views_of_two_strengths_are_chosen_and_trained_with(
     assert ("--set", "recipe.views=byol") in list(pairwise(started[0]))
     field(app, "Further settings, one a line").set_value("recipe.views=blurr=1").run()
     assert any("no setting of a view" in e.value for e in app.error)
+
+
+def test_an_encoder_for_larger_images_than_are_kept_is_told_where_it_is_chosen() -> None:
+    fits, large = (encoders._known("timm:x", {"pixels": n}, "") for n in (518, 600))
+    assert fits.endswith("made for images of 518 pixels, to which a folder's are brought.")
+    assert "made for images of 600 pixels. A folder's are kept at 518, the largest size" in large
