@@ -43,14 +43,15 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
         c.multiselect, "Method", method_names, name="method", placeholder="all",
         format_func=cache.method_title,
     )  # fmt: skip
+    of_losses, of_methods = cache.titles("losses"), cache.titles("methods")
     rows = [row(run) for run in all_runs]
-    rows = [r | {"loss": r["loss"] and cache.loss_title(str(r["loss"]))} for r in rows]
+    rows = [r | {"loss": r["loss"] and of_losses.get(str(r["loss"]), r["loss"])} for r in rows]
     tries = [r for r in rows if r["origin"] == TRIES]
     origins = ["all", "mine", "shipped"] + [TRIES] * bool(tries)
     origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")
     visible = [
         r for r in rows
-        if all(word in _text(r) for word in text.lower().split())
+        if _has(r, text.lower().split(), of_methods)
         and (not states or r["status"] in states)
         and (not methods or r["method"] in methods)
         and (r["origin"] == origin or (origin == "all" and r["origin"] != TRIES))
@@ -61,7 +62,7 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     empty = [k for k in OFTEN_EMPTY if not any(r[k] for r in visible)]  # nothing to say
     visible = [{k: v for k, v in r.items() if k not in empty} for r in visible]
     for r in visible:
-        r["method"] = r["method"] and cache.method_title(str(r["method"]))
+        r["method"] = r["method"] and of_methods.get(str(r["method"]), r["method"])
     same_selection([r["name"] for r in visible])
     picked = st.dataframe(
         visible, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
@@ -138,8 +139,11 @@ def _trained(imported: dict[str, Any] | None) -> str:
     return "no: random" if imported.get("random") else "not here"
 
 
-def _text(row: dict[str, Any]) -> str:
-    return " ".join(map(str, [*row.values(), cache.method_title(str(row["method"]))])).lower()
+def _has(row: dict[str, Any], words: Sequence[str], of_methods: dict[str, str]) -> bool:
+    """Whether every word stands in what the table says of a run, or in its method's title."""
+    said = [*row.values(), of_methods.get(str(row["method"]), "")] if words else []
+    text = " ".join(map(str, said)).lower()
+    return all(word in text for word in words)
 
 
 # --- what is gone, or cannot be read -----------------------------------------------------------

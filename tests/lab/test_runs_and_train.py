@@ -8,6 +8,7 @@ import pytest
 from opened_page import opened
 
 from contrastive_core import runs
+from contrastive_lab import cache
 
 
 def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,6 +36,27 @@ def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     for show in ("mine", "shipped", "all"):
         app.button_group(key="runs-show").set_value(show).run()
         assert app.button_group(key="runs-show").value == show
+
+
+def test_many_runs_ask_for_the_catalog_as_seldom_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each copy of it takes a moment; a search finds a run by its method's title all the same."""
+    calls: list[int] = []
+    of_all = cache.catalog
+    monkeypatch.setattr(cache, "catalog", lambda: calls.append(1) or of_all())
+    asked = []
+    for number in range(12):
+        runs.create(f"mine-{number}", {"method": "moco_v2", "dataset": "digits", "loss": "info_nce"})
+        if number in (1, 11):
+            app = opened("runs", monkeypatch)
+            calls.clear()
+            app.text_input(key="runs-search").set_value("mine MoCo").run()
+            assert not app.exception
+            shown = app.dataframe[0].value
+            assert sorted(shown["name"]) == sorted(f"mine-{i}" for i in range(number + 1))
+            assert set(shown["method"]) == {of_all()["methods"]["moco_v2"]["title"]}
+            assert set(shown["loss"]) == {of_all()["losses"]["info_nce"]["title"]}
+            asked.append(len(calls))
+    assert asked[0] == asked[1] < 12
 
 
 def test_every_choice_of_train_counts(monkeypatch: pytest.MonkeyPatch) -> None:
