@@ -45,7 +45,9 @@ def test_many_runs_ask_for_the_catalog_as_seldom_as_few(monkeypatch: pytest.Monk
     monkeypatch.setattr(cache, "catalog", lambda: calls.append(1) or of_all())
     asked = []
     for number in range(12):
-        runs.create(f"mine-{number}", {"method": "moco_v2", "dataset": "digits", "loss": "info_nce"})
+        runs.create(
+            f"mine-{number}", {"method": "moco_v2", "dataset": "digits", "loss": "info_nce"}
+        )
         if number in (1, 11):
             app = opened("runs", monkeypatch)
             calls.clear()
