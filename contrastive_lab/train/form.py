@@ -38,7 +38,13 @@ from contrastive_lab.train.folder import (
     wrong_batch,
     wrong_folder,
 )
-from contrastive_lab.train.image_size import as_settings, image_form, size_note, size_of_run
+from contrastive_lab.train.image_size import (
+    as_settings,
+    image_form,
+    on_disk,
+    size_of_run,
+    wrong_size,
+)
 from contrastive_lab.train.watch import watch_next
 
 __all__ = ["form"]
@@ -113,11 +119,12 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         )  # fmt: skip
         further = views_recipe()  # a line below it, of the same setting, counts
         further += [line.strip() for line in extra.splitlines() if line.strip()]
-        if data.files:
-            side = size_of_run(data.files, encoder, form, further)
-            wrong.append(size_note(below, data.files, form, side))
+        side = size_of_run(data.files, encoder, form, further) if data.files else None
+        if data.files and (text := on_disk(data.files, side)):
+            below.caption(text)
         wrong.append(_error(wrong_settings(choice, further)))
         wrong.append(wrong_start(encoder, channels_of(data), further))
+    wrong.append(_error(wrong_size(data.files, form, side) if side else ""))
     wrong.append(_error(wrong_data(catalog["methods"][method], data)))
     wrong.append(_error(wrong_batch(data.files, chosen + further) if data.files else ""))
     expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)

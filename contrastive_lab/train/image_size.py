@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from typing import Any
 
 import streamlit as st
 
@@ -14,10 +13,10 @@ from contrastive_core.data.image_form import LARGEST, RESIZES, SMALL, ImageForm
 from contrastive_core.paths import data_home
 from contrastive_core.training.config import TrainConfig, with_settings
 from contrastive_core.training.image_size import size_of
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, query_params
 from contrastive_lab.train.encoder import Encoder
 
-__all__ = ["as_settings", "image_form", "size_note", "size_of_run"]
+__all__ = ["as_settings", "image_form", "on_disk", "size_of_run", "wrong_size"]
 
 SIZE = "--image-size"
 
@@ -57,16 +56,6 @@ def size_of_run(folder: str, encoder: Encoder, form: list[str], further: list[st
     is_looked_up = ":" not in encoder.name or encoder.pixels or config.encoder_knobs.get("pixels")
     median = result.meta.get("side") or SMALL
     return size_of(config, lambda: median, encoder.pixels) if is_looked_up else None
-
-
-def size_note(place: Any, folder: str, form: list[str], side: int | None) -> str:
-    """Say in `place` what the decoded images take on the disk. Returns why they do not fit, which
-    is said there too."""
-    if text := on_disk(folder, side):
-        place.caption(text)
-    if why := wrong_size(folder, form, side) if side else "":
-        place.error(format.plain(why))
-    return why
 
 
 def wrong_size(folder: str, form: list[str], side: int) -> str:

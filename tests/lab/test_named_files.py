@@ -172,6 +172,7 @@ def test_the_size_that_a_run_will_have_must_fit_on_the_disk(
     app.selectbox(key="train-encoder").set_value("resnet18").run()
     why = "Decoded at 224 pixels, 1,000,000 images take 150.5 GB, and 50.0 GB are free"
     assert any(why in e.value.replace("\\", "") for e in app.error)
+    assert not [e for e in app.expander if e.error]  # which is shut: nobody typed the size
     assert next(b for b in app.button if b.label == "Start").disabled
     app.text_area(key="train-further").set_value("image_size=100").run()
     assert not app.error
