@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.cli.output import (
+    OWN_LABELS,
     note_left_out,
     out_path,
     print_result,
@@ -65,10 +66,13 @@ def evaluate(args: Namespace) -> None:
             from contrastive_core.evaluation.evaluate_files import evaluate_file
 
             train = Path(args.train) if args.train else None
-            record = evaluate_file(path, train, chosen, args.device, on_progress)
+            labels = Path(args.labels) if args.labels else None
+            record = evaluate_file(path, train, chosen, args.device, on_progress, labels)
             scored = {path.name: scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
+        elif args.labels:
+            raise ValueError(OWN_LABELS)
         else:
             run = collectives.raise_together(lambda: runs.load(args.run))
             evaluation = evaluate_run(run, chosen, args.split, args.device, on_progress)
@@ -115,13 +119,15 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
     """The embedding to draw and its map; a run's map is the one that the app shows too."""
     from contrastive_core import runs
     from contrastive_core.cli import analyses
-    from contrastive_core.embeddings import file_formats, ref
+    from contrastive_core.embeddings import file_formats, label_files, ref
     from contrastive_core.embeddings.graphs import Graphs
     from contrastive_core.evaluation.embed import embed_run
     from contrastive_core.evaluation.projection import map_of
 
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
+        if args.labels:
+            rows = label_files.labeled(rows, args.labels)
         graphs = Graphs(args.device, on_progress=on_progress)
         told = fraction_of(on_progress, "UMAP's layout")
         projection = map_of(rows, args.method, graphs, told, **settings)
@@ -129,6 +135,8 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
             projection.xy,
             {"settings": projection.settings, "quality": projection.quality},
         )
+    if args.labels:
+        raise ValueError(OWN_LABELS)
     run = runs.load(args.source)
     on_fraction = fraction_of(on_progress, "embedding")
     rows = embed_run(run, args.split, "h", args.device, on_fraction)

@@ -55,6 +55,10 @@ COMMON = (
     _option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
 )
 DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+LABELS = _option(
+    "--labels", metavar="FILE",
+    help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv",
+)  # fmt: skip
 ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
 SET = "any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"
 
@@ -102,6 +106,7 @@ COMMANDS = {
             _option(
                 "--train", metavar="FILE", help="training rows for a file; default: four fifths"
             ),
+            LABELS,
             _option("--metrics", help="comma-separated; default: all that apply"),
             _split(),
             DEVICE,
@@ -112,6 +117,7 @@ COMMANDS = {
         "make a map (columns id, x, y, label)",
         (
             _option("source", help="a run, or a file of embeddings"),
+            LABELS,
             _option("--method", choices=("umap", "pca"), default="umap"),
             _split(),
             _option("--seed", type=int, default=0),
@@ -127,6 +133,7 @@ COMMANDS = {
         "list every sample with its loss and what is odd about it",
         (
             _option("run", help="a run, or a file of embeddings"),
+            LABELS,
             _option("--loss", help="default: the run's own"),
             _split("train"),
             _option("--out", help=".parquet or .csv; default: kept for the app only"),

@@ -22,6 +22,7 @@ from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
 from contrastive_core.runs import Run
 
 __all__ = [
+    "OWN_LABELS",
     "Terminal",
     "error_line",
     "note_left_out",
@@ -34,6 +35,7 @@ __all__ = [
     "write_table",
 ]
 
+OWN_LABELS = "--labels goes with a file of vectors; what a run was trained on has its own"
 LONGEST = 2000  # characters of a line
 SECONDS = 10.0  # between two lines of one stage where there is no terminal
 REFRESH = 0.1  # seconds between two drawings of a bar

@@ -6,7 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of
+from contrastive_core.cli.output import (
+    OWN_LABELS,
+    note_left_out,
+    out_path,
+    print_result,
+    progress_of,
+)
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.progress import OnProgress
 
@@ -55,10 +61,13 @@ def _of_losses(table: SampleTable) -> str:
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
     from contrastive_core import runs
     from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats, ref
+    from contrastive_core.embeddings import file_formats, label_files, ref
     from contrastive_core.samples import build, score
     from contrastive_core.samples.request import request_of
 
+    is_file = Path(args.run).suffix in file_formats.ENDINGS
+    if args.labels and not is_file:
+        raise ValueError(OWN_LABELS)
     space = _existing_rows(args)
     if space is not None:
         place = space.recorded
@@ -69,8 +78,11 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
         pictures = ref.pictures(space)
         table = build.samples_of_vectors(request, rows, pictures, on_progress, args.device)
         return space.name, table
-    if Path(args.run).suffix in file_formats.ENDINGS:
-        rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
+    if is_file:
+        plain = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
+        rows = plain
+        if args.labels:
+            rows = collectives.raise_together(lambda: label_files.labeled(plain, args.labels))
         inputs = score.SampleInputs(rows, args.loss or "sup_con", device=args.device)
         return args.run, score.score_samples(inputs, on_progress)
     run = collectives.raise_together(lambda: runs.load(args.run))

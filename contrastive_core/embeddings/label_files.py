@@ -26,16 +26,19 @@ LARGEST = 1_000_000  # of numbers that count classes
 KNOWN = ("label", "labels", "y", "class")  # columns of a table that are taken
 
 
-def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
+def labeled(
+    rows: EmbeddingSet, path: str | Path, n: int | None = None, first: int = 0
+) -> EmbeddingSet:
     """The rows with the labels of a file, in its order: numbers, or names of classes. A row whose
     label is empty, NaN or below 0 has none.
 
     Args: path: `.npy` of (n) numbers or texts; `.txt`, `.csv` or `.tsv` with a label on each of n
         lines, with or without a line of names before them; of several columns that named label.
+        n: how many rows there are, of which these are a part that begins with row `first`.
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path)
-    name = printable(path.name)
+    name, n = printable(path.name), len(rows) if n is None else n
     if path.suffix.lower() not in ENDINGS:
         raise UnusableEmbedding(f"labels are read from {', '.join(ENDINGS)}; got {name!r}")
     with open_regular(path) as file:
@@ -43,16 +46,16 @@ def labeled(rows: EmbeddingSet, path: str | Path) -> EmbeddingSet:
             raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
         values = (
             _array(file, path, size) if path.suffix.lower() == ".npy"
-            else _lines(file.read(), path, len(rows))
+            else _lines(file.read(), path, n)
         )  # fmt: skip
-    if len(values) != len(rows):
+    if len(values) != n:
         raise UnusableEmbedding(
-            f"{name} has {len(values):,} labels, but there are {len(rows):,} rows of embeddings"
+            f"{name} has {len(values):,} labels, but there are {n:,} rows of embeddings"
         )
     labels, classes = class_numbers(_countable(values))
     if labels is None or not (labels >= 0).any():
         raise UnusableEmbedding(f"{name} has no label: all are empty, NaN or below 0")
-    return replace(rows, labels=labels, classes=classes)
+    return replace(rows, labels=labels[first : first + len(rows)], classes=classes)
 
 
 def _countable(values: np.ndarray) -> np.ndarray:

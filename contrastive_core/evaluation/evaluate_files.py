@@ -15,7 +15,7 @@ import numpy as np
 from contrastive_core.device import memory_bytes
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
-from contrastive_core.embeddings import file_formats
+from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.splits import split_masks
@@ -33,10 +33,12 @@ def evaluate_file(
     chosen: Sequence[str] | None = None,
     device: str = "auto",
     on_progress: OnProgress = ignore_progress,
+    labels: Path | None = None,
 ) -> dict[str, Any]:
     """Score the vectors of a file; every process calls, and gets the same record.
 
-    Args: train: a file of training rows; chosen: names of metrics, default all.
+    Args: train: a file of training rows; chosen: names of metrics, default all; labels: a file of
+        labels, one for each row, that count instead of the file's own.
     Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
     """
     names = metric_names(chosen)
@@ -45,6 +47,9 @@ def evaluate_file(
     part = (world.rank, world.size)
     on_progress("reading", None)
     test = collectives.raise_together(lambda: file_formats.read(path, part))
+    if labels:
+        of = (rows.number(len(test)), rows.start(len(test)))
+        test = collectives.raise_together(lambda: label_files.labeled(test, labels, *of))
     if train:
         train_rows: EmbeddingSet | None = collectives.raise_together(
             lambda: file_formats.read(train, part)

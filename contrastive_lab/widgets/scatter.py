@@ -65,7 +65,7 @@ def scatter(
 class ScatterWidget(LabWidget):
     """`selection`: the rows that are lit, a list of numbers; it can be set."""
 
-    selection = traitlets.List(traitlets.Int()).tag(sync=True)
+    selection: Any = traitlets.List()  # travels within `reported` and `data`, packed
 
     def __init__(self, data: ScatterData, height: int = 520) -> None:
         super().__init__("scatter", "map")
@@ -74,10 +74,13 @@ class ScatterWidget(LabWidget):
 
     @traitlets.validate("selection")
     def _check(self, proposal: Any) -> list[int]:
-        n, rows = len(self._data.xy), [int(i) for i in proposal["value"]]
-        if outside := [i for i in rows if not 0 <= i < n]:
+        n, rows = len(self._data.xy), np.asarray(proposal["value"])
+        if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu"):
+            raise traitlets.TraitError(f"rows are whole numbers; got {proposal['value']!r:.80}")
+        outside = rows[(rows < 0) | (rows >= n)]
+        if len(outside):
             raise traitlets.TraitError(f"rows are 0 to {n - 1}; got {outside[0]}")
-        return rows
+        return list(rows.tolist())
 
     @traitlets.observe("selection")
     def _light(self, change: Any) -> None:

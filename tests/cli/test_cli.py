@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 
@@ -283,3 +284,28 @@ def test_a_comparison_says_what_it_waits_for(
     assert stages[0] == "simclr-digits: embedding train"
     assert "sup_con-digits: embedding train" in stages
     assert stages[-1] == "how alike they are"
+
+
+@pytest.mark.parametrize("command", ["evaluate", "project", "samples"])
+def test_a_plain_array_has_its_labels_in_a_file_of_their_own(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, noise = np.arange(90) % 3, np.random.default_rng(0).normal(size=(90, 8))
+    vectors, names, out = str(tmp_path / "x.npy"), tmp_path / "names.txt", tmp_path / "out.csv"
+    np.save(vectors, np.eye(3, 8)[labels] + 0.1 * noise)
+    names.write_text("\n".join(f"class {c}" for c in labels))
+    more = {
+        "evaluate": ["--metrics", "knn"],
+        "project": ["--method", "pca", "--out", str(out)],
+        "samples": ["--out", str(out)],
+    }[command]
+    said = says(capsys, command, vectors, "--labels", str(names), *more)
+    if command == "evaluate":
+        assert said["scores"]["knn"]["value"] == 1
+    else:
+        assert "class 2" in out.read_text()
+    names.write_text("one\ntwo\n")
+    assert main([command, vectors, "--labels", str(names), *more]) == 2
+    assert "2 labels, but there are 90 rows" in capsys.readouterr().err
+    sentence = fails(capsys, command, "simclr-digits", "--labels", str(names), *more)
+    assert "--labels goes with a file of vectors" in sentence

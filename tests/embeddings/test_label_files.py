@@ -65,6 +65,9 @@ def test_texts_with_and_without_a_line_of_names(
     rows = label_files.labeled(ROWS, written(tmp_path, text, name))
     assert rows.labels is not None
     assert (rows.labels.tolist(), rows.classes) == (labels, classes)
+    part = label_files.labeled(ROWS.take(np.arange(1, 4)), tmp_path / name, 5, 1)
+    assert part.labels is not None
+    assert (part.labels.tolist(), part.classes) == (labels[1:4], classes)
 
 
 @pytest.mark.parametrize(

@@ -153,3 +153,15 @@ def test_a_selection_is_read_and_set() -> None:
     assert points.selection == [0, 2, 16]
     points.selection = [7]
     assert b'"selection": {"rows": [7]}' in points.data
+
+
+def test_a_large_selection_travels_packed() -> None:
+    points = scatter(np.random.default_rng(0).normal(size=(50_000, 2)))
+    small = len(points.data)
+    points.selection = list(range(0, 50_000, 2))
+    assert len(points.data) - small < 10_000  # a bit for each row, as base64
+    assert not [k for k, v in points.get_state().items() if isinstance(v, list)]
+    with pytest.raises(traitlets.TraitError, match="rows are 0 to 49999; got 50000"):
+        points.selection = [0, 50_000]
+    with pytest.raises(traitlets.TraitError, match="whole numbers"):
+        points.selection = [0.5]
