@@ -7,22 +7,29 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.embeddings import nearest
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.paths import data_home
 from contrastive_core.storage.tables import BATCH, safe_cell
 
-__all__ = ["COLUMNS", "CSV_UP_TO", "about_neighbors", "fits_csv", "table", "vectors"]
+__all__ = [
+    "COLUMNS", "CSV_UP_TO", "about_neighbors", "fits_csv", "is_sent", "keep_vectors", "table",
+    "vectors",
+]  # fmt: skip
 
 K = 15  # neighbors that are written
 COLUMNS = 2 * K + 5  # values of a row of a table, about
 RECALL = "neighbors_recall"
 OWN = ("x", "y", "neighbors", RECALL)  # columns that the map gives
 CSV_UP_TO = 10_000_000  # values: 200 MB of text, half a minute
+SENT_UP_TO = 256 << 20  # bytes of vectors that the browser gets; the server holds copies of them
 
 Neighbors = tuple[np.ndarray, np.ndarray, float | None]
 
@@ -69,6 +76,21 @@ def vectors(rows: EmbeddingSet) -> bytes:
     out = io.BytesIO()
     rows.write_parquet(out)
     return out.getvalue()
+
+
+def is_sent(rows: EmbeddingSet) -> bool:
+    """Whether vectors go through the browser; more of them are a file of this computer."""
+    return rows.features.nbytes <= SENT_UP_TO
+
+
+def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
+    """Write the same as a file below `data_home()`, in parts; returns its path. Raises OSError."""
+    folder = data_home() / "exports"
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = re.sub(r"[^\w.-]+", "-", name)
+    path = folder / f"{plain}-{rows.content_hash[:8]}.parquet"
+    rows.save(path)
+    return path
 
 
 def _neighbors_of(rows: EmbeddingSet) -> Neighbors | None:

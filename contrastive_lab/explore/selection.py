@@ -152,9 +152,12 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
                 partial(export.table, rows, xy, picked, ending),
                 f"{name}-selection.{ending}", disabled=not picked, key=f"selection-{ending}",
             )  # fmt: skip
-        st.download_button(
-            "The vectors (.parquet)", partial(export.vectors, rows), f"{name}.parquet"
-        )
+        if export.is_sent(rows):
+            st.download_button(
+                "The vectors (.parquet)", partial(export.vectors, rows), f"{name}.parquet"
+            )
+        elif st.button(f"Write the vectors ({rows.features.nbytes / 1e9:.1f} GB) to a file"):
+            _write(rows, name)
         if export.fits_csv(len(rows), rows.width):
             st.download_button(
                 "The vectors (.csv)", lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv"
@@ -162,6 +165,17 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
         else:
             st.caption(f"CSV holds up to {export.CSV_UP_TO:,} values here; Parquet holds them all.")
         st.caption("Pictures: the button PNG above each map.")
+
+
+def _write(rows: EmbeddingSet, name: str) -> None:
+    """Write so many vectors where the app runs, and say where they lie."""
+    try:
+        with st.spinner("Writing the vectors…"):
+            path = export.keep_vectors(rows, name)
+    except OSError as error:
+        st.error(format.plain(error))
+    else:
+        st.caption(format.plain(f"They lie in {path}."))
 
 
 def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:

@@ -19,6 +19,7 @@ from sample_sets import blobs
 from contrastive_core.embeddings import file_formats, kept_vectors, nearest
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops import neighbors
+from contrastive_core.paths import data_home
 from contrastive_core.storage import records
 from contrastive_lab import export
 from contrastive_lab.components.shared import thumbnails
@@ -129,6 +130,22 @@ def test_a_page_says_what_a_large_export_is_without(monkeypatch: pytest.MonkeyPa
     assert "The neighbors are left out: of more than 50 rows" in said
     assert "Within a selection of more than 50 rows neighbors are left out." in said
     assert "CSV holds up to 100 values here" in said
+
+
+def test_many_vectors_are_written_to_a_file_of_this_computer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not sent through the browser: the server would hold several copies."""
+    monkeypatch.setattr(export, "SENT_UP_TO", blobs().features.nbytes - 1)
+    key = kept_vectors.save_vectors(blobs(), "a b/mine.npy")
+    app = opened("explore", monkeypatch, vectors=key, map="pca")
+    button = next(b for b in app.button if b.label == "Write the vectors (0.0 GB) to a file")
+    button.click().run()
+    assert not app.exception
+    (path,) = (data_home() / "exports").iterdir()
+    assert path.name == f"a-b-mine-{blobs().content_hash[:8]}.parquet"
+    assert any("They lie in" in c.value for c in app.caption)
+    np.testing.assert_array_equal(file_formats.read(path).features, blobs().features)
 
 
 class Counted:
