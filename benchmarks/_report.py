@@ -36,10 +36,24 @@ def merged(before: Record | None, part: Record) -> Record:
     whole = {**before, **part, "lines": list(lines.values())}
     return {
         **whole,
-        "text": [text[key] for key in sorted(text, key=_rows)],
+        "text": grown([text[key] for key in sorted(text, key=_rows)]),
         "parts": {**before.get("parts", {}), **ran},
         "met": all(line["met"] for line in lines.values()),
     }
+
+
+def grown(text: list[str]) -> list[str]:
+    """Lines of rows and work, fewer rows first, with how many times as long each took as the one of
+    the same work before (`_rows.told_of` prints them)."""
+    lines, before = [], {}
+    for line in text:
+        if match := re.match(r"(\s*[\d,]+  (.{28}))(\s*[\d.]+) s .{6}(.*)", line):
+            start, work, seconds, rest = match.groups()
+            growth = f"{float(seconds) / before[work]:5.1f}×" if work in before else " " * 6
+            before[work] = float(seconds)
+            line = f"{start}{seconds} s {growth}{rest}"
+        lines.append(line)
+    return lines
 
 
 def _measured(line: str) -> str:

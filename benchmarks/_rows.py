@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks._machine import cores
-from benchmarks._timing import limit, summary
+from benchmarks._timing import Seconds, figure, limit, summary
 
 __all__ = ["BLOCK", "WIDTH", "Figures", "Work", "main", "sets_of"]
 
 ROWS = (10_000, 100_000, 1_000_000)
 WIDTH, CLASSES, FAMILIES, BLOCK = 256, 100, 10, 50_000
-LIMIT_MB = 8000.0  # at the most rows: every peak but the peers'
-PEERS = ("scikit-learn", "umap-learn")  # how the names of their works begin
+LIMIT_MB = 8000.0  # at a million rows: every peak but the peers'
+PEERS = ("scikit-learn", "umap-learn", "faiss")  # how the names of their works begin
 Figures = dict[str, Any]
 Work = Callable[[Path], Figures]
 
@@ -103,11 +103,13 @@ def told(figures: Figures) -> str:
 def main(
     script: str, works: Mapping[str, Work], most: Mapping[str, int], longest: Mapping[str, float],
     about: str, prepare: Callable[[Path], None] = lambda _: None,
+    beside: Mapping[str, tuple[str, str]] = {},
 ) -> None:  # fmt: skip
     """Measure every work at every number of rows, as the command line says.
 
     Args: most: rows up to which a work runs; longest: its goal in seconds at the most rows;
-        prepare: what is done in a folder of rows before, without being measured.
+        prepare: what is done in a folder of rows before, without being measured; beside: by work of
+        a peer, ours that does the same, and the peer's name.
     """
     options = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -126,6 +128,7 @@ def main(
         with tempfile.TemporaryDirectory() as folder:
             write_rows(Path(folder), n)
             prepare(Path(folder))
+            here: dict[str, Figures] = {}
             for work in args.only:
                 if n > most.get(work, n):
                     continue
@@ -134,8 +137,12 @@ def main(
                 if found is None:
                     failed.append(f"{work}, {n:,} rows")
                     continue
-                before[work] = found
-                if n == max(args.rows) and not work.startswith(PEERS):
+                before[work] = here[work] = found
+                own, peer = beside.get(work, ("", ""))
+                if own in here:
+                    times = Seconds([here[own]["s"]]), peer, Seconds([found["s"]])
+                    lines.append(figure(f"{own}, {n:,} rows", *times, 1.0, "s"))
+                if n == ROWS[-1] and not work.startswith(PEERS):
                     lines.append(limit(f"{work}, {n:,} rows, peak", found["mb"], "MB", LIMIT_MB))
                     if work in longest:
                         lines.append(limit(f"{work}, {n:,} rows", found["s"], "s", longest[work]))

@@ -91,7 +91,8 @@ def summary(name: str, lines: Sequence[dict[str, Any]]) -> None:
     stands for all."""
     print(_machine.about())
     met = all(line["met"] for line in lines)
-    print(json.dumps({**lines[0], "name": name, "met": met, "lines": list(lines)}))
+    first = lines[0] if lines else {}
+    print(json.dumps({**first, "name": name, "met": met, "lines": list(lines)}))
 
 
 def extra_memory(make: Callable[..., Callable[[], Any]], *args: Any) -> float:

@@ -4,8 +4,9 @@
 
 The rows are those of benchmarks/_rows.py. They are opened, then scored, mapped, searched for odd
 samples and compared with another encoder's, each end to end, by the very analyses that pages wait
-for (cli/analyses). Beside them, up to PEER_ROWS rows, umap-learn as it comes and scikit-learn's
-nearest neighbors. Single parts, with further peers, are in benchmarks/scale_parts.py.
+for (cli/analyses). Beside them, up to PEER_ROWS rows, umap-learn as it comes and the nearest
+neighbors of scikit-learn and of faiss. Single parts, with further peers, are in
+benchmarks/scale_parts.py.
 """
 
 from __future__ import annotations
@@ -109,6 +110,23 @@ def nearest_neighbors(folder: Path) -> Figures:
     return {"accuracy": float(model.fit(x[:at], y[:at]).score(x[at:], y[at:]))}
 
 
+def faiss_neighbors(folder: Path) -> Figures:
+    """The same accuracy by faiss's flat index."""
+    import faiss
+
+    from contrastive_core.metrics.knn import default_k
+
+    x, y = np.load(folder / "features.npy"), np.load(folder / "labels.npy")
+    faiss.normalize_L2(x)
+    at = len(y) * 4 // 5
+    index = faiss.IndexFlatIP(x.shape[1])
+    index.add(x[:at])
+    near = index.search(x[at:], default_k(at))[1]
+    votes = np.zeros((len(near), y.max() + 1), np.int64)
+    np.add.at(votes, (np.arange(len(near))[:, None], y[near]), 1)
+    return {"accuracy": float((votes.argmax(1) == y[at:]).mean())}
+
+
 def _made(kind: str, folder: Path, values: Figures) -> tuple[Figures, dict[str, np.ndarray]]:
     """An analysis's plain values and arrays, made and kept as the app's tasks make them."""
     from contrastive_core.cli import analyses
@@ -134,12 +152,14 @@ WORKS: dict[str, Work] = {
     "umap-learn's map": umap_learn,
     "evaluate": evaluate,
     "scikit-learn's kNN": nearest_neighbors,
+    "faiss's kNN": faiss_neighbors,
     "samples": samples,
     "compare": compare,
 }
-MOST = {"umap-learn's map": PEER_ROWS, "scikit-learn's kNN": PEER_ROWS}
+MOST = dict.fromkeys(("umap-learn's map", "scikit-learn's kNN", "faiss's kNN"), PEER_ROWS)
+BESIDE = {"umap-learn's map": ("project", "umap-learn")}  # the work that a peer does as well
 LONGEST = {"project": 1200.0, "samples": 1200.0}  # seconds at a million rows
 
 
 if __name__ == "__main__":
-    main("scale", WORKS, MOST, LONGEST, __doc__, prepare)
+    main("scale", WORKS, MOST, LONGEST, __doc__, prepare, BESIDE)

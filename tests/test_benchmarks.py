@@ -65,16 +65,19 @@ def test_a_part_that_is_run_again_takes_the_place_of_its_lines() -> None:
         return {**one, "lines": lines, "text": text, "commit": "abc", **more}
 
     texts = [
-        ["1,000,000  samples        61.0 s   4.1×   9 MB  bias 1", "  100,000  samples   7.0 s"],
+        [
+            f"1,000,000  {'samples':<28}{61.0:8.1f} s {'':6}    9 MB  bias 1",
+            f"  100,000  {'samples':<28}{10.0:8.1f} s {'':6}    9 MB",
+        ],
         ["  100,000  scikit-learn's kNN    3.0 s"],
-        ["1,000,000  samples        50.0 s          7 MB  bias 2"],
+        [f"1,000,000  {'samples':<28}{50.0:8.1f} s {'':6}    7 MB  bias 2"],
     ]
     made = None
     for text, mb in zip(texts, (9.0, 9.0, 7.0), strict=True):
         made = _report.merged(made, part(text, mb))
     assert made is not None
     assert [line.split()[0] for line in made["text"]] == ["100,000", "100,000", "1,000,000"]
-    assert "50.0 s" in made["text"][2]
+    assert "50.0 s   5.0×    7 MB  bias 2" in made["text"][2]
     assert [(line["value"], line["met"]) for line in made["lines"]] == [(7.0, True)]
     assert made["met"]
     assert "scikit-learn's kNN" in " ".join(made["parts"])
