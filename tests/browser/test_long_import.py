@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from patience import SLOW
+import torch
+from patience import PATIENCE, SLOW
 from PIL import Image
 from servers import Server
 
 from contrastive_core import runs
+from contrastive_core.jobs import importing
 from contrastive_core.paths import SHIPPED
 
 HELD = """
@@ -78,3 +82,46 @@ def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(
     page.get_by_role("heading", name="long").wait_for(timeout=SLOW)  # Explore shows it
     assert runs.load("long").status()["status"] == "done"
     assert not list((held.home / "home" / "uploads").iterdir())
+
+
+def test_a_training_waits_for_the_weights_it_starts_from(
+    held: Server, page: Any, tmp_path: Path
+) -> None:
+    timm = pytest.importorskip("timm")
+    net = timm.create_model("test_vit")
+    torch.save(net.state_dict(), tmp_path / "mine.pt")
+    asked = {"data": "folder", "encoder": "other", "model": "timm:test_vit", "epochs": 1}
+    page.goto(f"{held.address}/train?{urlencode({**asked, 'called': 't'})}")
+    folder = page.get_by_role("textbox", name="Folder (one folder per class")
+    folder.fill(str(tmp_path / "images"), timeout=SLOW)
+    folder.press("Enter")
+    page.get_by_text("33 train, 9 test").wait_for(timeout=SLOW)  # drawn anew, what is open closes
+    page.get_by_text("Advanced", exact=True).click()
+    weights = page.get_by_role("textbox", name="A file of its weights")
+    weights.fill(str(tmp_path / "mine.pt"), timeout=SLOW)
+    weights.press("Enter")
+    page.get_by_text("tensors of the file fit").wait_for(timeout=SLOW)
+    page.get_by_role("button", name="Start", exact=True).click(timeout=SLOW)
+    main = page.locator("[data-testid=stMain]")
+    told = main.get_by_text(re.compile(r"t: mine-weights: decoding 33 images.* · 50 %"))
+    told.wait_for(timeout=SLOW)
+    page.reload()
+    told.wait_for(timeout=SLOW)
+    main.get_by_role("button", name="Stop").click()
+    main.get_by_text("It was stopped.").wait_for(timeout=SLOW)
+    wait_until(lambda: not importing.at_work())  # what it waited for ends with it
+    (tmp_path / "hold").unlink()
+    page.get_by_label("Name").fill("again")
+    page.get_by_label("Name").press("Tab")
+    page.get_by_role("button", name="Start", exact=True).click(timeout=SLOW)
+    page.get_by_role("heading", name="again").wait_for(timeout=SLOW)
+    wait_until(lambda: runs.load("again").status()["status"] == "done")
+    assert runs.load("again").config["start"] == "mine-weights"
+    assert runs.load("again").config["encoder_knobs"]["pixels"] == 160
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    last = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < last, "took too long"
+        time.sleep(0.1)
