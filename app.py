@@ -27,6 +27,7 @@ STYLE = """<style>
 @media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
 .stMain:focus-visible { outline: none; }
 .stNumberInput:has(input:placeholder-shown) button { display: none; }
+.st-key-map-pictures { display: none; }
 .st-key-train-numbers .stColumn { min-width: 9.5rem; }
 @media (max-width: 600px) {
   .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }

@@ -13,6 +13,7 @@ from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_lab import cache, format, pictures, query_params, state, words
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
+from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import (
     MAX_IMAGES,
     MAX_POINTS,
@@ -21,7 +22,11 @@ from contrastive_lab.components.scatter import (
     draw_scatter,
 )
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
+from contrastive_lab.components.shared.thumbnails import (
+    NO_THUMBNAILS,
+    ThumbnailSheet,
+    thumbnail_sheet,
+)
 from contrastive_lab.progress import answer_or_wait
 
 __all__ = ["agreement", "caption", "draw", "map_of", "settings"]
@@ -142,6 +147,8 @@ def draw(
         lambda chosen: state.select(_rows(chosen, drawn_rows, len(rows)), place, key),
     )  # fmt: skip
     draw_scatter(data, selection, fits=True, gallery=False, key=key)
+    if pictured is not None:
+        bring_pictures(data.content, len(ids), lambda some: _sheet(space, some, drawn_rows), key)
     return state.selection(place)
 
 
@@ -161,6 +168,12 @@ def _thumbnails(
     if pictured is None or drawn_rows is None:
         return pictures.thumbnails(space, drawn_rows if pictured is None else pictured)
     return pictures.thumbnails(space, drawn_rows[pictured])
+
+
+def _sheet(space: EmbeddingRef, some: np.ndarray, drawn_rows: np.ndarray | None) -> ThumbnailSheet:
+    """Thumbnails of some points."""
+    rows = some if drawn_rows is None else drawn_rows[some]
+    return thumbnail_sheet(pictures.of(space), rows=rows)
 
 
 def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarray:

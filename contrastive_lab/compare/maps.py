@@ -9,6 +9,7 @@ from contrastive_core.evaluation.representation_similarity import procrustes_ali
 from contrastive_core.jobs.results import MAP_DEFAULTS
 from contrastive_lab import cache, embedding_map, format, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
+from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import (
     MAX_IMAGES,
     MAX_POINTS,
@@ -17,7 +18,7 @@ from contrastive_lab.components.scatter import (
     draw_scatter,
 )
 from contrastive_lab.components.scatter.side_by_side import side_by_side
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 
 __all__ = ["maps"]
 
@@ -73,6 +74,11 @@ def maps(spaces: list[EmbeddingRef]) -> None:
         side_by_side(data, [m[part] for m in xy], [s.title for s in spaces]), selection,
         height={2: 430, 3: 360}.get(len(xy), 600), key=key,
     )  # fmt: skip
+    if pictured is not None:
+        images = pictures.of(spaces[0])
+        bring_pictures(
+            data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key
+        )
     st.caption(
         f"Each map is turned and mirrored onto that of {format.plain(spaces[0].title)} "
         "(Procrustes), at one size. The slider moves every sample to where the first map has it."

@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import LinkedSelection, ScatterData, draw_scatter
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 
@@ -32,4 +33,6 @@ lit = [1, 2, 3] if asked.get("given") else st.session_state.get("kept", [])
 key, gallery = asked.get("key", "map"), "view" not in asked
 found = draw_scatter(data, LinkedSelection(lit, stamp), gallery=gallery, key=key).tolist()
 st.session_state.kept = found
+if "bring" in asked:
+    bring_pictures(data.content, n, lambda some: thumbnail_sheet(images, rows=some), key)
 st.text(f"runs {st.session_state.runs} rows {len(found)} sum {sum(found)} first {found[:3]}")

@@ -227,6 +227,31 @@ def test_a_line_of_images_shows_what_is_in_view(page: Any, address: str) -> None
     page.get_by_text(f"rows 1 sum {rows[0]}").wait_for()
 
 
+def test_images_that_the_sheet_lacks_are_brought(page: Any, address: str) -> None:
+    """Pointed at three times, and in the line of what is in view; the page is not drawn anew."""
+    visit(page, address, view=1, some=1, bring=1)  # every third row has its image at first
+    ink = "c => c.getContext('2d').getImageData(20, 20, 1, 1).data[0]"
+    line = page.get_by_role("group", name="images in view")
+    line.locator("button").nth(5).wait_for()
+    for i in (1, 4, 8):
+        zoom_to(page, i, 1 if i > 1 else 22)
+        page.mouse.move(*at(page, i))
+        page.wait_for_function(f"() => ({FIND})().hover === {i}")
+        picture = page.locator(".tip canvas")
+        picture.wait_for()
+        assert abs(picture.evaluate(ink) - i % 5 * 50) < 3
+        page.wait_for_function(
+            f"() => {{ const map = ({FIND})(), inside = {IN_VIEW}, most = Math.floor("
+            "map.stage.clientWidth / 48); "
+            "return map.inView.length === Math.min(inside.length, most) }"
+        )
+        rows = ask(page, "map.inView")
+        assert {row % 3 for row in rows} > {0}
+        inks = [c.evaluate(ink) for c in line.locator("canvas").all()]
+        assert [round(v / 50) for v in inks] == [row % 5 for row in rows]
+    assert told(page).startswith("runs 1 ")
+
+
 # What lies in the path that was drawn, by the even-odd rule: the number of rows, and their sum.
 IN_PATH = """() => { const path = window.drawn, v = map.view, found = [0, 0];
   for (let i = 0; i < map.n; i++) {

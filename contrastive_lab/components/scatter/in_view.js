@@ -2,7 +2,8 @@
 
 import { idOf } from "./ids.js";
 import { mixed } from "./grid.js";
-import { picture } from "./pictures.js";
+import { want } from "./more.js";
+import { imageOf, picture } from "./pictures.js";
 import { choose } from "./selection.js";
 import { schedule, view } from "./view.js";
 import { drawGallery } from "../gallery/grid.js";
@@ -21,9 +22,14 @@ export function followView(map) {
   if (map.sprite && map.meta.gallery === false) map.resting = setTimeout(() => drawLine(map), REST);
 }
 
-function drawLine(map) {
-  if (!map.root.isConnected || !map.stage.clientWidth) return;
-  const rows = rowsInView(map, Math.floor(map.stage.clientWidth / STEP));
+/**
+ * @param {ScatterState} map
+ */
+export function drawLine(map) {
+  if (!map.root.isConnected || !map.stage.clientWidth || map.meta.gallery !== false) return;
+  const seen = rowsInView(map, Math.floor(map.stage.clientWidth / STEP)),
+    rows = seen.filter((i) => imageOf(map, i));
+  want(map, seen);
   map.inView = rows;
   drawGallery(map.line, rows, {
     make: (i) => picture(map, i, SIDE),
@@ -37,18 +43,32 @@ function drawLine(map) {
 }
 
 /**
- * At most so many rows that have an image and a point in view.
+ * At most so many rows that have a point in view, those with an image in the map's own sheet first.
  *
  * @param {ScatterState} map
  * @param {number} most
  */
 export function rowsInView(map, most) {
+  const own = map.pictured ? map.pictured.length : map.rows;
+  if (map.drawOrder?.length !== own) map.drawOrder = mixed(own);
+  const rows = some(map, own, (q) => (map.pictured ? map.pictured[map.drawOrder[q]] : map.drawOrder[q]), most);
+  if (!map.pictured || rows.length === most) return rows;
+  return [...new Set([...rows, ...some(map, map.n, (q) => map.mixed[q] % map.rows, most)])].slice(0, most);
+}
+
+/**
+ * The first of n rows that have a point in view.
+ *
+ * @param {ScatterState} map
+ * @param {number} n
+ * @param {(q: number) => number} row
+ * @param {number} most
+ */
+function some(map, n, row, most) {
   const v = view(map),
-    rows = [],
-    count = map.pictured ? map.pictured.length : map.rows;
-  if (map.drawOrder?.length !== count) map.drawOrder = mixed(count);
-  for (let q = 0; q < count && rows.length < most; q++) {
-    const i = map.pictured ? map.pictured[map.drawOrder[q]] : map.drawOrder[q],
+    rows = [];
+  for (let q = 0; q < n && rows.length < most; q++) {
+    const i = row(q),
       x = map.xy[2 * i] * v.scale + v.x,
       y = v.y - map.xy[2 * i + 1] * v.scale;
     if (x >= 0 && y >= 0 && x < map.stage.clientWidth && y < map.stage.clientHeight && !map.hidden.has(map.color[i]))

@@ -5,12 +5,15 @@ import { draw } from "./draw.js";
 import { bounds, colorCells, find, grid } from "./find.js";
 import { mixed } from "./grid.js";
 import { idsIn } from "./ids.js";
+import { drawLine } from "./in_view.js";
 import { drawLegend } from "./legend.js";
+import { receive } from "./more.js";
 import { listen } from "./pointer.js";
 import { packRows, unpackRows } from "./rows.js";
 import { savePng } from "./save.js";
 import { choose, drawPictures, light } from "./selection.js";
 import { loadMorph, morphSlider } from "./side_by_side.js";
+import { tip } from "./tip.js";
 import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
 import { unpack } from "../shared/transport.js";
@@ -35,6 +38,8 @@ export function mount(parent, blob, host) {
   return () => {
     cancelAnimationFrame(map.frame);
     clearTimeout(map.resting);
+    clearTimeout(map.dwelling);
+    map.ignore();
     map.observer.disconnect();
     map.root.remove();
     parent._map = null;
@@ -60,6 +65,8 @@ function build(parent) {
     path: null,
     hidden: new Set(),
     turn: 0,
+    brought: [], // images that came after the map's own
+    wanted: [],
     withImages: true,
   };
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
@@ -110,6 +117,10 @@ function build(parent) {
   );
   parent.append(map.root);
   listen(map);
+  map.ignore = receive(map, () => {
+    drawLine(map);
+    if (map.hover >= 0 && !map.tip.hidden) tip(map, map.hover);
+  });
   map.observer = new ResizeObserver(() => {
     if (!map.moved) map.view = null;
     schedule(map, true);
@@ -140,6 +151,8 @@ function load(map, data) {
     bounds(map);
     grid(map);
     map.sprite = null;
+    map.brought = [];
+    map.wanted = [];
     if (data.sprite && data.sprite.length) {
       createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => {
         map.sprite = b;

@@ -1,8 +1,11 @@
 // What is told of the point under the pointer.
 
 import { idOf } from "./ids.js";
-import { picture, tileOf } from "./pictures.js";
+import { want } from "./more.js";
+import { imageOf, picture } from "./pictures.js";
 import { el } from "../shared/dom.js";
+
+const REST = 150; // milliseconds that the pointer has to rest on a point without an image
 
 /**
  * @param {ScatterState} map
@@ -11,13 +14,16 @@ import { el } from "../shared/dom.js";
 export function tip(map, i) {
   map.hover = i;
   map.tip.hidden = i < 0;
+  clearTimeout(map.dwelling);
   if (i < 0) return;
-  const parts = map.sprite && tileOf(map, i % map.rows) >= 0 ? [picture(map, i, 72)] : [];
+  const row = i % map.rows,
+    parts = imageOf(map, row) ? [picture(map, i, 72)] : [];
+  if (!parts.length) map.dwelling = setTimeout(() => want(map, [row]), REST);
   map.tip.replaceChildren(
     ...parts,
-    el("div", {}, idOf(map.ids, i % map.rows)),
+    el("div", {}, idOf(map.ids, row)),
     el("div", {}, map.meta.names[map.color[i]] ?? ""),
-    el("div", { class: "hint" }, map.meta.hints[i % map.rows] ?? ""),
+    el("div", { class: "hint" }, map.meta.hints[row] ?? ""),
   );
 }
 

@@ -20,7 +20,9 @@ __all__ = ["PARTS", "component_key", "mount"]
 COMPONENTS = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "contrastive-lab"
 PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")
-PARTS = ("bench", "circle", "cut_off", "gallery", "loss_view", "sample_view", "scatter")
+PARTS = (
+    "bench", "circle", "cut_off", "gallery", "loss_view", "map_pictures", "sample_view", "scatter",
+)  # fmt: skip
 
 
 def mount(

@@ -1,0 +1,42 @@
+"""Images that a map lacks, brought where pointer or view rest; the part itself is unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from contrastive_lab.components.scatter.rows import rows_of
+from contrastive_lab.components.shared.mount import component_key, mount
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
+from contrastive_lab.components.shared.transport import pack
+
+__all__ = ["bring_pictures"]
+
+MOST = 96  # at a time (more.js)
+
+
+def bring_pictures(
+    content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str = "map"
+) -> None:
+    """Bring a map of n rows the images of those that it lacks, without drawing the page anew.
+
+    Args: content and key: the map's; sheet_of: thumbnails of rows (m) int64, at most `MOST`.
+    """
+    import streamlit as st
+
+    st.fragment(_bring)(content, n, sheet_of, f"{key} pictures")
+
+
+def _bring(
+    content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str
+) -> None:
+    import streamlit as st
+
+    asked = st.session_state.get(component_key(key)) or {}
+    rows = rows_of(asked.get("wanted"))[:MOST]
+    rows = rows[(rows >= 0) & (rows < n)]
+    sheet = sheet_of(rows) if len(rows) else NO_THUMBNAILS
+    meta = {"key": content, "rows": rows.tolist(), "across": sheet.across, "tile": sheet.tile}
+    with st.container(key="map-pictures"):
+        mount("map_pictures", pack(meta, sheet=sheet.picture), "wanted", style="map", key=key)

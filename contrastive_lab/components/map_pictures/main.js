@@ -1,0 +1,23 @@
+// An unseen part beside a map: asks the server for the images that the map lacks, and hands them over.
+
+import { BROUGHT, WANTED } from "../scatter/more.js";
+import { unpack } from "../shared/transport.js";
+
+let turn = 0;
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ data, setStateValue }) {
+  const { meta, sheet } = unpack(data);
+  if (meta.rows.length)
+    createImageBitmap(new Blob([sheet], { type: "image/png" })).then((picture) => {
+      const places = new Map(meta.rows.map((row, place) => [row, place]));
+      window.dispatchEvent(new CustomEvent(BROUGHT, { detail: { ...meta, sheet: picture, places } }));
+    });
+  const ask = (/** @type {any} */ { detail }) => {
+    if (detail.key === meta.key) setStateValue("wanted", { rows: detail.rows, turn: ++turn });
+  };
+  window.addEventListener(WANTED, ask);
+  return () => window.removeEventListener(WANTED, ask);
+}
