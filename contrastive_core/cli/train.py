@@ -39,7 +39,9 @@ def train(args: Namespace) -> None:
         if world.is_rank0 and (note := kept_smaller(setup.config)):
             print_note(note)
         is_quiet = args.json or not world.is_rank0
-        report = _Report(setup.config.epochs, on_progress, is_quiet)
+        epochs = setup.config.epochs
+        steps = setup.method.total_steps // max(1, epochs)
+        report = _Report(epochs, steps, on_progress, is_quiet)
         status = loop.train(setup, run, args.resume, report)
     if world.is_rank0:
         if note := run.status().get("note"):
@@ -150,10 +152,10 @@ def _command(arguments: list[str]) -> str:
 class _Report:
     """Hears every line of metrics: says how far the training is, and writes a line an epoch."""
 
-    def __init__(self, epochs: int, on_progress: OnProgress, is_quiet: bool) -> None:
+    def __init__(self, epochs: int, steps: int, on_progress: OnProgress, is_quiet: bool) -> None:
+        """Args: steps: of an epoch."""
         self.epochs, self.on_progress, self.is_quiet = epochs, on_progress, is_quiet
-        self.steps, self.epoch, self.started = 0, 0, time.monotonic()
-        self.longest = 0  # steps of an epoch, as far as is known
+        self.steps, self.started, self.longest = 0, time.monotonic(), steps
 
     def __call__(self, line: dict[str, Any]) -> None:
         if "images_per_s" not in line:
@@ -161,7 +163,7 @@ class _Report:
             self._write(line)
             return
         self.steps += 1
-        part = min(1.0, self.steps / self.longest) if self.longest else 0.0
+        part = min(1.0, self.steps / max(1, self.longest))
         if isinstance(self.on_progress, Terminal):
             speed = f"{line['images_per_s']:,.0f} images/s"
             self.on_progress.detail = f" loss {line['loss']:.4f}, {speed}"

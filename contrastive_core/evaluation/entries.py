@@ -29,6 +29,7 @@ def _embedded(
     run: Run, split: str, layer: str, device: str, on_progress: OnProgress
 ) -> EmbeddingSet:
     if cached(run, split, layer) is None:  # else it decodes without a word
+        run.weights_hash()  # without weights it is refused before anything is decoded
         datasets.of_config(run.config, split, on_progress=prefixed(on_progress, run.name))
     stage = f"{run.name}: embedding {split}"
     return embed_run(run, split, layer, device, fraction_of(on_progress, stage))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
@@ -20,14 +21,7 @@ from contrastive_core.evaluation.record import (
     write_evaluation,
 )
 from contrastive_core.evaluation.score import Score, Scores
-from contrastive_core.progress import (
-    OnFraction,
-    OnProgress,
-    fraction_of,
-    ignore_fraction,
-    ignore_progress,
-    prefixed,
-)
+from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
 from contrastive_core.runs import Run
 
 if TYPE_CHECKING:
@@ -58,10 +52,9 @@ def evaluate(
     scores: dict[str, Scores] = {} if before is None else before.scores
     counts: tuple[int, int] = (0, 0)
     for source, (train, test) in _sources(run, split, device, on_progress).items():
-        told = fraction_of(on_progress, f"scoring {SOURCES[source]}")
-        told(0.0)
+        told = partial(_told, on_progress, SOURCES[source])
         graphs = Graphs(device, on_progress=prefixed(on_progress, SOURCES[source]), rows=rows)
-        taken = evaluate_sets(names, train, test, graphs, on_fraction=told)
+        taken = evaluate_sets(names, train, test, graphs, on_metric=told)
         scores[source] = scores.get(source, {}) | taken
         if source == "h":  # raw pixels and the random encoder may be of a sample
             counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))
@@ -87,12 +80,13 @@ def evaluate_sets(
     test: EmbeddingSet,
     graphs: Graphs | None = None,
     recorded: Mapping[str, Score] | None = None,
-    on_fraction: OnFraction = ignore_fraction,
+    on_metric: Callable[[str, float], None] = lambda title, fraction: None,
 ) -> Scores:
     """Each metric's score with its default settings, or the sentence why it has no value.
 
     Args: recorded: what is known of these very rows; a score that has its arrays is not taken
-        again, and one that lacks them keeps its figure.
+        again, and one that lacks them keeps its figure; on_metric: called with the title of each
+        metric before it is taken, and the share of all that was taken before.
     """
     from contrastive_core import metrics
     from contrastive_core.embeddings.graphs import Graphs
@@ -100,8 +94,8 @@ def evaluate_sets(
     graphs = graphs or Graphs()
     scores: Scores = {}
     for number, name in enumerate(names):
-        on_fraction(number / len(names))
         metric, earlier = metrics.create(name), (recorded or {}).get(name)
+        on_metric(metric.title, number / len(names))
         if earlier is None or earlier.settings != dataclasses.asdict(metric):
             scores[name] = _score(metric, train, test, graphs)
         elif earlier.per_sample is not None:
@@ -110,6 +104,10 @@ def evaluate_sets(
             arrays = _score(metric, train, test, graphs).arrays
             scores[name] = dataclasses.replace(earlier, arrays=arrays)
     return scores
+
+
+def _told(on_progress: OnProgress, source: str, title: str, fraction: float) -> None:
+    on_progress(f"scoring {source}: {title}", fraction)
 
 
 def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> Score:

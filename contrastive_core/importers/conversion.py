@@ -58,7 +58,10 @@ def convert(source: str | Path, out: str | Path) -> dict[str, Any]:
     Raises: Refused, NotRegular, OSError; whatever torch raises for a damaged file.
     """
     with open_regular(source) as file:
-        is_safetensors = file.read(9)[8:] == b"{"
+        start = file.read(9)
+        is_safetensors = start[8:] == b"{"
+        if not is_safetensors and not start.startswith((b"PK", b"\x80")):  # a zip; a pickle of old
+            raise Refused("it is neither a safetensors file nor one that torch.save wrote")
         file.seek(0)
         value = _safetensors(Path(source)) if is_safetensors else _torch(file)
     state, plain = _state(value)

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_lab import words
-from contrastive_lab.query_params.session import page_values
+from contrastive_lab.query_params.session import entry, page_values
 
 __all__ = ["draw"]
 
@@ -18,13 +18,17 @@ def draw(
     then: Callable[[], object] | None, **more: Any,
 ) -> Any:  # fmt: skip
     """The widget with its value: the one it starts from, or, where it stands on the page already
-    and has another, that of the session (Streamlit sends this one once, and allows no start)."""
+    and has another, that of the session (Streamlit allows no start beside it). It is sent with the
+    run in which it is set, and lost where that run is drawn anew before its end: until one has
+    ended it is set again."""
     (value,) = start.values()
     if "index" in start and value is not None:
         value = arguments[1][value]
     drawn = _drawn_key(widget, key)
-    if drawn in st.session_state and st.session_state[drawn] != value:
-        st.session_state[drawn], start = value, {}
+    unsent: dict[str, Any] = entry()["unsent"]
+    if drawn in st.session_state and (st.session_state[drawn] != value or drawn in unsent):
+        unsent[drawn] = st.session_state[drawn] = value
+        start = {}
     if len(arguments) == 2:  # label and options
         more = _translated(widget, arguments[1], more)
     about = (key, then, drawn)

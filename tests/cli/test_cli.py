@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 from contrastive_core import runs
-from contrastive_core.cli import output
+from contrastive_core.cli import output, train
 from contrastive_core.cli.main import main, parser
 from contrastive_core.paths import SHIPPED
 from contrastive_core.progress import read_progress
@@ -284,6 +284,19 @@ def test_a_comparison_says_what_it_waits_for(
     assert stages[0] == "simclr-digits: embedding train"
     assert "sup_con-digits: embedding train" in stages
     assert stages[-1] == "how alike they are"
+
+
+def test_the_first_epoch_is_seen_to_move() -> None:
+    told: list[tuple[str, float | None]] = []
+    report = train._Report(2, 4, lambda stage, share: told.append((stage, share)), False)
+    for step in range(5):
+        report({"epoch": step // 4, "step": step, "loss": 1.0, "images_per_s": 9.0})
+        if step == 3:
+            report({"epoch": 1, "step": step, "loss": 1.0})
+    assert told == [
+        *[("epoch 1 of 2", k / 8) for k in range(1, 5)],
+        ("epoch 2 of 2", 5 / 8),
+    ]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "project", "samples"])

@@ -79,5 +79,5 @@ def test_large_images_are_averaged_and_say_so(
 
 def test_scores_tell_how_far_they_are(digits: datasets.Dataset) -> None:
     rows, told = embed.raw_pixels(digits), []
-    evaluate_sets(["knn", "rankme"], rows, rows, on_fraction=told.append)
+    evaluate_sets(["knn", "rankme"], rows, rows, on_metric=lambda _, share: told.append(share))
     assert told == [0.0, 0.5]

@@ -3,8 +3,8 @@
 
 import { imageOf } from "./pictures.js";
 
-export const WANTED = "contrastive-lab:images-wanted",
-  BROUGHT = "contrastive-lab:images-brought";
+export const WANTED = "contrastive-lab:images-wanted";
+export const BROUGHT = "contrastive-lab:images-brought";
 const MOST = 96; // at a time
 const SHEETS = 30; // that are kept, the newest first
 
