@@ -15,6 +15,7 @@ from contrastive_lab import words
 
 __all__ = [
     "csv_of",
+    "data_of",
     "duration",
     "figure_of",
     "interval_of",
@@ -66,6 +67,11 @@ def quality_of(quality: Mapping[str, float]) -> str:
         f"{quality['continuity']:.3f} (k = {quality.get('k', '–')}; 1 is a map to be believed"
         f"{sample}{alone}{f'; {recall}' if recall else ''}). "
     )
+
+
+def data_of(name: object) -> str:
+    """A data set as a page names it: a folder or a list by its path alone."""
+    return str(name).removeprefix("folder:").removeprefix("csv:")
 
 
 def duration(seconds: float) -> str:

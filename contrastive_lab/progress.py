@@ -89,15 +89,20 @@ def _is_there(space: ref.EmbeddingRef) -> bool:
 
 
 def follow(
-    task: Task, label: str, may_stop: bool = False, until: Callable[[], bool] | None = None
+    task: Task,
+    label: str,
+    may_stop: bool = False,
+    until: Callable[[], bool] | None = None,
+    said: str | None = None,
 ) -> None:
     """Start a task whose result the page lacks, unless it runs; draw how far it is, or why it
-    failed with a button to try again. The page is drawn anew at its end, or `until` is true."""
+    failed (unless that was `said` elsewhere) with a button to try again. The page is drawn anew at
+    its end, or `until` is true."""
     mark = f"starts of {task.key}"
     tries = st.session_state.get(mark, 0)
     if not task.is_running():
         if problem := _problem(task, tries, label):
-            _failed(task, label, problem, mark)
+            _failed(task, "" if problem == said else f"{label}: {problem}", mark)
             return
         tries += 1
     st.session_state[mark] = max(1, tries)
@@ -117,8 +122,9 @@ def _problem(task: Task, tries: int, label: str) -> str | None:
     return None
 
 
-def _failed(task: Task, label: str, problem: str, mark: str) -> None:
-    st.warning(format.plain(f"{label}: {problem}"))
+def _failed(task: Task, problem: str, mark: str) -> None:
+    if problem:
+        st.warning(format.plain(problem))
     if st.button("Try again", key=f"again-{task.key}"):
         st.session_state.pop(mark, None)
         task.forget()

@@ -41,6 +41,7 @@ def of_run(run: Run) -> None:
         return
     heading.of_run(run)
     if not run.weights.exists():
+        heading.left_out(run, "train")
         heading.without_weights(run)
         forming_map.show_last(run)
         return
@@ -49,6 +50,7 @@ def of_run(run: Run) -> None:
     except ValueError as error:
         st.warning(format.plain(error))
         return
+    heading.left_out(run, space.split)
     if embedded_or_wait(run, space.split, space.layer):
         show(space, lambda: heading.scores_of_run(run, space.layer))
     else:

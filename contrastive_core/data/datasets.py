@@ -24,7 +24,6 @@ from contrastive_core.paths import IMAGES, data_home
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.storage import atomic, records
 from contrastive_core.storage.lock import lock
-from contrastive_core.storage.regular import printable
 
 __all__ = ["Dataset", "check_name", "dataset_names", "is_made", "load", "made_path",
            "of_config"]  # fmt: skip
@@ -63,21 +62,67 @@ class Dataset:
 
     @property
     def left_out(self) -> str:
-        """How many files were left out, or taken in part, and why, and how the folder was taken, in
-        a sentence each; "" where there is nothing to be said."""
-        told = (("left out of", self.skipped), ("taken in part from", self.notes))
-        said = [_remark(what, self.name, files) for what, files in told if files]
-        return ". ".join([*said, *(one.removesuffix(".") for one in self.remarks)])
+        """How many files of this split were left out, or taken in part, and why, and how the whole
+        folder was taken, in whole sentences; "" where there is nothing to be said."""
+        images = "the training images" if self.split == "train" else "the test images"
+        said = [*_left_out(images, self.skipped), *_not_whole(images, self.notes)]
+        return " ".join([*said, *(f"{one.removesuffix('.')}." for one in self.remarks)])
 
 
-def _remark(what: str, name: str, files: list[tuple[str, str]]) -> str:
-    reasons = Counter(reason for _, reason in files).most_common(REASONS)
-    parts = [f"{count:,} for this: {reason}" for reason, count in reasons]
-    if remaining := len(files) - sum(count for _, count in reasons):
-        parts.append(f"{remaining:,} for other reasons")
-    subject = f"{n:,} files were" if (n := len(files)) > 1 else "1 file was"
-    first = f"the first is {files[0][0]}"
-    return f"{subject} {what} {printable(name)} ({first}); {'; '.join(parts)}"
+def _left_out(images: str, files: list[tuple[str, str]]) -> list[str]:
+    """Sentences on the files (id, reason) that some images are without."""
+    if not files:
+        return []
+    (first, _), reasons = files[0], _reasons(files)
+    if len(files) == 1:
+        return [f"1 file was left out of {images}, {first}: {reasons[0][0]}."]
+    if len(reasons) == 1:
+        return [
+            f"{len(files):,} files were left out of {images} (the first is {first}): "
+            f"{reasons[0][0]}."
+        ]
+    return [
+        f"{len(files):,} files were left out of {images} (the first is {first}).",
+        *_each_reason(files, reasons),
+    ]
+
+
+def _not_whole(images: str, files: list[tuple[str, str]]) -> list[str]:
+    """Sentences on the files (id, what was taken) of which only a part is among some images."""
+    if not files:
+        return []
+    (first, _), reasons = files[0], _reasons(files)
+    if len(files) == 1:
+        return [f"1 file of {images} was not taken whole, {first}: {reasons[0][0]}."]
+    if len(reasons) == 1:
+        return [
+            f"{len(files):,} files of {images} were not taken whole (the first is {first}): "
+            f"{reasons[0][0]}."
+        ]
+    return [
+        f"{len(files):,} files of {images} were not taken whole (the first is {first}).",
+        *_each_reason(files, reasons),
+    ]
+
+
+def _each_reason(files: list[tuple[str, str]], reasons: list[tuple[str, int]]) -> list[str]:
+    """A sentence on each of the most frequent reasons, and one on all others."""
+    said = [f"The reason for {count:,} of them: {reason}." for reason, count in reasons[:REASONS]]
+    remaining = len(files) - sum(count for _, count in reasons[:REASONS])
+    return [*said, *([f"Other reasons for {remaining:,} of them."] if remaining else [])]
+
+
+def _reasons(files: list[tuple[str, str]]) -> list[tuple[str, int]]:
+    """Reasons and how many files have each, the most frequent first."""
+    return Counter(_plainly(reason).removesuffix(".") for _, reason in files).most_common()
+
+
+def _plainly(reason: str) -> str:
+    """A reason as a person says it, where it is kept beside decoded images in Pillow's words."""
+    said = reason.lower()
+    if "truncated" in said:  # "Truncated File Read", "image file is truncated (7 bytes …"
+        return "the file is cut off"
+    return "the file is damaged" if "data stream" in said else reason
 
 
 Arrays = dict[str, Any]  # images, labels, classes, and perhaps ids, factors, skipped

@@ -62,6 +62,11 @@ def form_of(config: Mapping[str, Any]) -> ImageForm:
 
 
 def described(config: Mapping[str, Any]) -> str:
-    """What a run's images were brought to, for a person; "" where they have a size of their own."""
+    """What a run's images were brought to, for a person: "images of 64 × 64 pixels, cropped to the
+    middle"; "" where they have a size of their own."""
     form = form_of(config)
-    return form.text if form.size else ""
+    if not form.size:
+        return ""
+    if form.resize == "crop":
+        return f"images of {form.size} × {form.size} pixels, cropped to the middle"
+    return f"images of {form.size} × {form.size} pixels, padded with black"

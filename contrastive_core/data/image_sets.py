@@ -77,8 +77,9 @@ def plan(
         if size == 0
         else image_cache.cache_keys(where, listings, sized)
     )
+    remarks = tuple(image_folder.remarks(*listings.values()))  # of the whole folder, for each split
     about = {
-        s: Split(keys[s], sized, tuple(image_folder.remarks(listing)))
+        s: Split(keys[s], sized, remarks)
         for s, listing in listings.items()
         if listing.files
     }

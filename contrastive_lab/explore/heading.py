@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import streamlit as st
 
 from contrastive_core import catalog
-from contrastive_core.data.image_form import described
+from contrastive_core.data import datasets
+from contrastive_core.data.image_form import described, form_of
 from contrastive_core.embeddings import kept_vectors
 from contrastive_core.embeddings.recorded import kinds_of
 from contrastive_core.embeddings.ref import EmbeddingRef
@@ -18,6 +21,7 @@ from contrastive_lab.progress import answer_or_wait, follow
 from contrastive_lab.recordings import growing
 
 __all__ = [
+    "left_out",
     "not_embedded",
     "of_recording",
     "of_run",
@@ -48,8 +52,8 @@ def of_vectors(space: EmbeddingRef) -> None:
             "pages/samples.py", label="Its lists: mislabeled, duplicate, outlying",
             icon=":material/image_search:", query_params={"on": kept_vectors.PREFIX + space.key},
         )  # fmt: skip
-    if left_out := load_vectors.about_left_out(space.key):
-        st.warning(format.plain(left_out))
+    if lacking := load_vectors.about_left_out(space.key):
+        st.warning(format.plain(lacking))
 
 
 def of_run(run: Run) -> None:
@@ -57,17 +61,25 @@ def of_run(run: Run) -> None:
     config = run.config
     method = catalog.title("methods", str(config.get("method")))
     loss = catalog.title("losses", str(config.get("loss")))
-    about = (
-        f"{method} · {loss} · {config.get('dataset')} · {config.get('epochs')} epochs"
-        f" · seed {config.get('seed')}"
-    )
+    data = format.data_of(config.get("dataset"))
+    about = [method, loss, data, f"{config.get('epochs')} epochs", f"seed {config.get('seed')}"]
     if imported := run.manifest.get("imported"):
-        about = f"{imported.get('kind')}, not trained here · {config.get('dataset')}"
-        about += " · random weights: it has learned nothing" if imported.get("random") else ""
-    about += f" · images of {form}" if (form := described(config)) else ""
-    st.caption(format.plain(about))
-    if left_out := run.manifest.get("left_out"):
-        st.caption(format.plain(left_out))
+        about = [f"{imported.get('kind')}, not trained here", data]
+        about += ["random weights: it has learned nothing"] if imported.get("random") else []
+    about += [form] if (form := described(config)) else []
+    st.caption(" · ".join(map(format.plain, about)))  # a sentence each, translated by itself
+
+
+def left_out(run: Run, split: str) -> None:
+    """Which files of a folder are not among the images of a split, or only in part: as its decoded
+    images tell; while there are none, as its manifest tells of those it was trained on."""
+    name, said = str(run.config.get("dataset")), str(run.manifest.get("left_out") or "")
+    if datasets.is_files(name):
+        with contextlib.suppress(ValueError, OSError):
+            if datasets.is_made(name, split, form_of(run.config)):
+                said = cache.dataset_of(run, split).left_out
+    if said:
+        st.caption(format.plain(f"{said.removesuffix('.')}."))  # those of older runs end without
 
 
 def of_recording(run: Run) -> None:

@@ -114,7 +114,7 @@ def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) 
     about = (
         f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')} · "
         f"{trained} · {space.split} split, {len(rows):,} rows of {space.layer}"
-        + (f" · images of {form}" if (form := described(config)) else "")
+        + (f" · {form}" if (form := described(config)) else "")
     )
     return RunPart(
         str(run.meta().get("title") or run.name), about, rows, shown, drawn_map.arrays["xy"][shown],

@@ -31,7 +31,8 @@ def preview(values: dict[str, Any]) -> None:
         alt="rows of images, each with the views that training makes of it",
     )
     st.caption(
-        f"Left: images of {values['dataset']}. Beside each: views of it, drawn anew in every epoch."
+        f"Left: images of {format.data_of(values['dataset'])}. Beside each: views of it, drawn "
+        "anew in every epoch."
     )
     for text in said(result.meta["recipe"], result.arrays["views"].shape[1]):
         st.caption(text)

@@ -93,7 +93,8 @@ def wrong_start(encoder: Encoder, channels: int | None, further: list[str]) -> s
 
 def _of_run(run: Run) -> Encoder:
     name, place = str(run.config["encoder"]), st.container()
-    st.caption(format.plain(f"Its encoder is {name}, trained on {run.config.get('dataset')}."))
+    data = format.data_of(run.config.get("dataset"))
+    st.caption(format.plain(f"Its encoder is {name}, trained on {data}."))
     head = query_params.switch(
         st.checkbox, "Take its head too", name="head",
         help="The head after the encoder; it fits where the method's head has the same form.",

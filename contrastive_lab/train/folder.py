@@ -12,7 +12,7 @@ from contrastive_core.data.folder_preview import changed, values_of
 from contrastive_core.jobs import results
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
-from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.progress import follow
 
 __all__ = ["contents", "training_images", "with_change", "wrong_batch", "wrong_folder"]
 
@@ -24,8 +24,10 @@ def contents(folder: str) -> None:
     if not is_folder(folder):
         return
     st.header("What it holds")
-    result = answer_or_wait("folder", values_of(folder), "The images")
+    result = cache.result("folder", values_of(folder))
     if result is None:
+        task = results.analysis("folder", values_of(folder))
+        follow(task, "The images", said=task.failure())  # which `wrong_folder` says at the form
         return
     st.markdown(f"**{format.plain(summary(result.meta))}**")
     st.caption(format.plain(classes(result.meta)))
@@ -126,8 +128,10 @@ def classes(meta: dict[str, Any]) -> str:
     if not meta["classes"]:
         return "No folders of classes: methods without labels apply."
     sizes = [f"{c} {a + b:,}" for c, (a, b) in zip(meta["classes"], meta["counts"], strict=True)]
-    more = f" and {len(sizes) - CLASSES} more" if len(sizes) > CLASSES else ""
-    return f"{', '.join(sizes[:CLASSES])}{more}"
+    named = ", ".join(sizes[:CLASSES])
+    if (more := len(sizes) - CLASSES) < 1:
+        return named
+    return f"{named} and {more} more classes" if more > 1 else f"{named} and 1 more class"
 
 
 def _caption(meta: dict[str, Any], row: int) -> str:

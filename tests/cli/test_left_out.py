@@ -16,6 +16,7 @@ from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
 from contrastive_core.jobs import process
 from contrastive_core.paths import ROOT
+from contrastive_lab.words import translate
 
 SMALL = ["batch_size=8", "sample=16", "encoder.width=0.25", "recipe.crop=0"]
 
@@ -37,9 +38,10 @@ def folder(tmp_path: Path) -> str:
 
 def test_the_sentence_counts_each_reason(folder: str) -> None:
     text = datasets.load(folder, "train").left_out
-    assert text.startswith("3 files were left out of folder:")
-    assert "2 for this: a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS" in text
-    assert "1 for this: no picture in one of the formats" in text
+    assert text.startswith("3 files were left out of the training images (the first is ")
+    assert "The reason for 2 of them: a link, which is followed only where " in text
+    assert "The reason for 1 of them: no picture in one of the formats" in text
+    assert text.endswith(".")
     assert text.isprintable()
     assert datasets.load(folder, "test").left_out == ""
 
@@ -66,10 +68,90 @@ def test_commands_and_pages_say_it(folder: str, capsys, monkeypatch) -> None:
     monkeypatch.setattr(process, "spawn", lambda *a, **k: None)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     app.query_params["run"] = "r"
-    app.run()
-    assert not app.exception
-    assert any("3 files were left out" in c.value for c in app.caption)
-    app.query_params["split"] = "train"
+    app.switch_page("pages/explore.py")
+    for split, is_said in (("train", True), ("test", False), ("train", True)):
+        app.query_params["split"] = split
+        app.run()
+        assert not app.exception
+        assert any("3 files were left out" in c.value for c in app.caption) is is_said
+    assert not any("folder:" in c.value for c in app.caption)
     app.switch_page("pages/samples.py").run()
     assert not app.exception
     assert any("3 files were left out" in c.value for c in app.caption)
+
+
+LINKED = "a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
+CUT_OFF = "Truncated File Read"  # as Pillow says it, and kept
+PAGES = "of several pages the first was taken"
+
+
+@pytest.mark.parametrize(
+    ("skipped", "notes", "english", "chinese"),
+    [
+        (
+            [("a/1.jpg", CUT_OFF)], [(f"a/{i}.tif", PAGES) for i in range(2)],
+            "1 file was left out of the test images, a/1.jpg: the file is cut off. 2 files of the "
+            "test images were not taken whole (the first is a/0.tif): of several pages the first "
+            "was taken.",
+            "测试图像中有 1 个文件未纳入（a/1.jpg）：文件不完整。"
+            "测试图像中有 2 个文件只取了一部分（第一个是 a/0.tif）：多页中取了第一页。",
+        ),
+        (
+            [(f"{i}.png", LINKED) for i in range(1200)], [("b.tif", PAGES)],
+            "1,200 files were left out of the test images (the first is 0.png): a link, which is "
+            "followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1. 1 file of the test images was "
+            "not taken whole, b.tif: of several pages the first was taken.",
+            "测试图像中有 1,200 个文件未纳入（第一个是 0.png）："
+            "链接，仅当 CONTRASTIVE_LAB_FOLLOW_LINKS 为 1 时才跟随。"
+            "测试图像中有 1 个文件只取了一部分（b.tif）：多页中取了第一页。",
+        ),
+        (
+            [(f"{i}.png", why) for i, why in enumerate([CUT_OFF, "no file", "no file", "x", "y"])],
+            [],
+            "5 files were left out of the test images (the first is 0.png). The reason for 2 of "
+            "them: no file. The reason for 1 of them: the file is cut off. The reason for 1 of "
+            "them: x. Other reasons for 1 of them.",
+            "测试图像中有 5 个文件未纳入（第一个是 0.png）。其中 2 个的原因：没有文件。"
+            "其中 1 个的原因：文件不完整。其中 1 个的原因：x。其中 1 个是因为其他原因。",
+        ),
+    ],
+)  # fmt: skip
+def test_whole_sentences_in_both_languages(
+    skipped: list[tuple[str, str]], notes: list[tuple[str, str]], english: str, chinese: str
+) -> None:
+    """Those on endings follow them, and each has its full stop."""
+    dataset = datasets.Dataset(
+        "folder:/pictures", "test", np.zeros((0, 1, 8, 8), np.uint8), np.zeros(0, np.int64), (), [],
+        "", skipped=skipped, notes=notes,
+        remarks=("1 .avif file is left out: it cannot be read here.",),
+    )  # fmt: skip
+    assert dataset.left_out == f"{english} 1 .avif file is left out: it cannot be read here."
+    assert translate(dataset.left_out, "zh") == f"{chinese}1 个 .avif 文件未纳入：这里无法读取。"
+
+
+def _head_of(manifest: dict, config: dict) -> None:
+    from types import SimpleNamespace
+
+    from contrastive_lab.explore import heading
+
+    run = SimpleNamespace(name="r", manifest=manifest, config=config, meta=dict)
+    heading.of_run(run)
+    heading.left_out(run, "train")
+
+
+def test_the_head_of_explore_in_chinese(tmp_path: Path) -> None:
+    """Its parts are translated each by itself; what an old run's manifest says is shown, with a
+    full stop, where its folder is gone."""
+    config = {"method": "simclr", "loss": "nt_xent", "dataset": f"folder:{tmp_path / 'gone'}",
+              "epochs": 3, "seed": 0, "image_size": 128, "resize": "crop"}  # fmt: skip
+    old = {"left_out": "1 .avif file is left out: it cannot be read here"}
+    for manifest, known in ((old, "3 轮"), ({**old, "imported": {"kind": "timm"}}, "并非在此训练")):
+        app = AppTest.from_function(_head_of, args=(manifest, config), default_timeout=90)
+        app.session_state["language"] = "zh"
+        app.run()
+        assert not app.exception
+        head, left_out = (c.value.replace("\\", "") for c in app.caption)
+        assert known in head
+        assert head.endswith("128 × 128 像素的图像，裁剪到中央")
+        assert f" · {tmp_path / 'gone'} · " in head
+        assert left_out == "1 个 .avif 文件未纳入：这里无法读取。"

@@ -39,9 +39,9 @@ def test_a_validation_part_stands_in_for_the_test(tmp_path: Path, name: str, cap
     assert train.classes == test.classes == ("cat", "dog")
     assert (len(train), len(test)) == (10, 4)
     assert train.ids[0] == "cat/0.png"
-    sentence = f"The test images are those of {name}/: there is no test/"
+    sentence = f"The test images are those of {name}/: there is no test/."
     assert train.left_out == test.left_out == sentence
-    assert folder_preview(str(tmp_path)).remarks == (f"{sentence}.",)
+    assert folder_preview(str(tmp_path)).remarks == (sentence,)
     assert main(["decode", f"folder:{tmp_path}"]) == 0
     assert sentence in capsys.readouterr().out
 
@@ -51,7 +51,7 @@ def test_with_train_and_test_a_validation_part_is_left_out_with_a_sentence(tmp_p
         save_classes(tmp_path / name, n)
     train, test = both(tmp_path)
     assert (len(train), len(test)) == (10, 6)
-    assert train.left_out == "val/ is left out: the images are those of train/ and test/"
+    assert train.left_out == "val/ is left out: the images are those of train/ and test/."
 
 
 def test_of_two_validation_parts_one_is_taken(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_of_two_validation_parts_one_is_taken(tmp_path: Path) -> None:
         save_classes(tmp_path / name, n)
     train, test = both(tmp_path)
     assert (len(train), len(test)) == (10, 6)
-    assert train.left_out.endswith("valid/ is left out: the images are those of train/ and val/")
+    assert train.left_out.endswith("valid/ is left out: the images are those of train/ and val/.")
 
 
 def test_a_lone_train_is_the_folder(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_list_takes_its_validation_lines_for_the_test(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("\n".join(["file,split", *lines]))
     train, test = (datasets.load(f"csv:{tmp_path / 'list.csv'}", s) for s in ("train", "test"))
     assert (train.ids, test.ids) == ([f"{i}.png" for i in range(4)], ["4.png", "5.png"])
-    assert train.left_out == "The test images are those of the split val: none is named test"
+    assert train.left_out == "The test images are those of the split val: none is named test."
     (tmp_path / "list.csv").write_text("\n".join(["file,split", *lines[:5], "5.png,test"]))
     train, test = (datasets.load(f"csv:{tmp_path / 'list.csv'}", s) for s in ("train", "test"))
     assert test.ids == ["5.png"]
@@ -121,6 +121,17 @@ def test_endings_of_both_splits_are_summed_and_arrays_beside_pictures_named(tmp_
     assert list(meta["remarks"]) == [
         "2 .npy files are left out: they are read where a folder has no pictures."
     ]
+
+
+def test_each_split_says_of_the_endings_what_the_card_does(tmp_path: Path) -> None:
+    save_classes(tmp_path / "train")
+    save_classes(tmp_path / "val", 2)
+    for name in ("train/cat/1.heic", "train/cat/2.avif", "val/cat/3.avif"):
+        (tmp_path / name).write_bytes(b"some")
+    card = analyses.make("folder", values_of(str(tmp_path))).meta["remarks"]
+    assert "2 .avif files are left out: they cannot be read here." in card
+    assert "1 .heic file is left out: it cannot be read here." in card
+    assert [one.left_out for one in both(tmp_path)] == 2 * [" ".join(card)]
 
 
 def test_a_folder_of_nothing_else_says_so(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
 from contrastive_core.data.folder_preview import SIDE, changed, folder_preview
 from contrastive_lab.train.folder import classes, summary
+from contrastive_lab.words import translate
 
 
 def pictures(folder: Path, n: int, color: str = "red") -> None:
@@ -87,6 +88,13 @@ def test_the_card_says_all_of_it_in_a_line(tmp_path: Path) -> None:
         "1 left out: b/notes.png"
     )
     assert classes(meta) == "a 5, b 5, c 5"
+
+
+def test_of_many_classes_some_are_named_in_one_sentence() -> None:
+    for n, more in ((12, ""), (13, " and 1 more class"), (20, " and 8 more classes")):
+        said = classes({"classes": [f"c{i}" for i in range(n)], "counts": n * [(4, 1)]})
+        assert said == ", ".join(f"c{i} 5" for i in range(12)) + more
+        assert ("more" in translate(said, "zh")) is False
 
 
 def test_the_sizes_are_those_of_all_pictures_not_of_the_shown(tmp_path: Path) -> None:

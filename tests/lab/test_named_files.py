@@ -99,6 +99,23 @@ def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.Mon
     assert "5 images · 1 class · 4 train, 1 test · 1 left out: b.png" in shown
 
 
+def test_why_a_folder_is_of_no_use_is_said_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In red, where the training would be started; the way to try again stands beside."""
+    (folder / "a").mkdir()
+    why = f"{folder} has no images for train: it needs one folder per class"
+    task = results.analysis("folder", values_of(str(folder)))
+    failure = Task.failure
+    monkeypatch.setattr(Task, "failure", lambda t: why if t.key == task.key else failure(t))
+    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    app.run()
+    assert not app.exception
+    said = [one.value.replace("\\", "") for one in (*app.error, *app.warning)]
+    assert [one for one in said if "has no images" in one] == [why]
+    assert "Try again" in [b.label for b in app.button]
+
+
 def test_the_size_of_a_folders_images_reaches_the_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

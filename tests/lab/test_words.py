@@ -123,6 +123,11 @@ def test_what_is_left_out_is_in_the_source() -> None:
     assert not sorted(not_words() - {one.text for one in extract(with_all=True)})
 
 
+def test_a_space_stands_beside_a_unit() -> None:
+    said = "About 40 s: an estimate, from 6.6 s an epoch of a-b on this machine."
+    assert words.translate(said, "zh") == "约 40 s：根据本机上 a-b 每轮 6.6 s 估计。"
+
+
 def test_holes_of_translations() -> None:
     """A translation has no holes that its sentence lacks."""
     for source, target in _entries().items():
