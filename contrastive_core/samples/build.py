@@ -81,15 +81,16 @@ def samples_of_run(
         if split == "train":
             follow(run, loss, device)
         return table
-    on_progress("embedding", 0.0)
-    dataset, h, z = rows_of(run, split, device, fraction_of(on_progress, "embedding"))
+    embedding = fraction_of(on_progress, f"embedding the {split} images")
+    embedding(0.0)
+    dataset, h, z = rows_of(run, split, device, embedding)
     by_class = _by_class(run, h)
     on_fraction = fraction_of(on_progress, "augmented views")
     draws = _views(run, dataset, device, 2 - by_class, on_fraction)
     views, augmented = (None, [v[:, 0] for v in draws]) if by_class else (draws, None)
     if views and is_rank0:
         keep_arrays(path_of(run, "views", "z", split), views=views[0])
-    other, other_images = _other(run, split, device)
+    other, other_images = _other(run, split, device, on_progress)
     pixels, other_pixels = pixel_rows(dataset.images, other_images)
     inputs = SampleInputs(
         z, loss, knobs_of(run, loss), views, augmented, features=h,
@@ -194,14 +195,15 @@ def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
 
 
 def _other(
-    run: Run, split: str, device: str
+    run: Run, split: str, device: str, on_progress: OnProgress
 ) -> tuple[EmbeddingSet, np.ndarray] | tuple[None, None]:
     """The other split and its images, or None where the data have none."""
     from contrastive_core.evaluation.embed import data_of, embed_run
 
     far = "test" if split == "train" else "train"
     try:
-        return embed_run(run, far, "h", device), data_of(run, far).images
+        on_fraction = fraction_of(on_progress, f"embedding the {far} images")
+        return embed_run(run, far, "h", device, on_fraction), data_of(run, far).images
     except (ValueError, FileNotFoundError):
         return None, None
 
