@@ -15,7 +15,7 @@ import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import USUAL, ImageForm, form_of
+from contrastive_core.data.image_form import USUAL, ImageForm, form_of, visible
 from contrastive_core.embeddings import kept_vectors, recorded, ref
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.pca import pca
@@ -164,9 +164,9 @@ def thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
 
 
 def picture(images: np.ndarray, i: int) -> np.ndarray:
-    """One image (h, w, 3) for st.image."""
-    image = np.asarray(images[i]).transpose(1, 2, 0)
-    return image if image.shape[2] == 3 else np.repeat(image[:, :, :1], 3, axis=2)
+    """One image (h, w, 3) for st.image; of more channels the first three."""
+    image = np.asarray(images[i][visible(images.shape[1])]).transpose(1, 2, 0)
+    return image if image.shape[2] == 3 else np.repeat(image, 3, axis=2)
 
 
 # --- names and knobs ---------------------------------------------------------------------------

@@ -78,6 +78,7 @@ def in_words(facts: dict[str, Any]) -> str:
 
 def _seen(facts: dict[str, Any]) -> str:
     color = "in gray" if facts["gray"] else "in color"
+    color = f"of {c} channels" if (c := facts["channels"]) not in (1, 3) else color
     text = (
         f"{facts['train']:,} training and {facts['test']:,} test images of "
         f"{facts['height']} × {facts['width']} pixels, {color}"

@@ -34,12 +34,12 @@ class Chunk:
     start: int
     paths: list[str]
     side: int
-    gray: bool
+    channels: int
     resize: str
 
     @property
     def row(self) -> tuple[int, int, int]:
-        return (1 if self.gray else 3, self.side, self.side)
+        return (self.channels, self.side, self.side)
 
 
 def decode_chunk(chunk: Chunk) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def decode_chunk(chunk: Chunk) -> dict[str, Any]:
     notes: dict[str, str] = {}
     for row, path in enumerate(chunk.paths, chunk.start):
         try:
-            pixels, note = row_of(path, chunk.side, chunk.gray, chunk.resize)
+            pixels, note = row_of(path, chunk.side, chunk.channels, chunk.resize)
         except Exception as error:  # whatever Pillow raises at a damaged file
             pixels, note = bytes(size), ""
             failed[str(row)] = reason_of(error)

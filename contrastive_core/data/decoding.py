@@ -1,10 +1,11 @@
 """One image file as uint8 pixels of one size: `.npy` arrays and what Pillow reads. Torch-free.
 
 Values of 16 bits are scaled by 257, never clipped; what is transparent lies on white; EXIF turns
-are undone; of several pages the first is taken, of more than three channels the first three. What
-an array holds is told by its shape and type: (h, w), (c, h, w) or (h, w, c), where the shorter of
-the first and last axis is that of the channels; integers of 8 or 16 bits as they are, others and
-floats where they lie in 0..1, 0..255 or (integers) 0..65,535.
+are undone; of several pages the first is taken. What an array holds is told by its shape and type:
+(h, w), (c, h, w) or (h, w, c), where of three axes the two that are alike are height and width,
+else the shorter of the first and the last is that of the channels; integers of 8 or 16 bits as they
+are, others and floats where they lie in 0..1, 0..255 or (integers) 0..65,535. An array keeps all of
+its channels where those of the others are as many, else the first three.
 """
 
 from __future__ import annotations
@@ -20,39 +21,45 @@ if TYPE_CHECKING:
     import numpy as np  # imported late: a process that decodes pictures starts in half the time
     from PIL.Image import Image
 
-__all__ = ["decoded", "is_gray", "reason_of", "row_of", "shape_of"]
+__all__ = ["channels_of", "decoded", "reason_of", "row_of", "shape_of"]
 
 GRAY_MODES = ("L", "1", "I;16", "I;16B", "I;16L", "I;16N", "I", "F", "LA", "La")
 DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 PAGED = ("TIFF", "GIF", "WEBP", "PNG")  # a phone's JPEG may hold a second, smaller picture
 GAP = 2  # a JPEG is decoded at a fraction of its size, at least so many times what is wanted
 NARROWEST = 16  # an array this much longer than wide holds no image
+MOST_CHANNELS = 1024  # an array of more holds no image, but perhaps many
 
 
-def decoded(path: Path, side: int, gray: bool, resize: str = "crop") -> tuple[np.ndarray, str]:
-    """One image (c, side, side) uint8, and what has to be said of it ("" for nothing).
+def decoded(path: Path, side: int, channels: int, resize: str = "crop") -> tuple[np.ndarray, str]:
+    """One image (channels, side, side) uint8, and what has to be said of it ("" for nothing).
 
-    Raises: ValueError for what is no image; whatever Pillow raises at a damaged file.
+    Args: channels: 1 makes any image gray and 3 a color image; of another number are arrays alone.
+    Raises: ValueError for what is no image, or has other channels; whatever Pillow raises at a
+        damaged file.
     """
     import numpy as np
 
-    row, note = row_of(str(path), side, gray, resize)
+    row, note = row_of(str(path), side, channels, resize)
     return np.frombuffer(bytearray(row), np.uint8).reshape(-1, side, side), note
 
 
-def row_of(filename: str, side: int, gray: bool, resize: str = "crop") -> tuple[bytes, str]:
+def row_of(filename: str, side: int, channels: int, resize: str = "crop") -> tuple[bytes, str]:
     """As `decoded`: the values of the image, one channel after the other, without NumPy."""
+    mode = "RGB" if channels == 3 else "L"
     if filename.lower().endswith(".npy"):
-        upright, note = _of_array(Path(filename))
-        fitted = _fitted(upright, side, gray, resize)
+        flat, note = _of_array(Path(filename), channels)
+        fitted = [_fitted(image, side, mode, resize) for image in flat]
+    elif channels not in (1, 3):
+        raise ValueError(f"a picture; an array of {channels} channels is expected")
     else:
         with opened_picture(filename) as image:
             several = image.format in PAGED and getattr(image, "is_animated", False)
             note = "of several pages the first was taken" if several else ""
             if image.format == "JPEG":
                 image.draft(None, (GAP * side, GAP * side))
-            fitted = _fitted(_upright(_in_8_bits(image)), side, gray, resize)
-    return b"".join(fitted.tobytes("raw", band) for band in fitted.getbands()), note
+            fitted = [_fitted(_on_white(_upright(_in_8_bits(image))), side, mode, resize)]
+    return b"".join(f.tobytes("raw", band) for f in fitted for band in f.getbands()), note
 
 
 def shape_of(path: Path) -> tuple[int, int]:
@@ -64,14 +71,15 @@ def shape_of(path: Path) -> tuple[int, int]:
     return width, height
 
 
-def is_gray(path: Path) -> bool:
-    """Whether it has no colors, from the head of the file. Raises as `decoded` does."""
+def channels_of(path: Path) -> int:
+    """1 for a gray picture, 3 for another, as many as an array has; from the head of the file.
+    Raises as `decoded` does."""
     if path.suffix.lower() != ".npy":
         with opened_picture(path) as image:
-            return image.mode in GRAY_MODES
+            return 1 if image.mode in GRAY_MODES else 3
     array = _array(path)
-    channels, _ = _axes(array.shape)
-    return channels is None or array.shape[channels] < 3
+    axis, _ = _axes(array.shape)
+    return 1 if axis is None else array.shape[axis]
 
 
 def reason_of(error: Exception) -> str:
@@ -82,11 +90,10 @@ def reason_of(error: Exception) -> str:
 # --- pictures ------------------------------------------------------------------------------------
 
 
-def _fitted(upright: Image, side: int, gray: bool, resize: str) -> Image:
+def _fitted(flat: Image, side: int, mode: str, resize: str) -> Image:
     """A square of one channel or three."""
     from PIL import Image, ImageOps
 
-    flat, mode = _on_white(upright), "L" if gray else "RGB"
     if flat.mode != mode:  # else `convert` would copy it
         flat = flat.convert(mode)
     if flat.size == (side, side):
@@ -145,33 +152,39 @@ def _array(path: Path) -> np.ndarray:
 
 def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
     """The axis of the channels (None: there is none), height and width."""
-    if len(shape) == 2:
-        channels, sides = None, (shape[0], shape[1])
-    elif len(shape) == 3 and shape[0] <= shape[2]:
-        channels, sides = 0, (shape[1], shape[2])
-    elif len(shape) == 3:
-        channels, sides = 2, (shape[0], shape[1])
-    else:
+    if len(shape) not in (2, 3):
         raise ValueError(f"an array of shape {shape}; (h, w), (c, h, w) or (h, w, c) is expected")
+    if len(shape) == 2:
+        axis, sides = None, (shape[0], shape[1])
+    elif shape[1] == shape[2] or (shape[0] != shape[1] and shape[0] <= shape[2]):
+        axis, sides = 0, (shape[1], shape[2])
+    else:
+        axis, sides = 2, (shape[0], shape[1])
     low, high = min(sides), max(sides)
-    if 0 in shape or high > NARROWEST * low or low * high > MAX_PIXELS:
+    is_one = axis is None or shape[axis] <= MOST_CHANNELS
+    if not is_one or 0 in shape or high > NARROWEST * low or low * high > MAX_PIXELS:
         raise ValueError(f"an array of shape {shape}, which is that of no image")
-    return channels, sides
+    return axis, sides
 
 
-def _of_array(path: Path) -> tuple[Image, str]:
+def _of_array(path: Path, channels: int) -> tuple[list[Image], str]:
+    """One image of one channel or three, or a gray one of each channel."""
     import numpy as np
     from PIL import Image
 
     array, note = _array(path), ""
-    channels, _ = _axes(array.shape)
-    if channels is not None:
-        array = np.moveaxis(array, channels, -1)
-        count = array.shape[-1]
-        array = array[..., 0] if count < 3 else array[..., :3]
-        if count not in (1, 3):
-            note = f"of {count} channels the first {'was' if count < 3 else 'three were'} taken"
-    return Image.fromarray(np.ascontiguousarray(_scaled(np.asarray(array)))), note
+    axis, _ = _axes(array.shape)
+    array = array[..., None] if axis is None else np.moveaxis(array, axis, -1)
+    count = array.shape[-1]
+    if channels not in (1, 3):
+        if count != channels:
+            raise ValueError(f"an array of {count} channels; those of the others have {channels}")
+        bands = np.moveaxis(_scaled(np.asarray(array)), -1, 0)
+        return [Image.fromarray(np.ascontiguousarray(band)) for band in bands], note
+    array = array[..., 0] if count < 3 else array[..., :3]
+    if count not in (1, 3):
+        note = f"of {count} channels the first {'was' if count < 3 else 'three were'} taken"
+    return [Image.fromarray(np.ascontiguousarray(_scaled(np.asarray(array))))], note
 
 
 def _scaled(array: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ __all__ = ["FolderPreview", "changed", "folder_preview", "name_of", "values_of"]
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
-LAYOUT = 2  # of what is taken for which split: what was seen under an earlier one is looked at anew
+LAYOUT = 3  # of what is taken for which split: what was seen under an earlier one is looked at anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,7 @@ class FolderPreview:
     sizes: tuple[tuple[int, int], ...] = ()  # (width, height) of the smallest and the largest
     # picture; of more than HEADS files, of the shown ones
     remarks: tuple[str, ...] = ()  # how the folder was taken, and which endings are left out
+    channels: int = 0  # of arrays that are kept whole; 0 where the images are gray or in color
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
@@ -53,7 +54,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     images, files, unreadable = [], [], []
     for file in _some(train, limit):
         try:
-            images.append(decoding.decoded(file.path, SIDE, gray=False)[0])
+            images.append(decoding.decoded(file.path, SIDE, channels=3)[0])
         except Exception as error:  # whatever Pillow raises at a damaged file
             unreadable.append((file, decoding.reason_of(error)))
         else:
@@ -75,6 +76,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         image_cache.median_side(train.files),
         _ends(sizes),
         tuple(image_folder.remarks(train, test)),
+        _channels(train.files),
     )
 
 
@@ -86,6 +88,14 @@ def name_of(path: str) -> str:
         if is_list and not os.path.isdir(os.path.expanduser(path))
         else (f"folder:{path}")
     )
+
+
+def _channels(files: list[ImageFile]) -> int:
+    """Of some files, where they are arrays of other than one channel or three; else 0."""
+    if not files[0].filename.lower().endswith(".npy"):
+        return 0
+    channels = image_cache.common_channels(files[:HEADS])
+    return 0 if channels in (1, 3) else channels
 
 
 def _ends(sizes: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

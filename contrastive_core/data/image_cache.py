@@ -2,8 +2,8 @@
 what was stopped goes on where it was. Torch-free.
 
 The rows lie in `KEY.partial/` of the cache until all are there; `chunks.jsonl` beside them names
-those that are on the disk, every few seconds. Whether all are gray is told by the training images,
-for both splits.
+those that are on the disk, every few seconds. How many channels all have is told by the training
+images, for both splits.
 """
 
 from __future__ import annotations
@@ -24,14 +24,22 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.data.decode_worker import HEADER, Chunk, Worker, decode_chunk
-from contrastive_core.data.decoding import is_gray, shape_of
+from contrastive_core.data.decoding import channels_of, shape_of
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.data.image_form import SMALL, ImageForm
 from contrastive_core.errors import BadSetting
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.storage import atomic
 
-__all__ = ["all_gray", "cache_keys", "decode", "made_gray", "median_side", "processes", "space_of"]
+__all__ = [
+    "cache_keys",
+    "common_channels",
+    "decode",
+    "made_channels",
+    "median_side",
+    "processes",
+    "space_of",
+]
 
 CHUNK = 32  # files that a process decodes at a time
 FEW, LITTLE = (
@@ -51,7 +59,7 @@ class Partial:
     files: list[ImageFile]
     folder: Path
     side: int
-    gray: bool
+    channels: int
     resize: str
 
     @property
@@ -60,12 +68,12 @@ class Partial:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        return (len(self.files), 1 if self.gray else 3, self.side, self.side)
+        return (len(self.files), self.channels, self.side, self.side)
 
     @property
     def size(self) -> int:
         """Bytes of the whole file."""
-        return space_of(len(self.files), self.side, self.shape[1])
+        return space_of(len(self.files), self.side, self.channels)
 
     @property
     def held(self) -> int | None:
@@ -78,19 +86,22 @@ class Partial:
     def chunk(self, start: int) -> Chunk:
         here = os.getcwd()  # a process that decodes has another
         paths = [os.path.join(here, f.filename) for f in self.files[start : start + CHUNK]]
-        return Chunk(os.path.join(here, self.path), start, paths, self.side, self.gray, self.resize)
+        rows = os.path.join(here, self.path)
+        return Chunk(rows, start, paths, self.side, self.channels, self.resize)
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
     """Of each split; both change with the files of either, and with the form."""
-    digest = hashlib.sha256(os.fsencode(where))
+    digest, has_arrays = hashlib.sha256(os.fsencode(where)), False
     for name, listing in listings.items():
         for file in listing.files:
             digest.update(f"{name}\0{file.id}\0{file.stamp}\0{file.label}\n".encode())
             digest.update(repr(file.columns).encode() if file.columns else b"")
+            has_arrays = has_arrays or file.filename.lower().endswith(".npy")
         digest.update(repr(listing.skipped).encode())
     files = digest.hexdigest()[:24]
-    return {s: f"folder-{files}-{s}-{form.size}-{form.resize}-v3" for s in listings}
+    version = "v4" if has_arrays else "v3"  # before, arrays kept three channels at most
+    return {s: f"folder-{files}-{s}-{form.size}-{form.resize}-{version}" for s in listings}
 
 
 def median_side(files: list[ImageFile]) -> int:
@@ -105,28 +116,30 @@ def median_side(files: list[ImageFile]) -> int:
     return int(np.median(sides)) if sides else SMALL
 
 
-def all_gray(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> bool:
-    """Whether none of them has colors; those that cannot be read do not count."""
-    found = False
+def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> int:
+    """1 where none has colors; those of an array where every array has as many; else 3. Files that
+    cannot be read do not count."""
+    found: set[int] = set()
     for number, file in enumerate(files):
         if number % TOLD == TOLD - 1:
-            stage = f"looking for the first with colors of {len(files):,} images"
-            on_progress(stage, number / len(files))
+            on_progress(f"looking at the colors of {len(files):,} images", number / len(files))
         try:
-            if not is_gray(file.path):
-                return False
-            found = True
+            found.add(channels_of(file.path))
         except Exception:
             continue
-    return found
+        if 3 in found or (len(found) > 1 and max(found) > 3):
+            return 3
+    if len(found) == 1:
+        return found.pop()
+    return 1 if found else 3
 
 
-def made_gray(folder: Path) -> bool | None:
-    """Whether decoded images are gray; None where there are none."""
+def made_channels(folder: Path) -> int | None:
+    """How many channels decoded images have; None where there are none."""
     if not (folder / "about.json").exists():
         return None
     try:
-        return bool(np.load(folder / "images.npy", mmap_mode="r").shape[1] == 1)
+        return int(np.load(folder / "images.npy", mmap_mode="r").shape[1])
     except (OSError, ValueError, IndexError):
         return None
 
@@ -141,7 +154,7 @@ def space_of(n: int, side: int, channels: int = 3) -> int:
 
 def decode(
     listing: Listing,
-    gray: bool,
+    channels: int,
     form: ImageForm,
     folder: Path,
     on_progress: OnProgress = ignore_progress,
@@ -155,7 +168,7 @@ def decode(
     Raises: BadSetting where they do not fit on the disk; ValueError where none can be read.
     """
     assert form.size
-    partial = Partial(listing.files, folder, form.size, gray, form.resize)
+    partial = Partial(listing.files, folder, form.size, channels, form.resize)
     _room(partial, later)
     known = {a["start"]: a for a in _known(partial)}
     stage = (

@@ -22,6 +22,7 @@ __all__ = [
     "ImageForm",
     "described",
     "form_of",
+    "visible",
 ]
 
 SMALLEST = 4  # pixels of a side that a training is asked for
@@ -70,3 +71,9 @@ def described(config: Mapping[str, Any]) -> str:
     if form.resize == "crop":
         return f"images of {form.size} × {form.size} pixels, cropped to the middle"
     return f"images of {form.size} × {form.size} pixels, padded with black"
+
+
+def visible(channels: int) -> slice:
+    """Which channels a picture shows of an image with so many: three, or the first where there are
+    fewer."""
+    return slice(3 if channels > 2 else 1)

@@ -89,15 +89,15 @@ def plan(
         if size == 0:
             return as_before.decode(listings[split], home)
         (other,) = set(listings) - {split}
-        gray = image_cache.made_gray(home / keys["train"])
-        if gray is None:
-            gray = image_cache.all_gray(training, on_progress)
+        channels = image_cache.made_channels(home / keys["train"])
+        if channels is None:
+            channels = image_cache.common_channels(training, on_progress)
         later = image_cache.Partial(
             [] if (home / keys[other] / "about.json").exists() else listings[other].files,
-            home / f"{keys[other]}.partial", sized.size or 0, gray, sized.resize,
+            home / f"{keys[other]}.partial", sized.size or 0, channels, sized.resize,
         )  # fmt: skip
         folder = home / f"{keys[split]}.partial"
-        return image_cache.decode(listings[split], gray, sized, folder, on_progress, later)
+        return image_cache.decode(listings[split], channels, sized, folder, on_progress, later)
 
     return about[split], make
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.data.image_form import visible
 from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.runs import Run
@@ -94,7 +95,7 @@ def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
     pictures = None
     if side <= PICTURE and images.shape[-1] == images.shape[-2]:
         pictures = torch.from_numpy(np.array(images[shown])).float() / 255
-        pictures = pictures.expand(-1, 3, -1, -1) if pictures.shape[1] == 1 else pictures
+        pictures = pictures[:, visible(pictures.shape[1])].expand(-1, 3, -1, -1)
     writer.add_embedding(
         torch.from_numpy(rows.features[shown]), table, pictures, 0, tag,
         metadata_header=["id", "class"],

@@ -163,6 +163,9 @@ def small_images(facts: DatasetInfo) -> dict[str, Default]:
     if channels == 1:
         recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
         why = "gray images have no hue to shift"
+    elif channels != 3:
+        recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
+        why = f"crop, brightness and contrast: {channels} channels have no hue to shift"
     if height <= 16:  # a crop or mirror changes what a tiny digit is
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5)
         why = "tiny gray figures: mild crops, no mirror, small turns"

@@ -49,6 +49,8 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
     image_size = scale["pixels"] or image_size
     scale["gray_as_color"] = bool(knobs.pop("gray_as_color", False))
     channels = 3 if scale["gray_as_color"] else channels
+    if (own := len(_scale(scale["colors"])[0])) not in (1, channels):
+        raise ValueError(f"colors has means of {own} channels; the images have {channels}")
     if name == "small":
         return _Encoder(*_small(channels, image_size, **_only(knobs, name, "width")), **scale)
     if name in RESNETS:
@@ -93,7 +95,7 @@ def _scale(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return COLORS[colors]
     try:
         mean, deviation = (tuple(float(x) for x in row) for row in colors)
-        if len(mean) == len(deviation) and len(mean) in (1, 3) and min(deviation) > 0:
+        if len(mean) == len(deviation) and min(deviation) > 0:
             return mean, deviation
     except (TypeError, ValueError):
         pass

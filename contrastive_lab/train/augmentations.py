@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from contrastive_core.data.image_form import visible
 from contrastive_core.data.recipe import Recipe
 from contrastive_lab import format
 from contrastive_lab.progress import answer_or_wait
@@ -61,7 +62,7 @@ def steps(recipe: dict[str, Any]) -> str:
 def sheet(images: np.ndarray, views: np.ndarray) -> np.ndarray:
     """One picture (height, width, 3) uint8 of images (k, c, h, w), views (k, v, c, h, w) beside."""
     tiles = np.concatenate([images[:, None], views], axis=1)  # (k, 1 + v, c, h, w)
-    tiles = np.moveaxis(tiles, 2, -1)
+    tiles = np.moveaxis(tiles[:, :, visible(tiles.shape[2])], 2, -1)
     if tiles.shape[-1] == 1:
         tiles = tiles.repeat(3, axis=-1)
     times = max(1, round(SIDE / tiles.shape[2]))

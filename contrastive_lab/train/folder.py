@@ -116,6 +116,7 @@ def summary(meta: dict[str, Any]) -> str:
     n, left_out = len(meta["classes"]), meta["left_out"]
     parts = [f"{train + test:,} images", f"{n} class{'es' * (n > 1)}" if n else "no classes"]
     parts.append(" to ".join(f"{width}×{height}" for width, height in meta.get("sizes", ())))
+    parts.append(f"{channels} channels" if (channels := meta.get("channels")) else "")
     parts.append(f"{train:,} train, {test:,} test")
     if left_out:
         more = ", …" if meta["n_left_out"] > 1 else ""

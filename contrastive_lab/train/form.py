@@ -255,6 +255,8 @@ def channels_of(data: Data) -> int | None:
     if not data.files:
         return KNOWN_CHANNELS.get(data.name)
     preview = cache.result("folder", values_of(data.files))
+    if preview is not None and (channels := preview.meta.get("channels")):
+        return int(channels)
     images = None if preview is None else preview.arrays["images"]
     return 3 if images is not None and (images[:, :1] != images).any() else None
 

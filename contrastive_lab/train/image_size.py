@@ -66,12 +66,13 @@ def wrong_size(folder: str, form: list[str], side: int) -> str:
     train, test = (sum(counts[part] for counts in result.meta["counts"]) for part in (0, 1))
     home = data_home()
     free = shutil.disk_usage(home if home.exists() else home.parent).free
-    if space_of(train + test, side) < free:
+    channels = result.meta.get("channels") or 3
+    if space_of(train + test, side, channels) < free:
         return ""
     wanted = ImageForm(side, form[form.index("--resize") + 1])
     parts = {"train": train, "test": test}
     n = sum(k for s, k in parts.items() if not datasets.is_made(name_of(folder), s, wanted))
-    if not n or (needed := space_of(n, side)) < free:
+    if not n or (needed := space_of(n, side, channels)) < free:
         return ""
     return (
         f"Decoded at {side} pixels, {n:,} images take {needed / 1e9:,.1f} GB, and "
@@ -87,11 +88,13 @@ def on_disk(folder: str, side: int | None) -> str:
         return ""
     n = sum(sum(counts) for counts in result.meta["counts"])
     sides = EXAMPLES if side is None else (side,)
-    sizes = [f"{space_of(n, side) / 1e6:,.0f} MB at {side} pixels" for side in sides]
+    channels = result.meta.get("channels")
+    images = f"{n:,} images of {channels} channels" if channels else f"{n:,} images in color"
+    sizes = [f"{space_of(n, side, channels or 3) / 1e6:,.0f} MB at {side} pixels" for side in sides]
     home = data_home()
     there = home if home.exists() else home.parent
     free = f"; {shutil.disk_usage(there).free / 1e9:,.0f} GB are free" if there.exists() else ""
-    return f"Decoded once, {n:,} images in color take {', '.join(sizes)}{free}."
+    return f"Decoded once, {images} take {', '.join(sizes)}{free}."
 
 
 def as_settings(arguments: list[str]) -> list[str]:

@@ -41,7 +41,7 @@ def test_a_process_that_decodes_pictures_imports_neither_numpy_nor_torch(tmp_pat
     (tmp_path / "rows").write_bytes(bytes(HEADER + 3 * 64))
     script = (
         "import sys\nfrom contrastive_core.data.decode_worker import Chunk, decode_chunk\n"
-        "answer = decode_chunk(Chunk(sys.argv[1], 0, [sys.argv[2]], 8, False, 'crop'))\n"
+        "answer = decode_chunk(Chunk(sys.argv[1], 0, [sys.argv[2]], 8, 3, 'crop'))\n"
         "assert not answer['failed'], answer\n"
         "print([m for m in ('numpy', 'torch', 'scipy') if m in sys.modules])"
     )
@@ -49,7 +49,7 @@ def test_a_process_that_decodes_pictures_imports_neither_numpy_nor_torch(tmp_pat
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
     row = np.fromfile(tmp_path / "rows", np.uint8, offset=HEADER).reshape(3, 8, 8)
-    assert np.array_equal(row, decoded(path, 8, gray=False)[0])
+    assert np.array_equal(row, decoded(path, 8, 3)[0])
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGB", "CMYK"])
@@ -60,13 +60,13 @@ def test_pixels_are_those_of_pillows_own_steps(tmp_path: Path, mode: str, turn: 
     exif, path = Image.Exif(), tmp_path / f"a.{'png' if mode == 'P' else 'jpg'}"
     exif[ORIENTATION] = turn
     Image.fromarray(noise).convert(mode).save(path, exif=exif)
-    for gray, to in ((True, "L"), (False, "RGB")):
+    for channels, to in ((1, "L"), (3, "RGB")):
         with Image.open(path) as image:
             image.draft(None, (32, 32)) if image.format == "JPEG" else None
             upright = ImageOps.exif_transpose(image).convert(to)
         fitted = np.asarray(ImageOps.fit(upright, (16, 16), Image.Resampling.BILINEAR))
-        expected = fitted[None] if gray else fitted.transpose(2, 0, 1)
-        assert np.array_equal(decoded(path, 16, gray)[0], expected)
+        expected = fitted[None] if channels == 1 else fitted.transpose(2, 0, 1)
+        assert np.array_equal(decoded(path, 16, channels)[0], expected)
 
 
 def test_a_folder_named_from_where_one_stands_is_decoded_elsewhere(

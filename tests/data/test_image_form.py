@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import as_before, datasets, decode_worker, image_cache, image_sets
-from contrastive_core.data.decoding import decoded
+from contrastive_core.data.decoding import channels_of, decoded
+from contrastive_core.data.folder_preview import folder_preview
 from contrastive_core.data.image_form import AS_BEFORE, ImageForm, form_of
 from contrastive_core.errors import BadSetting
 from contrastive_core.paths import data_home
@@ -39,8 +40,8 @@ def test_a_size_and_how_it_is_reached(tmp_path: Path) -> None:
     wide = np.zeros((20, 60, 3), np.uint8)
     wide[:, :20], wide[:, 20:40], wide[:, 40:] = 50, 100, 250
     path = save(tmp_path / "wide.png", wide)
-    cropped, _ = decoded(path, 20, gray=False)
-    padded, _ = decoded(path, 30, gray=False, resize="pad")
+    cropped, _ = decoded(path, 20, channels=3)
+    padded, _ = decoded(path, 30, channels=3, resize="pad")
     assert np.unique(cropped).tolist() == [100]  # the middle third
     assert padded.shape == (3, 30, 30)
     assert padded[0, :, 15].tolist() == [0] * 10 + [100] * 10 + [0] * 10
@@ -113,10 +114,10 @@ def test_runs_without_the_setting_have_the_same_pixels_as_ever(tmp_path: Path) -
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)
 
 
-def read(path: Path, gray: bool = True) -> np.ndarray:
-    array, note = decoded(path, 16, gray)
+def read(path: Path, channels: int = 1) -> np.ndarray:
+    array, note = decoded(path, 16, channels)
     assert note == ""
-    return array[0] if gray else array
+    return array[0] if channels == 1 else array
 
 
 @pytest.mark.parametrize("ending", ["png", "tif"])
@@ -138,17 +139,17 @@ def test_transparency_lies_on_white(tmp_path: Path) -> None:
     gray_alpha = save(tmp_path / "la.png", np.stack([RAMP, alpha], -1))
     color_alpha = save(tmp_path / "rgba.png", np.stack([RAMP, RAMP, RAMP, alpha], -1))
     assert np.array_equal(read(gray_alpha), expected)
-    assert np.array_equal(read(color_alpha, gray=False), np.stack([expected] * 3))
+    assert np.array_equal(read(color_alpha, channels=3), np.stack([expected] * 3))
     palette = Image.fromarray(np.minimum(RAMP, 1)).convert("P")
     palette.putpalette([200, 10, 20, 1, 2, 3])
     palette.save(tmp_path / "p.png", transparency=0)
-    assert read(tmp_path / "p.png", gray=False)[:, 0, 0].tolist() == [255, 255, 255]
-    assert read(tmp_path / "p.png", gray=False)[:, 5, 5].tolist() == [1, 2, 3]
+    assert read(tmp_path / "p.png", channels=3)[:, 0, 0].tolist() == [255, 255, 255]
+    assert read(tmp_path / "p.png", channels=3)[:, 5, 5].tolist() == [1, 2, 3]
 
 
 def test_cmyk_and_turned_pictures(tmp_path: Path) -> None:
     Image.new("CMYK", (16, 16), (0, 255, 255, 0)).save(tmp_path / "ink.jpg", quality=100)
-    assert np.abs(read(tmp_path / "ink.jpg", gray=False)[:, 8, 8] - [255, 0, 0]).max() < 4
+    assert np.abs(read(tmp_path / "ink.jpg", channels=3)[:, 8, 8] - [255, 0, 0]).max() < 4
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
     for kind, array in (("png", RAMP), ("tif", RAMP.astype(np.uint16) * 257)):
@@ -159,7 +160,7 @@ def test_cmyk_and_turned_pictures(tmp_path: Path) -> None:
 def test_of_several_pages_the_first_is_taken_and_said(tmp_path: Path) -> None:
     pages = [Image.fromarray(RAMP), Image.fromarray(255 - RAMP)]
     pages[0].save(tmp_path / "pages.tif", save_all=True, append_images=pages[1:])
-    array, note = decoded(tmp_path / "pages.tif", 16, gray=True)
+    array, note = decoded(tmp_path / "pages.tif", 16, channels=1)
     assert np.array_equal(array[0], RAMP)
     assert note == "of several pages the first was taken"
 
@@ -182,7 +183,7 @@ def test_arrays(
 ) -> None:
     assert layout.shape == shape
     np.save(tmp_path / "a.npy", layout.astype(scale.dtype) * scale)
-    array, remark = decoded(tmp_path / "a.npy", 16, gray=True)
+    array, remark = decoded(tmp_path / "a.npy", 16, channels=1)
     assert np.array_equal(array[0], RAMP)
     assert remark == note
 
@@ -191,7 +192,7 @@ def test_a_folder_of_arrays_and_what_was_taken_of_them(tmp_path: Path) -> None:
     folder = tmp_path / "arrays"
     folder.mkdir()
     for i in range(10):
-        np.save(folder / f"{i}.npy", np.full((5, 8, 12), i, np.uint8))
+        np.save(folder / f"{i}.npy", np.full((5 if i % 2 else 4, 8, 12), i, np.uint8))
     np.save(folder / "table.npy", np.zeros((4000, 5)))
     np.save(folder / "objects.npy", np.array([{}]), allow_pickle=True)
     sets = [datasets.load(f"folder:{folder}", s, form=ImageForm(8)) for s in ("train", "test")]
@@ -200,8 +201,79 @@ def test_a_folder_of_arrays_and_what_was_taken_of_them(tmp_path: Path) -> None:
     assert reasons["table.npy"] == "an array of shape (4000, 5), which is that of no image"
     assert "objects.npy" in reasons
     assert "of 5 channels the first three were taken" in sets[0].left_out
+    assert {data.images.shape[1] for data in sets} == {3}
     save(folder / "picture.png", RAMP)  # beside pictures arrays are something else
     assert datasets.load(f"folder:{folder}").ids == ["picture.png"]
+
+
+@pytest.mark.parametrize("resize", ["crop", "pad"])
+@pytest.mark.parametrize("channels", [2, 4, 7])
+def test_every_channel_of_an_array_is_kept(tmp_path: Path, channels: int, resize: str) -> None:
+    """Each as if it were a gray image by itself."""
+    array = np.random.default_rng(0).integers(0, 256, (channels, 24, 40), np.uint8)
+    np.save(tmp_path / "first.npy", array)
+    np.save(tmp_path / "last.npy", array.transpose(1, 2, 0))
+    for name in ("first", "last"):
+        got, note = decoded(tmp_path / f"{name}.npy", 16, channels, resize)
+        assert (got.shape, note) == ((channels, 16, 16), "")
+        for plane, expected in zip(got, array, strict=True):
+            np.save(tmp_path / "one.npy", expected)
+            assert np.array_equal(plane, decoded(tmp_path / "one.npy", 16, 1, resize)[0][0])
+    with pytest.raises(ValueError, match=f"of {channels} channels; those of the others have 9"):
+        decoded(tmp_path / "first.npy", 16, 9)
+    with pytest.raises(ValueError, match="a picture; an array of 5 channels is expected"):
+        decoded(save(tmp_path / "a.png", RAMP), 16, 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels"),
+    [
+        ((200, 64, 64), 200), ((64, 64, 200), 200), ((64, 64, 64), 64), ((12, 30, 50), 12),
+        ((30, 50, 12), 12), ((40, 50, 60), 40), ((60, 50, 40), 40),
+    ],
+)  # fmt: skip
+def test_which_axis_is_that_of_the_channels(
+    tmp_path: Path, shape: tuple[int, ...], channels: int
+) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(shape, np.uint8))
+    assert channels_of(tmp_path / "a.npy") == channels
+
+
+def test_many_images_in_one_array_are_none(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((1025, 8, 8), np.uint8))
+    with pytest.raises(ValueError, match="which is that of no image"):
+        channels_of(tmp_path / "a.npy")
+
+
+def test_a_folder_of_arrays_has_the_channels_that_all_have(tmp_path: Path) -> None:
+    """Those of the training images, for both splits; what has others is left out."""
+    for i in range(6):
+        part = tmp_path / ("test" if i > 3 else "train")
+        part.mkdir(exist_ok=True)
+        np.save(part / f"{i}.npy", np.full((5, 8, 8), i, np.uint8))
+    np.save(tmp_path / "test/six.npy", np.zeros((6, 8, 8), np.uint8))
+    (tmp_path / "train/bad.npy").write_bytes(b"no array")
+    train, test = (datasets.load(f"folder:{tmp_path}", s) for s in ("train", "test"))
+    assert train.images.shape == (4, 5, 8, 8)
+    assert test.images.shape == (2, 5, 8, 8)
+    why = "an array of 6 channels; those of the others have 5"
+    assert dict(test.skipped) == {"six.npy": why}
+    assert folder_preview(str(tmp_path)).channels == 5
+    assert folder_preview(str(tmp_path)).images.shape[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [([1, 1], 1), ([1, 2], 1), ([2, 2], 2), ([1, 5], 3), ([5, 3], 3), ([4, 6], 3), ([3, 3], 3)],
+)
+def test_the_channels_that_a_folder_has(
+    tmp_path: Path, counts: list[int], expected: int
+) -> None:
+    for i, count in enumerate(counts):
+        np.save(tmp_path / f"{i}.npy", np.zeros((count, 8, 8), np.uint8))
+    listing = image_sets.listings_of(f"folder:{tmp_path}")
+    files = [*listing["train"].files, *listing["test"].files]
+    assert image_cache.common_channels(files) == expected
 
 
 # --- the cache ------------------------------------------------------------------------------------
@@ -305,8 +377,8 @@ def test_the_look_for_colors_is_told_and_done_once(
     stages: list[tuple[str, float | None]] = []
     for split in ("train", "test"):
         datasets.load(f"folder:{tmp_path / 'gray'}", split, on_progress=lambda *s: stages.append(s))
-    looked = [(text, share) for text, share in stages if "with colors" in text]
-    assert looked[0] == ("looking for the first with colors of 8 images", 1 / 8)
+    looked = [(text, share) for text, share in stages if "the colors" in text]
+    assert looked[0] == ("looking at the colors of 8 images", 1 / 8)
     assert len(looked) == 4  # of the training images, by the first split that is decoded
 
 

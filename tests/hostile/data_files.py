@@ -89,7 +89,7 @@ def pictures(folder: Path) -> Iterator[Target]:
                     TypeError, IndexError, KeyError, AttributeError)  # fmt: skip
 
         def read(path: Path = path) -> None:
-            assert decoding.decoded(path, 8, False)[0].shape == (3, 8, 8)
+            assert decoding.decoded(path, 8, 3)[0].shape == (3, 8, 8)
 
         # decoding and `_thumbnail` leave out a picture for whatever Pillow raises
         yield Target(path, read, (*refusals, Exception), (script, b"", script * 100))

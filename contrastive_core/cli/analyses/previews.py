@@ -10,7 +10,7 @@ from contrastive_core.progress import OnProgress
 
 __all__ = ["described", "folder", "views"]
 
-KEPT = ("ids", "labels", "classes", "counts", "side", "sizes", "remarks")  # of a look at a folder
+KEPT = ("ids", "labels", "classes", "counts", "side", "sizes", "remarks", "channels")  # of a look
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 OF_EACH = 3  # of each kind, where views differ
 

@@ -1,0 +1,110 @@
+"""Images of other than one channel or three, from arrays to lists: five bands, of which one tells
+the classes apart and is not among those that a picture shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.cli import analyses
+from contrastive_core.cli.main import main
+from contrastive_core.data import datasets
+from contrastive_core.evaluation import embed
+from contrastive_core.exporters.tensorboard import export_tensorboard
+from contrastive_core.paths import ROOT
+from contrastive_core.runs import export_weights
+from contrastive_lab import cache
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.train.augmentations import sheet
+
+SMALL = ["batch_size=16", "sample=16", "encoder.width=0.25", "recipe.crop=0"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """Two classes, which differ in the last of five bands of 12 × 16 pixels."""
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 64), ("test", 32)):
+        for number in range(count):
+            path = tmp_path / "images" / split / "ab"[number % 2] / f"{number}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            bands = rng.integers(0, 256, (5, 12, 16)).astype(np.uint16)
+            bands[4] = 40 + 160 * (number % 2) + bands[4] // 8
+            np.save(path, bands * 257 if number % 4 else np.moveaxis(bands * 257, 0, -1))
+    return f"folder:{tmp_path / 'images'}"
+
+
+def trained(folder: str, *more: str) -> runs.Run:
+    setting = [part for value in [*SMALL, *more] for part in ("--set", value)]
+    train = ["train", "--dataset", folder, "--run", "bands", "--epochs", "2", "--device", "cpu"]
+    assert main([*train, *setting]) == 0
+    return runs.load("bands")
+
+
+def test_from_arrays_to_lists(folder: str, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trained(folder)
+    data = datasets.of_config(run.config)
+    assert data.images.shape == (64, 5, 12, 12)
+    assert (data.skipped, data.notes) == ([], [])
+    assert run.config["recipe"]["hue"] == run.config["recipe"]["gray"] == 0
+    capsys.readouterr()
+    assert main(["evaluate", "bands", "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    assert scores["raw"]["linear_probe"]["value"] == 1  # it sees the last band
+    assert main(["samples", "bands", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 32
+    for page in ("explore", "samples", "loss_lab"):
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+        app.query_params["run"] = "bands"
+        app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception
+
+
+def test_pictures_show_the_first_three(folder: str, tmp_path: Path) -> None:
+    images = np.asarray(datasets.load(folder).images[:4])
+    assert np.array_equal(cache.picture(images, 1), images[1, :3].transpose(1, 2, 0))
+    assert np.array_equal(cache.picture(images[:, :2], 1)[..., 2], images[1, 0])
+    assert thumbnail_sheet(images) == thumbnail_sheet(images[:, :3])
+    views = images[:, None].repeat(2, axis=1)
+    assert np.array_equal(sheet(images, views), sheet(images[:, :3], views[:, :, :3]))
+    card = analyses.make("folder", {"path": folder.removeprefix("folder:")})
+    assert card.meta["channels"] == 5
+    assert card.arrays["images"].shape[1] == 3
+    seen = analyses.make("views", {"method": "simclr", "dataset": folder, "set": []})
+    assert seen.arrays["views"].shape[2] == 5
+
+
+@pytest.mark.parametrize("encoder", ["small", "resnet18", "torchvision:shufflenet_v2_x0_5"])
+def test_any_encoder_takes_them_and_is_given_away(
+    folder: str, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ["--encoder", encoder, *(["--set", "encoder.width=0.25"] * (encoder == "small"))]
+    setting = [part for value in SMALL[:2] for part in ("--set", value)]
+    train = ["train", "--dataset", folder, "--run", "bands", "--epochs", "1", "--device", "cpu"]
+    assert main([*train, *more, *setting]) == 0
+    run, data = runs.load("bands"), datasets.load(folder, "test")
+    images = torch.from_numpy(np.array(data.images[:5])).float() / 255
+    wanted = embed.load_model(run, data, "cpu").features(images)
+    (tmp_path / "bands.safetensors").write_bytes(run.weights.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    there: dict = {}
+    exec(export_weights.snippet(run, export_weights.shapes_of(run)), there)
+    torch.testing.assert_close(there["encode"](images), wanted.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_of_other_channels_is_refused_in_a_sentence(folder: str, capsys) -> None:
+    assert main(["train", "--dataset", folder, "--run", "r", "--set", "encoder.colors=imagenet"])
+    assert "colors has means of 3 channels; the images have 5" in capsys.readouterr().err
+
+
+def test_they_are_written_for_tensorboard(folder: str, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    run = trained(folder)
+    export_tensorboard(run, tmp_path / "board")
+    assert list((tmp_path / "board").rglob("*sprite*"))
