@@ -48,6 +48,8 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
     scale = {"colors": knobs.pop("colors", "plain"), "pixels": int(knobs.pop("pixels", 0))}
     image_size = scale["pixels"] or image_size
     scale["gray_as_color"] = bool(knobs.pop("gray_as_color", False))
+    if scale["gray_as_color"] and channels not in (1, 3):
+        raise ValueError(f"gray_as_color is of gray images; these have {channels} channels")
     channels = 3 if scale["gray_as_color"] else channels
     if (own := len(_scale(scale["colors"])[0])) not in (1, channels):
         raise ValueError(f"colors has means of {own} channels; the images have {channels}")

@@ -98,9 +98,18 @@ def test_any_encoder_takes_them_and_is_given_away(
     torch.testing.assert_close(there["encode"](images), wanted.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_a_model_of_other_channels_is_refused_in_a_sentence(folder: str, capsys) -> None:
-    assert main(["train", "--dataset", folder, "--run", "r", "--set", "encoder.colors=imagenet"])
-    assert "colors has means of 3 channels; the images have 5" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("encoder.colors=imagenet", "colors has means of 3 channels; the images have 5"),
+        ("encoder.gray_as_color=true", "gray_as_color is of gray images; these have 5 channels"),
+    ],
+)
+def test_a_model_of_other_channels_is_refused_in_a_sentence(
+    folder: str, setting: str, why: str, capsys
+) -> None:
+    assert main(["train", "--dataset", folder, "--run", "r", "--set", setting])
+    assert why in capsys.readouterr().err
 
 
 def test_they_are_written_for_tensorboard(folder: str, tmp_path: Path) -> None:
