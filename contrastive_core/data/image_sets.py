@@ -78,11 +78,7 @@ def plan(
         else image_cache.cache_keys(where, listings, sized)
     )
     remarks = tuple(image_folder.remarks(*listings.values()))  # of the whole folder, for each split
-    about = {
-        s: Split(keys[s], sized, remarks)
-        for s, listing in listings.items()
-        if listing.files
-    }
+    about = {s: Split(keys[s], sized, remarks) for s, listing in listings.items() if listing.files}
     _keep(_asked(name, form), about, listings, time.monotonic() - begun)
 
     def make() -> dict[str, Any]:

@@ -58,7 +58,7 @@ def test_from_arrays_to_lists(folder: str, capsys, monkeypatch: pytest.MonkeyPat
     scores = json.loads(capsys.readouterr().out)["scores"]
     assert scores["raw"]["linear_probe"]["value"] == 1  # it sees the last band
     assert main(["samples", "bands", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 32
+    assert json.loads(capsys.readouterr().out)["rows"] == 64
     for page in ("explore", "samples", "loss_lab"):
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
         app.query_params["run"] = "bands"
@@ -70,7 +70,7 @@ def test_pictures_show_the_first_three(folder: str, tmp_path: Path) -> None:
     images = np.asarray(datasets.load(folder).images[:4])
     assert np.array_equal(cache.picture(images, 1), images[1, :3].transpose(1, 2, 0))
     assert np.array_equal(cache.picture(images[:, :2], 1)[..., 2], images[1, 0])
-    assert thumbnail_sheet(images) == thumbnail_sheet(images[:, :3])
+    assert thumbnail_sheet(images).picture == thumbnail_sheet(images[:, :3]).picture
     views = images[:, None].repeat(2, axis=1)
     assert np.array_equal(sheet(images, views), sheet(images[:, :3], views[:, :, :3]))
     card = analyses.make("folder", {"path": folder.removeprefix("folder:")})

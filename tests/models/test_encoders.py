@@ -103,9 +103,11 @@ def test_means_and_deviations_can_be_given() -> None:
     mean, deviation = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.4, 0.5, 0.6])
     scaled = (x - mean.view(-1, 1, 1)) / deviation.view(-1, 1, 1)
     torch.testing.assert_close(encoder(x), encoder.body(scaled), rtol=1e-4, atol=1e-5)
-    for colors in ("pink", [[0.1]], [[0.1], [0.0]], [[1, 2], [3, 4]], 7):
+    for colors in ("pink", [[0.1]], [[0.1], [0.0]], 7):
         with pytest.raises(ValueError, match="colors must be one of plain"):
             create_encoder("small", 3, 32, colors=colors)
+    with pytest.raises(ValueError, match="means of 2 channels; the images have 3"):
+        create_encoder("small", 3, 32, colors=[[1, 2], [3, 4]])
 
 
 def test_names_are_complete() -> None:

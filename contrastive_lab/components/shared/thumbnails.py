@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.data.image_form import visible
-
 __all__ = ["NO_THUMBNAILS", "TILE", "ThumbnailSheet", "thumbnail_sheet", "tile_of"]
 
 TILE = 32  # pixels along the side of a thumbnail
@@ -87,7 +85,7 @@ def _tiles(images: np.ndarray, rows: np.ndarray, tile: int) -> tuple[np.ndarray,
     for start in range(0, n, step):
         block = np.asarray(images[rows[start : start + step]])
         small = block[:, :, y][:, :, :, x].transpose(0, 2, 3, 1)  # (b, t, t, c)
-        sheet[start : start + step][: len(small)] = small[..., visible(c)]
+        sheet[start : start + step][: len(small)] = small[..., : 3 if c > 2 else 1]
     sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
     return sheet.reshape(down * tile, across * tile, 3), across
 
