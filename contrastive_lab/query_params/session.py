@@ -30,10 +30,8 @@ def arrive(page: str) -> None:
 
 
 def write() -> None:
-    """A run has come to its end: the address says what was drawn; not after "Back", which must
-    leave the history alone."""
+    """The address says what was drawn; not after "Back", which must leave the history alone."""
     session = entry()
-    session["unsent"] = {}
     if session["back"]:
         session["back"] = False
         return
@@ -47,9 +45,10 @@ def entry() -> dict[str, Any]:
     """`page`: where one is; `asked`: of its address and not yet taken; `values`: by page and key,
     what was chosen; `shown`: the parameters drawn in this run; `names`: in this visit; `wrong`:
     of number inputs that held what they cannot take, what is wrong; "" until drawn in this run;
-    `unsent`: values of widgets that were set in runs of which none has come to its end."""
-    empty: dict[str, Any] = {"page": "", "back": False, "names": set()}
-    empty |= {name: {} for name in ("asked", "values", "shown", "wrong", "unsent")}
+    `sent`: widgets that the browser was sent."""
+    empty: dict[str, Any] = {"page": "", "back": False}
+    empty |= {name: set() for name in ("names", "sent")}
+    empty |= {name: {} for name in ("asked", "values", "shown", "wrong")}
     session: dict[str, Any] = st.session_state.setdefault(SESSION, empty)
     return session
 

@@ -17,18 +17,18 @@ def draw(
     widget: Callable[..., Any], *arguments: Any, key: str, start: dict[str, Any],
     then: Callable[[], object] | None, **more: Any,
 ) -> Any:  # fmt: skip
-    """The widget with its value: the one it starts from, or, where it stands on the page already
-    and has another, that of the session (Streamlit allows no start beside it). It is sent with the
-    run in which it is set, and lost where that run is drawn anew before its end: until one has
-    ended it is set again."""
+    """The widget with its value: the one it starts from, or, where the browser has it already and
+    may show another, that of the session (Streamlit allows no start beside it). With another page
+    Streamlit forgets a widget of the sidebar, the browser does not."""
     (value,) = start.values()
     if "index" in start and value is not None:
         value = arguments[1][value]
     drawn = _drawn_key(widget, key)
-    unsent: dict[str, Any] = entry()["unsent"]
-    if drawn in st.session_state and (st.session_state[drawn] != value or drawn in unsent):
-        unsent[drawn] = st.session_state[drawn] = value
-        start = {}
+    sent: set[str] = entry()["sent"]
+    is_there = drawn in st.session_state or drawn in sent
+    if is_there and st.session_state.get(drawn) != value:
+        st.session_state[drawn], start = value, {}
+    sent.add(drawn)
     if len(arguments) == 2:  # label and options
         more = _translated(widget, arguments[1], more)
     about = (key, then, drawn)

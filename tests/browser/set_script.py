@@ -1,18 +1,39 @@
-"""A page that chooses for a selectbox and is drawn anew before its end, as pages are that follow a
-task which they have just started."""
+"""Two pages with a selectbox beside them: one chooses for it and turns to the other, which is drawn
+anew, as pages are that follow a task."""
 
 import streamlit as st
 
 from contrastive_lab import query_params
 
-query_params.arrive("here")
-for letter in "abc":
-    if st.button(f"choose {letter}"):
-        query_params.choose("picked", letter)
-        st.session_state.again = 2
-picked = query_params.one_of(st.selectbox, "letter", "abc", name="picked", key="picked")
-st.text(f"picked {picked}")
-if st.session_state.get("again"):
-    st.session_state.again -= 1
-    st.rerun()
+
+def first() -> None:
+    for letter in "abc":
+        if st.button(f"choose {letter}"):
+            st.session_state.picked, st.session_state.again = letter, True
+            st.switch_page(pages[1])
+
+
+def second() -> None:
+    if st.session_state.pop("again", False):
+        st.rerun()
+    st.button("draw")
+    if st.button("back"):
+        st.switch_page(pages[0])
+
+
+pages = [st.Page(first, title="First"), st.Page(second, title="Second")]
+page = st.navigation(pages)
+query_params.arrive(page.title)
+query_params.choose("letter", st.session_state.setdefault("picked", "a"))
+
+
+def keep() -> None:
+    st.session_state.picked = query_params.chosen("letter")
+
+
+query_params.one_of(
+    st.sidebar.selectbox, "letter", "abc", name="letter", key="letter", on_change=keep
+)
+page.run()
+st.text(f"picked {st.session_state.picked} on {page.title}")
 query_params.write()

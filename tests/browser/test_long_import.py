@@ -80,6 +80,8 @@ def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(
     (tmp_path / "hold").unlink()
     page.get_by_role("button", name="Try again").click()
     page.get_by_role("heading", name="long").wait_for(timeout=SLOW)  # Explore shows it
+    sidebar = page.locator("[data-testid=stSidebar]")
+    sidebar.locator("input[value^=long]").wait_for(timeout=SLOW)
     assert runs.load("long").status()["status"] == "done"
     assert not list((held.home / "home" / "uploads").iterdir())
 
