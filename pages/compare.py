@@ -35,6 +35,8 @@ def page() -> None:
     elif comparison is not None:
         with guard.on_its_own("One of these"):
             show(view, spaces, comparison)
+    elif view == "Maps" and maps.can_be_drawn(spaces):  # they rest on no scores
+        maps.maps(spaces)
 
 
 def show(view: str, spaces: list[EmbeddingRef], comparison: Comparison) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.embeddings.ref import EmbeddingRef
 from contrastive_core.evaluation.representation_similarity import procrustes_align
 from contrastive_core.jobs.results import MAP_DEFAULTS
-from contrastive_lab import cache, embedding_map, format, pictures, query_params, state
+from contrastive_lab import cache, embedding_map, format, guard, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import (
@@ -20,7 +20,15 @@ from contrastive_lab.components.scatter import (
 from contrastive_lab.components.scatter.side_by_side import side_by_side
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 
-__all__ = ["maps"]
+__all__ = ["can_be_drawn", "maps"]
+
+
+def can_be_drawn(spaces: list[EmbeddingRef]) -> bool:
+    """Whether all are embedded, whatever else is still unknown of them."""
+    try:
+        return bool(spaces) and all(cache.embedding(s) is not None for s in spaces)
+    except guard.DAMAGE:
+        return False
 
 
 def maps(spaces: list[EmbeddingRef]) -> None:

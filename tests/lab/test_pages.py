@@ -20,6 +20,7 @@ from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.runs import catalog
 from contrastive_core.storage import records
 from contrastive_lab import cache
+from contrastive_lab.compare import maps
 
 PAGES = ("home", "explore", "loss_lab", "train", "compare", "samples", "runs", "methods")
 SHIPPED = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
@@ -144,6 +145,21 @@ def test_two_data_sets_get_a_sentence_and_no_empty_tabs(monkeypatch: pytest.Monk
     assert not app.exception
     assert "no samples in common" in text_of(app)
     assert not any("Every test" in group.options for group in app.segmented_control)
+
+
+def test_maps_are_drawn_while_scores_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Embedded runs without scores: their maps stand below what is being prepared."""
+    drawn: list[int] = []
+    monkeypatch.setattr(maps, "draw_scatter", lambda data, *_, **__: drawn.append(len(data.ids)))
+    monkeypatch.setattr(cache, "scores", lambda run: None)
+    app = opened("compare", monkeypatch)
+    assert not app.exception
+    assert "Preparing" in text_of(app)
+    assert len(drawn) == 1
+    monkeypatch.setattr(cache, "embedding", lambda space: None)
+    app.run()
+    assert not app.exception
+    assert len(drawn) == 1
 
 
 def test_methods_have_cards(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def bring_pictures(
     """
     import streamlit as st
 
-    st.fragment(_bring)(content, n, sheet_of, f"{key}-pictures")
+    st.fragment(_bring)(content, n, sheet_of, f"{key}-brought")
 
 
 def _bring(
