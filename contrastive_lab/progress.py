@@ -51,17 +51,14 @@ def catalog_or_wait() -> dict[str, Any] | None:
 
 
 def scored_or_wait(run: Run, split: str = "test", layer: str = "h") -> bool:
-    """Whether a run is scored and a split of it embedded; if not, how far that is stands here. The
-    page is drawn anew when it is embedded, too: its maps need not wait for the scores."""
+    """Whether a split of a run is embedded and the run scored; if not, how far that is stands here.
+    The page is drawn anew when it is embedded, too: its maps need not wait for the scores."""
+    if not embedded_or_wait(run, split, layer):
+        return False
     try:
-        space = ref.of_run(run, split, layer)
-        if cache.scores(run) is None:
-            until = None if _is_there(space) else lambda: _is_there(space)
-            follow(results.evaluation(run), f"Preparing {run.name} (once)", until=until)
-        elif cache.embedding(space) is None:
-            follow(results.embedding(run, split), f"Embedding {run.name}, {split} (once)")
-        else:
+        if cache.scores(run) is not None:
             return True
+        follow(results.evaluation(run), f"Preparing {run.name} (once)")
     except ValueError as error:
         st.warning(format.plain(error))
     return False

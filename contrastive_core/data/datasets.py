@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import hashlib
 import shutil
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.data.image_form import USUAL, ImageForm, form_of
+from contrastive_core.data.left_out import sentences
 from contrastive_core.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.paths import IMAGES, data_home
 from contrastive_core.progress import OnProgress, ignore_progress
@@ -34,7 +34,6 @@ CHUNK = 1000  # images written at a time
 PATIENCE = 3600.0  # seconds to wait for another process that makes the same images
 NOT_WHOLE = (FileNotFoundError, Damaged, ValueError, KeyError)
 MANY = 100_000  # ids that a JSON file holds at most
-REASONS = 3  # for files left out that are named
 SEED = 0  # of the splits that are ours to make
 
 
@@ -64,65 +63,8 @@ class Dataset:
     def left_out(self) -> str:
         """How many files of this split were left out, or taken in part, and why, and how the whole
         folder was taken, in whole sentences; "" where there is nothing to be said."""
-        images = "the training images" if self.split == "train" else "the test images"
-        said = [*_left_out(images, self.skipped), *_not_whole(images, self.notes)]
+        said = sentences(self.split, self.skipped, self.notes)
         return " ".join([*said, *(f"{one.removesuffix('.')}." for one in self.remarks)])
-
-
-def _left_out(images: str, files: list[tuple[str, str]]) -> list[str]:
-    """Sentences on the files (id, reason) that some images are without."""
-    if not files:
-        return []
-    (first, _), reasons = files[0], _reasons(files)
-    if len(files) == 1:
-        return [f"1 file was left out of {images}, {first}: {reasons[0][0]}."]
-    if len(reasons) == 1:
-        return [
-            f"{len(files):,} files were left out of {images} (the first is {first}): "
-            f"{reasons[0][0]}."
-        ]
-    return [
-        f"{len(files):,} files were left out of {images} (the first is {first}).",
-        *_each_reason(files, reasons),
-    ]
-
-
-def _not_whole(images: str, files: list[tuple[str, str]]) -> list[str]:
-    """Sentences on the files (id, what was taken) of which only a part is among some images."""
-    if not files:
-        return []
-    (first, _), reasons = files[0], _reasons(files)
-    if len(files) == 1:
-        return [f"1 file of {images} was not taken whole, {first}: {reasons[0][0]}."]
-    if len(reasons) == 1:
-        return [
-            f"{len(files):,} files of {images} were not taken whole (the first is {first}): "
-            f"{reasons[0][0]}."
-        ]
-    return [
-        f"{len(files):,} files of {images} were not taken whole (the first is {first}).",
-        *_each_reason(files, reasons),
-    ]
-
-
-def _each_reason(files: list[tuple[str, str]], reasons: list[tuple[str, int]]) -> list[str]:
-    """A sentence on each of the most frequent reasons, and one on all others."""
-    said = [f"The reason for {count:,} of them: {reason}." for reason, count in reasons[:REASONS]]
-    remaining = len(files) - sum(count for _, count in reasons[:REASONS])
-    return [*said, *([f"Other reasons for {remaining:,} of them."] if remaining else [])]
-
-
-def _reasons(files: list[tuple[str, str]]) -> list[tuple[str, int]]:
-    """Reasons and how many files have each, the most frequent first."""
-    return Counter(_plainly(reason).removesuffix(".") for _, reason in files).most_common()
-
-
-def _plainly(reason: str) -> str:
-    """A reason as a person says it, where it is kept beside decoded images in Pillow's words."""
-    said = reason.lower()
-    if "truncated" in said:  # "Truncated File Read", "image file is truncated (7 bytes …"
-        return "the file is cut off"
-    return "the file is damaged" if "data stream" in said else reason
 
 
 Arrays = dict[str, Any]  # images, labels, classes, and perhaps ids, factors, skipped
