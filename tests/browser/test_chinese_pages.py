@@ -64,7 +64,7 @@ def settled(page: Any) -> None:
 @pytest.mark.parametrize("address", PAGES)
 def test_no_page_has_an_english_sentence_in_chinese(app: str, page: Any, address: str) -> None:
     page.goto(f"{app}/{address}{'&' if '?' in address else '?'}lang=zh")
-    page.get_by_text(re.compile(PAGES[address])).first.wait_for(timeout=SLOW)
+    page.get_by_text(re.compile(PAGES[address])).filter(visible=True).first.wait_for(timeout=SLOW)
     settled(page)
     texts = [t for t in page.evaluate(TEXTS) if not t.strip().startswith(STREAMLIT)]
     assert not [t for t in texts if SENTENCE.search(t)]
