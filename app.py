@@ -6,19 +6,19 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.jobs import fork_server, queue
-from contrastive_lab import activity, query_params, server, state, words
-from contrastive_lab.words import boundary, switch
+from contrastive_core.engine import client, queue
+from contrastive_lab import activity, language_switch, locale, query_params, server, state
+from contrastive_lab.locale import N_, _
 
 PAGES = (
-    ("home", "Home", ":material/home:"),
-    ("explore", "Explore", ":material/scatter_plot:"),
-    ("loss_lab", "Loss Lab", ":material/tune:"),
-    ("train", "Train", ":material/play_circle:"),
-    ("compare", "Compare", ":material/compare_arrows:"),
-    ("samples", "Samples", ":material/image_search:"),
-    ("runs", "Runs", ":material/list_alt:"),
-    ("methods", "Methods", ":material/menu_book:"),
+    ("home", N_("Home"), ":material/home:"),
+    ("explore", N_("Explore"), ":material/scatter_plot:"),
+    ("loss_lab", N_("Loss Lab"), ":material/tune:"),
+    ("train", N_("Train"), ":material/play_circle:"),
+    ("compare", N_("Compare"), ":material/compare_arrows:"),
+    ("samples", N_("Samples"), ":material/image_search:"),
+    ("runs", N_("Runs"), ":material/list_alt:"),
+    ("methods", N_("Methods"), ":material/menu_book:"),
 )
 
 DOCS = Path(__file__).with_name("docs")
@@ -56,22 +56,21 @@ IN_SIDEBAR = """<style>
 
 def draw() -> None:
     """One run of the app: the frame that every page stands in, then the page."""
-    boundary.install()
-    switch.arrive()
+    language_switch.arrive()
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
     dark = st.context.theme.type == "dark"
     st.html(IN_PLACE + STYLE + (ON_LIGHT_BLUE if dark else IN_SIDEBAR))
-    st.html(IN_PLACE + switch.SCRIPTS[words.language()], unsafe_allow_javascript=True)
-    page = st.navigation([
-        st.Page(f"pages/{name}.py", title=title, icon=icon, default=name == "home")
-        for name, title, icon in PAGES
-    ])  # fmt: skip
-    st.set_page_config(f"{page.title} · Contrastive Lab")  # the tab's title
-    query_params.arrive(page.title.lower().replace(" ", "_"))
-    if page.title != "Home":  # which is of no run
+    st.html(IN_PLACE + locale.SCRIPTS[locale.language()], unsafe_allow_javascript=True)
+    page = st.navigation(
+        [st.Page(f"pages/{name}.py", title=_(title), icon=icon, default=name == "home") for name, title, icon in PAGES]
+    )
+    st.set_page_config(_("{title} · Contrastive Lab").format(title=page.title))  # the tab's title
+    name = page.url_path or "home"
+    query_params.arrive(name)
+    if name != "home":  # which is of no run
         state.pick_run()
-    switch.draw()
+    language_switch.draw()
     in_sidebar = st.sidebar.container()
     queue.go_on()  # after a restart of the computer somebody has to start what waits
     page.run()
@@ -79,10 +78,10 @@ def draw() -> None:
         activity.strip()
     query_params.write()
     state.give_back()
+    client.warm_up()  # its imports take seconds: they begin when the first page is there
 
 
 if __name__ == "__main__":  # Streamlit draws it
     draw()
 else:  # `streamlit run` imports it first, and serves what it is behind (contrastive_lab/server.py)
-    fork_server.enable()
     app = st.App(__file__, middleware=server.guards())

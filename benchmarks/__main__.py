@@ -1,12 +1,12 @@
 """Run the benchmarks one after the other and write benchmarks/RESULTS.md.
 
-    python -m benchmarks [--only losses knn ...] [--report]
+    python -m benchmarks [--only losses probe ...] [--report]
     python -m benchmarks --only scale --works samples compare --rows 1000000
 
 Each script's output and last line go to benchmarks/results/MACHINE/NAME.json beside the commit and
 the versions; MACHINE is the processor with its cores. RESULTS.md is made of these files, so a part
-can be run again alone, and another machine's column stays as it is. Of scripts that take hours
-(scale, scale_parts) some works at some numbers of rows can be run: what they print takes the place
+can be run again alone, and another machine's column stays as it is. Of `scale`, which
+takes hours, some works at some numbers of rows can be run: what they print takes the place
 of the same lines, and when each was run stands beside. `--report` only writes the text again. What
 is known of a missed goal stands in missed.toml.
 """
@@ -25,22 +25,45 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import _machine
-from benchmarks._report import Record, merged, read, report
+from benchmarks._report import Record, goals, merged, read, report
 from contrastive_core.storage import atomic
-from contrastive_core.storage.records import write_json
+from contrastive_core.storage.json_files import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, REPORT = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md"
 NAMES = (
-    "losses", "dataset_losses", "triplet", "lifted", "augment", "train_step", "digits", "knn",
-    "probe", "umap", "compare", "planted_errors", "label_errors", "label_worth", "start",
-    "pages", "many_runs", "task_start", "watch", "loss_lab", "scatter", "adviser", "images",
-    "scale", "scale_parts", "neighbors",
-)  # fmt: skip
+    "losses",
+    "dataset_losses",
+    "augment",
+    "train_step",
+    "digits",
+    "probe",
+    "umap",
+    "planted_errors",
+    "label_errors",
+    "start",
+    "pages",
+    "watch",
+    "loss_lab",
+    "scatter",
+    "adviser",
+    "images",
+    "scale",
+    "neighbors",
+)
 VERSIONS = (
-    "torch", "torchvision", "numpy", "scikit-learn", "umap-learn", "streamlit", "lightly",
-    "pytorch-metric-learning", "faiss-cpu", "kornia", "cleanlab",
-)  # fmt: skip
+    "torch",
+    "torchvision",
+    "numpy",
+    "scikit-learn",
+    "umap-learn",
+    "streamlit",
+    "lightly",
+    "pytorch-metric-learning",
+    "faiss-cpu",
+    "kornia",
+    "cleanlab",
+)
 
 
 def run(name: str, arguments: Sequence[str] = ()) -> Record:
@@ -87,7 +110,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     options.add_argument("--report", action="store_true", help="only write the text again")
-    options.add_argument("--works", nargs="+", help="of scale or scale_parts, these alone")
+    options.add_argument("--works", nargs="+", help="of scale, these alone")
     options.add_argument("--rows", nargs="+", help="at these numbers of rows")
     args = options.parse_args()
     some = ["--only", *args.works] if args.works else []
@@ -104,7 +127,7 @@ def main() -> None:
         if some:
             record = merged(json.loads(path.read_text()) if path.exists() else None, record)
         write_json(path, record)
-    atomic.write_bytes(REPORT, report(read(RESULTS, NAMES)).encode())
+    atomic.write_bytes(REPORT, report(read(RESULTS, NAMES), goals()).encode())
 
 
 if __name__ == "__main__":

@@ -66,9 +66,12 @@ def once(browser: Any, thing: Path, home: Path, shown: Any) -> float:
     homes = homes_in(home)
     start = time.perf_counter()
     command = subprocess.Popen(
-        [sys.executable, "-m", "contrastive_lab", str(thing), "--no-window"], cwd=ROOT,
-        env={**os.environ, **homes}, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "contrastive_lab", str(thing), "--no-window"],
+        cwd=ROOT,
+        env={**os.environ, **homes},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert command.stderr is not None
         line = command.stderr.readline()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import _machine
 
-__all__ = ["Record", "merged", "read", "report"]
+__all__ = ["Record", "goals", "merged", "read", "report"]
 
 ROOT = Path(__file__).resolve().parents[1]
 Record = dict[str, Any]
 Line = dict[str, Any]
+Goals = Mapping[str, Mapping[str, str]]
 
 
 def read(results: Path, names: Sequence[str]) -> list[Record]:
@@ -66,8 +67,28 @@ def _rows(measured: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def report(records: list[Record]) -> str:
-    """The text of RESULTS.md."""
+def goals() -> Goals:
+    """Return the reason for each goal, by benchmark and row (goals.toml)."""
+    return tomllib.loads((ROOT / "benchmarks/goals.toml").read_text())
+
+
+def row_name(line: Line) -> str:
+    """Return the work and its peer, as goals.toml names them."""
+    return line["name"] if line["peer"] == "limit" else f"{line['name']} | {line['peer']}"
+
+
+def with_goals(records: list[Record], reasons: Goals) -> list[Record]:
+    """Keep the lines that have a goal in goals.toml."""
+
+    def has_goal(record: Record, line: Line) -> bool:
+        return row_name(line) in reasons.get(record["name"], {})
+
+    return [{**r, "lines": [x for x in r.get("lines", [r]) if has_goal(r, x)]} for r in records]
+
+
+def report(records: list[Record], reasons: Goals) -> str:
+    """Return the text of RESULTS.md: the rows that goals.toml names, and all that was printed."""
+    stated = with_goals(records, reasons)
     made = "python -m benchmarks"
     text = [
         "# Benchmarks",
@@ -76,12 +97,13 @@ def report(records: list[Record]) -> str:
         "many times as long the named peer takes for the same work; both sides alternate in the",
         "same run. A goal is met only if every round meets it. Two columns may be of different",
         "days: what each script printed, below, says of which. † An older program and benchmark:",
-        "the only figures there are of that machine.",
+        "the only figures there are of that machine. The reasons stand in goals.toml; what else",
+        "a script measures stands in what it printed.",
         "",
-        table(records),
+        table(stated, reasons),
         "",
-        *divided(records),
-        *missed(records),
+        *divided(stated),
+        *missed(stated),
     ]
     for name in dict.fromkeys(record["name"] for record in records):
         text += ["", f"## {name}", "", f"`python -m benchmarks.{name}`"]
@@ -94,9 +116,7 @@ def report(records: list[Record]) -> str:
 def printed(record: Record) -> list[str]:
     """What a script printed on one machine, and when."""
     commit = f"; commit {record['commit']}" if record.get("commit") else ""
-    where = (
-        f"{record['machine']}; {record['date']}{commit}; load before {record['load_before']:.1f}"
-    )
+    where = f"{record['machine']}; {record['date']}{commit}; load before {record['load_before']:.1f}"
     packages = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
     parts: dict[str, list[str]] = {}
     for part, when in record.get("parts", {}).items():
@@ -126,16 +146,17 @@ def lines_of(records: list[Record]) -> dict[tuple[str, str, str, int], dict[str,
     return rows
 
 
-def table(records: list[Record]) -> str:
+def table(records: list[Record], reasons: Goals) -> str:
     """A row for each goal: the peer, the goal, and what each machine took."""
     machines = sorted({_machine.short(record["machine"]) for record in records})
-    head = f"| work | peer | goal | {' | '.join(machines)} |"
-    text = [head, f"| --- | --- | ---: |{' --- |' * len(machines)}"]
-    for (_, name, peer, _), row in lines_of(records).items():
+    head = f"| work | peer | goal | {' | '.join(machines)} | reason for the goal |"
+    text = [head, f"| --- | --- | ---: |{' --- |' * (len(machines) + 1)}"]
+    for (benchmark, name, peer, _), row in lines_of(records).items():
         newest = next(iter(row.values()))
         cells = [cell(row[m], goal(newest)) if m in row else "" for m in machines]
+        reason = reasons[benchmark][row_name(newest)]
         peer = "" if peer == "limit" else peer
-        text.append(f"| {name} | {peer} | {goal(newest)} | {' | '.join(cells)} |")
+        text.append(f"| {name} | {peer} | {goal(newest)} | {' | '.join(cells)} | {reason} |")
     return "\n".join(text)
 
 

@@ -44,8 +44,7 @@ def write_rows(folder: Path, n: int) -> None:
     labels = draw.integers(0, CLASSES, n)
     shape = (n, WIDTH)
     features, other = (
-        np.lib.format.open_memmap(folder / f"{name}.npy", "w+", np.float32, shape)
-        for name in ("features", "other")
+        np.lib.format.open_memmap(folder / f"{name}.npy", "w+", np.float32, shape) for name in ("features", "other")
     )
     for i in range(0, n, BLOCK):
         of = labels[i : i + BLOCK]
@@ -57,7 +56,7 @@ def write_rows(folder: Path, n: int) -> None:
 
 def sets_of(folder: Path, mark: int | None = None) -> tuple[Any, Any]:
     """Training rows and rows to judge, mapped; mark: the first to judge (default: after 4/5)."""
-    from contrastive_core.embeddings.embedding_set import EmbeddingSet
+    from contrastive_core.records.embedding_set import EmbeddingSet
 
     features = np.load(folder / "features.npy", mmap_mode="r")
     labels = np.load(folder / "labels.npy").astype(np.int64)
@@ -101,19 +100,21 @@ def told(figures: Figures) -> str:
 
 
 def main(
-    script: str, works: Mapping[str, Work], most: Mapping[str, int], longest: Mapping[str, float],
-    about: str, prepare: Callable[[Path], None] = lambda _: None,
+    script: str,
+    works: Mapping[str, Work],
+    most: Mapping[str, int],
+    longest: Mapping[str, float],
+    about: str,
+    prepare: Callable[[Path], None] = lambda _: None,
     beside: Mapping[str, tuple[str, str]] = {},
-) -> None:  # fmt: skip
+) -> None:
     """Measure every work at every number of rows, as the command line says.
 
     Args: most: rows up to which a work runs; longest: its goal in seconds at the most rows;
         prepare: what is done in a folder of rows before, without being measured; beside: by work of
         a peer, ours that does the same, and the peer's name.
     """
-    options = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, nargs="+", default=ROWS)
     options.add_argument("--only", nargs="+", choices=works, default=list(works))
     options.add_argument("--child", choices=works, help=argparse.SUPPRESS)

@@ -44,9 +44,7 @@ def alternate(repeats: int = 7, **work: Callable[[], Any]) -> dict[str, Seconds]
     return {name: Seconds(times) for name, times in taken.items()}
 
 
-def figure(
-    name: str, ours: Seconds, peer: str, theirs: Seconds, goal: float, unit: str = "ms"
-) -> dict[str, Any]:
+def figure(name: str, ours: Seconds, peer: str, theirs: Seconds, goal: float, unit: str = "ms") -> dict[str, Any]:
     """A line of the table: `ratio` is how many times as long the peer takes, per round.
 
     Args: goal: what the ratio of every round must reach. unit: "ms" or "s".
@@ -66,9 +64,7 @@ def figure(
     }
 
 
-def limit(
-    name: str, value: float, unit: str, most: float, worst: float | None = None
-) -> dict[str, Any]:
+def limit(name: str, value: float, unit: str, most: float, worst: float | None = None) -> dict[str, Any]:
     """A line for what has a limit and no peer: `ratio` is the limit over the value.
 
     Args: worst: the largest value that was seen; it decides.

@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 
-from contrastive_core import runs
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.metrics import create
-from contrastive_core.runs import Run
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
 
 __all__ = ["knn", "trained"]
 

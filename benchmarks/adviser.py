@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks._timing import summary
-from contrastive_core.jobs import fork_server
 
 TIME = 0.2  # of the grid's
 ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")
@@ -74,13 +73,13 @@ class Judge:
     """The grid on one set, and what any τ is worth on it."""
 
     def __init__(self, dataset: str, epochs: int) -> None:
-        from contrastive_core.advice import plan as plans
+        from contrastive_core.advice.planning import AdviceRequest, make_plan
         from contrastive_core.advice.search import Search
         from contrastive_core.data import datasets
 
         self.data = datasets.load(dataset, "train")
         name = "grid-" + "".join(c if c.isalnum() else "_" for c in dataset)[-20:]
-        plan = plans.make(name, self.data, "simclr", ["temperature"], 1e6, epochs, 1.0)
+        plan = make_plan(AdviceRequest(dataset, 1e6, ["temperature"], name, epochs=epochs), self.data, 1.0)
         self.search = Search(plan, self.data)
         self.search.prepare()
         self.epochs = epochs
@@ -97,14 +96,14 @@ class Judge:
 
     def worth(self, value: float, settings: dict[str, Any] | None = None) -> tuple[float, float]:
         """kNN on held-out and on test images: the means over three seeds."""
-        from contrastive_core.advice.advise import test_figures
-        from contrastive_core.advice.tried import Tried
+        from contrastive_core.advice.adviser import score_test_images
+        from contrastive_core.advice.trials import Trial
 
         if value not in self.by_seed:
             chosen = {"loss.temperature": value} if settings is None else settings
-            tried = Tried(f"τ {value:g}", chosen, value)
-            judged = [self.search.judged(tried, self.epochs, seed) for seed in (0, 1, 2)]
-            test = [test_figures(j.run, "auto").mean() for j in judged if j is not None]
+            trial = Trial(f"τ {value:g}", chosen, value)
+            judged = [self.search.score(trial, self.epochs, seed) for seed in (0, 1, 2)]
+            test = [score_test_images(j.run, "auto").mean() for j in judged if j is not None]
             held = [j.scores["knn"] for j in judged if j is not None]
             self.scores += [j.scores for j in judged if j is not None]
             self.by_seed[value] = [held, test]
@@ -148,9 +147,10 @@ def agreement(judge: Judge) -> dict[str, float]:
 
 def advised(dataset: str, epochs: int, seconds: float) -> dict[str, Any]:
     """The adviser's answer within so many seconds."""
-    from contrastive_core.advice.advise import advise, planned
+    from contrastive_core.advice.adviser import advise
+    from contrastive_core.advice.planning import AdviceRequest, plan_advice
 
-    plan = planned(dataset, seconds / 60, ["temperature"], epochs=epochs)
+    plan = plan_advice(AdviceRequest(dataset, seconds / 60, ["temperature"], epochs=epochs))
     began = time.monotonic()
     found = advise(plan)
     return {**found, "took": time.monotonic() - began}
@@ -158,14 +158,14 @@ def advised(dataset: str, epochs: int, seconds: float) -> dict[str, Any]:
 
 def at_random(judge: Judge, seconds: float) -> float:
     """The best of as many random τ, for all epochs, as the time allows."""
-    from contrastive_core.advice.tried import Tried
+    from contrastive_core.advice.trials import Trial
 
     rng, began, best = np.random.default_rng(0), time.monotonic(), (-1.0, 0.2)
     while True:
         started = time.monotonic()
         value = float(f"{np.exp(rng.uniform(np.log(0.02), np.log(2))):.2g}")
-        tried = Tried(f"τ {value:g}", {"loss.temperature": value}, value)
-        judged = judge.search.judged(tried, judge.epochs, 7)
+        trial = Trial(f"τ {value:g}", {"loss.temperature": value}, value)
+        judged = judge.search.score(trial, judge.epochs, 7)
         if judged is not None:
             best = max(best, (judged.scores["knn"], value))
         now = time.monotonic()
@@ -192,30 +192,38 @@ def of_set(name: str, dataset: str, epochs: int) -> list[dict[str, Any]]:
     usual = judge.search.questions["temperature"][0].value
     for who, value in (("adviser", settings.get("loss.temperature", usual)), ("random", chance)):
         regret = judge.regret(value)
-        print(
-            f"  {who}: τ {value:g}, regret {100 * regret[0]:+.2f} held-out, "
-            f"{100 * regret[1]:+.2f} test (points)"
-        )
+        print(f"  {who}: τ {value:g}, regret {100 * regret[0]:+.2f} held-out, {100 * regret[1]:+.2f} test (points)")
         if who == "adviser":
             for where, r in zip(("held-out", "test"), map(float, regret), strict=True):
-                lines.append({
-                    "name": f"{name}: regret on {where} images at {100 * TIME:.0f} % of the time",
-                    "value": 100 * r, "unit": "points", "peer": "limit", "peer_value": 100 * POINT,
-                    "ratio": POINT / max(r, 1e-4), "goal": 1.0, "met": r <= POINT,
-                })  # fmt: skip
+                lines.append(
+                    {
+                        "name": f"{name}: regret on {where} images at {100 * TIME:.0f} % of the time",
+                        "value": 100 * r,
+                        "unit": "points",
+                        "peer": "limit",
+                        "peer_value": 100 * POINT,
+                        "ratio": POINT / max(r, 1e-4),
+                        "goal": 1.0,
+                        "met": r <= POINT,
+                    }
+                )
     by_chance = judge.of_two_seeds()
-    print(
-        f"  two seeds of the grid: regret {100 * by_chance[0]:+.2f} held-out, "
-        f"{100 * by_chance[1]:+.2f} test"
-    )
+    print(f"  two seeds of the grid: regret {100 * by_chance[0]:+.2f} held-out, {100 * by_chance[1]:+.2f} test")
     says_none = not any(r["shown"] == "better" for r in found["rows"])
     print(f"  it says {'no difference is shown' if says_none else 'a difference is shown'}")
     if name == "noise":
-        lines = [{
-            "name": "noise: it says that no difference is shown", "value": float(says_none),
-            "unit": "", "peer": "truth", "peer_value": 1.0, "ratio": float(says_none), "goal": 1.0,
-            "met": says_none,
-        }]  # fmt: skip
+        lines = [
+            {
+                "name": "noise: it says that no difference is shown",
+                "value": float(says_none),
+                "unit": "",
+                "peer": "truth",
+                "peer_value": 1.0,
+                "ratio": float(says_none),
+                "goal": 1.0,
+                "met": says_none,
+            }
+        ]
     return lines
 
 
@@ -229,7 +237,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         os.environ["CONTRASTIVE_LAB_RUNS"] = f"{home}/runs"
         os.environ["CONTRASTIVE_LAB_HOME"] = f"{home}/home"
-        fork_server.start()  # as `advise` does
         for name in args.sets:
             lines += of_set(name, prepared(name, Path(home) / "sets", args.cifar), args.epochs)
     summary("adviser", lines)

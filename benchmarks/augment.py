@@ -19,8 +19,8 @@ from torchvision.transforms import v2
 from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.data.recipe import Recipe
 from contrastive_core.device import synchronize
+from contrastive_core.records.recipe import Recipe
 
 SIZE, VIEWS = 32, 2
 RECIPE = Recipe(crop_low=0.2, saturation=0.4, hue=0.1, blur=0.5)
@@ -65,16 +65,9 @@ def by_lightly(images: torch.Tensor, workers: int) -> Callable[[], object]:
     from lightly.transforms import SimCLRTransform
     from torch.utils.data import DataLoader
 
-    transform = SimCLRTransform(
-        SIZE, cj_strength=0.5, cj_hue=0.2, min_scale=0.2, normalize=None, sigmas=(0.1, 2)
-    )
+    transform = SimCLRTransform(SIZE, cj_strength=0.5, cj_hue=0.2, min_scale=0.2, normalize=None, sigmas=(0.1, 2))
     pictures = [v2.functional.to_pil_image(image) for image in images]
-    loader = DataLoader(
-        _Transformed(pictures, transform),
-        batch_size=64,
-        num_workers=workers,
-        persistent_workers=True,
-    )
+    loader = DataLoader(_Transformed(pictures, transform), batch_size=64, num_workers=workers, persistent_workers=True)
     return lambda: list(loader)
 
 

@@ -31,9 +31,7 @@ def probe(threads: int) -> float:
     draw = torch.Generator().manual_seed(0)
     target = torch.randint(0, 8, (2000,), generator=draw)
     centers = torch.randn(8, 128, generator=draw)
-    mixed = torch.randn(128, 128, generator=draw) * torch.logspace(
-        0, -2, 128
-    )  # columns go together
+    mixed = torch.randn(128, 128, generator=draw) * torch.logspace(0, -2, 128)  # columns go together
     x = (0.7 * centers[target] + torch.randn(2000, 128, generator=draw)) @ mixed
     start = time.perf_counter()
     fit_logistic(x, target, 8, 1.0)
@@ -44,10 +42,7 @@ def pair(looks: str, threads: int) -> float:
     """Seconds until both of two processes at once are done."""
     command = [sys.executable, "-m", "benchmarks.beside", "--one", "--threads", str(threads)]
     environment = {**os.environ, SETTING: looks}
-    both = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     return max(float(p.communicate()[0]) for p in both)
 
 

@@ -16,20 +16,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from contrastive_core.jobs import process
+from contrastive_core.engine import process
 from contrastive_lab.desktop import window
 
-__all__ = [
-    "ROOT",
-    "chromium",
-    "end_tasks",
-    "find_browser",
-    "free_port",
-    "homes_in",
-    "is_local",
-    "p95",
-    "serving",
-]
+__all__ = ["ROOT", "chromium", "end_tasks", "find_browser", "free_port", "homes_in", "is_local", "p95", "serving"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SHELL = "chromium-headless-shell"  # Chromium without what draws windows: a page costs a third less
@@ -65,9 +55,7 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def serving(
-    script: Path, home: Path, *arguments: str, environment: dict[str, str] | None = None
-) -> Iterator[str]:
+def serving(script: Path, home: Path, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[str]:
     """Streamlit with a script on 127.0.0.1; gives the address. Runs and caches lie in `home`."""
     port, log = free_port(), home / "server.log"
     homes = {**homes_in(home), **(environment or {})}

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from contrastive_core import metrics, runs
+from contrastive_core import metrics
 from contrastive_core.data import datasets
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.training.config import TrainConfig, with_settings
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_core.training.loop import train
 from contrastive_core.training.monitor import embed
 from contrastive_core.training.setup import TrainSetup, prepare
@@ -59,9 +60,7 @@ def of_encoder(p: TrainSetup, sets: tuple[Any, Any]) -> dict[str, Any]:
 def one_seed(seed: int, args: argparse.Namespace, sets: tuple[Any, Any]) -> dict[str, Any]:
     """Every row of the table for one seed."""
     flat = [s.images.reshape(len(s.labels), -1) / 255 - 0.5 for s in sets]
-    base = TrainConfig(
-        dataset="shapes", epochs=args.epochs, seed=seed, threads=args.threads, device=args.device
-    )
+    base = TrainConfig(dataset="shapes", epochs=args.epochs, seed=seed, threads=args.threads, device=args.device)
     base = with_settings(base, args.set)
     rows = {"raw pixels": knn(*flat, sets), "random encoder": of_encoder(prepare(base), sets)}
     for name, settings in TRAINED.items():

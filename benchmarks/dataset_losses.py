@@ -19,8 +19,8 @@ import torch
 
 from benchmarks._machine import cores
 from benchmarks._timing import alternate, extra_memory, figure, limit, summary
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.samples.losses import per_sample
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.samples.losses import LossInputs, per_sample
 
 WIDTH, TEMPERATURE, BLOCK, CHECKED = 128, 0.2, 1024, 32
 KNOBS = {"temperature": TEMPERATURE}
@@ -38,7 +38,7 @@ def some(samples: int) -> np.ndarray:
 def exact(samples: int | None) -> Callable[[], Any]:
     views = some(samples or 2000)
     rows = EmbeddingSet(np.ascontiguousarray(views[:, 0]))
-    return lambda: per_sample(rows, "nt_xent", KNOBS, views, lambda share: None)
+    return lambda: per_sample(LossInputs(rows, "nt_xent", KNOBS, views))
 
 
 def bare(samples: int, half: bool) -> Callable[[], Any]:
@@ -80,10 +80,7 @@ def main() -> None:
     error = furthest(value, args.samples)
     assert error < 1e-5, f"a loss is off by {error:.1e}"
     found = alternate(
-        args.repeats,
-        exact=exact(args.samples),
-        products=bare(args.samples, False),
-        half=bare(args.samples, True),
+        args.repeats, exact=exact(args.samples), products=bare(args.samples, False), half=bare(args.samples, True)
     )
     memory = extra_memory(exact, args.samples)
     for name, seconds in found.items():

@@ -25,10 +25,7 @@ from benchmarks._timing import limit, summary
 def command(*argv: str) -> dict[str, Any]:
     """The JSON that a command prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "contrastive_core", *argv, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-m", "contrastive_core", *argv, "--json"], capture_output=True, text=True, check=True
     )
     return dict(json.loads(done.stdout))
 

@@ -35,7 +35,7 @@ from PIL import Image, ImageOps
 from benchmarks._machine import cores
 from benchmarks._timing import alternate, figure, limit, summary
 from contrastive_core.data import datasets, image_cache, image_folder
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.records.image_form import ImageForm
 
 BATCH = 64
 TREE, BRANCH = 200_000, 1000  # files that are only listed, and of these in a folder
@@ -176,16 +176,15 @@ def listing(n: int, repeats: int) -> list[dict[str, Any]]:
         write_tree(large, n)
         write_tree(small, n // 10)
         found = alternate(
-            repeats,
-            ours=listed(large, n),
-            torchvision=listed_by_torchvision(large, n),
-            small=listed(small, n // 10),
+            repeats, ours=listed(large, n), torchvision=listed_by_torchvision(large, n), small=listed(small, n // 10)
         )
     name, growth = f"listed, {n:,} files", found["ours"] / found["small"]
     many, worst = (seconds * MANY / n for seconds in (found["ours"], max(found["ours"].rounds)))
-    print(f"{name}: ours {n / found['ours']:,.0f} files/s, torchvision "
-          f"{n / found['torchvision']:,.0f} files/s; ours takes {growth:.1f} times as long as for "
-          f"{n // 10:,}; {MANY:,} would take {many:.0f} s")  # fmt: skip
+    print(
+        f"{name}: ours {n / found['ours']:,.0f} files/s, torchvision "
+        f"{n / found['torchvision']:,.0f} files/s; ours takes {growth:.1f} times as long as for "
+        f"{n // 10:,}; {MANY:,} would take {many:.0f} s"
+    )
     peer = found["torchvision"]
     return [
         figure(name, found["ours"], "torchvision, make_dataset", peer, 1.0, "s"),
@@ -215,17 +214,22 @@ def main() -> None:
             busy = {name: processor_time(one) for name, one in work.items()}
             again = alternate(args.repeats, read=read(pictures, folder))["read"]
         rates = ", ".join(
-            f"{k} {pictures.n / s:,.0f} images/s ({busy[k]:.2f} s of processors)"
-            for k, s in found.items()
+            f"{k} {pictures.n / s:,.0f} images/s ({busy[k]:.2f} s of processors)" for k, s in found.items()
         )
-        print(f"{pictures.text}, {args.workers} workers: {rates}, from the cache "
-              f"{pictures.n / again:,.0f} images/s")  # fmt: skip
-        lines.append(figure(f"decoded, {pictures.text}", found["ours"], "torchvision, ImageFolder",
-                            found["torchvision"], 1.0, "s"))  # fmt: skip
-        lines.append(figure(f"decoded, {pictures.text}", found["ours"], "Pillow, one process",
-                            found["pillow"], 1.0, "s"))  # fmt: skip
-        lines.append(figure(f"an epoch later, {pictures.text}", again, "torchvision, ImageFolder",
-                            found["torchvision"], 10.0, "s"))  # fmt: skip
+        print(f"{pictures.text}, {args.workers} workers: {rates}, from the cache {pictures.n / again:,.0f} images/s")
+        lines.append(
+            figure(
+                f"decoded, {pictures.text}", found["ours"], "torchvision, ImageFolder", found["torchvision"], 1.0, "s"
+            )
+        )
+        lines.append(
+            figure(f"decoded, {pictures.text}", found["ours"], "Pillow, one process", found["pillow"], 1.0, "s")
+        )
+        lines.append(
+            figure(
+                f"an epoch later, {pictures.text}", again, "torchvision, ImageFolder", found["torchvision"], 10.0, "s"
+            )
+        )
     lines += listing(int(TREE * args.share), args.repeats)
     summary("images", lines)
 

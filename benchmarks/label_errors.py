@@ -35,9 +35,9 @@ from benchmarks import wrong_label_encoders as encoders
 from benchmarks.wrong_label_peers import interval_of_difference, judged, peers_of
 from benchmarks.wrong_label_report import report
 from benchmarks.wrong_label_sets import KINDS, weak_classifier, wrong_labels
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.neighbors import nearest_together
-from contrastive_core.samples.wrong_labels import WrongLabels, find_wrong_labels
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 
 RATES = (0.03, 0.08, 0.18, 0.4)
 TRAINED = {"digits": (0.08, 0.18), "shapes": (0.18,), "cifar": (0.18,)}  # rates, see --train
@@ -51,42 +51,45 @@ def compare(features: np.ndarray, given: np.ndarray, truth: np.ndarray) -> Figur
     wrong = given != truth
     rows = EmbeddingSet(features.astype(np.float32), given)
     graph = nearest_together(rows.features, None, min(60, len(rows) - 1))
-    result = find_wrong_labels(rows, graph)
+    result = find_label_errors(rows, graph)
     peers, counts = peers_of(features, given, graph.index[:, :20])
     lists = {"list": result.probability, **result.by_voter, **peers}
     by_list = {name: judged(score, wrong) for name, score in lists.items()}
     best = max(peers, key=lambda name: by_list[name]["ap"])
     low, high = interval_of_difference(lists["list"], lists[best], wrong)
     return {
-        "wrong": int(wrong.sum()), "n": len(rows), "lists": by_list, "best": best, "low": low,
-        "high": high, "weights": result.weights, "cleanlab": counts,
+        "wrong": int(wrong.sum()),
+        "n": len(rows),
+        "lists": by_list,
+        "best": best,
+        "low": low,
+        "high": high,
+        "weights": result.weights,
+        "cleanlab": counts,
         **counted(result, truth, wrong),
-    }  # fmt: skip
+    }
 
 
-def counted(result: WrongLabels, truth: np.ndarray, wrong: np.ndarray) -> Figures:
+def counted(result: LabelErrors, truth: np.ndarray, wrong: np.ndarray) -> Figures:
     """How many are wrong as the list says, and what is above the cut-off."""
     above = result.probability > CUT
     none = float("nan")
     return {
-        "number": result.number, "from": result.interval[0], "to": result.interval[1],
+        "number": result.number,
+        "from": result.interval[0],
+        "to": result.interval[1],
         "above": int(above.sum()),
         "expected": float(result.probability[above].mean()) if above.any() else none,
         "precision": float(wrong[above].mean()) if above.any() else none,
-        "suggested": float((result.suggested == truth)[above & wrong].mean())
-        if (above & wrong).any() else none,
-    }  # fmt: skip
+        "suggested": float((result.suggested == truth)[above & wrong].mean()) if (above & wrong).any() else none,
+    }
 
 
 def labelings(full: bool) -> list[tuple[str, float, int]]:
     """Kind, rate and seed of each set of labels."""
     if full:
         return [(k, r, s) for k in KINDS for r in RATES for s in SEEDS]
-    return [
-        (kind, rate, SEEDS[(i + j) % len(SEEDS)])
-        for i, kind in enumerate(KINDS)
-        for j, rate in enumerate(RATES)
-    ]
+    return [(kind, rate, SEEDS[(i + j) % len(SEEDS)]) for i, kind in enumerate(KINDS) for j, rate in enumerate(RATES)]
 
 
 def judge_all(data: str, name: str, args: argparse.Namespace, known: dict[str, Figures]) -> None:

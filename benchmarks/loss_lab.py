@@ -23,13 +23,7 @@ from benchmarks._timing import limit, summary
 from benchmarks.browser import ROOT, chromium, p95, serving
 
 SCRIPT = ROOT / "tests" / "browser" / "live_script.py"
-VIEWS = (
-    ("softmax", "grads"),
-    ("softmax", "two"),
-    ("softmax", "curves"),
-    ("pair", "formula"),
-    ("triplet", "scores"),
-)
+VIEWS = (("softmax", "grads"), ("softmax", "two"), ("softmax", "curves"), ("pair", "formula"), ("triplet", "scores"))
 GOALS = {256: 16.0, 512: 33.0, 1024: None}
 
 # A message posted from an animation frame arrives when that frame has been painted.
@@ -49,9 +43,7 @@ WATCH = """(slider) => {
 }"""
 
 
-def measure(
-    browser: Any, address: str, n: int, kind: str, panel: str, moves: int
-) -> dict[str, Any]:
+def measure(browser: Any, address: str, n: int, kind: str, panel: str, moves: int) -> dict[str, Any]:
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     sent: list[Any] = []
     page.on("websocket", lambda ws: ws.on("framesent", lambda f: sent.append(f)))
@@ -75,9 +67,14 @@ def measure(
     page.mouse.up()
     page.close()
     return {
-        "rows": n, "loss": kind, "panel": panel, "moves": len(taken),
-        "median_ms": statistics.median(taken), "p95_ms": p95(taken), "messages": told,
-    }  # fmt: skip
+        "rows": n,
+        "loss": kind,
+        "panel": panel,
+        "moves": len(taken),
+        "median_ms": statistics.median(taken),
+        "p95_ms": p95(taken),
+        "messages": told,
+    }
 
 
 def main() -> None:

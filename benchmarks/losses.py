@@ -76,9 +76,7 @@ def agree(images: int) -> None:
     torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-7)
 
 
-def measure(
-    images: int, repeats: int, memory: bool, peers: bool
-) -> tuple[dict[str, Seconds], dict[str, float]]:
+def measure(images: int, repeats: int, memory: bool, peers: bool) -> tuple[dict[str, Seconds], dict[str, float]]:
     """Seconds, and extra megabytes, of each side, or of ours alone."""
     sides = [s for s in SIDES if images <= MOST.get(s.__name__, images)] if peers else [ours]
     seconds = alternate(repeats, **{s.__name__: s(images) for s in sides})

@@ -25,11 +25,11 @@ import numpy as np
 
 from benchmarks._training import trained
 from contrastive_core import methods
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder
 from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.evaluation.paired_tests import difference
-from contrastive_core.runs import Run
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.run import Run
 
 
 def correct(train: EmbeddingSet, test: EmbeddingSet) -> np.ndarray:
@@ -54,9 +54,7 @@ def one(job: tuple[str, int], args: argparse.Namespace) -> dict[str, Any]:
     run = trained(name, *argv, "--seed", str(seed), "--set", "snapshot_every=0")
     epochs = [line for line in run.metrics() if "knn" in line]
     row = {"method": method, "seed": seed, **gain(run), "seconds": epochs[-1]["seconds"]}
-    print(
-        f"{run.name}: {row['knn']:.1f} %, gain {row['low']:+.1f} to {row['high']:+.1f}", flush=True
-    )
+    print(f"{run.name}: {row['knn']:.1f} %, gain {row['low']:+.1f} to {row['high']:+.1f}", flush=True)
     return row
 
 

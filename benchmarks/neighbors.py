@@ -48,7 +48,8 @@ def one_side(side: str, folder: Path, threads: int) -> dict[str, Any]:
     import torch
 
     from contrastive_core.device import memory_bytes
-    from contrastive_core.ops.neighbors import nearest, unit_rows
+    from contrastive_core.ops.neighbors import Approximation, nearest
+    from contrastive_core.ops.similarity import unit_rows
 
     torch.set_num_threads(threads)
     q, b = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("queries", "rows"))
@@ -56,7 +57,7 @@ def one_side(side: str, folder: Path, threads: int) -> dict[str, Any]:
     nearest(some(2000, 3), None, K, device="cpu")  # what is loaded at the first call
     start, worked = time.perf_counter(), time.process_time()
     if side == "ours":
-        found = nearest(q, b, K, device="cpu", approximate=True)
+        found = nearest(q, b, K, device="cpu", approximate=Approximation())
         index, recall = found.index, found.recall
     else:
         import faiss

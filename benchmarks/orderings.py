@@ -52,28 +52,19 @@ def momentum(value: float) -> Arm:
 ORDERINGS: dict[str, tuple[str, list[tuple[Arm, Arm]]]] = {
     "momentum": (
         "MoCo, arXiv 1911.05722: a slow key encoder, 0 fails",
-        [
-            (Arm("m = 0.99", "moco_v1"), momentum(0)),
-            (Arm("m = 0.99", "moco_v1"), momentum(0.9)),
-        ],
+        [(Arm("m = 0.99", "moco_v1"), momentum(0)), (Arm("m = 0.99", "moco_v1"), momentum(0.9))],
     ),
     "head": (
         "SimCLR, arXiv 2002.05709: features before the head, and a deeper head",
         [
             (Arm("h", "simclr"), Arm("z", "simclr", layer="z")),
             (Arm("nonlinear head", "simclr"), simclr("linear head", "method.head=linear")),
-            (
-                simclr("linear head", "method.head=linear"),
-                simclr("no head", "method.head=none"),
-            ),
+            (simclr("linear head", "method.head=linear"), simclr("no head", "method.head=none")),
         ],
     ),
     "augmentations": (
         "SimCLR, arXiv 2002.05709: crop with color over either alone",
-        [
-            (Arm("crop and color", "simclr"), CROP),
-            (Arm("crop and color", "simclr"), COLOR),
-        ],
+        [(Arm("crop and color", "simclr"), CROP), (Arm("crop and color", "simclr"), COLOR)],
     ),
     "temperature": (
         "SimCLR, arXiv 2002.05709, table 5: 0.1 over 0.05, 0.5 and 1",

@@ -208,10 +208,7 @@ def memory_lines(context: Any, app: str, visits: int) -> list[dict[str, Any]]:
     time.sleep(FORGET)
     held["closed"] = closed = memory(server)
     for name, (rss, uss, children) in held.items():
-        print(
-            f"memory, {name}: {rss:.0f} MB, of it {uss:.0f} of the server alone; "
-            f"its children {children:.0f}"
-        )
+        print(f"memory, {name}: {rss:.0f} MB, of it {uss:.0f} of the server alone; its children {children:.0f}")
     return [
         limit(f"memory of the server after {visits} visits", opened[0], "MB", MEGABYTES),
         limit("its memory when the tabs are closed", closed[0], "MB", opened[0]),

@@ -30,14 +30,14 @@ from sklearn.metrics import average_precision_score
 from benchmarks import _timing as timing
 from benchmarks._machine import cores
 from benchmarks.wrong_label_sets import out_of_fold
-from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation import embed
 from contrastive_core.ops.neighbors import nearest
-from contrastive_core.samples import build as sample_build
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.samples import issues as sample_issues
+from contrastive_core.samples import run_samples as sample_build
 
 SHARES = {"mislabeled": 0.05, "duplicate": 0.01, "outlier": 0.01, "ambiguous": 0.05}
 OWN = 0.6  # what a mixed image keeps of itself
@@ -110,7 +110,9 @@ def outcome(name: str, seed: int, method: Any, random: Any, hard: bool = True) -
     planted = plant(name, seed, hard)
     train, test = encode(method, planted.train), encode(method, planted.test)
     pixels = sample_build.pixel_rows(planted.train.images, planted.test.images)
-    issues = sample_issues.find_issues(train, other=test, pixels=pixels[0], other_pixels=pixels[1])
+    issues = sample_issues.find_issues(
+        sample_issues.IssueInputs(train, other=test, pixels=pixels[0], other_pixels=pixels[1])
+    )
     p = out_of_fold(LogisticRegression(max_iter=1000), train.features, train.labels)
     untrained = [encode(random, d).features for d in (planted.train, planted.test)]
     images = [np.asarray(d.images) for d in (planted.train, planted.test)]
@@ -118,25 +120,20 @@ def outcome(name: str, seed: int, method: Any, random: Any, hard: bool = True) -
         "mislabeled": others.label_peers(train.labels, p),
         "ambiguous": others.ambiguous_peers(p),
         "outlier": others.outlier_peers(train.features, pixels[0]),
-        "duplicate": others.duplicate_peers(
-            [train.features, test.features], untrained, list(pixels), images
-        ),
+        "duplicate": others.duplicate_peers([train.features, test.features], untrained, list(pixels), images),
     }
     precision, truth = {}, {}
     for list_, rows in planted.rows.items():
         truth[list_] = np.isin(np.arange(len(train)), rows)
         scores = {"ours": issues.scores[list_], **peers[list_]}
-        precision[list_] = {
-            k: float(average_precision_score(truth[list_], s)) for k, s in scores.items()
-        }
+        precision[list_] = {k: float(average_precision_score(truth[list_], s)) for k, s in scores.items()}
     mistaken = mistakes(issues.scores, peers, truth) if hard else {}
     return Outcome(precision, mistaken | same_class(train, pixels[0]))
 
 
 def mistakes(
-    ours: dict[str, np.ndarray], peers: dict[str, dict[str, np.ndarray]],
-    truth: dict[str, np.ndarray],
-) -> dict[str, float]:  # fmt: skip
+    ours: dict[str, np.ndarray], peers: dict[str, dict[str, np.ndarray]], truth: dict[str, np.ndarray]
+) -> dict[str, float]:
     """Of the first n of a list (n were planted), the share that was planted for the other one."""
     pair, shares = ("mislabeled", "ambiguous"), {}
     for list_, other in (pair, pair[::-1]):
@@ -181,10 +178,7 @@ def main() -> None:
     for name in args.data:
         run = runs.load(f"simclr-{name}")
         dataset = datasets.load(name, "train")
-        method, random = (
-            embed.load_model(run, dataset, "cpu"),
-            embed.random_encoder_of(run, dataset),
-        )
+        method, random = (embed.load_model(run, dataset, "cpu"), embed.random_encoder_of(run, dataset))
         outcomes = [outcome(name, seed, method, random) for seed in args.seeds]
         by_seed = [one.precision for one in outcomes]
         print(f"\n{name}, {run.name}, average precision, mean over seeds {args.seeds}:")
@@ -198,10 +192,10 @@ def main() -> None:
         for k in SHARES:
             every = {p: np.mean([one[k][p] for one in by_seed]) for p in by_seed[0][k]}
             print(f"{k}: " + ", ".join(f"{p} {v:.3f}" for p, v in every.items()))
-        print("shares: " + ", ".join(
-            f"{k} {np.mean([one.mistaken[k] for one in outcomes]):.3f}"
-            for k in outcomes[0].mistaken
-        ))  # fmt: skip
+        print(
+            "shares: "
+            + ", ".join(f"{k} {np.mean([one.mistaken[k] for one in outcomes]):.3f}" for k in outcomes[0].mistaken)
+        )
         lines.append(line(f"planted errors, {name}: mean of the lists", a, b, 1 - SLACK / b))
         if name == "digits":
             flips = table["mislabeled"][0]
@@ -210,15 +204,19 @@ def main() -> None:
     timing.summary("planted_errors", lines)
 
 
-def line(
-    name: str, value: float, other: float, goal: float, peer: str = "best peer"
-) -> dict[str, Any]:
+def line(name: str, value: float, other: float, goal: float, peer: str = "best peer") -> dict[str, Any]:
     """A line of the table: `ratio` is how many times the peer's average precision."""
     ratio = value / other
     return {
-        "name": name, "value": value, "unit": "average precision", "peer": peer,
-        "peer_value": other, "ratio": ratio, "goal": goal, "met": ratio >= goal,
-    }  # fmt: skip
+        "name": name,
+        "value": value,
+        "unit": "average precision",
+        "peer": peer,
+        "peer_value": other,
+        "ratio": ratio,
+        "goal": goal,
+        "met": ratio >= goal,
+    }
 
 
 if __name__ == "__main__":

@@ -44,9 +44,11 @@ def outlier_peers(features: np.ndarray, pixels: np.ndarray) -> Scores:
 
 
 def duplicate_peers(
-    features: Sequence[np.ndarray], untrained: Sequence[np.ndarray],
-    pixels: Sequence[np.ndarray], images: Sequence[np.ndarray],
-) -> Scores:  # fmt: skip
+    features: Sequence[np.ndarray],
+    untrained: Sequence[np.ndarray],
+    pixels: Sequence[np.ndarray],
+    images: Sequence[np.ndarray],
+) -> Scores:
     """cleanlab's, cosine on other features, and a perceptual hash; each (train, test).
 
     Of the training rows, by the nearest row of either split.

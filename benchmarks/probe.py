@@ -53,9 +53,7 @@ def fits(x: np.ndarray, y: np.ndarray) -> dict[str, Callable[[float], torch.Tens
     return {"ours": lambda t: fit_logistic(tx, ty, CLASSES, C, None, t), "scikit-learn": peer}
 
 
-def loosest(
-    fit: Callable[[float], torch.Tensor], cost: Callable[[Any], float], best: float
-) -> float:
+def loosest(fit: Callable[[float], torch.Tensor], cost: Callable[[Any], float], best: float) -> float:
     """The largest tolerance that comes close enough to the lowest objective."""
     for tolerance in TOLERANCES:
         if cost(fit(tolerance)) <= best * (1 + CLOSE):

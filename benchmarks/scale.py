@@ -4,9 +4,8 @@
 
 The rows are those of benchmarks/_rows.py. They are opened, then scored, mapped, searched for odd
 samples and compared with another encoder's, each end to end, by the very analyses that pages wait
-for (cli/analyses). Beside them, up to PEER_ROWS rows, umap-learn as it comes and the nearest
-neighbors of scikit-learn and of faiss. Single parts, with further peers, are in
-benchmarks/scale_parts.py.
+for (engine/answers). Beside them, up to PEER_ROWS rows, umap-learn as it comes and the nearest
+neighbors of scikit-learn and of faiss.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def prepare(folder: Path) -> None:
 
 def project(folder: Path) -> Figures:
     """The UMAP map of an opened file, with its judgment."""
-    from contrastive_core.jobs.results import MAP_DEFAULTS
+    from contrastive_core.engine.results import MAP_DEFAULTS
 
     meta, _ = _made("map", folder, {"space": _spaces(folder)[0], "kind": "umap", **MAP_DEFAULTS})
     return {"landmarks": meta["settings"].get("landmarks"), **meta["quality"]}
@@ -71,8 +70,8 @@ def compare(folder: Path) -> Figures:
 
 def samples(folder: Path) -> Figures:
     """All that the Samples page asks for: losses, lists and voters by SupCon, kept and read."""
-    from contrastive_core.samples import table
-    from contrastive_core.samples.score import SampleInputs, score_samples
+    from contrastive_core.records import sample_table
+    from contrastive_core.samples.table_builder import SampleInputs, build_table
 
     rows, start = sets_of(folder, 0)[1], time.perf_counter()
     stages: dict[str, float] = {}
@@ -80,9 +79,9 @@ def samples(folder: Path) -> Figures:
     def on_progress(stage: str, _: float | None) -> None:
         stages.setdefault(stage, time.perf_counter() - start)
 
-    made = score_samples(SampleInputs(rows, "sup_con", {"temperature": 0.1}), on_progress)
-    table.keep_table(made, folder / "samples.npz")
-    kept = table.read_table(folder / "samples.npz", "sup_con")
+    made = build_table(SampleInputs(rows, "sup_con", {"temperature": 0.1}), on_progress)
+    sample_table.keep_table(made, folder / "samples.npz")
+    kept = sample_table.read_table(folder / "samples.npz", "sup_con")
     assert kept is not None
     return {**kept.facts, **{f"s at {stage}": s for stage, s in stages.items()}}
 
@@ -129,17 +128,17 @@ def faiss_neighbors(folder: Path) -> Figures:
 
 def _made(kind: str, folder: Path, values: Figures) -> tuple[Figures, dict[str, np.ndarray]]:
     """An analysis's plain values and arrays, made and kept as the app's tasks make them."""
-    from contrastive_core.cli import analyses
+    from contrastive_core.engine import answers
 
     _home(folder)
-    result = analyses.make(kind, values, device="cpu")
+    result = answers.make(kind, values, device="cpu")
     return result.meta, result.arrays
 
 
 def _spaces(folder: Path) -> list[Figures]:
-    from contrastive_core.embeddings import ref
+    from contrastive_core.records import embedding_ref
 
-    return [ref.of_vectors(key).values for key in json.loads((folder / "keys.json").read_text())]
+    return [embedding_ref.of_vectors(key).values for key in json.loads((folder / "keys.json").read_text())]
 
 
 def _home(folder: Path) -> None:

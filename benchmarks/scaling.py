@@ -31,10 +31,11 @@ import torch.multiprocessing as mp
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from contrastive_core import losses, methods
-from contrastive_core.data.batch import Batch
-from contrastive_core.data.recipe import Recipe
+from contrastive_core.data.batch_loader import Batch
 from contrastive_core.distributed import collectives
 from contrastive_core.models.encoders import create_encoder
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.row_part import part_of
 from contrastive_core.training import global_batch, sync_norms
 from contrastive_core.training.optim import create_optimizer
 
@@ -54,26 +55,17 @@ class Step:
 
 
 def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str) -> None:
-    os.environ |= {
-        "RANK": str(rank),
-        "WORLD_SIZE": str(size),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
     world = collectives.init_process_group() if size > 1 else collectives.World()
     method = methods.create(
-        "simclr",
-        encoder=create_encoder("small", 3, SIZE),
-        image_shape=(3, SIZE, SIZE),
-        n_train=batch,
-        recipe=Recipe(),
+        "simclr", encoder=create_encoder("small", 3, SIZE), image_shape=(3, SIZE, SIZE), n_train=batch, recipe=Recipe()
     )
     sync_norms.synchronize_norms(method)
     parameters = list(method.parameters())
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)
-    index = collectives.local_share(torch.arange(batch), world)
+    index = torch.arange(batch)[part_of(batch, (world.rank, world.size))]
     images = torch.randint(0, 256, (len(index), 3, SIZE, SIZE), dtype=torch.uint8)
     mine = Batch(images, torch.zeros_like(index), index)
 

@@ -31,9 +31,9 @@ import numpy as np
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import ROOT, chromium, homes_in, p95, serving
-from contrastive_core.embeddings import kept_vectors, ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.jobs import results
+from contrastive_core.engine import results
+from contrastive_core.records import embedding_ref, loaded_vectors
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
 
 SCRIPT = ROOT / "tests" / "browser" / "scatter_script.py"
@@ -110,8 +110,8 @@ def keep(n: int) -> str:
     features[:, :2] += xy
     names = tuple(f"class {k}" for k in range(CLASSES))
     rows = EmbeddingSet(features, label.astype(np.int64), classes=names)
-    key = kept_vectors.save_vectors(rows, f"made-{n}")
-    values = {"space": ref.of_vectors(key).values}
+    key = loaded_vectors.save_vectors(rows, f"made-{n}")
+    values = {"space": embedding_ref.of_vectors(key).values}
     of_map = results.Result({"settings": {"kind": "pca"}, "quality": {}}, {"xy": xy})
     results.write("map", {**values, "kind": "pca"}, of_map)
     results.write("scores", values, results.Result({"scores": {}, "how": ""}))
@@ -188,9 +188,7 @@ def large(browser: Any, n: int, folder: Path) -> list[dict[str, Any]]:
         cold = first_picture(ours, asked, DRAWN)
         warm = first_picture(ours, asked, DRAWN)
         peer = first_picture(theirs, plotly_file(n, folder), "() => window.drawn")
-        print(
-            f"{n:,} points: {packed(n)}; first picture {cold:.2f} s, again {warm:.2f} s, ", end=""
-        )
+        print(f"{n:,} points: {packed(n)}; first picture {cold:.2f} s, again {warm:.2f} s, ", end="")
         print(f"plotly's file {peer:.2f} s; load {os.getloadavg()[0]:.1f}", flush=True)
         canvas = ours.locator(".map .stage canvas").first
         plot = theirs.locator(".js-plotly-plot")
@@ -199,18 +197,13 @@ def large(browser: Any, n: int, folder: Path) -> list[dict[str, Any]]:
         plot.evaluate(WATCH, RELAYOUT)
         frames: dict[str, list[list[float]]] = {"ours": [], "theirs": []}
         for _ in range(ROUNDS):
-            for name, page, element, moves in (
-                ("ours", ours, canvas, MOVES),
-                ("theirs", theirs, plot, PEER_MOVES),
-            ):
+            for name, page, element, moves in (("ours", ours, canvas, MOVES), ("theirs", theirs, plot, PEER_MOVES)):
                 page.bring_to_front()
                 taken = zoom_frames(page, element, moves)
                 frames[name].append([heard for heard, _ in taken])
         ours.close()
         theirs.close()
-    middle = {
-        k: statistics.median([t for of_round in v for t in of_round]) for k, v in frames.items()
-    }
+    middle = {k: statistics.median([t for of_round in v for t in of_round]) for k, v in frames.items()}
     print(f"{n:,} points, zoom frame: median {middle['ours']:.1f} ms, ", end="")
     print(f"plotly {middle['theirs']:.1f} ms; load {os.getloadavg()[0]:.1f}", flush=True)
     rounds = {k: Seconds([p95(v) / 1e3 for v in by_round]) for k, by_round in frames.items()}

@@ -9,9 +9,9 @@ Of each run: manifest, status, the lines of its epochs, encoder and head in floa
 from these very weights, and four snapshots of a few images. So that Explore and Compare open
 without torch and without a wait, also: h and z of the test images in float16, their maps (PCA and
 UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
-jobs/at_once.py), and how alike the snapshots are, all compressed; and once for all runs of a data
+engine/answers/kept_scores.py), and how alike the snapshots are, all compressed; and once for all runs of a data
 set, in checkpoints/images, its decoded test images. The published figures are of
-float32 rows; those in float16 give the same at the digits shown (tests/jobs/test_at_once.py).
+float32 rows; those in float16 give the same at the digits shown (tests/engine/test_shipped_results.py).
 A sweep leaves out what ships already: to train all anew, empty checkpoints/shipped first.
 """
 
@@ -23,29 +23,22 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core import runs
-from contrastive_core.cli import analyses
-from contrastive_core.cli.analyses.scores import scores_beside
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import ref
+from contrastive_core.engine import answers, results
+from contrastive_core.engine.answers.scores import scores_beside
+from contrastive_core.engine.results import Result
 from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.evaluation.record import read_published, write_evaluation
 from contrastive_core.evaluation.reproduce import ScoreCache, computed_anew
-from contrastive_core.jobs import results
-from contrastive_core.jobs.results import Result
 from contrastive_core.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.progress import ignore_progress
-from contrastive_core.runs import Run, checkpoints
-from contrastive_core.storage import atomic, records
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.evaluation import read_published, write_evaluation
+from contrastive_core.records.run import Run
+from contrastive_core.runs import checkpoints
+from contrastive_core.storage import atomic, json_files
 from contrastive_core.sweeps import spec as sweep_spec
 
-SCORES = (
-    "knn",
-    "linear_probe",
-    "alignment",
-    "uniformity",
-    "rankme",
-)  # quick ones; others on demand
+SCORES = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # quick ones; others on demand
 ROWS = 90  # images of a snapshot: what 16 runs have room for
 LIMIT = 20 << 20  # bytes of all shipped runs and their test images
 
@@ -55,11 +48,11 @@ def ship(run: Run, known: ScoreCache) -> Run:
     target = SHIPPED / run.name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    records.write_json(target / "run.json", run.manifest)
+    json_files.write_json(target / "run.json", run.manifest)
     status = {k: v for k, v in run.status().items() if k not in ("pid", "updated")}
-    records.write_json(target / "status.json", status)
+    json_files.write_json(target / "status.json", status)
     epochs = [line for line in run.metrics() if "images_per_s" not in line]
-    records.append_lines(target / "metrics.jsonl", epochs)
+    json_files.append_lines(target / "metrics.jsonl", epochs)
     made = Run(target, run.manifest)
     weights = checkpoints.load_weights(run)
     used = {k: v for k, v in weights.items() if k.startswith(("encoder.", "head."))}
@@ -94,14 +87,14 @@ def prepare(run: Run, known: ScoreCache) -> None:
         _write_small(run.path / "embeddings" / f"test-{layer}.npz", arrays)
     keep_scores(run, known)
     for layer in "hz":
-        space = ref.of_run(run, "test", layer).values
+        space = embedding_ref.of_run(run, "test", layer).values
         for kind in ("pca", "umap"):
-            made = analyses.make("map", analyses.with_defaults({"space": space, "kind": kind}))
+            made = answers.make("map", answers.with_defaults({"space": space, "kind": kind}))
             path = results.shipped_path("map", run.name, "test", layer, kind)
             _write_small(path, results.arrays_of(made))
         epochs, weights = run.snapshots(), run.weights_hash()
         values = {"run": run.name, "layer": layer, "epochs": epochs, "weights": weights}
-        made = analyses.make("snapshots", values)
+        made = answers.make("snapshots", values)
         path = results.shipped_path("snapshots", run.name, "train", layer)
         _write_small(path, results.arrays_of(made))
 
@@ -110,7 +103,7 @@ def keep_scores(run: Run, known: ScoreCache) -> None:
     """Every score of the test images. `known`: those of references that were met."""
     shutil.rmtree(run.path / results.FOLDERS["scores"], ignore_errors=True)
     for layer in "hz":
-        values = {"space": ref.of_run(run, "test", layer).values}
+        values = {"space": embedding_ref.of_run(run, "test", layer).values}
         made = scores_beside(values, ignore_progress, "cpu", known)
         small = {k: _narrow(v) for k, v in made.arrays.items()}
         path = results.shipped_path("scores", run.name, "test", layer)
@@ -132,9 +125,7 @@ def ship_images(dataset: str) -> None:
     place = IMAGES / f"{dataset}-test-v1"
     shutil.rmtree(place, ignore_errors=True)
     datasets.load(dataset, "test")
-    shutil.copytree(
-        datasets.made_path(dataset, "test").parent, place, copy_function=shutil.copyfile
-    )
+    shutil.copytree(datasets.made_path(dataset, "test").parent, place, copy_function=shutil.copyfile)
 
 
 def size(folder: Path) -> int:
@@ -145,9 +136,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", nargs="*", help="names; default: all in shipped.toml")
     options.add_argument("--rescore", action="store_true", help="scores alone, of what is shipped")
-    options.add_argument(
-        "--prepare", action="store_true", help="what pages open, of what is shipped"
-    )
+    options.add_argument("--prepare", action="store_true", help="what pages open, of what is shipped")
     args = options.parse_args()
     named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
     cache, known = ScoreCache(), ScoreCache()
@@ -164,15 +153,13 @@ def main() -> None:
             if not (source / "run.json").exists():
                 print(f"{name}: not trained yet, left out")
                 continue
-            made = ship(Run(source, records.read_json(source / "run.json")), known)
+            made = ship(Run(source, json_files.read_json(source / "run.json")), known)
         evaluation = read_published(made)
         assert evaluation is not None
         knn = {k: f"{100 * (evaluation.value(k, 'knn') or 0):.1f}" for k in evaluation.scores}
         print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)
     if not args.rescore:
-        for dataset in sorted(
-            {str(runs.load(name).config["dataset"]) for name in args.only or named}
-        ):
+        for dataset in sorted({str(runs.load(name).config["dataset"]) for name in args.only or named}):
             ship_images(dataset)
     total = size(SHIPPED) + size(IMAGES)
     print(f"all: {total / 1e6:.2f} MB")

@@ -75,10 +75,7 @@ def main() -> None:
             for name, script in scripts.items():
                 seen[name].append(once(browser, script, home))
         opening = _opening.lines(browser, repeats)
-    found = {
-        name: [statistics.median(v[k] for v in rows[1:]) for k in (0, 1)]
-        for name, rows in seen.items()
-    }
+    found = {name: [statistics.median(v[k] for v in rows[1:]) for k in (0, 1)] for name, rows in seen.items()}
     spread = [min(s for s, _ in seen["app"][1:]), max(s for s, _ in seen["app"][1:])]
     seconds, megabytes = found["app"]
     print(f"app   {seconds:.2f} s ({spread[0]:.2f} to {spread[1]:.2f}), {megabytes:.0f} MB")

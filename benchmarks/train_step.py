@@ -24,12 +24,13 @@ from torch import Tensor
 from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, limit, summary
 from benchmarks.augment import peer
-from contrastive_core import losses, methods, runs
-from contrastive_core.data.batch import Batch
-from contrastive_core.data.recipe import Recipe
+from contrastive_core import losses, methods
+from contrastive_core.data.batch_loader import Batch
 from contrastive_core.device import autocast, channels_last, synchronize, wants_bf16
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.training.config import TrainConfig
+from contrastive_core.records import runs
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.loop import train
 from contrastive_core.training.optim import create_optimizer
 from contrastive_core.training.setup import prepare
@@ -41,9 +42,9 @@ RECIPE = Recipe(crop_low=0.2, hue=0.1, blur=0.5)  # the peer's, see benchmarks/a
 def model(device: torch.device, last: bool = True) -> methods.Method:
     torch.manual_seed(0)
     encoder = create_encoder("small", 3, SIZE)
-    made = methods.create(
-        "simclr", encoder=encoder, image_shape=(3, SIZE, SIZE), n_train=5000, recipe=RECIPE
-    ).to(device)
+    made = methods.create("simclr", encoder=encoder, image_shape=(3, SIZE, SIZE), n_train=5000, recipe=RECIPE).to(
+        device
+    )
     return channels_last(made) if last else made  # type: ignore[return-value]
 
 

@@ -119,11 +119,14 @@ def main() -> None:
         f"handing over, and {thread:.2f} s of processor time into recording: {share:.2f} %"
     )
     print(f"  {DROPPED:,} steps of {2 * 512:,} rows, recorded or dropped: {most:.1f} MB more")
-    summary("watch", [
-        figure("training steps under watch(every=50)", taken, "bare", bare, 1 / 1.03, "s"),
-        limit("time of handing over and recording, of watched steps", share, "%", 3.0),
-        limit("memory over 2,000 steps, recorded or dropped", most, "MB", 32.0),
-    ])  # fmt: skip
+    summary(
+        "watch",
+        [
+            figure("training steps under watch(every=50)", taken, "bare", bare, 1 / 1.03, "s"),
+            limit("time of handing over and recording, of watched steps", share, "%", 3.0),
+            limit("memory over 2,000 steps, recorded or dropped", most, "MB", 32.0),
+        ],
+    )
 
 
 if __name__ == "__main__":

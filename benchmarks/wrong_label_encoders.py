@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._training import trained
-from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation import embed
 from contrastive_core.paths import ROOT, data_home
+from contrastive_core.records import runs
 
 __all__ = ["ARCHIVE", "cifar_folder", "trained_on", "without_labels"]
 
@@ -48,16 +48,13 @@ def without_labels(name: str, dataset: Dataset) -> Iterator[tuple[str, np.ndarra
         yield "moco_v2", embed.embed_run(run, "train", "h", "cpu").features
         run = runs.load(f"simclr-{name}")
     else:
-        run = trained("label-errors-simclr", "--method", "simclr", "--dataset", name,
-                      "--epochs", str(EPOCHS))  # fmt: skip
+        run = trained("label-errors-simclr", "--method", "simclr", "--dataset", name, "--epochs", str(EPOCHS))
     yield "simclr", embed.embed_run(run, "train", "h", "cpu").features
     yield "random", embed.random_encoder(run, dataset, "cpu")[0].features
     yield "pixels", np.asarray(embed.raw_pixels(dataset).features)
 
 
-def trained_on(
-    name: str, dataset: Dataset, given: np.ndarray, key: str
-) -> Iterator[tuple[str, np.ndarray]]:
+def trained_on(name: str, dataset: Dataset, given: np.ndarray, key: str) -> Iterator[tuple[str, np.ndarray]]:
     """h (n, d) of encoders that were trained on the given labels, for few and for many epochs."""
     wrong = np.flatnonzero(given != dataset.labels)
     with tempfile.TemporaryDirectory() as folder:

@@ -25,9 +25,7 @@ RESAMPLES = 200
 Scores = dict[str, np.ndarray]
 
 
-def peers_of(
-    features: np.ndarray, given: np.ndarray, near: np.ndarray
-) -> tuple[Scores, dict[str, float]]:
+def peers_of(features: np.ndarray, given: np.ndarray, near: np.ndarray) -> tuple[Scores, dict[str, float]]:
     """Scores (n) of the peers, higher where a label is more suspect; and how many cleanlab counts.
 
     Args: features: (n, d). given: (n) labels. near: (n, k) the nearest other rows.
@@ -39,8 +37,7 @@ def peers_of(
     for name, model in models.items():
         p = out_of_fold(model, features, given)
         confidence, margin = (
-            -get_label_quality_scores(given, p, method=m)
-            for m in ("self_confidence", "normalized_margin")
+            -get_label_quality_scores(given, p, method=m) for m in ("self_confidence", "normalized_margin")
         )
         issues = find_label_issues(given, p)
         counts[name] = float(issues.sum())
@@ -59,9 +56,7 @@ def judged(score: np.ndarray, wrong: np.ndarray) -> dict[str, float]:
     return figures
 
 
-def interval_of_difference(
-    ours: np.ndarray, theirs: np.ndarray, wrong: np.ndarray
-) -> tuple[float, float]:
+def interval_of_difference(ours: np.ndarray, theirs: np.ndarray, wrong: np.ndarray) -> tuple[float, float]:
     """95 % interval of our average precision less theirs, rows resampled."""
     rng, gains = np.random.default_rng(0), []
     for _ in range(RESAMPLES):

@@ -16,8 +16,7 @@ VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 def report(known: dict[str, Figures]) -> list[dict[str, Any]]:
     """Print the tables; the lines for the table of all benchmarks."""
     print("average precision; the interval is that of the list less the best peer of the set")
-    print(f"{'set':<38}{'wrong':>9}  list   best peer{'':27}interval         first 50/100/n  "
-          "counted (95 %), cleanlab")  # fmt: skip
+    print(f"{'set':<38}{'wrong':>9}  list   best peer{'':27}interval         first 50/100/n  counted (95 %), cleanlab")
     for key, f in known.items():
         print(line(key, f))
     means = {name: mean(known.values(), name) for name in next(iter(known.values()))["lists"]}
@@ -33,18 +32,34 @@ def report(known: dict[str, Figures]) -> list[dict[str, Any]]:
             print(grouped(part, group, [f for k, f in known.items() if of(k) == group], peers))
     worse = [k for k, f in known.items() if f["high"] < 0]
     better = sum(f["low"] > 0 for f in known.values())
-    print(f"\nworse than the best peer of the set in {len(worse)} of {len(known)}, better in "
-          f"{better}, neither in {len(known) - len(worse) - better}")  # fmt: skip
+    print(
+        f"\nworse than the best peer of the set in {len(worse)} of {len(known)}, better in "
+        f"{better}, neither in {len(known) - len(worse) - better}"
+    )
     print("\n".join(numbers(known.values())))
     best = max(peers, key=means.__getitem__)
     return [
-        {"name": f"wrong labels: mean of {len(known)} sets", "value": means["list"],
-         "unit": "average precision", "peer": best, "peer_value": means[best],
-         "ratio": means["list"] / means[best], "goal": 1.0, "met": means["list"] >= means[best]},
-        {"name": "wrong labels: sets where the best peer of the set is better",
-         "value": len(worse), "unit": f"of {len(known)} sets", "peer": "limit", "peer_value": 0,
-         "ratio": None, "goal": 1.0, "met": not worse},
-    ]  # fmt: skip
+        {
+            "name": f"wrong labels: mean of {len(known)} sets",
+            "value": means["list"],
+            "unit": "average precision",
+            "peer": best,
+            "peer_value": means[best],
+            "ratio": means["list"] / means[best],
+            "goal": 1.0,
+            "met": means["list"] >= means[best],
+        },
+        {
+            "name": "wrong labels: sets where the best peer of the set is better",
+            "value": len(worse),
+            "unit": f"of {len(known)} sets",
+            "peer": "limit",
+            "peer_value": 0,
+            "ratio": None,
+            "goal": 1.0,
+            "met": not worse,
+        },
+    ]
 
 
 def line(key: str, f: Figures) -> str:
@@ -87,8 +102,7 @@ def numbers(figures: Iterable[Figures]) -> list[str]:
     inside = sum(f["from"] <= f["wrong"] <= f["to"] for f in every)
     low = sum(f["to"] < f["wrong"] for f in every)
     off = np.median([abs(f["number"] / f["wrong"] - 1) for f in every])
-    theirs = {k: np.median([abs(f["cleanlab"][k] / f["wrong"] - 1) for f in every])
-              for k in every[0]["cleanlab"]}  # fmt: skip
+    theirs = {k: np.median([abs(f["cleanlab"][k] / f["wrong"] - 1) for f in every]) for k in every[0]["cleanlab"]}
     known = [f for f in every if f["above"] >= 20]
     gap = [f["precision"] - f["expected"] for f in known]
     suggested = np.nanmean([f["suggested"] for f in known])

@@ -22,9 +22,13 @@ __all__ = ["KINDS", "out_of_fold", "weak_classifier", "wrong_labels"]
 
 KINDS = ("uniform", "class", "instance")
 LOOK_ALIKE = (
-    ("cat", "dog"), ("truck", "automobile"), ("deer", "horse"), ("ship", "airplane"),
-    ("bird", "airplane"), ("frog", "bird"),
-)  # fmt: skip
+    ("cat", "dog"),
+    ("truck", "automobile"),
+    ("deer", "horse"),
+    ("ship", "airplane"),
+    ("bird", "airplane"),
+    ("frog", "bird"),
+)
 
 
 def weak_classifier(dataset: Dataset) -> np.ndarray:
@@ -44,9 +48,7 @@ def out_of_fold(model: Any, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.asarray(cross_val_predict(model, x, labels, cv=folds, method="predict_proba"))
 
 
-def wrong_labels(
-    dataset: Dataset, kind: str, rate: float, seed: int, weak: np.ndarray
-) -> np.ndarray:
+def wrong_labels(dataset: Dataset, kind: str, rate: float, seed: int, weak: np.ndarray) -> np.ndarray:
     """Labels (n) of which a share `rate` is wrong."""
     rng = np.random.default_rng([seed, round(1000 * rate), KINDS.index(kind)])
     given = np.asarray(dataset.labels, np.int64).copy()

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from contrastive_core.errors import CannotGoOn, NoDevice
+from contrastive_core.messages import N_, message
 
 __all__ = [
     "autocast",
@@ -26,29 +27,40 @@ __all__ = [
     "enough_memory",
     "for_process",
     "memory_bytes",
+    "pick_device",
     "synchronize",
     "wants_bf16",
 ]
 
-KNOWN = "auto, cpu, cuda, cuda:N, mps"
+KNOWN = N_("auto, cpu, cuda, cuda:N, mps")
 
 
 def choose(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
     if name == "auto":
         name = next(k for k in ("cuda", "mps", "cpu") if _present(k))
+    if name == "cpu":
+        return torch.device("cpu")
     kind = name.split(":")[0]
     if kind not in ("cuda", "mps", "cpu"):
-        raise NoDevice(f"unknown device {name!r}; known: {KNOWN}")
+        raise NoDevice(message("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN))
     if not _present(kind):
         here = ", ".join(k for k in ("cpu", "cuda", "mps") if _present(k))
-        raise NoDevice(f"this machine has no {kind} device (it has: {here}); use --device auto")
+        raise NoDevice(
+            message("this machine has no {kind} device (it has: {here}); use --device auto", kind=kind, here=here)
+        )
     try:
         device = torch.device(name)
     except RuntimeError:  # cuda:x
-        raise NoDevice(f"unknown device {name!r}; known: {KNOWN}") from None
+        raise NoDevice(message("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN)) from None
     if kind == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise NoDevice(f"there is no {name}; this machine has {torch.cuda.device_count()} GPUs")
+        raise NoDevice(
+            message(
+                "there is no {name}; this machine has {device_count} GPUs",
+                name=name,
+                device_count=torch.cuda.device_count(),
+            )
+        )
     return device
 
 
@@ -83,7 +95,11 @@ def describe(device: torch.device) -> str:
     """The device in words, for the run's manifest."""
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
-    return f"{device} ({torch.get_num_threads()} threads)" if device.type == "cpu" else str(device)
+    return (
+        message("{device} ({get_num_threads} threads)", device=device, get_num_threads=torch.get_num_threads())
+        if device.type == "cpu"
+        else str(device)
+    )
 
 
 def wants_bf16(device: torch.device) -> bool:
@@ -125,8 +141,14 @@ def enough_memory(device: torch.device, count: int, height: int, width: int) -> 
         yield
     except torch.OutOfMemoryError as error:
         raise CannotGoOn(
-            f"{device} has too little memory for {count} images of {width} × {height} pixels; end "
-            "what else is at work there, use the CPU, or choose a smaller encoder"
+            message(
+                "{device} has too little memory for {count} images of {width} × {height} pixels; end "
+                "what else is at work there, use the CPU, or choose a smaller encoder",
+                device=device,
+                count=count,
+                width=width,
+                height=height,
+            )
         ) from error
 
 
@@ -136,3 +158,10 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device to compute on: the one of that name, else CUDA if there is one. In the place of
+    MPS, which lacks exact sorting and float64, the CPU. Raises NoDevice."""
+    device = choose(name)
+    return torch.device("cpu") if device.type == "mps" else device

@@ -6,7 +6,10 @@ wrong on the way.
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
+
+from contrastive_core.messages import N_, message, sentence
 
 __all__ = [
     "BadName",
@@ -23,12 +26,23 @@ __all__ = [
     "NotDownloaded",
     "NotRecognized",
     "NotRegular",
-    "OldFormat",
     "Refused",
     "UnknownName",
     "UnusableEmbedding",
     "explained",
+    "sentence_of",
 ]
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK = {
+    errno.ENOSPC: N_("the disk is full"),
+    errno.EDQUOT: N_("the disk quota is used up"),
+    errno.EROFS: N_("the disk is read-only"),
+    errno.EACCES: N_("permission denied"),
+    errno.EPERM: N_("permission denied"),
+    errno.EMFILE: N_("too many files are open"),
+    errno.EIO: N_("the disk does not answer"),
+}
 
 
 # --- input that cannot be used -----------------------------------------------------------------
@@ -89,10 +103,6 @@ class NotRegular(ValueError):
     """No ordinary file (a pipe, a device, a socket), or a larger one than is read."""
 
 
-class OldFormat(ValueError):
-    """A run folder of an older version; the message names the command that brings it up to date."""
-
-
 class Gone(ValueError):
     """The run was renamed, moved or deleted meanwhile."""
 
@@ -124,9 +134,20 @@ class Elsewhere(Exception):
 def explained(error: BaseException) -> str:
     """Why, in words for a person: the message, with what kind of error it is only where the message
     alone would not be understood."""
-    text = str(error).strip()
+    text = sentence(error)
     if isinstance(error, KeyError):
-        return f"{text} is missing"
+        return message("{text} is missing", text=text)
     if isinstance(error, (ValueError, OSError)) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def sentence_of(error: BaseException) -> str:
+    """What an error says, in words where the system gives a number."""
+    if isinstance(error, OSError) and error.errno in DISK:
+        place = error.filename or N_("a file cannot be written")
+        text = message("{problem}: {place}", problem=DISK[error.errno], place=place)
+        return message("{text}; free some space and try again", text=text) if error.errno in FULL else text
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.strerror}: {error.filename}"
+    return sentence(error) or type(error).__name__

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from contrastive_core.messages import decode, encode, message
+
 __all__ = [
     "OnFraction",
     "OnProgress",
@@ -61,7 +63,7 @@ def fraction_of(on_progress: OnProgress, stage: str) -> OnFraction:
 
 def prefixed(on_progress: OnProgress, prefix: str) -> OnProgress:
     """The stages of inner work, named as `prefix: stage`."""
-    return lambda stage, fraction: on_progress(f"{prefix}: {stage}", fraction)
+    return lambda stage, fraction: on_progress(message("{prefix}: {stage}", prefix=prefix, stage=stage), fraction)
 
 
 class ProgressFile:
@@ -77,7 +79,7 @@ class ProgressFile:
         if stage == self._stage and now - self._time < SECONDS and fraction != 1.0:
             return
         self._stage, self._time = stage, now
-        record = {"stage": stage[:LONGEST], "fraction": fraction}
+        record = {"stage": encode(stage) if len(stage) <= LONGEST else stage[:LONGEST], "fraction": fraction}
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
@@ -108,11 +110,12 @@ def first_progress(path: Path) -> Progress | None:
 
 def _progress(line: bytes) -> Progress | None:
     try:
-        record = json.loads(line)
+        record = json.loads(line, object_hook=decode)
         fraction = record.get("fraction")
         if fraction is not None:
             fraction = float(fraction)
             fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))
-        return Progress(str(record["stage"]), fraction)
+        stage = record["stage"]
+        return Progress(stage if isinstance(stage, str) else str(stage), fraction)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

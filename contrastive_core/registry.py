@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from contrastive_core.errors import UnknownName
+from contrastive_core.messages import N_, message
 
 __all__ = ["Knob", "Registry", "knob", "knobs_of"]
 
@@ -36,14 +37,21 @@ class Knob:
         """Return `value` in the knob's type; raise ValueError when it does not fit."""
         if getattr(value, "requires_grad", False):
             learn = (
-                ": give a learned one with the pairs, loss(pairs, temperature=tau)"
-                if name == "temperature"
-                else ""
+                N_(": give a learned one with the pairs, loss(pairs, temperature=tau)") if name == "temperature" else ""
             )
-            raise ValueError(f"{name} is a setting, and cuts a tensor off its gradient{learn}")
+            raise ValueError(
+                message("{name} is a setting, and cuts a tensor off its gradient{learn}", name=name, learn=learn)
+            )
         if self.choices:
             if value not in self.choices:
-                raise ValueError(f"{name} must be one of {', '.join(self.choices)}; got {value!r}")
+                raise ValueError(
+                    message(
+                        "{name} must be one of {choices}; got {value}",
+                        name=name,
+                        choices=", ".join(self.choices),
+                        value=f"{value!r}",
+                    )
+                )
             return value
         if isinstance(self.default, bool):
             return _as_bool(name, value)
@@ -51,28 +59,35 @@ class Knob:
             return None
         if isinstance(self.default, str):
             return str(value)
+        return self._number(name, value)
+
+    def _number(self, name: str, value: Any) -> float:
+        """`value` as a number within the range, whole if the default is. Raises ValueError."""
+        shown = f"{value!r}"
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"{name} must be a number; got {value!r}") from None
+            raise ValueError(message("{name} must be a number; got {value}", name=name, value=shown)) from None
         if self.low is not None and not number >= self.low:
-            raise ValueError(f"{name} must be at least {self.low:g}; got {value!r}")
+            low = f"{self.low:g}"
+            raise ValueError(message("{name} must be at least {low}; got {value}", name=name, low=low, value=shown))
         if self.high is not None and not number <= self.high:
-            raise ValueError(f"{name} must be at most {self.high:g}; got {value!r}")
-        if isinstance(self.default, int):
-            if number != int(number):
-                raise ValueError(f"{name} must be a whole number; got {value!r}")
-            return int(number)
-        return number
+            high = f"{self.high:g}"
+            raise ValueError(message("{name} must be at most {high}; got {value}", name=name, high=high, value=shown))
+        if not isinstance(self.default, int):
+            return number
+        if number != int(number):
+            raise ValueError(message("{name} must be a whole number; got {value}", name=name, value=shown))
+        return int(number)
 
     def describe(self) -> str:
         """The default, what else it may be, and the sentence on what it does."""
         if self.choices:
             scope = " | ".join(self.choices)
         elif self.low is not None and self.high is not None:
-            scope = f"{self.low:g} to {self.high:g}"
+            scope = message("{low} to {high}", low=f"{self.low:g}", high=f"{self.high:g}")
         else:
-            scope = "on | off" if isinstance(self.default, bool) else ""
+            scope = N_("on | off") if isinstance(self.default, bool) else ""
         return f"{self.default!r}  ({scope}) {self.help}".replace("() ", "").rstrip()
 
 
@@ -83,7 +98,7 @@ def _as_bool(name: str, value: Any) -> bool:
     try:
         return words[str(value).lower()]
     except KeyError:
-        raise ValueError(f"{name} must be on or off; got {value!r}") from None
+        raise ValueError(message("{name} must be on or off; got {value}", name=name, value=f"{value!r}")) from None
 
 
 def knob(
@@ -106,6 +121,11 @@ def knobs_of(cls: type) -> dict[str, Knob]:
     return {f.name: f.metadata["knob"] for f in fields if "knob" in f.metadata}
 
 
+def _title(cls: type, name: str) -> str:
+    """The title of a registered class: on its card, or of its own."""
+    return str(getattr(getattr(cls, "card", cls), "title", name))
+
+
 class Registry(Generic[T]):
     """The classes that the modules of one package define, found on first use.
 
@@ -123,23 +143,30 @@ class Registry(Generic[T]):
         return sorted(n for n in modules if not n.startswith("_"))
 
     def get(self, name: str) -> type[T]:
-        """The class registered under `name`, in either spelling. Raises UnknownName."""
-        name = name.replace("neighbour", "neighbor")  # the papers' own spelling
+        """The class registered under `name`. Raises UnknownName."""
         if name not in self._cache:
             if name not in self.names():
                 choices = ", ".join(self.names())
-                raise UnknownName(f"unknown {self.what} {name!r}; known: {choices}")
+                raise UnknownName(
+                    message(
+                        "unknown {what} {name}; known: {choices}", what=self.what, name=f"{name!r}", choices=choices
+                    )
+                )
             module = importlib.import_module(f"{self.package}.{name}")
             classes = [v for v in vars(module).values() if self._belongs(v, module.__name__)]
             if len(classes) != 1:
-                raise TypeError(f"{module.__name__} must define exactly one {self.base.__name__}")
+                raise TypeError(
+                    message(
+                        "{name} must define exactly one {base___name}",
+                        name=module.__name__,
+                        base___name=self.base.__name__,
+                    )
+                )
             self._cache[name] = classes[0]
         return self._cache[name]
 
     def _belongs(self, value: object, module: str) -> bool:
-        return (
-            isinstance(value, type) and issubclass(value, self.base) and value.__module__ == module
-        )
+        return isinstance(value, type) and issubclass(value, self.base) and value.__module__ == module
 
     def knobs(self, name: str) -> dict[str, Knob]:
         """The knobs of entry `name`."""
@@ -151,14 +178,22 @@ class Registry(Generic[T]):
         for key in settings:
             if key not in knobs:
                 choices = ", ".join(knobs) or "none"
-                raise ValueError(f"{self.what} {name!r} has no setting {key!r}; it has: {choices}")
+                raise ValueError(
+                    message(
+                        "{what} {name} has no setting {key}; it has: {choices}",
+                        what=self.what,
+                        name=f"{name!r}",
+                        key=f"{key!r}",
+                        choices=choices,
+                    )
+                )
         return self.get(name)(**{k: knobs[k].check(k, v) for k, v in settings.items()})
 
     def describe(self) -> str:
         """Every entry with its settings, for `help`: name, default, range or choices, purpose."""
         lines = []
         for name in self.names():
-            lines.append(f"{name}: {getattr(self.get(name), 'title', name)}")
+            lines.append(f"{name}: {_title(self.get(name), name)}")
             lines += [f"    {key} = {one.describe()}" for key, one in self.knobs(name).items()]
         return "\n".join(lines)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core.advice.plan import is_trial
-from contrastive_core.jobs import activity as activities
-from contrastive_core.jobs.activity import Activity, AtWork, Failed, Waits
-from contrastive_lab import format
+from contrastive_core.engine import activity as activities
+from contrastive_core.engine.activity import Activity, AtWork, Failed, Waits
+from contrastive_core.records.advice import is_trial
+from contrastive_lab import format, locale
+from contrastive_lab.locale import _
+from contrastive_lab.train.watch import watch_next
 
 __all__ = ["strip"]
 
@@ -54,24 +56,26 @@ def _draw(now: Activity) -> None:
     with st.container(border=True, gap="xsmall", key="activity"):
         for work in now.at_work[:SHOWN]:
             _at_work(work)
-        _more(len(now.at_work), "at work")
+        _more(len(now.at_work), _("at work"))
         for waits in now.waiting[:SHOWN]:
             _waits(waits)
-        _more(len(now.waiting), "waiting")
+        _more(len(now.waiting), _("waiting"))
         for failed in now.failed[:SHOWN]:
             _failed(failed)
-        _more(len(now.failed), "failed")
+        _more(len(now.failed), _("failed"))
         if len(now.failed) > 1:
             st.button(
-                f"Dismiss all {len(now.failed)}", key="dismiss-all",
-                on_click=_dismiss, args=(now.failed,),
-            )  # fmt: skip
+                _("Dismiss all {failed}").format(failed=len(now.failed)),
+                key="dismiss-all",
+                on_click=_dismiss,
+                args=(now.failed,),
+            )
 
 
 def _at_work(work: AtWork) -> None:
     stage, share, left = work.progress.stage, work.progress.fraction, work.seconds_left
-    parts = [stage, f"{100 * share:.0f} %" if share is not None else ""]
-    parts.append(f"{format.duration(left)} left" if left is not None else "")
+    parts = [locale.text(stage), f"{100 * share:.0f} %" if share is not None else ""]
+    parts.append(_("{left} left").format(left=format.duration(left)) if left is not None else "")
     text = format.plain(" · ".join(filter(None, parts)))
     if work.run:
         _link(work.run, work.run, ":material/play_circle:")
@@ -81,35 +85,34 @@ def _at_work(work: AtWork) -> None:
 
 
 def _waits(waits: Waits) -> None:
-    told = f"waiting: {waits.ahead} runs ahead" if waits.ahead else "waiting"
+    held, told = _("held"), _("waiting: {ahead} runs ahead").format(ahead=waits.ahead) if waits.ahead else _("waiting")
     if waits.ahead == 1:
-        told = "waiting: 1 run ahead"
-    _link(waits.run, f"{waits.run} · {'held' if waits.why else told}", ":material/schedule:")
+        told = _("waiting: 1 run ahead")
+    _link(waits.run, f"{waits.run} · {held if waits.why else told}", ":material/schedule:")
     if waits.why:
         st.caption(format.plain(waits.why))
 
 
 def _failed(failed: Failed) -> None:
-    why = failed.why if len(failed.why) <= LONGEST else f"{failed.why[:LONGEST]}…"
-    st.error(format.plain(f"{failed.label}: {why}"))
+    why = locale.text(failed.why)
+    why = why if len(why) <= LONGEST else f"{why[:LONGEST]}…"
+    st.error(format.plain(f"{locale.text(failed.label)}: {why}"))
     with st.container(horizontal=True):
         if failed.run:
-            _link(failed.run, "Look", ":material/visibility:", key=f"look-{failed.key}")
-        st.button("Dismiss", key=f"dismiss-{failed.key}", on_click=_dismiss, args=((failed,),))
+            _link(failed.run, _("Look"), ":material/visibility:", key=f"look-{failed.key}")
+        st.button(_("Dismiss"), key=f"dismiss-{failed.key}", on_click=_dismiss, args=((failed,),))
 
 
 def _link(run: str, label: str, icon: str, key: str = "") -> None:
     """To the run on the Train page, also from there."""
     if st.button(format.plain(label), key=key or f"strip-{run}", icon=icon, type="tertiary"):
-        from contrastive_lab.train.watch import watch_next
-
         watch_next(run)
         st.switch_page("pages/train.py")
 
 
 def _more(count: int, what: str) -> None:
     if count > SHOWN:
-        st.caption(f"and {count - SHOWN} more {what}: see Runs")
+        st.caption(_("and {count} more {what}: see Runs").format(count=count - SHOWN, what=what))
 
 
 def _dismiss(failures: tuple[Failed, ...]) -> None:

@@ -6,29 +6,29 @@ A page that only reads results never imports torch: embeddings, scores and maps 
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.data import datasets
-from contrastive_core.data.image_form import USUAL, ImageForm, form_of, visible
-from contrastive_core.embeddings import kept_vectors, recorded, ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.pca import pca
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.record import Evaluation, read_accuracies, read_evaluation
-from contrastive_core.jobs import apart, results
-from contrastive_core.jobs.results import Result
-from contrastive_core.runs import Run
-from contrastive_core.samples.request import SampleRequest
-from contrastive_core.samples.table import SampleTable, read_arrays
+from contrastive_core.engine import client, results
+from contrastive_core.engine.catalog import read as read_catalog
+from contrastive_core.engine.images import datasets
+from contrastive_core.engine.results import Result
+from contrastive_core.engine.vectors import pca, read_images, read_rows
+from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import Evaluation, read_accuracies, read_evaluation
+from contrastive_core.records.image_form import USUAL, ImageForm, form_of, visible
+from contrastive_core.records.run import Run
+from contrastive_core.records.sample_request import SampleRequest
+from contrastive_core.records.sample_table import SampleTable, read_arrays
 from contrastive_lab.components.scatter.medoids import medoids as medoids_of
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.digest import digest as digest
+from contrastive_lab.locale import N_, Deferred, _
 
 AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows are wide
 
@@ -50,9 +50,9 @@ def embedding(space: EmbeddingRef) -> EmbeddingSet | None:
 @st.cache_resource(max_entries=12, show_spinner=False)
 def _embedding(space: EmbeddingRef) -> EmbeddingSet:
     try:
-        rows = space.rows()
+        rows = read_rows(space)
     except FileNotFoundError:
-        raise ValueError("these vectors are gone; open their file again") from None
+        raise ValueError(_("these vectors are gone; open their file again")) from None
     if rows is None:
         raise LookupError(space.name)
     return rows
@@ -81,7 +81,7 @@ def result(kind: str, values: dict[str, Any]) -> Result | None:
 def _result(path: str, changed: int, _kind: str, _values: dict[str, Any]) -> Result:
     answer = results.read(_kind, _values)
     if answer is None:
-        raise ValueError(f"{path} cannot be read")
+        raise ValueError(_("{path} cannot be read").format(path=path))
     return answer
 
 
@@ -105,9 +105,7 @@ def snapshot_map(run: Run, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _snapshot_map(
-    path: str, changed: int, epoch: int, _run: Run
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _snapshot_map(path: str, changed: int, epoch: int, _run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     snapshot = _run.snapshot(epoch)
     return pca(snapshot["z"]), snapshot["labels"], snapshot["index"]
 
@@ -115,10 +113,8 @@ def _snapshot_map(
 # --- images ------------------------------------------------------------------------------------
 
 
-@st.cache_resource(max_entries=6, show_spinner="Reading images…")
-def dataset(
-    name: str, split: str, root: str | None = None, form: ImageForm = USUAL
-) -> datasets.Dataset:
+@st.cache_resource(max_entries=6, show_spinner=Deferred(N_("Reading images…")))
+def dataset(name: str, split: str, root: str | None = None, form: ImageForm = USUAL) -> datasets.Dataset:
     return datasets.load(name, split, root, form=form, afresh=False)
 
 
@@ -141,7 +137,7 @@ def images(space: EmbeddingRef) -> np.ndarray | None:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _vector_images(space: EmbeddingRef) -> np.ndarray | None:
-    return ref.pictures(space)
+    return read_images(space)
 
 
 @st.cache_data(max_entries=6, show_spinner=False)
@@ -172,25 +168,10 @@ def picture(images: np.ndarray, i: int) -> np.ndarray:
 # --- names and knobs ---------------------------------------------------------------------------
 
 
-@st.cache_data(show_spinner="Looking up methods and losses…")
+@st.cache_data(show_spinner=Deferred(N_("Looking up methods and losses…")))
 def catalog() -> dict[str, Any]:
     """What is registered, with metadata and knobs, as plain values."""
-    from contrastive_core.catalog import read
-
-    return read()
-
-
-def flow(method: str, upright: bool = False, language: str = "en") -> str:
-    """A method's data flow as SVG, from left to right or downwards, labeled in a language."""
-    from contrastive_lab import words
-    from contrastive_lab.methods.diagram import flow_svg
-
-    m = catalog()["methods"][method]
-    loss = catalog()["losses"][m["default_loss"]]["title"]
-    lanes = tuple(tuple(lane) for lane in m["flow"])
-    updates = tuple(tuple(u) for u in m.get("updates", ()))
-    say = partial(words.translate, language=language)
-    return flow_svg(m["title"], lanes, m["compared"], loss, updates, upright, say)
+    return read_catalog()
 
 
 def method_title(name: str) -> str:
@@ -215,9 +196,6 @@ def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
     return dict(catalog()[kind][name]["knobs"])
 
 
-# --- keys ------------------------------------------------------------------------------------
-
-
 # --- comparing and listing ---------------------------------------------------------------------
 
 
@@ -233,27 +211,23 @@ def sample_table(request: SampleRequest, path: str) -> SampleTable:
 @st.cache_data(max_entries=16, show_spinner=False)
 def losses_ahead(loss: str, knobs: dict[str, Any] | None, *sizes: int) -> dict[str, int]:
     """What the losses of a set will be, of its sizes as `samples.losses.outlook` takes them."""
-    from contrastive_core.samples.losses import outlook
-
-    return apart.call(outlook, loss, knobs, *sizes)
+    return dict(client.call("contrastive_core.samples.losses:outlook", loss, knobs, *sizes))
 
 
-@st.cache_resource(max_entries=64, show_spinner="Taking its loss apart…")
+@st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Taking its loss apart…")))
 def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
-    from contrastive_core.samples.build import why_of
-
-    return apart.call(why_of, request, sample)
+    return client.call("contrastive_core.samples.explanation:explain_sample", request, sample)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
     """Images of a run's data set, or of loaded vectors (None where none came along), and where
     each sample stands."""
-    if not name.startswith((kept_vectors.PREFIX, recorded.PREFIX)):
+    if not name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)):
         data = dataset_of(runs.load(name), split)
         return data.images, {sample: i for i, sample in enumerate(data.ids)}
-    space = ref.of_name(name, split)
+    space = embedding_ref.of_name(name, split)
     rows = embedding(space)
     return images(space), {sample: i for i, sample in enumerate(rows.ids if rows else ())}
 

@@ -6,23 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_lab.locale import N_, _
 
-__all__ = [
-    "DETAILS",
-    "color_of",
-    "drawn_places",
-    "hints_of",
-    "names_of",
-    "plain_table",
-    "subsample_rows",
-]
+__all__ = ["DETAILS", "color_of", "drawn_places", "hints_of", "names_of", "plain_table", "subsample_rows"]
 
 # From the answer "scores": name on the page → its array.
 DETAILS = {
-    "prediction (kNN)": "knn:predicted",
-    "right or wrong (kNN)": "knn:per_sample",
-    "right or wrong (probe)": "linear_probe:per_sample",
+    N_("prediction (kNN)"): "knn:predicted",
+    N_("right or wrong (kNN)"): "knn:per_sample",
+    N_("right or wrong (probe)"): "linear_probe:per_sample",
     "hubness": "hubness:per_sample",
     "purity": "purity:per_sample",
     "silhouette": "silhouette:per_sample",
@@ -47,7 +40,7 @@ def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
 def columns_of(rows: EmbeddingSet) -> dict[str, np.ndarray]:
     """The columns by the names that they have on a page, where some names are taken."""
     taken = {"class", "sample", LOSS, *DETAILS}
-    return {f"{k} (column)" if k in taken else k: v for k, v in rows.columns.items()}
+    return {_("{k} (column)").format(k=k) if k in taken else k: v for k, v in rows.columns.items()}
 
 
 def _tells(values: np.ndarray) -> bool:
@@ -88,7 +81,7 @@ def color_of(
             return None, ()
         if "right" in name:
             unknown = np.isnan(values)
-            names = ("right", "wrong", *(["not judged"] if unknown.any() else []))
+            names = ("right", "wrong", *([_("not judged")] if unknown.any() else []))
             return np.where(unknown, 2, 1 - values).astype(np.int64), names
         if name.startswith("prediction"):
             names = rows.classes or tuple(map(str, range(int(values.max()) + 1)))

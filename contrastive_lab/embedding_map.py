@@ -8,31 +8,22 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.jobs.results import MAP_DEFAULTS
-from contrastive_lab import cache, format, pictures, query_params, state, words
+from contrastive_core.engine.results import MAP_DEFAULTS
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_lab import cache, format, locale, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures
-from contrastive_lab.components.scatter import (
-    MAX_IMAGES,
-    MAX_POINTS,
-    LinkedSelection,
-    ScatterData,
-    draw_scatter,
-)
+from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData, draw_scatter
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.thumbnails import (
-    NO_THUMBNAILS,
-    ThumbnailSheet,
-    thumbnail_sheet,
-)
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
 __all__ = ["agreement", "caption", "draw", "map_of", "settings"]
 
 DARK = "#24292F"  # of samples that are placed on a map of others
-AGREE = "Draws this map with two more seeds and counts the neighbors on it that all three share."
+AGREE = N_("Draws this map with two more seeds and counts the neighbors on it that all three share.")
 
 
 def settings(kind: str) -> dict[str, Any]:
@@ -41,33 +32,34 @@ def settings(kind: str) -> dict[str, Any]:
         return {}
     now = dict(st.session_state.get("umap", MAP_DEFAULTS))
     drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
-    box = st.popover("Settings", icon=":material/tune:", key=f"umap-settings-{drawn_before}")
+    box = st.popover(_("Settings"), icon=":material/tune:", key=f"umap-settings-{drawn_before}")
     with box, st.form(f"umap-form-{drawn_before}", border=False):
-        seed, of_seed = query_params.form_number(
-            st.number_input, "Seed", 0, 10_000, int(now["seed"])
+        seed, of_seed = query_params.form_number(st.number_input, _("Seed"), 0, 10_000, int(now["seed"]))
+        neighbors = st.slider(
+            _("Neighbors"), 2, 100, int(now["neighbors"]), help=_("small: local detail; large: the coarse layout")
         )
-        neighbors = st.slider("Neighbors", 2, 100, int(now["neighbors"]),
-                               help="small: local detail; large: the coarse layout")  # fmt: skip
-        dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05,
-                         help="how close points may lie on the map")  # fmt: skip
-        metric = st.segmented_control("Metric", ["cosine", "euclidean"], default=now["metric"],
-                                      format_func=words.shown, required=True)  # fmt: skip
-        if st.form_submit_button("Draw this map", type="primary") and not of_seed:
+        dist = st.slider(
+            "min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05, help=_("how close points may lie on the map")
+        )
+        metric = st.segmented_control(
+            _("Metric"), ["cosine", "euclidean"], default=now["metric"], format_func=_, required=True
+        )
+        if st.form_submit_button(_("Draw this map"), type="primary") and not of_seed:
             st.session_state["umap"] = {
-                "seed": int(seed), "neighbors": int(neighbors), "min_dist": float(dist),
+                "seed": int(seed),
+                "neighbors": int(neighbors),
+                "min_dist": float(dist),
                 "metric": metric or "cosine",
-            }  # fmt: skip
+            }
             st.session_state["umap-drawn"] = drawn_before + 1
             st.rerun()
     return now
 
 
-def map_of(
-    space: EmbeddingRef, kind: str, map_settings: dict[str, Any], rows: EmbeddingSet
-) -> dict[str, Any]:
+def map_of(space: EmbeddingRef, kind: str, map_settings: dict[str, Any], rows: EmbeddingSet) -> dict[str, Any]:
     """`xy`, `settings`, `quality`; PCA without a judgment while the map is being made."""
     values = question(space, kind, map_settings)
-    result = answer_or_wait("map", values, f"{kind.upper()} map of {space.title}")
+    result = answer_or_wait("map", values, message("{kind} map of {title}", kind=kind.upper(), title=space.title))
     if result is not None:
         return {"xy": result.arrays["xy"], **result.meta}
     xy = cache.map_pca(rows.content_hash, rows.features)
@@ -81,7 +73,7 @@ def question(space: EmbeddingRef, kind: str, map_settings: dict[str, Any]) -> di
 def caption(drawn_map: dict[str, Any], of: str = "") -> None:
     """The map's settings and quality, and of which rows it is where the page does not say so."""
     text = format.map_of(drawn_map["settings"], of) + format.quality_of(drawn_map["quality"])
-    st.caption(text + "Scores are computed in the embedding, never on the map.")
+    st.caption(text + _("Scores are computed in the embedding, never on the map."))
 
 
 def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
@@ -89,16 +81,18 @@ def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
     if cache.result("agreement", values) is None and not st.session_state.get(ask):
-        if st.button("Do three seeds agree?", help=AGREE):
+        if st.button(_("Do three seeds agree?"), help=locale.text(AGREE)):
             st.session_state[ask] = True
             st.rerun()
         return
-    result = answer_or_wait("agreement", values, "Maps of two more seeds")
+    result = answer_or_wait("agreement", values, message("Maps of two more seeds"))
     if result is not None:
         seeds = ", ".join(map(str, result.meta["seeds"]))
         st.caption(
-            f"Maps of seeds {seeds} share {100 * result.meta['agreement']:.0f} % of the "
-            f"{result.meta['k']} nearest points: what differs is the seed's, not the data's."
+            _(
+                "Maps of seeds {seeds} share {agreement} % of the {k} nearest points: what differs "
+                "is the seed's, not the data's."
+            ).format(seeds=seeds, agreement=f"{100 * result.meta['agreement']:.0f}", k=result.meta["k"])
         )
 
 
@@ -110,9 +104,32 @@ def draw(
     extra: tuple[np.ndarray, str] | None = None,
 ) -> list[int]:
     """The scatter; returns the selected rows. `extra`: places of other samples, and their name."""
+    drawn_rows = subsample_rows(rows.labels, len(rows), MAX_POINTS)
+    data = _scatter_data(space, rows, map_result, color, extra, drawn_rows)
+    place = state.place_of(space)
+    key = f"map-{cache.digest(place)}"
+    selection = LinkedSelection(
+        drawn_places(state.selection(place), drawn_rows),
+        f"{place} {state.stamp(key)}",
+        lambda chosen: state.select(_rows(chosen, drawn_rows, len(rows)), place, key),
+    )
+    draw_scatter(data, selection, fits=True, gallery=False, key=key)
+    if data.pictured is not None:
+        bring_pictures(data.content, len(data.ids), lambda some: _sheet(space, some, drawn_rows), key)
+    return state.selection(place)
+
+
+def _scatter_data(
+    space: EmbeddingRef,
+    rows: EmbeddingSet,
+    map_result: dict[str, Any],
+    color: tuple[str, dict[str, np.ndarray]],
+    extra: tuple[np.ndarray, str] | None,
+    drawn_rows: np.ndarray | None,
+) -> ScatterData:
+    """What the scatter draws: `drawn_rows` of the map (None: all), their colors, names and images."""
     name, details = color
     values, names = color_of(rows, name, details)
-    drawn_rows = subsample_rows(rows.labels, len(rows), MAX_POINTS)
     everything = slice(None) if drawn_rows is None else drawn_rows
     xy, ids = map_result["xy"][everything], rows.ids
     if drawn_rows is not None:
@@ -125,36 +142,37 @@ def draw(
         palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
     with_pictures = extra is None and pictures.are_decoded(space)
     place, used = state.place_of(space), map_result["settings"]
-    key = f"map-{cache.digest(place)}"
-    middles = (
-        cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy)
-        if with_pictures else []
-    )  # fmt: skip
+    middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
     pictured = _pictured(rows, drawn_rows, middles) if with_pictures else None
-    data = ScatterData(
-        xy, ids, color=values, names=names, palette=palette,
+    return ScatterData(
+        xy,
+        ids,
+        color=values,
+        names=names,
+        palette=palette,
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
-        title=f"{used['kind'].upper()} map of the rows of {space.title}, "
-        f"{space.layer} {space.split}",
-        note="" if drawn_rows is None else f"{len(drawn_rows):,} of {len(rows):,} points, by class",
+        title=_title(space, used["kind"].upper()),
+        note="" if drawn_rows is None else _note(len(drawn_rows), len(rows)),
         hints=hints_of(rows) if drawn_rows is None else (),
         thumbnails=_thumbnails(space, drawn_rows, pictured) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
         medoids=middles,
-    )  # fmt: skip
-    selection = LinkedSelection(
-        drawn_places(state.selection(place), drawn_rows), f"{place} {state.stamp(key)}",
-        lambda chosen: state.select(_rows(chosen, drawn_rows, len(rows)), place, key),
-    )  # fmt: skip
-    draw_scatter(data, selection, fits=True, gallery=False, key=key)
-    if pictured is not None:
-        bring_pictures(data.content, len(ids), lambda some: _sheet(space, some, drawn_rows), key)
-    return state.selection(place)
+    )
 
 
-def _pictured(
-    rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[int]
-) -> np.ndarray | None:
+def _title(space: EmbeddingRef, kind: str) -> str:
+    """What a map shows, for a reader who does not see it."""
+    return _("{kind} map of the rows of {title}, {layer} {split}").format(
+        kind=kind, title=space.title, layer=space.layer, split=space.split
+    )
+
+
+def _note(drawn: int, rows: int) -> str:
+    """How many rows stand for all."""
+    return _("{drawn_rows} of {rows} points, by class").format(drawn_rows=f"{drawn:,}", rows=f"{rows:,}")
+
+
+def _pictured(rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[int]) -> np.ndarray | None:
     """Points that have a thumbnail, by class, those on the map itself among them; None: all."""
     n = len(rows) if drawn_rows is None else len(drawn_rows)
     labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
@@ -162,9 +180,7 @@ def _pictured(
     return None if some is None else np.union1d(some, np.asarray(middles, np.int64))
 
 
-def _thumbnails(
-    space: EmbeddingRef, drawn_rows: np.ndarray | None, pictured: np.ndarray | None
-) -> ThumbnailSheet:
+def _thumbnails(space: EmbeddingRef, drawn_rows: np.ndarray | None, pictured: np.ndarray | None) -> ThumbnailSheet:
     if pictured is None or drawn_rows is None:
         return pictures.thumbnails(space, drawn_rows if pictured is None else pictured)
     return pictures.thumbnails(space, drawn_rows[pictured])
@@ -189,9 +205,6 @@ def _with_extra(
     """The map's points, pale by their category, and other samples in a category of their own."""
     places, name = extra
     categories = np.zeros(len(xy), np.int64) if values is None or not names else values
-    names = names or ("this space",)
+    names = names or (_("this space"),)
     joined = np.concatenate([categories, np.full(len(places), len(names))])
-    return (
-        np.concatenate([xy, places]), (*ids, *(f"{name} {i}" for i in range(len(places)))),
-        joined, (*names, name),
-    )  # fmt: skip
+    return (np.concatenate([xy, places]), (*ids, *(f"{name} {i}" for i in range(len(places)))), joined, (*names, name))

@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings import nearest
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.paths import data_home
-from contrastive_core.storage.tables import BATCH, safe_cell
+from contrastive_core.engine.vectors import nearest
+from contrastive_core.records import data_home
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.files import BATCH, safe_cell
 
-__all__ = [
-    "COLUMNS", "CSV_UP_TO", "about_neighbors", "fits_csv", "is_sent", "keep_vectors", "table",
-    "vectors",
-]  # fmt: skip
+__all__ = ["COLUMNS", "CSV_UP_TO", "about_neighbors", "fits_csv", "is_sent", "keep_vectors", "table", "vectors"]
 
 K = 15  # neighbors that are written
 COLUMNS = 2 * K + 5  # values of a row of a table, about
@@ -128,10 +125,7 @@ def _with_neighbors(part: Any, near: Neighbors | None, start: int) -> Any:
     index, away, recall = near
     k, here = index.shape[1], slice(start, start + len(part))
     ends = np.arange(0, (len(part) + 1) * k, k, dtype=np.int32)
-    lists = [
-        pa.ListArray.from_arrays(pa.array(ends), pa.array(x[here].reshape(-1)))
-        for x in (index, away)
-    ]
+    lists = [pa.ListArray.from_arrays(pa.array(ends), pa.array(x[here].reshape(-1))) for x in (index, away)]
     part = part.append_column("neighbors", pa.StructArray.from_arrays(lists, ["ids", "distances"]))
     if recall is None:
         return part

@@ -8,22 +8,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation.score import ClassShare, Score, recall_text
-from contrastive_core.storage.tables import safe_cell
-from contrastive_lab import words
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.files import safe_cell
+from contrastive_core.records.score import ClassShare, Score, recall_text
+from contrastive_lab import locale
+from contrastive_lab.locale import _
 
-__all__ = [
-    "csv_of",
-    "data_of",
-    "duration",
-    "figure_of",
-    "interval_of",
-    "map_of",
-    "plain",
-    "quality_of",
-    "table_csv",
-]
+__all__ = ["csv_of", "data_of", "duration", "figure_of", "interval_of", "map_of", "plain", "quality_of", "table_csv"]
 
 
 def figure_of(score: Score | None) -> str:
@@ -39,8 +30,8 @@ def interval_of(score: Score | ClassShare) -> str:
         return ""
     low, high = score.interval
     if isinstance(score, Score) and score.unit != "share":
-        return f"{low:.3g} to {high:.3g}"
-    return f"{100 * low:.1f} to {100 * high:.1f}"
+        return _("{low} to {high}").format(low=f"{low:.3g}", high=f"{high:.3g}")
+    return _("{low} to {high}").format(low=f"{100 * low:.1f}", high=f"{100 * high:.1f}")
 
 
 def map_of(settings: Mapping[str, Any], of: str = "") -> str:
@@ -49,7 +40,9 @@ def map_of(settings: Mapping[str, Any], of: str = "") -> str:
     parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items()]
     text = f"{str(settings['kind']).upper()}{of}{': ' + ', '.join(parts) if parts else ''}. "
     if landmarks := settings.get("landmarks"):
-        text += f"Laid out are {landmarks:,} landmarks; the others are placed amid their nearest. "
+        text += _("Laid out are {landmarks} landmarks; the others are placed amid their nearest. ").format(
+            landmarks=f"{landmarks:,}"
+        )
     return text
 
 
@@ -59,13 +52,31 @@ def quality_of(quality: Mapping[str, float]) -> str:
         return ""
     recall = recall_text(quality.get("recall"))
     judged, n = quality.get("judged", 0), quality.get("n", 0)
-    sample = f"; judged on {judged:,} of {n:,}" if judged < n else ""
+    sample = _("; judged on {judged} of {n}").format(judged=f"{judged:,}", n=f"{n:,}") if judged < n else ""
     landmarks = quality.get("trustworthiness_of_landmarks")
-    alone = "" if landmarks is None else f"; trustworthiness of the landmarks {landmarks:.3f}"
-    return (
-        f"Trustworthiness {quality['trustworthiness']:.3f}, continuity "
-        f"{quality['continuity']:.3f} (k = {quality.get('k', '–')}; 1 is a map to be believed"
-        f"{sample}{alone}{f'; {recall}' if recall else ''}). "
+    alone = (
+        ""
+        if landmarks is None
+        else _("; trustworthiness of the landmarks {landmarks}").format(landmarks=f"{landmarks:.3f}")
+    )
+    template = (
+        _(
+            "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
+            "be believed{sample}{alone}; {recall}). "
+        )
+        if recall
+        else _(
+            "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
+            "be believed{sample}{alone}). "
+        )
+    )
+    return template.format(
+        trustworthiness=f"{quality['trustworthiness']:.3f}",
+        continuity=f"{quality['continuity']:.3f}",
+        k=quality.get("k", "–"),
+        sample=sample,
+        alone=alone,
+        recall=recall,
     )
 
 
@@ -78,7 +89,7 @@ def duration(seconds: float) -> str:
     """About so long: 40 s, 12 min, 3.5 h."""
     if seconds < 55:
         return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return _("{seconds} min").format(seconds=f"{seconds / 60:.0f}") if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
@@ -87,7 +98,7 @@ MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
 def plain(text: object) -> str:
     """Text that Markdown shows as it is: what a file, a name or an error says is no markup. It is
     translated here, since no catalog knows an escaped sentence."""
-    return MARKUP.sub(r"\\\1", words.shown(str(text)))
+    return MARKUP.sub(r"\\\1", locale.text(text))
 
 
 def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:

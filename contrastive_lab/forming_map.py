@@ -6,13 +6,14 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.data import datasets
-from contrastive_core.data.image_form import form_of
-from contrastive_core.errors import Damaged, UnusableEmbedding
-from contrastive_core.runs import Run
+from contrastive_core.engine.images import datasets
+from contrastive_core.records import Damaged, UnusableEmbedding
+from contrastive_core.records.image_form import form_of
+from contrastive_core.records.run import Run
 from contrastive_lab import cache, format
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.locale import _
 
 __all__ = ["draw", "show_last"]
 
@@ -27,12 +28,16 @@ def draw(run: Run, epoch: int, *, with_images: bool = False, height: int = 360) 
     images = _images(run, index) if with_images else None
     name = cache.digest(run.name, epoch, images is not None)
     data = ScatterData(
-        xy, [str(i) for i in index], name, labels, run.manifest.get("classes") or [],
-        title=f"PCA of z after epoch {epoch}",
-        note=f"PCA of z after epoch {epoch}, {len(xy)} training images",
+        xy,
+        [str(i) for i in index],
+        name,
+        labels,
+        run.manifest.get("classes") or [],
+        title=_("PCA of z after epoch {epoch}").format(epoch=epoch),
+        note=_("PCA of z after epoch {epoch}, {count} training images").format(epoch=epoch, count=len(xy)),
         thumbnails=thumbnail_sheet(images),
         medoids=[] if images is None else cache.medoids(name, xy),
-    )  # fmt: skip
+    )
     draw_scatter(data, height=height, fits=with_images, key="forming")
 
 
@@ -41,7 +46,9 @@ def show_last(run: Run) -> None:
     epochs = run.snapshots()
     if epochs:
         st.caption(
-            f"Until then Train's map after epoch {epochs[-1]}: training images, after the head (z)."
+            _("Until then Train's map after epoch {epochs}: training images, after the head (z).").format(
+                epochs=epochs[-1]
+            )
         )
         draw(run, epochs[-1], with_images=True)
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from contrastive_core.errors import explained
+from contrastive_core.records import explained
 from contrastive_lab import format
+from contrastive_lab.locale import _
 
 __all__ = ["DAMAGE", "on_its_own"]
 
@@ -22,4 +23,4 @@ def on_its_own(name: str) -> Iterator[None]:
     try:
         yield
     except DAMAGE as error:
-        st.warning(format.plain(f"{name} is damaged: {explained(error)}"))
+        st.warning(format.plain(_("{name} is damaged: {reason}").format(name=name, reason=explained(error))))

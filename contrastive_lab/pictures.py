@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrastive_core.data import datasets
-from contrastive_core.data.image_form import form_of
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.jobs import results
+from contrastive_core.engine import questions
+from contrastive_core.engine.images import datasets
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.image_form import form_of
 from contrastive_lab import cache
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
+from contrastive_lab.locale import message
 from contrastive_lab.progress import follow
 
 __all__ = ["are_decoded", "of", "thumbnails"]
@@ -21,7 +22,7 @@ def are_decoded(space: EmbeddingRef) -> bool:
     if run is None:
         return cache.images(space) is not None
     if not datasets.is_made(str(run.config.get("dataset")), space.split, form_of(run.config)):
-        follow(results.decoding(run.config, space.split), "The images behind the points (once)")
+        follow(questions.decoding(run.config, space.split), message("The images behind the points (once)"))
         return False
     return True
 

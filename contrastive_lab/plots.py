@@ -10,38 +10,41 @@ __all__ = ["band", "curves", "intervals", "matrix", "whole_range"]
 WHOLE = (0.0, 100.0)  # of a share in per cent
 
 
-def curves(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280
-) -> Any:
+def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:
     """A Plotly line for each name: (xs, ys)."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
     for name, (xs, ys) in series.items():
-        figure.add_scatter(
-            x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines"
-        )
+        figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines")
     figure.update_layout(
-        height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        xaxis_title=x, yaxis_title=y, legend={"orientation": "h", "y": 1.1},
-    )  # fmt: skip
+        height=height,
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        xaxis_title=x,
+        yaxis_title=y,
+        legend={"orientation": "h", "y": 1.1},
+    )
     return figure
 
 
-def band(
-    figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], name: str, color: str
-) -> None:
+def band(figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], name: str, color: str) -> None:
     """An area between the two ends at each of xs, drawn behind the figure's lines."""
     low, high = [e[0] for e in ends], [e[1] for e in ends]
     figure.add_scatter(
-        x=[*xs, *reversed(xs)], y=[*high, *reversed(low)], fill="toself", fillcolor=color,
-        line={"width": 0}, opacity=0.25, mode="lines", name=name, hoverinfo="skip", zorder=-1,
-    )  # fmt: skip
+        x=[*xs, *reversed(xs)],
+        y=[*high, *reversed(low)],
+        fill="toself",
+        fillcolor=color,
+        line={"width": 0},
+        opacity=0.25,
+        mode="lines",
+        name=name,
+        hoverinfo="skip",
+        zorder=-1,
+    )
 
 
-def intervals(
-    figure: Any, ys: Sequence[float], ends: Sequence[tuple[float, float] | None], line: int = 0
-) -> None:
+def intervals(figure: Any, ys: Sequence[float], ends: Sequence[tuple[float, float] | None], line: int = 0) -> None:
     """Bars between the two ends about the points of a line; none where there are no ends."""
     both = [e or (y, y) for y, e in zip(ys, ends, strict=True)]
     figure.data[line].error_y = {
@@ -57,13 +60,7 @@ def whole_range(figure: Any, zoom: bool) -> None:
         figure.update_yaxes(range=list(WHOLE))
 
 
-def matrix(
-    values: Any,
-    names: Sequence[str],
-    across: Sequence[str],
-    reverse: bool = False,
-    height: int = 300,
-) -> Any:
+def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False, height: int = 300) -> Any:
     """A symmetric matrix (n, n) of shares as a Plotly heat map, each value written in its cell.
 
     Args: across: short names, below the columns; reverse: small values are the strong ones.
@@ -73,11 +70,19 @@ def matrix(
     text = [["–" if v != v else f"{v:.2f}" for v in row] for row in values.tolist()]
     figure = go.Figure(
         go.Heatmap(
-            z=values.tolist(), x=list(across), y=list(names), text=text, texttemplate="%{text}",
-            colorscale="Blues", reversescale=reverse, zmin=0, zmax=1, showscale=False,
+            z=values.tolist(),
+            x=list(across),
+            y=list(names),
+            text=text,
+            texttemplate="%{text}",
+            colorscale="Blues",
+            reversescale=reverse,
+            zmin=0,
+            zmax=1,
+            showscale=False,
             hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_xaxes(type="category")
     figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10})

@@ -1,6 +1,6 @@
-"""Following a task: how far it is while it runs, why it failed, and the page drawn anew at its end.
+"""Follow a question or a task: its progress, its failure, and the page drawn anew at its end.
 
-What a page waits for it asks for by one of the functions here; the rest of the page goes on.
+A page asks by one of the functions here; the rest of the page is drawn meanwhile.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core import catalog
-from contrastive_core.embeddings import ref
-from contrastive_core.errors import Locked
-from contrastive_core.jobs import queue, results
-from contrastive_core.jobs.results import Result
-from contrastive_core.jobs.task import Task
-from contrastive_core.progress import Progress
-from contrastive_core.runs import Run
+from contrastive_core.engine import catalog, questions, queue
+from contrastive_core.engine.client import Question
+from contrastive_core.engine.results import Result
+from contrastive_core.engine.task import Task
+from contrastive_core.records import Locked, Progress, embedding_ref
+from contrastive_core.records.run import Run
 from contrastive_lab import cache, format
+from contrastive_lab.locale import _, message, sentence
 
 __all__ = [
     "answer_or_wait",
@@ -38,7 +37,7 @@ def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Result | Non
     """The result of an analysis, or how far it is in its place."""
     result = cache.result(kind, values)
     if result is None:
-        follow(results.analysis(kind, values), what)
+        follow(questions.analysis(kind, values), what)
     return result
 
 
@@ -46,7 +45,7 @@ def catalog_or_wait() -> dict[str, Any] | None:
     """What is registered, or how far a process is that reads it, once after each change."""
     if catalog.is_ready():
         return cache.catalog()
-    follow(results.analysis(catalog.KIND, catalog.values()), "Methods and losses (once)")
+    follow(questions.analysis(catalog.KIND, catalog.values()), message("Methods and losses (once)"))
     return None
 
 
@@ -58,7 +57,7 @@ def scored_or_wait(run: Run, split: str = "test", layer: str = "h") -> bool:
     try:
         if cache.scores(run) is not None:
             return True
-        follow(results.evaluation(run), f"Preparing {run.name} (once)")
+        follow(questions.evaluation(run), message("Preparing {name} (once)", name=run.name))
     except ValueError as error:
         st.warning(format.plain(error))
     return False
@@ -68,20 +67,22 @@ def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
     """Whether a split of a run is embedded; if not, how far that is stands here. A run without
     scores is embedded by the task that scores it, and the page does not wait for its end."""
     try:
-        space = ref.of_run(run, split, layer)
+        space = embedding_ref.of_run(run, split, layer)
         if cache.embedding(space) is not None:
             return True
         if cache.scores(run) is None:
-            label = f"Preparing {run.name} (once)"
-            follow(results.evaluation(run), label, until=lambda: _is_there(space))
+            label = message("Preparing {name} (once)", name=run.name)
+            follow(questions.evaluation(run), label, until=lambda: _is_there(space))
         else:
-            follow(results.embedding(run, split), f"Embedding {run.name}, {split} (once)")
+            follow(
+                questions.embedding(run, split), message("Embedding {name}, {split} (once)", name=run.name, split=split)
+            )
     except ValueError as error:
         st.warning(format.plain(error))
     return False
 
 
-def _is_there(space: ref.EmbeddingRef) -> bool:
+def _is_there(space: embedding_ref.EmbeddingRef) -> bool:
     try:
         return cache.embedding(space) is not None
     except ValueError:  # the run is gone: the page says so
@@ -89,7 +90,7 @@ def _is_there(space: ref.EmbeddingRef) -> bool:
 
 
 def follow(
-    task: Task,
+    task: Question | Task,
     label: str,
     may_stop: bool = False,
     until: Callable[[], bool] | None = None,
@@ -102,39 +103,37 @@ def follow(
     tries = st.session_state.get(mark, 0)
     if not task.is_running():
         if problem := _problem(task, tries, label):
-            _failed(task, "" if problem == said else f"{label}: {problem}", mark)
+            _failed(task, "" if problem == said else message("{label}: {problem}", label=label, problem=problem), mark)
             return
         tries += 1
     st.session_state[mark] = max(1, tries)
     follow_begun(task, label, may_stop, until)
 
 
-def _problem(task: Task, tries: int, label: str) -> str | None:
+def _problem(task: Question | Task, tries: int, label: str) -> str | None:
     """Why a task cannot be followed; None where it has been started."""
     if tries and (problem := task.failure()):
         return problem
     if tries >= TRIES:
-        return "its result cannot be read"
+        return message("its result cannot be read")
     try:
         task.start(label=label)
     except (OSError, Locked) as error:
-        return str(error)
+        return sentence(error)
     return None
 
 
-def _failed(task: Task, problem: str, mark: str) -> None:
+def _failed(task: Question | Task, problem: str, mark: str) -> None:
     if problem:
         st.warning(format.plain(problem))
-    if st.button("Try again", key=f"again-{task.key}"):
+    if st.button(_("Try again"), key=f"again-{task.key}"):
         st.session_state.pop(mark, None)
         task.forget()
         st.rerun()
 
 
 @st.fragment(run_every=1.0)
-def follow_begun(
-    task: Task, label: str, may_stop: bool, until: Callable[[], bool] | None = None
-) -> None:
+def follow_begun(task: Question | Task, label: str, may_stop: bool, until: Callable[[], bool] | None = None) -> None:
     """Draw how far a task is that was started before. The page is drawn anew at its end, or when
     `until` is true."""
     progress = task.progress()
@@ -142,7 +141,7 @@ def follow_begun(
         st.rerun()
     place, button = st.columns([6, 1]) if may_stop else (st, st)
     bar(progress, label, place)
-    if may_stop and button.button("Stop", icon=":material/stop:", key=f"stop-{task.key}"):
+    if may_stop and button.button(_("Stop"), icon=":material/stop:", key=f"stop-{task.key}"):
         task.stop()
 
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
+from contrastive_lab import locale
 from contrastive_lab.desktop import tickets
 
 if TYPE_CHECKING:
@@ -84,9 +85,7 @@ class Guard:
         holds the page to; token: that a request must show, or None.
     """
 
-    def __init__(
-        self, app: ASGIApp, hosts: Sequence[str], policy: str, token: str | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], policy: str, token: str | None = None) -> None:
         self.app, self.hosts, self.token = app, hosts, token
         headers = {"content-security-policy": policy, **HEADERS}
         self.headers = [(k.encode(), v.encode()) for k, v in headers.items()]
@@ -141,16 +140,12 @@ class Guard:
         """Whoever comes with a ticket gets the cookie, and the address without the ticket."""
         ports = int((scope.get("client") or ("", 0))[1]), int((scope.get("server") or ("", 0))[1])
         has_cookie = self._is_token(_cookie_token(scope, headers))
-        if not has_cookie and not (
-            tickets.is_own_connection(*ports) and tickets.redeem(_query(scope, "ticket"))
-        ):
+        if not has_cookie and not (tickets.is_own_connection(*ports) and tickets.redeem(_query(scope, "ticket"))):
             await self._refuse(scope, send, USED)
             return
         query = parse_qs(scope["query_string"].decode("latin-1"))
         other_parameters = urlencode({k: v for k, v in query.items() if k != "ticket"}, doseq=True)
-        place = quote("/" + scope["path"].lstrip("/")) + (
-            f"?{other_parameters}" if other_parameters else ""
-        )
+        place = quote("/" + scope["path"].lstrip("/")) + (f"?{other_parameters}" if other_parameters else "")
         added = [*self.headers, self._cookie(scope), (b"location", place.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": added})
         await send({"type": "http.response.body", "body": b""})
@@ -215,9 +210,7 @@ def guards() -> list[Any]:
     from starlette.middleware import Middleware
     from streamlit import config
 
-    from contrastive_lab.words import switch
-
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    rules = policy(hosts, page + "".join(switch.SCRIPTS.values()))
+    rules = policy(hosts, page + "".join(locale.SCRIPTS.values()))
     return [Middleware(Guard, hosts=hosts, policy=rules, token=token_from_environment())]

@@ -11,13 +11,13 @@ import numpy as np
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from contrastive_core import runs
-from contrastive_core.advice.plan import is_trial
-from contrastive_core.embeddings.recorded import PROBE
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.paths import BUNDLE
-from contrastive_core.runs import Run
+from contrastive_core.records import BUNDLE, runs
+from contrastive_core.records.advice import is_trial
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.recorded_rows import PROBE
+from contrastive_core.records.run import Run
 from contrastive_lab import guard, query_params
+from contrastive_lab.locale import _
 
 __all__ = [
     "all_runs",
@@ -72,7 +72,7 @@ def pick_run() -> None:
     asked = (query_params.requested("run"), st.session_state.get("run"))
     names = [name for name in names if name in asked or not is_trial(name)]
     if not names:
-        st.sidebar.info("No runs yet. Start one on the Train page.")
+        st.sidebar.info(_("No runs yet. Start one on the Train page."))
         return
     if (name := query_params.requested("run")) in names:
         st.session_state["run"] = name
@@ -81,9 +81,14 @@ def pick_run() -> None:
     query_params.choose(RUN, st.session_state["run"])
     labels = {run.name: _label(run) for run in all_runs()}
     query_params.one_of(
-        st.sidebar.selectbox, "Run", names, name="run", key=RUN,
-        format_func=lambda n: labels.get(n, n), on_change=_run_picked,
-    )  # fmt: skip
+        st.sidebar.selectbox,
+        _("Run"),
+        names,
+        name="run",
+        key=RUN,
+        format_func=lambda n: labels.get(n, n),
+        on_change=_run_picked,
+    )
 
 
 def _run_picked() -> None:
@@ -95,19 +100,19 @@ def _label(run: Run) -> str:
     try:
         title = run.meta().get("title")
     except guard.DAMAGE:
-        return f"{run.name} · damaged"
+        return _("{name} · damaged").format(name=run.name)
     return f"{title or run.name}{_kind(run)}"
 
 
 def _kind(run: Run) -> str:
     """What a run is that was not trained here."""
     if run.shipped:
-        return " · example"
+        return _(" · example")
     if run.is_recording:
-        return " · recording"
+        return _(" · recording")
     if not (imported := run.manifest.get("imported")):
         return ""
-    return " · random weights" if imported.get("random") else " · not trained here"
+    return _(" · random weights") if imported.get("random") else _(" · not trained here")
 
 
 def selection(data: str | None = None) -> list[int]:
@@ -145,8 +150,8 @@ def data_of(space: EmbeddingRef) -> str:
     """What embeddings of the same samples have in common; loaded vectors have it for themselves."""
     run = space.run
     if place := space.recorded:  # the probe set has the same rows at all steps
-        return f"recording {place.content.rpartition('-')[0] if place.kind == PROBE else place.key}"
-    return data_key(run) if run else f"vectors {space.key}"
+        return _("recording {name}").format(name=place.content.rpartition("-")[0] if place.kind == PROBE else place.key)
+    return data_key(run) if run else _("vectors {key}").format(key=space.key)
 
 
 def place_of(space: EmbeddingRef) -> str:

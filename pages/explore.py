@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.runs import Run
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, forming_map, guard, state
-from contrastive_lab.explore import choice, heading, load_vectors, more, selection, space_map
+from contrastive_lab.explore import heading, load_vectors, more, selection, space_map, split_picker
+from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
 from contrastive_lab.recordings import place
 
@@ -20,7 +21,7 @@ SHARES = (64, 36)  # of the map, and of what stands at its right
 def page() -> None:
     key, run = load_vectors.chosen(), state.chosen_run()
     if key:
-        with guard.on_its_own("This file"):
+        with guard.on_its_own(_("This file")):
             of_vectors(key)
     elif run is not None:
         with guard.on_its_own(run.name):
@@ -30,7 +31,7 @@ def page() -> None:
 
 
 def of_vectors(key: str) -> None:
-    space = choice.space_of_vectors(key)
+    space = split_picker.space_of_vectors(key)
     heading.of_vectors(space)
     show(space, lambda: heading.scores_of_vectors(space))
 
@@ -46,7 +47,7 @@ def of_run(run: Run) -> None:
         forming_map.show_last(run)
         return
     try:
-        space = choice.space_of_run(run)
+        space = split_picker.space_of_run(run)
     except ValueError as error:
         st.warning(format.plain(error))
         return
@@ -54,7 +55,7 @@ def of_run(run: Run) -> None:
     if embedded_or_wait(run, space.split, space.layer):
         show(space, lambda: heading.scores_of_run(run, space.layer))
     else:
-        choice.split_and_layer(space)  # the way back, while it is made
+        split_picker.split_and_layer(space)  # the way back, while it is made
         forming_map.show_last(run)
 
 
@@ -63,13 +64,13 @@ def of_recording(run: Run) -> None:
     heading.of_recording(run)
     chosen = place.place_of(run)
     if chosen is None:
-        st.info("It has recorded no images yet; they appear here with its first step.")
+        st.info(_("It has recorded no images yet; they appear here with its first step."))
         return
     space = place.space_of(chosen)
     rows = cache.embedding(space)
     if rows is None or len(rows) < 3:
         place.choose_place(run, chosen)
-        st.info("Fewer than three images were kept of this step: too few for a map.")
+        st.info(_("Fewer than three images were kept of this step: too few for a map."))
         return
     side_by_side(space, rows, space_map.choose_recorded(run, chosen, space, rows))
 
@@ -84,10 +85,7 @@ def show(space: EmbeddingRef, scores: Callable[[], None]) -> None:
 
 
 def side_by_side(
-    space: EmbeddingRef,
-    rows: EmbeddingSet,
-    view: space_map.View,
-    scores: Callable[[], None] = lambda: None,
+    space: EmbeddingRef, rows: EmbeddingSet, view: space_map.View, scores: Callable[[], None] = lambda: None
 ) -> None:
     """The map; at its right the scores and what is selected on it; below what is asked for."""
     left, right = st.columns(SHARES, gap="medium")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import query_params, state, words
+from contrastive_lab import locale, query_params, state
+from contrastive_lab.locale import _
 from contrastive_lab.methods import card, side_by_side
 from contrastive_lab.progress import catalog_or_wait
 
 
 def page() -> None:
-    st.title("Methods")
+    st.title(_("Methods"))
     if (catalog := catalog_or_wait()) is None:
         return
     methods = catalog["methods"]
     name = query_params.one_of(
-        st.segmented_control, "Method", list(methods), name="method",
-        format_func=lambda n: f"{methods[n]['year']} {words.shown(methods[n]['title'])}",
+        st.segmented_control,
+        _("Method"),
+        list(methods),
+        name="method",
+        format_func=lambda n: f"{methods[n]['year']} {locale.text(methods[n]['title'])}",
         label_visibility="collapsed",
-    )  # fmt: skip
+    )
     if others := side_by_side.choose_others(name, methods):
         side_by_side.show([name, *others], catalog)
         return

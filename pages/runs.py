@@ -4,37 +4,46 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core.paths import data_home, runs_home
+from contrastive_core.records import data_home, runs_home
 from contrastive_lab import format, query_params, state
+from contrastive_lab.locale import N_, _
 from contrastive_lab.runs import table
 from contrastive_lab.runs.detail import compare, details, difference
 from contrastive_lab.runs.import_checkpoint import elsewhere
 from contrastive_lab.runs.queue import line
 from contrastive_lab.runs.sweeps import sweeps
 
-VIEWS = {"runs": "Runs", "sweeps": "Sweeps", "import": "Import from elsewhere"}
+VIEWS = {"runs": N_("Runs"), "sweeps": N_("Sweeps"), "import": N_("Import from elsewhere")}
 
 
 def page() -> None:
-    st.title("Runs")
+    st.title(_("Runs"))
     view = query_params.one_of(
-        st.segmented_control, "View", VIEWS, name="view", format_func=lambda v: VIEWS[v],
+        st.segmented_control,
+        _("View"),
+        VIEWS,
+        name="view",
+        format_func=lambda v: VIEWS[v],
         label_visibility="collapsed",
-    )  # fmt: skip
+    )
     table.undo()
     line()
     {"runs": all_runs, "sweeps": sweeps, "import": elsewhere}[view]()
-    st.caption(format.plain(
-        f"Runs lie in {runs_home()}, what can be made again in {data_home()}."
-    ))  # fmt: skip
+    st.caption(
+        format.plain(
+            _("Runs lie in {runs_home}, what can be made again in {data_home}.").format(
+                runs_home=runs_home(), data_home=data_home()
+            )
+        )
+    )
 
 
 def all_runs() -> None:
     table.damage()
     listed = state.all_runs()
     if not listed:
-        st.info("No runs yet. The first one takes less than a minute on digits.")
-        st.page_link("pages/train.py", label="Go to Train", icon=":material/play_circle:")
+        st.info(_("No runs yet. The first one takes less than a minute on digits."))
+        st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         table.bin_of()
         return
     chosen = table.table(listed)
@@ -43,7 +52,7 @@ def all_runs() -> None:
     elif chosen:
         compare(chosen)
         mine = [run for run in chosen if not run.shipped]
-        if mine and st.button(f"Delete {len(mine)} runs", icon=":material/delete:"):
+        if mine and st.button(_("Delete {mine} runs").format(mine=len(mine)), icon=":material/delete:"):
             table.remove(mine)
         difference(chosen[:2])
     table.bin_of()

@@ -5,26 +5,17 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples.request import SampleRequest
+from contrastive_core.records.sample_request import SampleRequest
 from contrastive_lab import format, guard, state
-from contrastive_lab.samples import (
-    across_runs,
-    bench,
-    cut_off,
-    detail,
-    example,
-    lists,
-    over_epochs,
-    retrain,
-    selection,
-)
-from contrastive_lab.samples.at_hand import PARTS, choose_part, row_of
-from contrastive_lab.samples.choice import Pictures, choose, table_or_wait
+from contrastive_lab.locale import _
+from contrastive_lab.samples import across_runs, bench, cut_off, detail, example, lists, over_epochs, retrain, selection
+from contrastive_lab.samples.current_sample import PARTS, choose_part, row_of
 from contrastive_lab.samples.findings import Findings, adopt
+from contrastive_lab.samples.table_picker import Pictures, choose, table_or_wait
 
 
 def page() -> None:
-    st.title("Samples")
+    st.title(_("Samples"))
     example.say()
     requests = choose()
     if requests:
@@ -44,7 +35,7 @@ def show(requests: list[SampleRequest]) -> None:
     if table is None:
         return
     if len(requests) > 1:
-        st.caption("Of the training images; choose the test images above.")
+        st.caption(_("Of the training images; choose the test images above."))
     section = across_runs.across if part == PARTS[1] else over_epochs.of_all
     section(requests[0], table, Pictures(requests[0]))
 
@@ -60,13 +51,15 @@ def review(findings: Findings) -> None:
     with choices:
         if so_far:
             st.info(
-                f"The {findings.missing[0]} images are still being scored: what stands here is of "
-                f"the {len(table):,} images scored so far, and the list will grow.",
+                _(
+                    "The {missing} images are still being scored: what stands here is of the {scored} "
+                    "images scored so far, and the list will grow."
+                ).format(missing=findings.missing[0], scored=f"{len(table):,}"),
                 icon=":material/hourglass_top:",
             )
         name = lists.pick(table)
         lists.show_precision(findings.tables, name)
-    with st.expander("Filter and order"):
+    with st.expander(_("Filter and order")):
         rows = lists.order(table, name)
         if name == "mislabeled":
             with choices:
@@ -76,7 +69,7 @@ def review(findings: Findings) -> None:
     row = row_of(table, rows)
     with at_hand:
         if row is None:
-            st.info("No sample passes these filters.")
+            st.info(_("No sample passes these filters."))
         else:
             bench.show(findings, name, rows, row, pictures)
         retrain.bar(findings)
@@ -85,9 +78,13 @@ def review(findings: Findings) -> None:
         lists.show(findings, name, rows, str(table.columns["id"][row]), pictures)
         retrain.decide_on_many(findings, rows)
     retrain.retrain(findings)
-    with st.expander("How this list is made"):
-        run = request.run
-        lists.show_explanation(table, name, "" if run is None else str(run.config.get("method")))
+    explain_list(findings, name)
+
+
+def explain_list(findings: Findings, name: str) -> None:
+    with st.expander(_("How this list is made")):
+        run = findings.requests[0].run
+        lists.show_explanation(findings.table, name, "" if run is None else str(run.config.get("method")))
         for one in findings.requests:
             if left_out := Pictures(one).left_out:
                 st.caption(format.plain(left_out))
@@ -96,15 +93,16 @@ def review(findings: Findings) -> None:
 def followed(findings: Findings) -> np.ndarray | None:
     """Which rows of the list the run's snapshots follow; None where they follow all or none."""
     parts = [
-        over_epochs.followed(request, table)
-        for request, table in zip(findings.requests, findings.tables, strict=True)
+        over_epochs.followed(request, table) for request, table in zip(findings.requests, findings.tables, strict=True)
     ]
     if all(part is None for part in parts):
         return None
-    return np.concatenate([
-        np.zeros(len(table), bool) if part is None else part
-        for part, table in zip(parts, findings.tables, strict=True)
-    ])  # fmt: skip
+    return np.concatenate(
+        [
+            np.zeros(len(table), bool) if part is None else part
+            for part, table in zip(parts, findings.tables, strict=True)
+        ]
+    )
 
 
 state.run(page)

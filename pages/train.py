@@ -6,6 +6,7 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_lab import state
+from contrastive_lab.locale import _
 from contrastive_lab.train.adviser import adviser
 from contrastive_lab.train.augmentations import preview
 from contrastive_lab.train.folder import contents
@@ -14,7 +15,7 @@ from contrastive_lab.train.watch import is_at_work, watch
 
 
 def page() -> None:
-    st.title("Train")
+    st.title(_("Train"))
     left, right = st.columns([2, 3], gap="large")
     with left:
         data = form()

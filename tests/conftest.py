@@ -24,7 +24,7 @@ SLOW = (
     "browser/",
     "distributed/",
     "training/test_kills.py",
-    "jobs/",
+    "engine/",
     "sweeps/",
     "training/",
     "lab/",
@@ -61,8 +61,8 @@ def homes(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def described():
     """What is registered, read once."""
-    from contrastive_core import catalog
-    from contrastive_core.jobs.results import Result
+    from contrastive_core.engine import catalog
+    from contrastive_core.engine.results import Result
 
     return Result(catalog.describe())
 
@@ -70,10 +70,17 @@ def described():
 @pytest.fixture
 def made_catalog(homes, described):
     """Pages find what is registered, and need not wait for a process that reads it."""
-    from contrastive_core import catalog
-    from contrastive_core.jobs import results
+    from contrastive_core.engine import catalog, results
 
     results.write(catalog.KIND, catalog.values(), described)
+
+
+@pytest.fixture(autouse=True)
+def asked_questions():
+    """No page shows what an earlier test asked."""
+    yield
+    if client := sys.modules.get("contrastive_core.engine.client"):
+        client._asked.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -86,9 +86,8 @@ def simclr_head() -> nn.Sequential:
     """lightly's SimCLR head: no biases, batch norm behind both layers."""
     torch.manual_seed(1)
     head = nn.Sequential(
-        nn.Linear(512, 96, bias=False), nn.BatchNorm1d(96), nn.ReLU(),
-        nn.Linear(96, 32, bias=False), nn.BatchNorm1d(32),
-    )  # fmt: skip
+        nn.Linear(512, 96, bias=False), nn.BatchNorm1d(96), nn.ReLU(), nn.Linear(96, 32, bias=False), nn.BatchNorm1d(32)
+    )
     for norm in (head[1], head[4]):
         for tensor in (norm.weight, norm.bias, norm.running_mean):
             nn.init.uniform_(tensor, -0.5, 0.5)

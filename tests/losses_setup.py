@@ -45,10 +45,7 @@ def build(kind: str, z: Tensor) -> Pairs:
     return pairs.from_mask(z[:6], z[6:], positive, negative & ~positive)
 
 
-BUILDERS = (
-    "views", "four_views", "first_view", "labeled_views", "labels", "queue", "bank", "noise",
-    "pairs", "mask",
-)  # fmt: skip
+BUILDERS = ("views", "four_views", "first_view", "labeled_views", "labels", "queue", "bank", "noise", "pairs", "mask")
 
 
 def _settings() -> list[tuple[str, dict[str, Any]]]:

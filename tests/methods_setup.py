@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
-from contrastive_core.data.batch import Batch
-from contrastive_core.data.recipe import Recipe
+from contrastive_core.data.batch_loader import Batch
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder
+from contrastive_core.records.recipe import Recipe
 
 SHAPE, N_TRAIN, BATCH = (3, 16, 16), 40, 8
 PLAIN = Recipe(crop=0, flip=0, jitter=0, gray=0)  # every view is the image itself
@@ -21,11 +21,9 @@ PLAIN = Recipe(crop=0, flip=0, jitter=0, gray=0)  # every view is the image itse
 def make(name: str, recipe: Recipe | None = None, **knobs: Any) -> Method:
     torch.manual_seed(0)
     encoder = create_encoder("small", SHAPE[0], SHAPE[1], width=0.25)
-    method = methods.create(
-        name, encoder=encoder, image_shape=SHAPE, n_train=N_TRAIN, recipe=recipe, **knobs
-    )
+    method = methods.create(name, encoder=encoder, image_shape=SHAPE, n_train=N_TRAIN, recipe=recipe, **knobs)
     cls = methods.get(name)
-    method.loss = losses.create(cls.default_loss, **cls.loss_knobs)
+    method.loss = losses.create(cls.card.default_loss, **cls.card.loss_knobs)
     return method.train()
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.samples import score as sample_score
-from contrastive_core.samples import table as sample_table
+from contrastive_core.records import sample_table
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.samples import table_builder as sample_score
 
 
 def blobs(n: int = 300, seed: int = 0) -> EmbeddingSet:
@@ -21,9 +21,10 @@ def blobs(n: int = 300, seed: int = 0) -> EmbeddingSet:
 
 
 def table_of(
-    rows: EmbeddingSet, loss: str, knobs: dict[str, float] | None = None,
-    on_progress: OnProgress = ignore_progress, **more: Any,
-) -> sample_table.SampleTable:  # fmt: skip
-    return sample_score.score_samples(
-        sample_score.SampleInputs(rows, loss, knobs, **more), on_progress
-    )
+    rows: EmbeddingSet,
+    loss: str,
+    knobs: dict[str, float] | None = None,
+    on_progress: OnProgress = ignore_progress,
+    **more: Any,
+) -> sample_table.SampleTable:
+    return sample_score.build_table(sample_score.SampleInputs(rows, loss, knobs, **more), on_progress)

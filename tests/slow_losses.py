@@ -153,9 +153,7 @@ def nt_xent(r: Row, denominator: str, **knobs: Any) -> tuple[float, float]:
     return (shared_denominator if denominator == "all" else own_denominator)(r, **knobs)
 
 
-def sup_con(
-    r: Row, temperature: float, form: str, base_temperature: float | None, **_: Any
-) -> tuple[float, float]:
+def sup_con(r: Row, temperature: float, form: str, base_temperature: float | None, **_: Any) -> tuple[float, float]:
     if not r.positives:
         return 0, 0
     p = [dot(r.f, k) / temperature for k in r.positives]
@@ -165,9 +163,7 @@ def sup_con(
     return value * (temperature / base_temperature if base_temperature else 1), 1
 
 
-def soft_nearest_neighbor(
-    r: Row, temperature: float, distance: str, **_: Any
-) -> tuple[float, float]:
+def soft_nearest_neighbor(r: Row, temperature: float, distance: str, **_: Any) -> tuple[float, float]:
     if not r.positives:
         return 0, 0
 
@@ -196,10 +192,18 @@ def instance_softmax(r: Row, temperature: float, **_: Any) -> tuple[float, float
 FORMULAS = {
     f.__name__: f
     for f in (
-        pair_contrastive, triplet, lifted_structure, n_pair, nce, nt_xent, sup_con,
-        soft_nearest_neighbor, invariance_spread, instance_softmax,
+        pair_contrastive,
+        triplet,
+        lifted_structure,
+        n_pair,
+        nce,
+        nt_xent,
+        sup_con,
+        soft_nearest_neighbor,
+        invariance_spread,
+        instance_softmax,
     )
-} | {"info_nce": own_denominator}  # fmt: skip
+} | {"info_nce": own_denominator}
 
 
 def slow_loss(name: str, pairs: Pairs, **knobs: Any) -> tuple[list[float], list[float]]:

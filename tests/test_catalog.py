@@ -9,7 +9,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from contrastive_core import catalog, losses, methods
+from contrastive_core import losses, methods
+from contrastive_core.engine import catalog
+from contrastive_core.messages import decode
 from contrastive_lab.methods import card
 from contrastive_lab.methods.diagram import flow_svg, flow_text, in_the_dark
 
@@ -27,6 +29,13 @@ def test_it_holds_every_entry_in_the_order_of_years(described: dict) -> None:
     for kind in ("methods", "losses"):
         years = [entry["year"] for entry in described[kind].values()]
         assert years == sorted(years)
+
+
+def test_the_catalog_in_the_package_is_current(described: dict) -> None:
+    """Else: python -m contrastive_core.engine.catalog"""
+    held = json.loads(catalog.CARDS.read_text("utf-8"), object_hook=decode)
+    assert held["sources"] == catalog.values()["sources"]
+    assert held["catalog"] == described
 
 
 def test_titles_are_known_before_it_is_made(described: dict) -> None:
@@ -49,7 +58,7 @@ def test_a_card_has_knobs_defaults_and_reasons(described: dict, name: str) -> No
 
 def test_it_is_read_without_torch_and_made_once() -> None:
     code = (
-        "import sys; from contrastive_core import catalog; c = catalog.read(); "
+        "import sys; from contrastive_core.engine import catalog; c = catalog.read(); "
         "assert 'torch' not in sys.modules; assert catalog.is_ready(); print(len(c['methods']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -61,23 +70,23 @@ def test_it_is_read_without_torch_and_made_once() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_flow_of_every_method_is_drawn(name: str) -> None:
     cls = methods.get(name)
-    svg = flow_svg(cls.title, cls.flow, cls.compared, cls.default_loss, cls.updates)
+    svg = flow_svg(cls.card.title, cls.card.flow, cls.card.compared, cls.card.default_loss, cls.card.updates)
     root = ElementTree.fromstring(svg)
     text = " ".join(t for t in root.itertext())
-    for lane in cls.flow:
+    for lane in cls.card.flow:
         for box in lane:
             assert set(box.rstrip("*").split()) <= set(text.split()), box
-    assert cls.default_loss in text
+    assert cls.card.default_loss in text
     assert root.get("role") == "img"
-    assert root.get("aria-label", "").startswith(cls.title)
-    boxes = {b.rstrip("*") for lane in cls.flow for b in lane}
-    assert all({a, b} <= boxes for a, b, _ in cls.updates)
+    assert root.get("aria-label", "").startswith(cls.card.title)
+    boxes = {b.rstrip("*") for lane in cls.card.flow for b in lane}
+    assert all({a, b} <= boxes for a, b, _ in cls.card.updates)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_flow_has_dark_boxes_on_a_dark_page(name: str) -> None:
     cls = methods.get(name)
-    svg = flow_svg(cls.title, cls.flow, cls.compared, cls.default_loss, cls.updates)
+    svg = flow_svg(cls.card.title, cls.card.flow, cls.card.compared, cls.card.default_loss, cls.card.updates)
     root = ElementTree.fromstring(in_the_dark(svg))
     for node in root.iter():
         fill = node.get("fill")
@@ -91,7 +100,7 @@ def test_a_flow_has_dark_boxes_on_a_dark_page(name: str) -> None:
 def test_every_flow_fits_a_phone_when_it_runs_downwards(name: str) -> None:
     """358 pixels are what a page has on a screen of 390; a wide window has room for the other."""
     cls = methods.get(name)
-    flow = (cls.title, cls.flow, cls.compared, cls.default_loss, cls.updates)
+    flow = (cls.card.title, cls.card.flow, cls.card.compared, cls.card.default_loss, cls.card.updates)
     upright = ElementTree.fromstring(flow_svg(*flow, upright=True))
     assert float(upright.get("width", 1e9)) <= 358
     boxes = [

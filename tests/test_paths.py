@@ -40,9 +40,7 @@ def test_a_checkout_keeps_everything_in_itself(monkeypatch: pytest.MonkeyPatch) 
     assert paths.data_home() == paths.ROOT / ".cache"
 
 
-def test_installed_it_writes_to_the_users_data_folder(
-    installed: ModuleType, tmp_path: Path
-) -> None:
+def test_installed_it_writes_to_the_users_data_folder(installed: ModuleType, tmp_path: Path) -> None:
     assert not installed.is_checkout()
     site = tmp_path / "site-packages"
     assert site / "contrastive_lab" / "bundle" == installed.BUNDLE
@@ -54,9 +52,7 @@ def test_installed_it_writes_to_the_users_data_folder(
         assert all(home.is_relative_to(tmp_path / "user data ü") for home in homes)
 
 
-def test_the_environment_goes_before(
-    installed: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_goes_before(installed: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in HOMES:
         monkeypatch.setenv(name, "/somewhere/else")
     assert installed.runs_home() == installed.data_home() == Path("/somewhere/else")

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from contrastive_core.progress import (
-    Progress,
-    ProgressFile,
-    fraction_of,
-    prefixed,
-    read_progress,
-)
+from contrastive_core.progress import Progress, ProgressFile, fraction_of, prefixed, read_progress
 
 
 def test_a_reader_gets_the_last_whole_line(tmp_path: Path) -> None:

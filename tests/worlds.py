@@ -41,9 +41,7 @@ def forks() -> multiprocessing.context.ForkServerContext:
     return context
 
 
-def _worker(
-    rank: int, size: int, port: int, job: Job, folder: str, environment: dict[str, str]
-) -> None:
+def _worker(rank: int, size: int, port: int, job: Job, folder: str, environment: dict[str, str]) -> None:
     os.environ |= environment | {
         "RANK": str(rank),
         "WORLD_SIZE": str(size),
@@ -87,8 +85,5 @@ def started(*argv: str, log: Path, **env: str) -> subprocess.Popen:
     """Python with these arguments; what it says goes to `log`."""
     with log.open("w") as out:
         return subprocess.Popen(
-            [sys.executable, *argv],
-            env=os.environ | {"OMP_NUM_THREADS": "1", **env},
-            stdout=out,
-            stderr=out,
+            [sys.executable, *argv], env=os.environ | {"OMP_NUM_THREADS": "1", **env}, stdout=out, stderr=out
         )

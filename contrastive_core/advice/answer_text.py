@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from contrastive_core.advice.judge import AGREEMENT
+from contrastive_core.records.advice import AGREEMENT, Answer
 
 __all__ = ["text_of"]
 
 
-def text_of(found: dict[str, Any]) -> str:
+def text_of(found: Answer) -> str:
     """The answer for a terminal."""
     points = 100 if found["plan"]["labeled"] else 1
     lines = [f"{found['criterion']}, {found['plan']['held_out']:,} images set aside", ""]
@@ -35,11 +33,8 @@ def text_of(found: dict[str, Any]) -> str:
     lines += ["", found["verdict"]]
     if not found["plan"]["labeled"]:
         lines.append(AGREEMENT)
-    for row in found["why"].get("effective_negatives", []):
-        lines.append(
-            f"at τ {row['value']:g} the push is spread over {row['negatives']:.0f} "
-            f"of {row['of']} rows"
-        )
+    for at in found["why"].get("effective_negatives", []):
+        lines.append(f"at τ {at['value']:g} the push is spread over {at['negatives']:.0f} of {at['of']} rows")
     if found["test"]:
         lines += ["", found["test"]["sentence"]]
     return "\n".join(lines)

@@ -1,5 +1,4 @@
-"""What no training at all is worth on the images that were set aside: raw pixels, and the encoder
-as it is made."""
+"""Scores without any training on the images that were set aside: raw pixels, and an untrained encoder."""
 
 from __future__ import annotations
 
@@ -9,23 +8,21 @@ import numpy as np
 
 from contrastive_core.advice.first_look import MOST, pixels, vote_of
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.evaluation.embed import untrained_rows
+from contrastive_core.messages import N_
+from contrastive_core.records.train_config import TrainConfig
 
 __all__ = ["baselines"]
 
 SEED = 0
 
 
-def baselines(
-    dataset: Dataset, rows: np.ndarray, method: str, device: str = "auto"
-) -> dict[str, float]:
+def baselines(dataset: Dataset, rows: np.ndarray, method: str, device: str = "auto") -> dict[str, float]:
     """kNN on the held-out rows (m), by at most `MOST` of the rest: of raw pixels, and of an
     untrained encoder.
 
     Returns: shares right by name; {} where no held-out image has a label.
     """
-    from contrastive_core.evaluation.embed import untrained_rows
-    from contrastive_core.training.config import TrainConfig
-
     asked = rows[dataset.labels[rows] >= 0]
     rest = np.setdiff1d(np.flatnonzero(dataset.labels >= 0), rows)
     rest = np.sort(np.random.default_rng(SEED).permutation(rest)[:MOST])
@@ -33,11 +30,9 @@ def baselines(
         return {}
     chosen = np.concatenate([asked, rest])
     images, labels = np.asarray(dataset.images[chosen]), dataset.labels[chosen]
-    part = dataclasses.replace(
-        dataset, images=images, labels=labels, ids=[dataset.ids[i] for i in chosen], factors={}
-    )
+    part = dataclasses.replace(dataset, images=images, labels=labels, ids=[dataset.ids[i] for i in chosen], factors={})
     untrained = untrained_rows(TrainConfig(method=method, dataset=dataset.name), part, device)
     m, found = len(asked), {}
-    for name, x in (("raw pixels", pixels(images)), ("an untrained encoder", untrained)):
+    for name, x in ((N_("raw pixels"), pixels(images)), (N_("an untrained encoder"), untrained)):
         found[name] = float((vote_of(x[:m], x[m:], labels[m:], device) == labels[:m]).mean())
     return found

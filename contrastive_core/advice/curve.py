@@ -1,4 +1,4 @@
-"""The curve through what was tried of one number: what lies side by side is worth about the same.
+"""The curve through the scores of one number: values side by side score about the same.
 
 A Gaussian process (Rasmussen and Williams 2006, chapter 2) over the number's logarithm, with fixed
 length and noise: of a handful of runs neither can be learned. Its height follows the scores.
@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from contrastive_core.advice.space import Candidate
+from contrastive_core.advice.candidates import Candidate
 from contrastive_core.evaluation.paired_tests import Z95
 
-if TYPE_CHECKING:
-    from sklearn.gaussian_process import GaussianProcessRegressor
-
-__all__ = ["FEWEST", "Curve", "spread", "through"]
+__all__ = ["Curve", "fit_curve", "spread"]
 
 FEWEST = 3  # places that a curve needs
 LENGTH = float(np.log(4))  # of the logarithm, over which scores stay alike
@@ -40,26 +38,21 @@ class Curve:
         mean, sd = self.process.predict(x, return_std=True)
         return mean + self.mean, Z95 * sd
 
-    def drawn(self, points: int = 41) -> list[dict[str, float]]:
-        """The curve with its interval between the values that were tried."""
+    def sampled(self, points: int = 41) -> list[dict[str, float]]:
+        """The curve with its interval at evenly spaced places between the values that were tried."""
         values = np.geomspace(self.low, self.high, points)
         mean, half = self.at(values.tolist())
         rows = zip(values, mean, mean - half, mean + half, strict=True)
-        return [
-            dict(zip(("value", "score", "low", "high"), map(float, r), strict=True)) for r in rows
-        ]
+        return [dict(zip(("value", "score", "low", "high"), map(float, r), strict=True)) for r in rows]
 
 
-def through(judged: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve | None:
+def fit_curve(points: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve | None:
     """The curve of runs.
 
-    Args: judged: of each run its value, its score, and whether each held-out image was named right
+    Args: points: of each run its value, its score, and whether each held-out image was named right
     (n), or None. Returns: None where fewer than `FEWEST` values have a score.
     """
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-
-    runs = [(v, s, right) for v, s, right in judged if np.isfinite(s)]
+    runs = [(v, s, right) for v, s, right in points if np.isfinite(s)]
     values = np.array([v for v, _, _ in runs])
     if len(np.unique(values)) < FEWEST:
         return None
@@ -85,13 +78,13 @@ def spread(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The first, then always the one that lies farthest from those before it."""
     left, chosen = list(candidates[1:]), [candidates[0]]
     while left:
-        far = max(left, key=lambda c: min(_apart(c, other) for other in chosen))
+        far = max(left, key=lambda c: min(_distance(c, other) for other in chosen))
         left.remove(far)
         chosen.append(far)
     return chosen
 
 
-def _apart(a: Candidate, b: Candidate) -> float:
+def _distance(a: Candidate, b: Candidate) -> float:
     assert a.value is not None
     assert b.value is not None
     return abs(float(np.log(a.value / b.value)))

@@ -12,14 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch.nn.functional import adaptive_avg_pool2d
 
-from contrastive_core.advice.judge import FEWEST
-from contrastive_core.advice.suggestions import USUAL_BATCH, Suggestion, suggestions
+from contrastive_core.advice.held_out import FEWEST
+from contrastive_core.advice.suggestions import USUAL_BATCH, Facts, Suggestion, suggestions
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.evaluation.embed import untrained_rows
 from contrastive_core.evaluation.paired_tests import difference
-from contrastive_core.ops.intervals import wilson
+from contrastive_core.messages import N_, message
+from contrastive_core.metrics.knn import default_k, vote
+from contrastive_core.ops.neighbors import nearest
 from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.records.intervals import wilson
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.training.defaults import usual_settings
 
 __all__ = ["MOST", "Look", "in_words", "look", "pixels", "vote_of"]
 
@@ -35,7 +44,7 @@ class Look:
     """Facts by name, as plain values, and what follows from them."""
 
     dataset: str
-    facts: dict[str, Any]
+    facts: Facts
     suggestions: tuple[Suggestion, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -50,66 +59,83 @@ def look(
     on_progress: OnProgress = ignore_progress,
 ) -> Look:
     """A first look at a data set's training images. Raises ValueError for what cannot be loaded."""
-    on_progress("reading images", None)
+    on_progress(N_("reading images"), None)
     train = datasets.load(name, "train", root)
     test = datasets.load(name, "test", root)
     facts = _sizes(train, test)
     chosen = np.sort(np.random.default_rng(SEED).permutation(len(train))[:MOST])
     images = np.asarray(train.images[chosen])
     rows, labels = pixels(images), train.labels[chosen]
-    on_progress("looking for copies", 0.2)
+    on_progress(N_("looking for copies"), 0.2)
     facts |= _copies(train, test, rows, device)
     facts["gray"] = images.shape[1] == 1 or bool((images[:, :1] == images).all())
     if len(np.unique(labels[labels >= 0])) > 1:
-        on_progress("comparing classes", 0.5)
+        on_progress(N_("comparing classes"), 0.5)
         facts |= _by_class(images, rows, labels, device)
         facts["random_encoder"] = _random_encoder(train, chosen, method, device)
-    on_progress("what follows", 0.9)
+    on_progress(N_("what follows"), 0.9)
     defaults = _defaults(train, method)
     facts["batch_size"] = defaults["batch_size"]
     return Look(name, facts, tuple(suggestions(name, facts, defaults)))
 
 
-def in_words(facts: dict[str, Any]) -> str:
+def in_words(facts: Facts) -> str:
     """The facts in a sentence or two; in one more where the adviser cannot try anything on them."""
-    few = f"These are too few to try settings on: at least {FEWEST} training images are needed."
+    few = message("These are too few to try settings on: at least {fewest} training images are needed.", fewest=FEWEST)
     return f"{_seen(facts)} {few}" if facts["train"] < FEWEST else _seen(facts)
 
 
-def _seen(facts: dict[str, Any]) -> str:
-    color = "in gray" if facts["gray"] else "in color"
-    color = f"of {c} channels" if (c := facts["channels"]) not in (1, 3) else color
-    text = (
-        f"{facts['train']:,} training and {facts['test']:,} test images of "
-        f"{facts['height']} × {facts['width']} pixels, {color}"
+def _seen(facts: Facts) -> str:
+    color = N_("in gray") if facts["gray"] else N_("in color")
+    color = message("of {c} channels", c=c) if (c := facts["channels"]) not in (1, 3) else color
+    text = message(
+        "{train} training and {test} test images of {height} × {width} pixels, {color}",
+        train=f"{facts['train']:,}",
+        test=f"{facts['test']:,}",
+        height=facts["height"],
+        width=facts["width"],
+        color=color,
     )
     if facts["classes"] < 2 or "pixels_knn" not in facts:
-        return f"{text}, without classes to tell apart."
+        return message("{text}, without classes to tell apart.", text=text)
     same, other = facts["same_class_cosine"], facts["other_class_cosine"]
     sizes = f"{facts['smallest']:,}"
     if facts["largest"] > facts["smallest"]:
-        sizes += f" to {facts['largest']:,}"
-    return (
-        f"{text}; {facts['classes']} classes of {sizes}. "
-        f"{100 * facts['pixels_knn']:.1f} % find their class by pixels, "
-        f"{100 * facts['random_encoder']:.1f} % by an untrained encoder, "
-        f"{100 * facts['chance']:.1f} % by always naming the largest. Centered pixels of two "
-        f"images of one class have a mean cosine of {same:.2f}, of two classes {other:.2f}."
+        sizes += message(" to {largest}", largest=f"{facts['largest']:,}")
+    return message(
+        "{text}; {classes} classes of {sizes}. {pixels_knn} % find their class by pixels, "
+        "{random_encoder} % by an untrained encoder, {chance} % by always naming the "
+        "largest. Centered pixels of two images of one class have a mean cosine of {same}, "
+        "of two classes {other}.",
+        text=text,
+        classes=facts["classes"],
+        sizes=sizes,
+        pixels_knn=f"{100 * facts['pixels_knn']:.1f}",
+        random_encoder=f"{100 * facts['random_encoder']:.1f}",
+        chance=f"{100 * facts['chance']:.1f}",
+        same=f"{same:.2f}",
+        other=f"{other:.2f}",
     )
 
 
 # --- facts -------------------------------------------------------------------------------------
 
 
-def _sizes(train: Dataset, test: Dataset) -> dict[str, Any]:
+def _sizes(train: Dataset, test: Dataset) -> Facts:
     _, c, h, w = train.images.shape
     labels = train.labels[train.labels >= 0]
     counts = np.bincount(labels, minlength=len(train.classes)) if len(labels) else np.zeros(0, int)
     share = counts[counts > 0] / max(1, counts.sum())
-    facts: dict[str, Any] = {
-        "train": len(train), "test": len(test), "channels": c, "height": h, "width": w,
-        "labeled": len(labels), "classes": int((counts > 0).sum()), "left_out": train.left_out,
-    }  # fmt: skip
+    facts: Facts = {
+        "train": len(train),
+        "test": len(test),
+        "channels": c,
+        "height": h,
+        "width": w,
+        "labeled": len(labels),
+        "classes": int((counts > 0).sum()),
+        "left_out": train.left_out,
+    }
     if len(share) > 1:
         facts |= {
             "smallest_class": train.classes[int(np.argmin(counts))],
@@ -123,9 +149,6 @@ def _sizes(train: Dataset, test: Dataset) -> dict[str, Any]:
 
 def pixels(images: np.ndarray) -> np.ndarray:
     """Images as centered rows (n, p) of at most `SMALL` × `SMALL` pixels each channel."""
-    import torch
-    from torch.nn.functional import adaptive_avg_pool2d
-
     x = torch.from_numpy(np.ascontiguousarray(images)).float()
     if max(x.shape[2:]) > SMALL:
         x = adaptive_avg_pool2d(x, SMALL)
@@ -133,10 +156,8 @@ def pixels(images: np.ndarray) -> np.ndarray:
     return (x - x.mean(1, keepdim=True)).numpy()  # type: ignore[no-any-return]
 
 
-def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> dict[str, Any]:
+def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> Facts:
     """How often an image stands twice: equal to the last bit, or nearly so across the split."""
-    from contrastive_core.ops.neighbors import nearest
-
     first = np.random.default_rng(SEED).permutation(len(test))[:ASKED]
     asked = pixels(np.asarray(test.images[np.sort(first)]))
     varies = np.flatnonzero(asked.any(1))
@@ -157,9 +178,7 @@ def _digest(image: np.ndarray) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=16).digest()
 
 
-def _by_class(
-    images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: str
-) -> dict[str, Any]:
+def _by_class(images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: str) -> Facts:
     """What pixels say of the class, upright and mirrored, and what the mean color alone does."""
     asked, others = _parts(labels)
     truth, known = labels[asked], labels[others]
@@ -170,7 +189,7 @@ def _by_class(
     upright = right(rows[asked], rows[others])
     mirrored = right(pixels(images[asked][..., ::-1]), rows[others])
     d, interval = difference(upright, mirrored)
-    facts: dict[str, Any] = {
+    facts: Facts = {
         "asked": len(asked),
         "pixels_knn": float(upright.mean()),
         "pixels_interval": wilson(int(upright.sum()), len(asked)),
@@ -183,10 +202,7 @@ def _by_class(
         color = images.mean((2, 3), dtype=np.float64)  # (n, 3)
         color = (color - color.mean(0)) / (color.std(0) + 1e-9)
         by_color = right(_on_sphere(color[asked]), _on_sphere(color[others]))
-        facts |= {
-            "color_knn": float(by_color.mean()),
-            "color_interval": wilson(int(by_color.sum()), len(asked)),
-        }
+        facts |= {"color_knn": float(by_color.mean()), "color_interval": wilson(int(by_color.sum()), len(asked))}
     return facts
 
 
@@ -214,15 +230,12 @@ def _on_sphere(x: np.ndarray) -> np.ndarray:
 def vote_of(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: str) -> np.ndarray:
     """The class (m) that the nearest of `among` (n, d), of `labels` (n), give each of `asked`
     (m, d)."""
-    from contrastive_core.metrics.knn import default_k, vote
-    from contrastive_core.ops.neighbors import nearest
-
     k = min(default_k(len(among)), len(among))
     neighbors = nearest(asked.astype(np.float32), among.astype(np.float32), k, device=device)
     return vote(neighbors, labels, 0.07)
 
 
-def _likeness(rows: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
     """Mean cosine of two images of one class, and of two of different ones: of centered pixels."""
     x = rows[labels >= 0].astype(np.float64)
     x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
@@ -241,23 +254,16 @@ def _likeness(rows: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 
 def _random_encoder(train: Dataset, chosen: np.ndarray, method: str, device: str) -> float:
     """Share that an untrained encoder's neighbors get right."""
-    from contrastive_core.evaluation.embed import untrained_rows
-    from contrastive_core.training.config import TrainConfig
-
     labels = train.labels[chosen]
     asked, others = _parts(labels)
     part = dataclasses.replace(
-        train, images=np.asarray(train.images[chosen]), labels=labels,
-        ids=[train.ids[i] for i in chosen], factors={},
-    )  # fmt: skip
+        train, images=np.asarray(train.images[chosen]), labels=labels, ids=[train.ids[i] for i in chosen], factors={}
+    )
     h = untrained_rows(TrainConfig(method=method, dataset=train.name), part, device)
     right = vote_of(h[asked], h[others], labels[others], device) == labels[asked]
     return float(right.mean())
 
 
 def _defaults(train: Dataset, method: str) -> dict[str, Any]:
-    from contrastive_core.data.recipe import Recipe
-    from contrastive_core.training.defaults import usual_settings
-
     usual = usual_settings(method, train)
     return {"recipe": Recipe(), "batch_size": USUAL_BATCH, "method": method, **usual}

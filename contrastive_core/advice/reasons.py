@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.advice.judge import Judged
+from contrastive_core.advice.held_out import HeldOutScores
 from contrastive_core.advice.search import Search
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.paired_tests import Z95
 from contrastive_core.loss_lab.trade import trade
+from contrastive_core.messages import message
+from contrastive_core.records import runs
+from contrastive_core.records.advice import AnswerRow
+from contrastive_core.records.embedding_files import cached
 
 __all__ = ["reasons"]
 
@@ -20,14 +24,14 @@ CLASSES = 3  # classes, or values of factors, that gain and lose most, named
 NEGATIVES = 256  # held-out rows that effective negatives are taken of
 
 
-def reasons(search: Search, best: dict[str, Any] | None) -> dict[str, Any]:
+def reasons(search: Search, best: AnswerRow | None) -> dict[str, list[dict[str, Any]]]:
     """Classes that gain and lose against the default, and effective negatives over τ."""
     default = search.default
     if best is None or default is None:
         return {}
-    why: dict[str, Any] = {}
-    winner = next(t for t in search.tried.values() if t.label == best["label"])
-    usual, mine = (list(t.at(best["epochs"]).values()) for t in (default, winner))
+    why: dict[str, list[dict[str, Any]]] = {}
+    winner = next(t for t in search.trials.values() if t.label == best["label"])
+    usual, mine = (list(t.by_seed(best["epochs"]).values()) for t in (default, winner))
     if not best["is_default"] and usual and mine and mine[0].right is not None:
         gain = _mean_right(mine) - _mean_right(usual)  # (n)
         by_group: list[dict[str, Any]] = [
@@ -50,9 +54,9 @@ def _is_shown(change: np.ndarray) -> bool:
     return bool(abs(known.mean()) > half)
 
 
-def _mean_right(judged: list[Judged]) -> np.ndarray:
+def _mean_right(scores: list[HeldOutScores]) -> np.ndarray:
     """How often each held-out image is named right, over runs: (n)."""
-    right = [j.right for j in judged if j.right is not None]
+    right = [s.right for s in scores if s.right is not None]
     return np.asarray(np.mean(right, 0))
 
 
@@ -69,16 +73,13 @@ def _groups(dataset: Dataset, rows: np.ndarray) -> Iterator[tuple[str, np.ndarra
             yield from ((f"{factor} {value}", of == value) for value in several)
         elif of.dtype.kind in "fiub":
             low, high = np.quantile(of, [1 / 3, 2 / 3])
-            yield f"{factor} up to {low:.3g}", of <= low
-            yield f"{factor} above {high:.3g}", of > high
+            yield message("{factor} up to {low}", factor=factor, low=f"{low:.3g}"), of <= low
+            yield message("{factor} above {high}", factor=factor, high=f"{high:.3g}"), of > high
 
 
 def _effective_negatives(search: Search, run_name: str) -> list[dict[str, float]]:
     """Over how many of a batch's other rows the softmax spreads, at each τ that was tried: exp of
     the entropy of softmax(s/τ), the mean over anchors, in the default run's own z."""
-    from contrastive_core import runs
-    from contrastive_core.embeddings.cache import cached
-
     try:
         rows = cached(runs.load(run_name), "train", "z")
     except ValueError:
@@ -87,7 +88,7 @@ def _effective_negatives(search: Search, run_name: str) -> list[dict[str, float]
         return []
     z = rows.features[search.rows[:NEGATIVES]].astype(np.float64)
     z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
-    values = sorted({t.value for t in search.tried.values() if t.value})
+    values = sorted({t.value for t in search.trials.values() if t.value})
     others = len(z) - 1
     return [
         {"value": at.temperature, "negatives": at.spread * others, "of": others}

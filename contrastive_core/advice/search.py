@@ -1,304 +1,212 @@
-"""The search: settings are asked of Optuna, trained as ordinary runs, judged, halved.
+"""The search: settings are trained as cells of a sweep, scored on held-out images, and halved.
 
-Each round trains its settings from the start, with a schedule as long as the round: a run that was
-cut off in the middle of its schedule says little about its end. Optuna keeps the trials in
-`study.log` and prunes by successive halving; runs are named after their settings, so that what was
-trained once is never trained again, and an adviser that was killed goes on.
+Each round trains its settings from the start, with a schedule as long as the round: a run that was cut off in the
+middle of its schedule says little about its end. A setting goes on to the next round if it is among the best third so
+far (asynchronous successive halving: Li et al. 2020, arXiv 1810.05934). A cell's run is named after its settings, so
+that nothing is trained twice, and an adviser that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from contrastive_core import runs
-from contrastive_core.advice import curve, judge, one_run
-from contrastive_core.advice.judge import Judged
-from contrastive_core.advice.plan import (
-    ETA,
-    FINALISTS,
-    OVERHEAD,
-    RESERVE,
-    SPREAD,
-    Plan,
-    folder_of,
-    save,
-    settings_of,
-)
-from contrastive_core.advice.space import Candidate
-from contrastive_core.advice.tried import Tried
+from contrastive_core.advice import curve, held_out
+from contrastive_core.advice.candidates import Candidate
+from contrastive_core.advice.held_out import HeldOutScores
+from contrastive_core.advice.planning import RESERVE, SPREAD, candidates_of
+from contrastive_core.advice.sampler import best_combination, next_on_curve, planned_choices
+from contrastive_core.advice.trials import Trial, read_trials, trial_of, write_scores
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.messages import message
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.sweeps.grid import arguments_of
-
-if TYPE_CHECKING:
-    import optuna
+from contrastive_core.records import runs
+from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Plan, folder_of, save_plan
+from contrastive_core.records.sweep_grid import Cell
+from contrastive_core.sweeps.cell_training import train_cell
 
 __all__ = ["Search"]
 
 FEWEST = 2  # settings that are tried whatever the clock says: the default, and one to compare
 WIDER = 2  # times the settings that were planned, at most, where time is left
-REPEATS = 5  # proposals in a row that were tried before, after which no more are asked for
 
 
 class Search:
-    """One adviser at work. `tried` grows; `run` may be called again after whatever ended it."""
+    """An adviser's trials. `run` may be called again after whatever ended it."""
 
-    def __init__(
-        self, plan: Plan, dataset: Dataset, on_progress: OnProgress = ignore_progress
-    ) -> None:
+    def __init__(self, plan: Plan, dataset: Dataset, on_progress: OnProgress = ignore_progress) -> None:
         self.plan, self.dataset, self.on_progress = plan, dataset, on_progress
         self.folder = folder_of(plan.name)
-        self.rows = judge.held_out(dataset)
-        self.questions = settings_of(plan, dataset)
-        self.tried: dict[str, Tried] = {}
-        self.failed: dict[str, str] = {}  # labels, and why
-        self.baselines: dict[str, float] = {}  # kNN without any training, by what of
-        self.spent = 0.0  # seconds of all runs, also of those before a restart
-        self.on_judged: Callable[[Search], None] = lambda search: None
+        self.rows = held_out.held_out_rows(dataset)
+        self.questions = candidates_of(plan, dataset)
+        self.trials: dict[str, Trial] = {}
+        self.baselines: dict[str, float] = {}  # kNN without any training
+        self.on_scored: Callable[[Search], None] = lambda search: None
+        self.wait_for_device: Callable[[str], None] = lambda device: None
 
-    def run(self, on_judged: Callable[[Search], None] = lambda search: None) -> None:
+    def run(self, on_scored: Callable[[Search], None] = lambda search: None) -> None:
         """Try settings until the time is used up. Raises CannotGoOn when a run is stopped."""
-        self.on_judged = on_judged
+        self.on_scored = on_scored
         self.prepare()
-        self._halve()
+        self.trials = read_trials(self.folder / "scores")
+        self._try_settings()
         self._repeat_finalists()
 
     def prepare(self) -> None:
         """Write the plan, and the ids that are set aside."""
-        save(self.plan)
-        judge.write_ids(self.folder / "held_out.txt", self.dataset, self.rows)
+        save_plan(self.plan)
+        held_out.write_ids(self.folder / "held_out.txt", self.dataset, self.rows)
 
     @property
-    def default(self) -> Tried | None:
+    def default(self) -> Trial | None:
         """The default settings; None before they are tried."""
-        return next((t for t in self.tried.values() if t.is_default), None)
+        return next((t for t in self.trials.values() if t.is_default), None)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why settings could not be trained, by label."""
+        return {t.label: t.failure for t in self.trials.values() if t.failure}
+
+    @property
+    def spent(self) -> float:
+        """Seconds of all runs, also of those before a restart."""
+        return sum(s.seconds for t in self.trials.values() for s in t.scores.values())
 
     # --- rounds ---
 
-    def _halve(self) -> None:
-        study = self._study()
-        for params in self._planned():
-            study.enqueue_trial(params, skip_if_exists=True)
-        self._recall(study)
-        repeats = 0
-        while repeats < REPEATS and len(self.tried) < WIDER * self.plan.trials:
-            trial = self._unfinished(study) or study.ask()
-            tried = self._settings_of(trial)
-            is_new = tried.key not in self.tried
-            repeats = 0 if is_new else repeats + 1
-            if is_new and len(self.tried) >= FEWEST and not self._may_try_another():
-                return  # it stays open: with more time it is the next
-            self._climb(study, trial, self.tried.setdefault(tried.key, tried))
+    def _try_settings(self) -> None:
+        for choice in self._choices():
+            trial = trial_of(choice)
+            if trial.key not in self.trials and len(self.trials) >= FEWEST and not self._has_time_for_another():
+                return
+            self._climb(self.trials.setdefault(trial.key, trial))
 
-    def _recall(self, study: optuna.Study) -> None:
-        """What was tried before a restart, with its figures."""
-        for frozen in study.get_trials(deepcopy=False):
-            if not frozen.state.is_finished():
-                continue
-            tried = self._settings_of(frozen)
-            tried = self.tried.setdefault(tried.key, tried)
-            if why := frozen.user_attrs.get("why"):
-                self.failed[tried.label] = str(why)
-            for epochs in self.plan.rungs:
-                if judge.kept(self._judged_folder, self._name(tried, epochs, self.plan.seeds[0])):
-                    self.judged(tried, epochs, self.plan.seeds[0])
+    def _choices(self) -> Iterator[dict[str, Candidate]]:
+        """The planned settings, then what the sampler proposes."""
+        places = None
+        if self.plan.is_curve and self.plan.trials < len(self.questions["temperature"]):
+            # No time for every place: some that are far from each other, and the last by the curve.
+            places = curve.spread(self.questions["temperature"])[1 : self.plan.trials - 1]
+        yield from planned_choices(self.questions, places)
+        while len(self.trials) < WIDER * self.plan.trials and (choice := self._proposal()) is not None:
+            yield choice
 
-    def _climb(self, study: optuna.Study, trial: optuna.Trial, tried: Tried) -> None:
+    def _proposal(self) -> dict[str, Candidate] | None:
+        if not self.plan.is_curve:
+            scores = {t.label: self._value(t, self.plan.rungs[0]) for t in self.trials.values()}
+            return best_combination(self.questions, scores, self.trials)
+        found, fitted = self.questions["temperature"], self.curve()
+        values = [t.value for t in self.trials.values() if t.value is not None]
+        if fitted is not None:
+            candidate = next_on_curve(found, fitted, values)
+        else:  # some failed: the next place
+            candidate = next((c for c in curve.spread(found) if c.value not in values), None)
+        return None if candidate is None else {"temperature": candidate}
+
+    def _climb(self, trial: Trial) -> None:
         """Round after round, until it falls behind or time is up."""
-        from optuna.trial import TrialState
+        for epochs in self.plan.rungs:
+            if epochs != self.plan.rungs[0] and not trial.is_default and not self._has_time_for(epochs):
+                return
+            if self.score(trial, epochs, self.plan.seeds[0]) is None:
+                return
+            if not trial.is_default and not self._is_promoted(trial, epochs):
+                return
 
-        value = float("nan")
-        for number, epochs in enumerate(self.plan.rungs):
-            if number and not tried.is_default and not self._has_time_for(epochs):
-                break
-            judged = self.judged(tried, epochs, self.plan.seeds[0])
-            if judged is None:
-                trial.set_user_attr("why", self.failed.get(tried.label, ""))
-                study.tell(trial, state=TrialState.FAIL)
-                return
-            value = judged.value(self.plan.criterion)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a step that was reported before a restart
-                trial.report(value, ETA**number)
-            if epochs != self.plan.rungs[-1] and not tried.is_default and trial.should_prune():
-                study.tell(trial, state=TrialState.PRUNED)
-                return
-        if math.isnan(value):
-            study.tell(trial, state=TrialState.FAIL)
-        else:
-            study.tell(trial, value)
+    def _is_promoted(self, trial: Trial, epochs: int) -> bool:
+        """Whether a trial is among the best third of those scored after so many epochs; the first is."""
+        rivals = (self._value(t, epochs) for t in self.trials.values() if not t.is_default)
+        values = sorted((v for v in rivals if not math.isnan(v)), reverse=True)
+        return bool(values) and self._value(trial, epochs) >= values[max(0, len(values) // ETA - 1)]
+
+    def _value(self, trial: Trial, epochs: int) -> float:
+        """The criterion with the first seed; NaN where there is none."""
+        scores = trial.by_seed(epochs).get(self.plan.seeds[0])
+        return math.nan if scores is None else scores.value(self.plan.criterion)
 
     def _repeat_finalists(self) -> None:
         """The default and the best with every seed, one seed after the other."""
-        finalists = [t for t in self.tried.values() if t.is_default]
+        finalists = [t for t in self.trials.values() if t.is_default]
         finalists += [t for t in self.ranking() if not t.is_default][:FINALISTS]
         for seed in self.plan.seeds[1:]:
-            for tried in finalists:
+            for trial in finalists:
                 if self._has_time_for(self.plan.rungs[-1]):
-                    self.judged(tried, self.plan.rungs[-1], seed)
+                    self.score(trial, self.plan.rungs[-1], seed)
 
-    def ranking(self) -> list[Tried]:
-        """Settings that were tried for the longest, the best first: by the curve, if one stands."""
-        last, seed = self.plan.rungs[-1], self.plan.seeds[0]
-        full = [t for t in self.tried.values() if (last, seed) in t.judged]
-        drawn = self.curve()
-        if drawn is not None:
-            return sorted(full, key=lambda t: -float(drawn.at([t.value or 1.0])[0][0]))
-        return sorted(full, key=lambda t: -t.judged[last, seed].value(self.plan.criterion))
+    def ranking(self) -> list[Trial]:
+        """Settings that were trained for the longest, the best first: by the curve, if there is one."""
+        last, fitted = self.plan.rungs[-1], self.curve()
+        full = [t for t in self.trials.values() if self.plan.seeds[0] in t.by_seed(last)]
+        if fitted is not None:
+            return sorted(full, key=lambda t: -float(fitted.at([t.value or 1.0])[0][0]))
+        return sorted(full, key=lambda t: -self._value(t, last))
 
     def curve(self) -> curve.Curve | None:
-        """The curve through what was tried for the longest; None where there is none."""
+        """The curve through what was trained for the longest; None where there is none."""
         if not self.plan.is_curve:
             return None
-        judged = [
-            (tried.value, j.value(self.plan.criterion), j.right)
-            for tried in self.tried.values()
-            for j in tried.at(self.plan.rungs[-1]).values()
-            if tried.value is not None
+        points = [
+            (trial.value, scores.value(self.plan.criterion), scores.right)
+            for trial in self.trials.values()
+            for scores in trial.by_seed(self.plan.rungs[-1]).values()
+            if trial.value is not None
         ]
-        return curve.through(judged)
+        return curve.fit_curve(points)
+
+    # --- time ---
 
     def _has_time_for(self, epochs: int, besides: float = 0.0) -> bool:
         return self.spent + self.cost(epochs) + besides <= RESERVE * self.plan.seconds
 
-    def _may_try_another(self) -> bool:
+    def _has_time_for_another(self) -> bool:
         """Whether a further first try leaves the finalists the time for their seeds."""
-        if self.plan.is_curve and len(self.tried) < SPREAD:
+        if self.plan.is_curve and len(self.trials) < SPREAD:
             return self._has_time_for(self.plan.rungs[0])
         runs_left = (len(self.plan.seeds) - 1) * (FINALISTS + 1)
         return self._has_time_for(self.plan.rungs[0], runs_left * self.cost(self.plan.rungs[-1]))
 
     def cost(self, epochs: int) -> float:
-        """Seconds of a run of so many epochs: as those before it took, else as was foretold."""
-        took = [
-            j.seconds for t in self.tried.values() for (e, _), j in t.judged.items() if e == epochs
-        ]
+        """Seconds of a run of so many epochs: as those before it took, else as planned."""
+        took = [s.seconds for t in self.trials.values() for s in t.by_seed(epochs).values()]
         return sum(took) / len(took) if took else epochs * self.plan.seconds_per_epoch + OVERHEAD
 
     # --- one run ---
 
-    def judged(self, tried: Tried, epochs: int, seed: int) -> Judged | None:
-        """Figures of these settings, trained if they have not been. None where training failed."""
-        if (epochs, seed) in tried.judged or tried.label in self.failed:
-            return tried.judged.get((epochs, seed))
-        name = self._name(tried, epochs, seed)
-        found = judge.kept(self._judged_folder, name)
-        if found is None:
-            text = f"{tried.label}, {epochs} epochs" + (f", seed {seed}" if seed else "")
+    def score(self, trial: Trial, epochs: int, seed: int) -> HeldOutScores | None:
+        """Scores of these settings, trained if they have not been. None where training failed."""
+        if (epochs, seed) not in trial.scores and not trial.failure:
+            text = message("{label}, {epochs} epochs", label=trial.label, epochs=epochs) + (
+                message(", seed {seed}", seed=seed) if seed else ""
+            )
             self.on_progress(text, min(0.99, self.spent / self.plan.seconds))
-            found = self._trained(tried, name, epochs, seed)
-            if found is None:
-                return None
-        self.spent += found.seconds
-        tried.judged[epochs, seed] = found
-        self.on_judged(self)
-        return found
+            trial.scores[epochs, seed] = self._train_and_score(self.cell(trial, epochs, seed))
+            write_scores(self.folder / "scores", trial, epochs, seed)
+            if not trial.failure:
+                self.on_scored(self)
+        return trial.by_seed(epochs).get(seed)
 
-    def _name(self, tried: Tried, epochs: int, seed: int) -> str:
-        """The run of these settings: the same settings have the same run."""
-        return f"{self.plan.name}-{tried.key}-e{epochs}-s{seed}"
-
-    @property
-    def _judged_folder(self) -> Path:
-        return self.folder / "judged"
-
-    def _trained(self, tried: Tried, name: str, epochs: int, seed: int) -> Judged | None:
+    def _train_and_score(self, cell: Cell) -> HeldOutScores:
+        self.wait_for_device(self.plan.device)
         started = time.monotonic()
-        reason = one_run.train_and_wait(name, self._arguments(tried, epochs, seed))
-        if reason:
-            self.failed[tried.label] = reason
-            return None
-        judged = judge.judge(runs.load(name), self.rows, self.plan.device)
-        judged = replace(judged, seconds=time.monotonic() - started)
-        judge.keep(self._judged_folder, judged)
-        return judged
+        if failure := train_cell(cell, self.plan.device):
+            return HeldOutScores(cell.run, seconds=time.monotonic() - started, failure=failure)
+        scores = held_out.score_run(runs.load(cell.run), self.rows, self.plan.device)
+        return replace(scores, seconds=time.monotonic() - started)
 
-    def _arguments(self, tried: Tried, epochs: int, seed: int) -> list[str]:
-        settings = {
-            "method": self.plan.method, "dataset": self.plan.dataset, "epochs": epochs,
-            "exclude": str(self.folder / "held_out.txt"), "snapshot_every": 0,
-            **self.plan.base(), **tried.settings,
-        }  # fmt: skip
+    def cell(self, trial: Trial, epochs: int, seed: int) -> Cell:
+        """The cell of these settings: the same settings have the same run."""
+        settings: dict[str, object] = {
+            "method": self.plan.method,
+            "dataset": self.plan.dataset,
+            "epochs": epochs,
+            "exclude": str(self.folder / "held_out.txt"),
+            "snapshot_every": 0,
+            **self.plan.base(),
+            **trial.settings,
+        }
         if self.plan.root:
             settings["root"] = self.plan.root
-        return ["--device", self.plan.device, *arguments_of(settings, seed)]
-
-    # --- what is asked for ---
-
-    def _study(self) -> optuna.Study:
-        import optuna
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
-
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return optuna.create_study(
-                study_name=self.plan.name,
-                storage=JournalStorage(JournalFileBackend(str(self.folder / "study.log"))),
-                sampler=(
-                    optuna.samplers.GPSampler(seed=0, n_startup_trials=SPREAD - 1)
-                    if self.plan.is_curve
-                    else optuna.samplers.TPESampler(seed=0, n_startup_trials=5)
-                ),
-                pruner=optuna.pruners.SuccessiveHalvingPruner(1, ETA),
-                direction="maximize",
-                load_if_exists=True,
-            )
-
-    def _planned(self) -> Iterator[dict[str, Any]]:
-        """The default, then one question at a time away from it; of a curve that there is no time
-        to try at every place, places far from each other, the last left to the sampler."""
-        usual = {q: self._param(found[0]) for q, found in self.questions.items()}
-        yield usual
-        for question, found in self.questions.items():
-            others = found[1:]
-            if self.plan.is_curve and self.plan.trials < len(found):
-                others = curve.spread(found)[1 : self.plan.trials - 1]
-            for candidate in others:
-                yield {**usual, question: self._param(candidate)}
-
-    def _param(self, candidate: Candidate) -> Any:
-        return candidate.value if candidate.question == "temperature" else candidate.label
-
-    def _settings_of(self, trial: optuna.trial.BaseTrial) -> Tried:
-        """What a trial stands for, in settings of `train`."""
-        labels, settings, value = [], dict[str, Any](), None
-        for question, found in self.questions.items():
-            if question == "temperature":
-                chosen = self._temperature(trial, found)
-                value = chosen.value
-            else:
-                label = trial.suggest_categorical(question, [c.label for c in found])
-                chosen = next(c for c in found if c.label == label)
-                value = chosen.value if len(self.questions) == 1 else value
-            labels.append(chosen.label)
-            settings |= chosen.settings
-        return Tried(", ".join(labels), settings, value)
-
-    def _temperature(self, trial: optuna.trial.BaseTrial, found: list[Candidate]) -> Candidate:
-        values = [c.value for c in found if c.value is not None]
-        low, high = min(values), max(values)  # those that the plan is about
-        value = float(f"{trial.suggest_float('temperature', low, high, log=True):.2g}")
-        known = next(
-            (c for c in found if c.value is not None and abs(c.value - value) < 1e-9), None
-        )
-        if known is not None:
-            return known
-        key = next(iter(found[-1].settings))
-        sign = found[0].label.rpartition(" ")[0]
-        return Candidate("temperature", f"{sign} {value:g}", {key: value}, value)
-
-    @staticmethod
-    def _unfinished(study: optuna.Study) -> optuna.Trial | None:
-        """A trial that a kill left in the middle."""
-        from optuna.trial import Trial, TrialState
-
-        left = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        return Trial(study, left[0]._trial_id) if left else None
+        run = f"{self.plan.name}-{trial.key}-e{epochs}-s{seed}"
+        return Cell(run, {"setting": trial.label, "epochs": epochs}, settings, seed)

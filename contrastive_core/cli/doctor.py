@@ -20,9 +20,18 @@ from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
 __all__ = ["doctor"]
 
 PACKAGES = (
-    "contrastive-lab", "torch", "torchvision", "numpy", "scipy", "scikit-learn", "umap-learn",
-    "pyarrow", "pillow", "streamlit", "faiss-cpu", "pywebview",
-)  # fmt: skip
+    "contrastive-lab",
+    "torch",
+    "torchvision",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "umap-learn",
+    "pyarrow",
+    "pillow",
+    "streamlit",
+    "pywebview",
+)
 APP_CHECK = "contrastive_lab.desktop.check"  # run, not imported: the library knows no app
 SECONDS = 180  # more than the app gives its server to begin
 
@@ -75,8 +84,7 @@ def _folder(path: Path) -> dict[str, Any]:
     """Where it lies, whether it can be written, and how much room its disk has."""
     there = next(p for p in (path, *path.parents) if p.exists())
     problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
-    return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1),
-            "problem": problem}  # fmt: skip
+    return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1), "problem": problem}
 
 
 def _app() -> dict[str, Any]:
@@ -85,9 +93,8 @@ def _app() -> dict[str, Any]:
         return {"window": "", "problem": "the app is not installed"}
     try:
         completed = subprocess.run(
-            [sys.executable, "-m", APP_CHECK], cwd=ROOT, capture_output=True, text=True,
-            timeout=SECONDS,
-        )  # fmt: skip
+            [sys.executable, "-m", APP_CHECK], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS
+        )
         return dict(json.loads(completed.stdout.splitlines()[-1]))
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}

@@ -12,7 +12,7 @@ __all__ = ["export"]
 
 def export(args: Namespace) -> None:
     """Write a run's encoder as ONNX, or its metrics and embedding for TensorBoard."""
-    from contrastive_core import runs
+    from contrastive_core.records import runs
 
     out = Path(args.out) if args.to == "tensorboard" else out_path(args.out, ".onnx")
     run = runs.load(args.run)
@@ -26,9 +26,7 @@ def export(args: Namespace) -> None:
         else:
             from contrastive_core.exporters.tensorboard import export_tensorboard
 
-            record = export_tensorboard(
-                run, out, args.split, args.layer, args.device, on_progress
-            )  # fmt: skip
+            record = export_tensorboard(run, out, args.split, args.layer, args.device, on_progress)
             text = f"{out}: {record['scalars']:,} scalars, {record['rows']:,} rows"
             text += f"; tensorboard --logdir {out}"
     print_result(args, {"run": run.name, "to": args.to, **record}, text)

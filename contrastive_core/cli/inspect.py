@@ -22,14 +22,11 @@ __all__ = ["compare", "embed", "evaluate", "project"]
 
 def embed(args: Namespace) -> None:
     """Write the embedding of a split; without a file, both are kept for the app."""
-    from contrastive_core import runs
     from contrastive_core.distributed import collectives
     from contrastive_core.evaluation.embed import embed_run
+    from contrastive_core.records import runs
 
-    with (
-        collectives.process_group(args.device) as world,
-        progress_of(args, speaks=world.is_rank0) as on_progress,
-    ):
+    with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         out, run = collectives.raise_together(
             lambda: (args.out and out_path(args.out, ".npz", ".parquet"), runs.load(args.run))
         )
@@ -48,20 +45,17 @@ def embed(args: Namespace) -> None:
 
 def evaluate(args: Namespace) -> None:
     """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
-    from contrastive_core import runs
     from contrastive_core.distributed import collectives
     from contrastive_core.embeddings import file_formats
     from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
     from contrastive_core.evaluation.evaluate import metric_names
-    from contrastive_core.evaluation.record import SOURCES
-    from contrastive_core.evaluation.score import scores_from_json
+    from contrastive_core.records import runs
+    from contrastive_core.records.evaluation import SOURCES
+    from contrastive_core.records.score import scores_from_json
 
     chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
     path = Path(args.run)
-    with (
-        collectives.process_group(args.device) as world,
-        progress_of(args, speaks=world.is_rank0) as on_progress,
-    ):
+    with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         if path.suffix in file_formats.ENDINGS:
             from contrastive_core.evaluation.evaluate_files import evaluate_file
 
@@ -91,7 +85,7 @@ def evaluate(args: Namespace) -> None:
 
 def project(args: Namespace) -> None:
     """Write a map of a run, or of a file of embeddings."""
-    from contrastive_core.evaluation.score import recall_text
+    from contrastive_core.records.score import recall_text
 
     out = out_path(args.out, ".parquet", ".csv")
     umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
@@ -117,12 +111,12 @@ def project(args: Namespace) -> None:
 
 def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProgress) -> Any:
     """The embedding to draw and its map; a run's map is the one that the app shows too."""
-    from contrastive_core import runs
-    from contrastive_core.cli import analyses
-    from contrastive_core.embeddings import file_formats, label_files, ref
+    from contrastive_core.embeddings import file_formats, label_files
     from contrastive_core.embeddings.graphs import Graphs
+    from contrastive_core.engine import answers
     from contrastive_core.evaluation.embed import embed_run
     from contrastive_core.evaluation.projection import map_of
+    from contrastive_core.records import embedding_ref, runs
 
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
@@ -131,28 +125,24 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
         graphs = Graphs(args.device, on_progress=on_progress)
         told = fraction_of(on_progress, "UMAP's layout")
         projection = map_of(rows, args.method, graphs, told, **settings)
-        return rows, (
-            projection.xy,
-            {"settings": projection.settings, "quality": projection.quality},
-        )
+        return rows, (projection.xy, {"settings": projection.settings, "quality": projection.quality})
     if args.labels:
         raise ValueError(OWN_LABELS)
     run = runs.load(args.source)
     on_fraction = fraction_of(on_progress, "embedding")
     rows = embed_run(run, args.split, "h", args.device, on_fraction)
-    values = {"space": ref.of_run(run, args.split).values, "kind": args.method, **settings}
-    result = analyses.make("map", values, on_progress, args.device)
+    values = {"space": embedding_ref.of_run(run, args.split).values, "kind": args.method, **settings}
+    result = answers.make("map", values, on_progress, args.device)
     return rows, (result.arrays["xy"], result.meta)
 
 
 def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
-    from contrastive_core import runs
-    from contrastive_core.evaluation.compare import check_accuracies
+    from contrastive_core.evaluation.compare import check_accuracies, entry_of_run
     from contrastive_core.evaluation.compare import compare as compare_entries
-    from contrastive_core.evaluation.comparison import ACCURACIES
-    from contrastive_core.evaluation.entries import entry_of_run
-    from contrastive_core.evaluation.score import recall_text
+    from contrastive_core.records import runs
+    from contrastive_core.records.comparison import ACCURACIES
+    from contrastive_core.records.score import recall_text
 
     metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)
@@ -160,9 +150,7 @@ def compare(args: Namespace) -> None:
     with progress_of(args) as on_progress:
         entries = [entry_of_run(r, args.split, "h", args.device, on_progress) for r in chosen]
         comparison = compare_entries(entries, metrics, device=args.device, on_progress=on_progress)
-    lines = [f"{ACCURACIES[m]}: {text}" for m, text in comparison.verdicts.items()] or [
-        comparison.verdict
-    ]
+    lines = [f"{ACCURACIES[m]}: {text}" for m, text in comparison.verdicts.items()] or [comparison.verdict]
     for d in comparison.differences:
         low, high = (100 * v for v in d.interval)
         lines.append(

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from contrastive_core.cli.options import PROGRAM, parser
-from contrastive_core.cli.output import error_line, sentence_of
-from contrastive_core.errors import Elsewhere
+from contrastive_core.cli.output import error_line
+from contrastive_core.errors import Elsewhere, sentence_of
 
 __all__ = ["main", "parser", "stopped"]
 

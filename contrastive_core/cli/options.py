@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from contrastive_core.cli.output import error_line
-from contrastive_core.training.config import OPTIONS
+from contrastive_core.records.train_config import OPTIONS
 
 __all__ = ["COMMANDS", "PROGRAM", "Command", "Parser", "parser"]
 
@@ -29,12 +29,11 @@ class Option:
 @dataclass(frozen=True)
 class Command:
     """`run` names a function as `module.function` of this package, or as `package.module:function`
-    of the app, imported when the command is given; `aliases` are older names."""
+    of the app, imported when the command is given."""
 
     run: str
     help: str
     options: tuple[Option, ...] = ()
-    aliases: tuple[str, ...] = field(default=())
 
 
 def _option(*flags: str, **settings: Any) -> Option:
@@ -56,9 +55,8 @@ COMMON = (
 )
 DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
 LABELS = _option(
-    "--labels", metavar="FILE",
-    help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv",
-)  # fmt: skip
+    "--labels", metavar="FILE", help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv"
+)
 ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
 SET = "any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"
 
@@ -76,9 +74,7 @@ def _train_options() -> tuple[Option, ...]:
         *settings,
         _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
         _flag("--resume", "go on with --run NAME"),
-        _option(
-            "--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"
-        ),
+        _option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"),
         _flag("--download", "fetch the data set if missing"),
         _set(SET),
         DEVICE,
@@ -103,9 +99,7 @@ COMMANDS = {
         "score a run beside raw pixels and a random encoder",
         (
             _option("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv"),
-            _option(
-                "--train", metavar="FILE", help="training rows for a file; default: four fifths"
-            ),
+            _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
             LABELS,
             _option("--metrics", help="comma-separated; default: all that apply"),
             _split(),
@@ -184,9 +178,7 @@ COMMANDS = {
             _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
             ROOT,
             _option("--run", help="name of the run to make"),
-            _option(
-                "--weights", metavar="FILE", help="of the model; default: what was fetched before"
-            ),
+            _option("--weights", metavar="FILE", help="of the model; default: what was fetched before"),
             _option("--pixels", type=int, default=0, help="image size of the model (its own)"),
             _flag("--fetch", "fetch the model's weights where they are not here"),
             _flag("--random", "random weights: a model that has learned nothing"),
@@ -224,30 +216,14 @@ COMMANDS = {
             DEVICE,
         ),
     ),
-    "queue": Command(
-        "sweep.queue", "start the runs that wait in the app's queue, one after the other"
-    ),
-    "list": Command("look_after.list_all", "list runs, methods, losses, metrics and data sets"),
-    "migrate": Command(
-        "migrate.migrate_runs",
-        "bring run folders of an older version to the present format",
-        (
-            _flag("--dry-run", "name the files that would change, and change nothing"),
-            _option("runs", nargs="*", metavar="RUN"),
-        ),
-    ),
+    "queue": Command("sweep.queue", "start the runs that wait in the app's queue, one after the other"),
+    "list": Command("run_listing.list_all", "list runs, methods, losses, metrics and data sets"),
     "verify": Command(
-        "look_after.verify",
+        "run_listing.verify",
         "check every file of every run, and the figures that come along",
-        (
-            _flag("--files", "files only: compute no figure"),
-            _option("runs", nargs="*", metavar="RUN"),
-            DEVICE,
-        ),
+        (_flag("--files", "files only: compute no figure"), _option("runs", nargs="*", metavar="RUN"), DEVICE),
     ),
-    "doctor": Command(
-        "doctor.doctor", "say what there is: device, threads, versions, folders, free disk, window"
-    ),
+    "doctor": Command("doctor.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
     "present": Command(
         "prepare.present",
         "make what the pages show of a run: embeddings, scores, maps",
@@ -257,7 +233,6 @@ COMMANDS = {
         "prepare.analyze",
         "make what a page waits for: scores, a map, a comparison",
         (_option("kind"), _option("values", help="a JSON object"), DEVICE),
-        aliases=("answer",),
     ),
     "decode": Command(
         "prepare.decode",
@@ -286,9 +261,7 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
     top = Parser(prog=program, description="Contrastive Lab.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        command_parser = commands.add_parser(
-            name, help=command.help, description=command.help, aliases=command.aliases
-        )
+        command_parser = commands.add_parser(name, help=command.help, description=command.help)
         for option in (*COMMON, *command.options):
             command_parser.add_argument(*option.flags, **option.settings)
         command_parser.set_defaults(run_command=command.run)

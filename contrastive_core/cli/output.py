@@ -7,7 +7,6 @@ long lines are cut.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import sys
@@ -17,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.evaluation.score import Score
 from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
-from contrastive_core.runs import Run
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import Score
 
 __all__ = [
     "OWN_LABELS",
@@ -31,7 +30,6 @@ __all__ = [
     "print_result",
     "progress_of",
     "score_text",
-    "sentence_of",
     "write_table",
 ]
 
@@ -39,16 +37,6 @@ OWN_LABELS = "--labels goes with a file of vectors; what a run was trained on ha
 LONGEST = 2000  # characters of a line
 SECONDS = 10.0  # between two lines of one stage where there is no terminal
 REFRESH = 0.1  # seconds between two drawings of a bar
-FULL = (errno.ENOSPC, errno.EDQUOT)
-DISK = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the disk is read-only",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.EMFILE: "too many files are open",
-    errno.EIO: "the disk does not answer",
-}
 
 
 # --- text --------------------------------------------------------------------------------------
@@ -81,22 +69,12 @@ def error_line(message: str) -> str:
     return f"error: {_harmless(' '.join(message.split()))}\n"
 
 
-def sentence_of(error: Exception) -> str:
-    """What an error says, in words where the system gives a number."""
-    if isinstance(error, OSError) and error.errno in DISK:
-        text = f"{DISK[error.errno]}: {error.filename or 'a file cannot be written'}"
-        return f"{text}; free some space and try again" if error.errno in FULL else text
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.strerror}: {error.filename}"
-    return str(error) or type(error).__name__
-
-
 def _harmless(line: str) -> str:
     """One line without control characters or halves of characters, and not too long."""
     shortened = line[:LONGEST] + (f" … ({len(line):,} characters)" if len(line) > LONGEST else "")
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shortened
-    )
+    if shortened.isprintable():
+        return shortened
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shortened)
 
 
 # --- progress ----------------------------------------------------------------------------------

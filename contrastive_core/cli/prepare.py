@@ -12,14 +12,13 @@ __all__ = ["analyze", "decode", "present"]
 
 def analyze(args: Namespace) -> None:
     """Make what a page asks for, and keep it."""
-    from contrastive_core.cli import analyses
-    from contrastive_core.jobs import results
+    from contrastive_core.engine import answers, results
 
     values = json.loads(args.values)
     if not isinstance(values, dict):
         raise ValueError("the values of an analysis are a JSON object")
     with progress_of(args) as on_progress:
-        analyses.make(args.kind, values, on_progress, args.device)
+        answers.make(args.kind, values, on_progress, args.device)
     path = results.path(args.kind, values)
     print_result(args, {"kind": args.kind, "out": str(path)}, str(path))
 
@@ -27,7 +26,7 @@ def analyze(args: Namespace) -> None:
 def decode(args: Namespace) -> None:
     """Decode the images of a data set, unless they have been."""
     from contrastive_core.data import datasets
-    from contrastive_core.data.image_form import ImageForm
+    from contrastive_core.records.image_form import ImageForm
 
     form = ImageForm(args.image_size, args.resize)
     with progress_of(args) as on_progress:
@@ -40,12 +39,11 @@ def decode(args: Namespace) -> None:
 
 def present(args: Namespace) -> None:
     """Embed and score a run, and draw its maps: all that its pages wait for."""
-    from contrastive_core import runs
-    from contrastive_core.cli import analyses
-    from contrastive_core.embeddings import ref
+    from contrastive_core.engine import answers
     from contrastive_core.evaluation.embed import embed_run
     from contrastive_core.evaluation.evaluate import evaluate
-    from contrastive_core.evaluation.record import read_evaluation
+    from contrastive_core.records import embedding_ref, runs
+    from contrastive_core.records.evaluation import read_evaluation
 
     run = runs.load(args.run)
     with progress_of(args) as on_progress:
@@ -54,6 +52,6 @@ def present(args: Namespace) -> None:
         for layer in "hz":
             embed_run(run, args.split, layer, args.device)
             for kind in ("pca", "umap"):
-                values = {"space": ref.of_run(run, args.split, layer).values, "kind": kind}
-                analyses.make("map", analyses.with_defaults(values), on_progress, args.device)
+                values = {"space": embedding_ref.of_run(run, args.split, layer).values, "kind": kind}
+                answers.make("map", answers.with_defaults(values), on_progress, args.device)
     print_result(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")

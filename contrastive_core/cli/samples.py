@@ -6,18 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contrastive_core.cli.output import (
-    OWN_LABELS,
-    note_left_out,
-    out_path,
-    print_result,
-    progress_of,
-)
-from contrastive_core.embeddings.ref import EmbeddingRef
+from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of
+from contrastive_core.embeddings.reading import read_images, read_rows
 from contrastive_core.progress import OnProgress
+from contrastive_core.records.embedding_ref import EmbeddingRef
 
 if TYPE_CHECKING:
-    from contrastive_core.samples.table import SampleTable
+    from contrastive_core.records.sample_table import SampleTable
 
 __all__ = ["samples"]
 
@@ -25,13 +20,10 @@ __all__ = ["samples"]
 def samples(args: Namespace) -> None:
     """Write every sample of a split, or of a file of vectors, with what is odd about it."""
     from contrastive_core.distributed import collectives
-    from contrastive_core.samples.table import write_table
+    from contrastive_core.records.sample_table import write_table
 
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
-    with (
-        collectives.process_group(args.device) as world,
-        progress_of(args, speaks=world.is_rank0) as on_progress,
-    ):
+    with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         name, table = _table(args, on_progress)
     if not world.is_rank0:
         return
@@ -40,9 +32,7 @@ def samples(args: Namespace) -> None:
     record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
     kinds = ("estimate_", "exact_up_to")
     record |= {k: v for k, v in table.facts.items() if k.startswith(kinds)}
-    print_result(
-        args, record, f"{out or name}: {len(table):,} samples by {table.loss}{_of_losses(table)}"
-    )
+    print_result(args, record, f"{out or name}: {len(table):,} samples by {table.loss}{_of_losses(table)}")
 
 
 def _of_losses(table: SampleTable) -> str:
@@ -59,11 +49,12 @@ def _of_losses(table: SampleTable) -> str:
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
-    from contrastive_core import runs
     from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats, label_files, ref
-    from contrastive_core.samples import build, score
-    from contrastive_core.samples.request import request_of
+    from contrastive_core.embeddings import file_formats, label_files
+    from contrastive_core.records import runs
+    from contrastive_core.records.sample_request import request_of
+    from contrastive_core.samples import run_samples
+    from contrastive_core.samples.table_builder import SampleInputs, build_table
 
     is_file = Path(args.run).suffix in file_formats.ENDINGS
     if args.labels and not is_file:
@@ -73,20 +64,20 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
         place = space.recorded
         own = str(place.run.config.get("loss") or "sup_con") if place else "sup_con"
         request = request_of(space.name, space.split, args.loss or own)
-        if (rows := space.rows()) is None:
+        if (rows := read_rows(space)) is None:
             raise ValueError(f"there are no vectors {args.run}")
-        pictures = ref.pictures(space)
-        table = build.samples_of_vectors(request, rows, pictures, on_progress, args.device)
+        pictures = read_images(space)
+        table = run_samples.samples_of_vectors(request, rows, pictures, on_progress, args.device)
         return space.name, table
     if is_file:
         plain = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
         rows = plain
         if args.labels:
             rows = collectives.raise_together(lambda: label_files.labeled(plain, args.labels))
-        inputs = score.SampleInputs(rows, args.loss or "sup_con", device=args.device)
-        return args.run, score.score_samples(inputs, on_progress)
+        inputs = SampleInputs(rows, args.loss or "sup_con", device=args.device)
+        return args.run, build_table(inputs, on_progress)
     run = collectives.raise_together(lambda: runs.load(args.run))
-    table = build.samples_of_run(run, args.loss, args.split, on_progress, args.device)
+    table = run_samples.samples_of_run(run, args.loss, args.split, on_progress, args.device)
     if collectives.world().is_rank0:
         note_left_out(run, args.split)
     return run.name, table
@@ -94,15 +85,15 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
 
 def _existing_rows(args: Namespace) -> EmbeddingRef | None:
     """Loaded vectors, or rows of a recording; None for all else."""
-    from contrastive_core import runs
     from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats, kept_vectors, recorded, ref
+    from contrastive_core.embeddings import file_formats
+    from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 
-    if args.run.startswith(kept_vectors.PREFIX):
-        return ref.of_vectors(args.run.removeprefix(kept_vectors.PREFIX), args.split)
-    if args.run.startswith(recorded.PREFIX):
-        return ref.of_name(args.run)
+    if args.run.startswith(loaded_vectors.PREFIX):
+        return embedding_ref.of_vectors(args.run.removeprefix(loaded_vectors.PREFIX), args.split)
+    if args.run.startswith(recorded_rows.PREFIX):
+        return embedding_ref.of_name(args.run)
     is_file = Path(args.run).suffix in file_formats.ENDINGS
     if is_file or not collectives.raise_together(lambda: runs.load(args.run)).is_recording:
         return None
-    return ref.of_name(args.run)
+    return embedding_ref.of_name(args.run)

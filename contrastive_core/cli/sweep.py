@@ -12,44 +12,43 @@ __all__ = ["queue", "sweep"]
 
 def sweep(args: Namespace) -> None:
     """Train the cells of a sweep file that are not done yet."""
-    from contrastive_core.sweeps import runner, spec
+    from contrastive_core.engine import sweep_runner
+    from contrastive_core.sweeps import spec
 
     chosen = spec.changed(spec.load(args.file), args.set)
     if args.score:
         return _score_cells(args, chosen)
-    if runner.estimate(chosen) is None:
+    if sweep_runner.estimate(chosen) is None:
         with progress_of(args) as on_progress:
-            runner.measure(chosen, lambda stage: on_progress(stage, None))
-    untrained = len({row["run"] for row in runner.status(chosen) if row["status"] != "done"})
-    about = (runner.estimate(chosen) or 0) / 60
+            sweep_runner.measure(chosen, lambda stage: on_progress(stage, None))
+    untrained = len({row["run"] for row in sweep_runner.status(chosen) if row["status"] != "done"})
+    about = (sweep_runner.estimate(chosen) or 0) / 60
     all_cells = len(chosen.trained())
     print_note(f"{chosen.title}: {untrained} of {all_cells} cells to train, about {about:.0f} min")
     if not args.dry_run:
-        runner.run_sweep(chosen, print_note, args.most)
-    rows = runner.status(chosen)
+        sweep_runner.run_sweep(chosen, print_note, args.most)
+    rows = sweep_runner.status(chosen)
     cells = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in rows]
     lines = [f"{r['status']:<8} {r['run']}{_score(r)}" for r in cells]
-    print_result(
-        args, {"sweep": chosen.name, "form": chosen.form, "cells": cells}, "\n".join(lines)
-    )
+    print_result(args, {"sweep": chosen.name, "form": chosen.form, "cells": cells}, "\n".join(lines))
 
 
 def _score_cells(args: Namespace, chosen: Any) -> None:
     """Score the done cells' test images, for the figure."""
-    from contrastive_core import runs
+    from contrastive_core.engine import sweep_runner
     from contrastive_core.evaluation.evaluate import evaluate
-    from contrastive_core.sweeps import runner
+    from contrastive_core.records import runs
 
-    names = runner.unscored(chosen)
+    names = sweep_runner.unscored(chosen)
     with progress_of(args) as on_progress:
         for number, name in enumerate(names):
             on_progress(f"scoring {name}, {number + 1} of {len(names)}", number / len(names))
-            evaluate(runs.load(name), list(runner.SCORED))
+            evaluate(runs.load(name), list(sweep_runner.SCORED))
 
 
 def queue(args: Namespace) -> None:
     """Start what waits until nothing does. The app leaves this behind when it is closed."""
-    from contrastive_core.jobs import queue as waiting
+    from contrastive_core.engine import queue as waiting
 
     waiting.work(print_note)
     names = [job.name for job in waiting.queue()]

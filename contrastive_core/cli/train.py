@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.training.config import OPTIONS, TrainConfig, from_dict, with_settings
+from contrastive_core.records.train_config import OPTIONS, TrainConfig, from_dict, with_settings
 
 __all__ = ["config_of", "train"]
 
@@ -29,10 +29,7 @@ def train(args: Namespace) -> None:
     from contrastive_core.training import loop
     from contrastive_core.training.image_size import kept_smaller
 
-    with (
-        collectives.process_group(args.device) as world,
-        progress_of(args, speaks=world.is_rank0) as on_progress,
-    ):
+    with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         setup, run = _setup_and_run(args, world, on_progress)
         if world.is_rank0 and setup.dataset.left_out:
             print_note(setup.dataset.left_out)
@@ -46,7 +43,7 @@ def train(args: Namespace) -> None:
     if world.is_rank0:
         if note := run.status().get("note"):
             print_note(note)
-        record = {"run": run.name, "status": status, **_last_scores(run)}
+        record = {"run": run.name, "status": status, **(report.scores or _last_scores(run))}
         print_result(args, record, f"{run.name}: {status}")
 
 
@@ -60,43 +57,56 @@ def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:
 
 def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tuple[Any, Any]:
     """All that training needs, and its run, agreed upon by all processes."""
-    from contrastive_core import runs
-    from contrastive_core.data import datasets
+    from contrastive_core.data import datasets, image_sets
     from contrastive_core.distributed import collectives
+    from contrastive_core.records.image_form import form_of
+    from contrastive_core.training.image_size import with_image_size
     from contrastive_core.training.setup import prepare
 
-    def ask() -> Any:
-        return _config_and_run(args, on_progress) if world.is_rank0 else None
+    listings: image_sets.Listings | None = None  # of a folder, on the process that chose the image size
 
-    first = collectives.raise_together(ask, patient=True)
-    config, run = collectives.broadcast_object(first)
+    def read_settings() -> Any:
+        nonlocal listings
+        if not world.is_rank0:
+            return None
+        config, run = _config_and_run(args, on_progress)
+        if run is None and datasets.is_files(config.dataset):
+            listings = image_sets.listings_of(config.dataset)
+            config = with_image_size(config, listings)
+        return config, run
 
-    def fetch() -> None:  # one process of each machine; the others wait until the data are there
-        if world.local_rank == 0:
-            datasets.of_config(config.to_dict(), "train", args.download, on_progress)
+    config, run = collectives.broadcast_object(collectives.raise_together(read_settings, patient=True))
 
-    collectives.raise_together(fetch, patient=True)
-    setup = collectives.raise_together(lambda: prepare(config, world))
+    def load() -> datasets.Dataset | None:  # one process of each machine; the others wait for it
+        if world.local_rank:
+            return None
+        if listings is not None:
+            return datasets.load_files(config.dataset, "train", form_of(config.to_dict()), on_progress, listings)
+        return datasets.of_config(config.to_dict(), "train", args.download, on_progress)
+
+    dataset = collectives.raise_together(load, patient=True)
+    setup = collectives.raise_together(lambda: prepare(config, world, dataset))
     if len(set(collectives.all_gather_object(setup.dataset.fingerprint))) > 1:
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
-
-    def create() -> Any:
-        fingerprint = setup.dataset.fingerprint
-        return runs.create(args.run, setup.config.to_dict(), fingerprint, **_about(setup))
-
     if run is None:
-        run = collectives.broadcast_object(
-            collectives.raise_together(lambda: create() if world.is_rank0 else None)
-        )
+        made = collectives.raise_together(lambda: _create_run(args.run, setup) if world.is_rank0 else None)
+        run = collectives.broadcast_object(made)
     return setup, run
+
+
+def _create_run(name: str | None, setup: Any) -> Any:
+    from contrastive_core.records import runs
+    from contrastive_core.training.setup import manifest_of
+
+    about = manifest_of(setup, _command(sys.argv[1:]))
+    return runs.create(name, setup.config.to_dict(), setup.dataset.fingerprint, **about)
 
 
 def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[Any, Any]:
     """The settings, and the run if it exists already (resumed, or queued by the app). A run to
     start from that is being imported is waited for."""
-    from contrastive_core import runs
     from contrastive_core.errors import BadSetting
-    from contrastive_core.training.image_size import with_image_size
+    from contrastive_core.records import runs
 
     if args.run:
         runs.checked_name(args.run)
@@ -108,14 +118,14 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[Any, Any]
         if args.device != "auto":
             config = dataclasses.replace(config, device=args.device)
         return with_settings(config, args.set), run
-    return with_image_size(config_of(args, on_progress)), None
+    return config_of(args, on_progress), None
 
 
 def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> TrainConfig:
     """The settings of a new run; encoder and its settings are those of the run that it starts from,
     where they are not given. Raises BadSetting, NoSuchRun."""
-    from contrastive_core.jobs import importing
-    from contrastive_core.training.start_fits import started_from
+    from contrastive_core.engine import importing
+    from contrastive_core.training.starting_run import inherit_encoder
 
     options = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name)) is not None]
     given = [*options, *args.set]
@@ -123,23 +133,7 @@ def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> Tra
     if not config.start:
         return config
     importing.wait_for(config.start, on_progress)
-    return started_from(config.start, config, given)
-
-
-def _about(setup: Any) -> dict[str, Any]:
-    """What else the manifest keeps: the device, the processes, and why the defaults are so."""
-    from contrastive_core.device import describe
-
-    return {
-        "device": describe(setup.device),
-        "processes": setup.world.size,
-        "reasons": setup.reasons,
-        "n_train": len(setup.dataset.labels),
-        "classes": list(setup.dataset.classes),
-        "left_out": setup.dataset.left_out,
-        "image_shape": list(setup.dataset.images.shape[1:]),
-        "command": _command(sys.argv[1:]),
-    }
+    return inherit_encoder(config.start, config, given)
 
 
 def _command(arguments: list[str]) -> str:
@@ -150,19 +144,26 @@ def _command(arguments: list[str]) -> str:
 
 
 class _Report:
-    """Hears every line of metrics: says how far the training is, and writes a line an epoch."""
+    """Reports the progress of a training from its lines of metrics, and prints a line per epoch."""
 
     def __init__(self, epochs: int, steps: int, on_progress: OnProgress, is_quiet: bool) -> None:
         """Args: steps: of an epoch."""
         self.epochs, self.on_progress, self.is_quiet = epochs, on_progress, is_quiet
         self.steps, self.started, self.longest = 0, time.monotonic(), steps
+        self.scores: dict[str, float] = {}  # the line of the last epoch
 
-    def __call__(self, line: dict[str, Any]) -> None:
-        if "images_per_s" not in line:
-            self.longest, self.steps = max(self.longest, self.steps), 0
-            self._write(line)
-            return
-        self.steps += 1
+    def __call__(self, lines: list[dict[str, float]]) -> None:
+        for line in lines:
+            if "images_per_s" in line:
+                self.steps += 1
+            else:
+                self.longest, self.steps, self.scores = max(self.longest, self.steps), 0, line
+                self._write(line)
+        if "images_per_s" in (line := lines[-1]):
+            self._show(line)
+
+    def _show(self, line: dict[str, float]) -> None:
+        """The progress within an epoch, after a step."""
         part = min(1.0, self.steps / max(1, self.longest))
         if isinstance(self.on_progress, Terminal):
             speed = f"{line['images_per_s']:,.0f} images/s"
@@ -171,7 +172,7 @@ class _Report:
             stage = f"epoch {line['epoch'] + 1} of {self.epochs}"
             self.on_progress(stage, (line["epoch"] + part) / self.epochs)
 
-    def _write(self, line: dict[str, Any]) -> None:
+    def _write(self, line: dict[str, float]) -> None:
         if self.is_quiet:
             return
         parts = [f"epoch {line['epoch']}/{self.epochs}", f"loss {line['loss']:.4f}"]

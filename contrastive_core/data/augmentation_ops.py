@@ -82,11 +82,7 @@ def adjust_hue(x: Float[Tensor, "b 3 h w"], shift: Float[Tensor, " b"]) -> Tenso
     top, low = x.amax(1), x.amin(1)
     chroma = top - low
     safe = torch.where(chroma > 0, chroma, 1.0)
-    hue = torch.where(
-        top == r,
-        (g - b) / safe,
-        torch.where(top == g, (b - r) / safe + 2, (r - g) / safe + 4),
-    )
+    hue = torch.where(top == r, (g - b) / safe, torch.where(top == g, (b - r) / safe + 2, (r - g) / safe + 4))
     hue = hue + 6 * shift[:, None, None]
     n = torch.tensor([5.0, 3.0, 1.0], device=x.device)[None, :, None, None]
     k = (hue[:, None] + n).remainder_(6)  # (b, 3, h, w)
@@ -138,9 +134,7 @@ def sobel(x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     return F.conv2d(gray, kernels).norm(dim=1, keepdim=True).clamp(0, 1).expand_as(x)
 
 
-def cutout(
-    x: Float[Tensor, "b c h w"], center: Int[Tensor, "b 2"], side: int
-) -> Float[Tensor, "b c h w"]:
+def cutout(x: Float[Tensor, "b c h w"], center: Int[Tensor, "b 2"], side: int) -> Float[Tensor, "b c h w"]:
     """Blank a square of `side` pixels around each image's center point (row, column)."""
     inside = []
     for axis, length in enumerate(x.shape[-2:]):

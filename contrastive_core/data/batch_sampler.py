@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from contrastive_core.messages import message
+
 __all__ = ["PLANS", "plan"]
 
 SMALLEST = 2  # a batch of one has nothing to compare
@@ -29,7 +31,9 @@ def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) 
     Raises: ValueError for an unknown kind, or for labels that the kind cannot use.
     """
     if kind not in PLANS:
-        raise ValueError(f"unknown kind of batch {kind!r}; known: {', '.join(PLANS)}")
+        raise ValueError(
+            message("unknown kind of batch {kind}; known: {plans}", kind=f"{kind!r}", plans=", ".join(PLANS))
+        )
     rng = np.random.default_rng([seed, epoch])
     return PLANS[kind](labels, min(batch_size, len(labels)), rng)
 
@@ -60,12 +64,8 @@ def _lifted_batches(labels: np.ndarray, size: int, rng: np.random.Generator) -> 
     for _ in range(max(1, len(labels) // size)):
         count = max(1, min(size, len(usable)) // 4)
         drawn = rng.choice(labels[usable], count)  # a class as often as it has images
-        deck_counts = [
-            (decks[c], 2 * k) for c, k in zip(*np.unique(drawn, return_counts=True), strict=True)
-        ]
-        pairs = np.concatenate(
-            [deck.draw(min(int(k), len(deck) // 2 * 2)) for deck, k in deck_counts]
-        )
+        deck_counts = [(decks[c], 2 * k) for c, k in zip(*np.unique(drawn, return_counts=True), strict=True)]
+        pairs = np.concatenate([deck.draw(min(int(k), len(deck) // 2 * 2)) for deck, k in deck_counts])
         others = rng.choice(np.setdiff1d(usable, pairs), len(pairs), replace=False)
         index_batches.append(np.hstack([pairs.reshape(-1, 2), others.reshape(-1, 2)]).ravel())
     return index_batches
@@ -81,9 +81,7 @@ def _class_batches(
     index_batches = []
     for _ in range(max(1, batches)):
         chosen = turn.draw(classes)
-        index_batches.append(
-            np.concatenate([decks[c].draw(min(images, len(decks[c]))) for c in chosen])
-        )
+        index_batches.append(np.concatenate([decks[c].draw(min(images, len(decks[c]))) for c in chosen]))
     return index_batches
 
 
@@ -112,7 +110,11 @@ def _classes(labels: np.ndarray, least: int) -> np.ndarray:
     usable = classes[counts >= least]
     if len(usable) < 2:
         raise ValueError(
-            f"balanced batches need two classes with {least} images each; there are {len(usable)}"
+            message(
+                "balanced batches need two classes with {least} images each; there are {usable}",
+                least=least,
+                usable=len(usable),
+            )
         )
     return usable
 

@@ -1,34 +1,28 @@
-"""Decodes files of images into rows of a file that was made for them: a chunk a call. Torch-free.
+"""Decode image files into rows of a file, one chunk per call.
 
-    python -m contrastive_core.data.decode_worker    (chunks as lines of JSON on standard input)
-
-Of many processes each has rows of its own. They end with the process that feeds them. None imports
-NumPy for a picture, which would be half of the time that it takes to start.
+Each process writes its own rows, and ends with the process that feeds it.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
 
-from contrastive_core.data.decoding import reason_of, row_of
-from contrastive_core.paths import ROOT
+import numpy as np
 
-__all__ = ["HEADER", "Chunk", "Worker", "decode_chunk"]
+from contrastive_core.data.image_decoding import decode_image, read_error
+from contrastive_core.messages import N_
+from contrastive_core.storage.sandbox import Crashed, Sandbox
+
+__all__ = ["HEADER", "Chunk", "DecodeWorker", "DecodedChunk", "decode_chunk", "decode_fields"]
 
 HEADER = 128  # bytes before the first row
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-DIED = "reading it ends the program that reads it"
+DIED = N_("reading it ends the program that reads it")
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Files whose pixels go to the rows of `file` from `start` on."""
+    """Files whose pixels are written to the rows of `file` from `start` on."""
 
     file: str
     start: int
@@ -42,80 +36,61 @@ class Chunk:
         return (self.channels, self.side, self.side)
 
 
-def decode_chunk(chunk: Chunk) -> dict[str, Any]:
-    """Write its rows into the file. Returns reasons ("failed") and remarks ("notes") by row. Raises
-    OSError where they cannot be written."""
-    size = math.prod(chunk.row)
-    rows: list[bytes] = []
+class DecodedChunk(TypedDict):
+    """The first row of a chunk, and by row the reasons of unreadable files and notes on others."""
+
+    start: int
+    failed: dict[str, str]
+    notes: dict[str, str]
+
+
+def decode_chunk(chunk: Chunk) -> DecodedChunk:
+    """Write a chunk's rows into its file. Raises OSError where they cannot be written."""
+    rows = np.zeros((len(chunk.paths), *chunk.row), np.uint8)
     failed: dict[str, str] = {}
     notes: dict[str, str] = {}
-    for row, path in enumerate(chunk.paths, chunk.start):
+    for i, path in enumerate(chunk.paths):
+        row = str(chunk.start + i)
         try:
-            pixels, note = row_of(path, chunk.side, chunk.channels, chunk.resize)
+            rows[i], note = decode_image(path, chunk.side, chunk.channels, chunk.resize)
         except Exception as error:  # whatever Pillow raises at a damaged file
-            pixels, note = bytes(size), ""
-            failed[str(row)] = reason_of(error)
-        rows.append(pixels)
-        notes |= {str(row): note} if note else {}
+            failed[row] = read_error(error)
+            continue
+        if note:
+            notes[row] = note
     with open(chunk.file, "r+b") as file:
-        file.seek(HEADER + chunk.start * size)
-        file.write(b"".join(rows))
+        file.seek(HEADER + chunk.start * rows[0].nbytes)
+        file.write(rows.data)
     return {"start": chunk.start, "failed": failed, "notes": notes}
 
 
-class Worker:
-    """A process that decodes; begun anew where a file has ended it."""
+def decode_fields(fields: dict[str, Any]) -> DecodedChunk:
+    """`decode_chunk` of the fields of a chunk, in a sandbox."""
+    return decode_chunk(Chunk(**fields))
+
+
+class DecodeWorker:
+    """A sandbox that decodes, restarted after a file that crashes it."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._sandbox = Sandbox(decode_fields)
 
-    def decode(self, chunk: Chunk) -> dict[str, Any]:
-        """As `decode_chunk`; a file that ends the process is left out with a sentence."""
+    def decode(self, chunk: Chunk) -> DecodedChunk:
+        """Decode a chunk as `decode_chunk` does; a file that crashes the process is reported as unreadable."""
         try:
-            answer = self._ask(chunk)
-        except (OSError, ValueError):
-            self.close()
-        else:
-            if "error" in answer:
-                raise OSError(*answer["error"], chunk.file)
-            return answer
+            answer = self._sandbox.call(asdict(chunk))
+            return DecodedChunk(start=answer["start"], failed=answer["failed"], notes=answer["notes"])
+        except Crashed:
+            pass
         if len(chunk.paths) == 1:
-            return {"start": chunk.start, "failed": {str(chunk.start): DIED}, "notes": {}}
-        answer = {"start": chunk.start, "failed": {}, "notes": {}}
-        for i, path in enumerate(chunk.paths):  # one at a time, to know which it is
+            return DecodedChunk(start=chunk.start, failed={str(chunk.start): DIED}, notes={})
+        decoded = DecodedChunk(start=chunk.start, failed={}, notes={})
+        for i, path in enumerate(chunk.paths):  # one at a time, to find the file
             one = self.decode(Chunk(**{**asdict(chunk), "start": chunk.start + i, "paths": [path]}))
-            answer["failed"] |= one["failed"]
-            answer["notes"] |= one["notes"]
-        return answer
+            decoded["failed"] |= one["failed"]
+            decoded["notes"] |= one["notes"]
+        return decoded
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-    def _ask(self, chunk: Chunk) -> dict[str, Any]:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "contrastive_core.data.decode_worker"],
-                cwd=ROOT, env={**os.environ, **dict.fromkeys(THREADS, "1")}, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asdict(chunk)) + "\n")
-        self._process.stdin.flush()
-        return dict(json.loads(self._process.stdout.readline()))
-
-
-def _serve() -> None:
-    for line in sys.stdin:
-        try:
-            answer = decode_chunk(Chunk(**json.loads(line)))
-        except OSError as error:  # of the rows' file: a full disk
-            answer = {"error": [error.errno, error.strerror]}
-        print(json.dumps(answer), flush=True)
-
-
-if __name__ == "__main__":
-    _serve()
+        """End the process."""
+        self._sandbox.close()

@@ -1,5 +1,4 @@
-"""What a folder of images holds, before it is decoded: its classes, and some of its images.
-Torch-free."""
+"""What a folder of images holds, before it is decoded: its classes, and some of its images."""
 
 from __future__ import annotations
 
@@ -13,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.data import decoding, image_cache, image_folder, image_sets
+from contrastive_core.data import image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
-from contrastive_core.storage.remembered import Remembered
+from contrastive_core.storage.file_cache import FileCache
 
 __all__ = ["FolderPreview", "changed", "folder_preview", "name_of", "values_of"]
 
@@ -54,14 +53,14 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     images, files, unreadable = [], [], []
     for file in _some(train, limit):
         try:
-            images.append(decoding.decoded(file.path, SIDE, channels=3)[0])
+            images.append(image_decoding.decode_image(file.path, SIDE, channels=3)[0])
         except Exception as error:  # whatever Pillow raises at a damaged file
-            unreadable.append((file, decoding.reason_of(error)))
+            unreadable.append((file, image_decoding.read_error(error)))
         else:
             files.append(file)
     looked_at = {file.path for file in files} | {file.path for file, _ in unreadable}
     sizes, bad_heads = _heads([f for f in (*train.files, *test.files) if f.path not in looked_at])
-    sizes |= {decoding.shape_of(file.path) for file in files}
+    sizes |= {image_decoding.image_size(file.path) for file in files}
     unreadable += bad_heads
     bad = {file.path for file, _ in unreadable}  # ids are of a split
     counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
@@ -83,11 +82,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
 def name_of(path: str) -> str:
     """The data set of a folder, or of a list of images, that a person has named by its path."""
     is_list = path.partition("#")[0].lower().endswith(".csv")
-    return (
-        f"csv:{path}"
-        if is_list and not os.path.isdir(os.path.expanduser(path))
-        else (f"folder:{path}")
-    )
+    return f"csv:{path}" if is_list and not os.path.isdir(os.path.expanduser(path)) else (f"folder:{path}")
 
 
 def _channels(files: list[ImageFile]) -> int:
@@ -110,9 +105,9 @@ def _heads(files: list[ImageFile]) -> tuple[set[tuple[int, int]], list[tuple[Ima
     sizes, bad = set(), []
     for file in files if len(files) <= HEADS else ():
         try:
-            sizes.add(decoding.shape_of(file.path))
+            sizes.add(image_decoding.image_size(file.path))
         except Exception as error:  # whatever Pillow raises at a damaged file
-            bad.append((file, decoding.reason_of(error)))
+            bad.append((file, image_decoding.read_error(error)))
     return sizes, bad
 
 
@@ -130,9 +125,7 @@ def changed(folder: str) -> list[int]:
         if not os.path.exists(root):  # a list and one of its columns
             root = root.rpartition("#")[0]
         times.append(os.stat(root).st_mtime_ns)
-        parts = [
-            os.path.join(root, part) for part in (*image_folder.SPLITS, *image_folder.FOR_TEST)
-        ]
+        parts = [os.path.join(root, part) for part in (*image_folder.SPLITS, *image_folder.FOR_TEST)]
         for place in (root, *filter(os.path.isdir, parts)):
             times += sorted(os.stat(folder).st_mtime_ns for folder in _folders(Path(place)))[-1000:]
     return times
@@ -143,7 +136,7 @@ def _folders_in(place: Path) -> list[str]:
         return [entry.path for entry in entries if entry.is_dir()]
 
 
-_folders = Remembered(_folders_in, 64)  # of a flat folder of a million files there is none to find
+_folders = FileCache(_folders_in, 64)  # of a flat folder of a million files there is none to find
 
 
 def _some(listing: Listing, most: int) -> list[ImageFile]:

@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrastive_core.data.pictures import ENDINGS
+from contrastive_core.data.image_decoding import ENDINGS
+from contrastive_core.messages import N_, message
 from contrastive_core.paths import follow_links
-from contrastive_core.storage.regular import printable
-from contrastive_core.storage.remembered import Stamp, stamp_of
+from contrastive_core.storage.file_cache import FileStamp, file_stamp
+from contrastive_core.storage.regular_files import printable
 
 __all__ = ["FOR_TEST", "ImageFile", "Listing", "listings", "part", "remarks", "why_empty"]
 
@@ -42,7 +43,7 @@ BESIDE = frozenset(
 NAMES = ("readme", "license", "makefile")  # that have no ending
 ENDINGS_TOLD, LONGEST = 3, 9  # endings that are named, and letters of one
 SEED, TEST = 0, 0.2
-LINK = "a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
+LINK = N_("a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1")
 
 
 class ImageFile(NamedTuple):
@@ -76,7 +77,7 @@ class Listing:
     column_names: tuple[str, ...] = ()  # of the files' `columns`
     others: Counter[str] = field(default_factory=Counter)
     layout: tuple[str, ...] = ()
-    seen: dict[str, Stamp | None] = field(default_factory=dict)  # folders, as they were before
+    seen: dict[str, FileStamp | None] = field(default_factory=dict)  # folders, as they were before
 
 
 def listings(path: str) -> dict[str, Listing]:
@@ -84,7 +85,7 @@ def listings(path: str) -> dict[str, Listing]:
     them they are something else. Raises ValueError for a path that is no folder."""
     root = Path(path).expanduser()
     if not root.is_dir():
-        raise ValueError(f"there is no folder {printable(path)}")
+        raise ValueError(message("there is no folder {path}", path=printable(path)))
     pictures = _listings(root, ENDINGS)
     if any(listing.files for listing in pictures.values()):
         return pictures
@@ -96,9 +97,13 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
     """The sentence for a folder without images of a split."""
     links = sum(reason == LINK for _, reason in listing.skipped)
     return (
-        f"{printable(Path(path).expanduser())} has no images for {split}: it needs one folder per "
-        "class, images, or train/ and test/ (or val/) with either"
-        + (f"; {links:,} links were left out ({LINK})" if links else "")
+        message(
+            "{expanduser} has no images for {split}: it needs one folder per class, images, or "
+            "train/ and test/ (or val/) with either",
+            expanduser=printable(Path(path).expanduser()),
+            split=split,
+        )
+        + (message("; {links} links were left out ({link})", links=f"{links:,}", link=LINK) if links else "")
         + "".join(f"; {one.removesuffix('.')}" for one in remarks(listing))
     )
 
@@ -113,9 +118,12 @@ def remarks(*listings: Listing) -> list[str]:
     said += [_left_out(ending, n) for ending, n in told[:ENDINGS_TOLD]]
     if remaining := counts.total() - sum(n for _, n in told[:ENDINGS_TOLD]):
         said.append(
-            f"{remaining:,} files with other endings are left out: they cannot be read here."
+            message(
+                "{remaining} files with other endings are left out: they cannot be read here.",
+                remaining=f"{remaining:,}",
+            )
             if remaining > 1
-            else "1 file with another ending is left out: it cannot be read here."
+            else N_("1 file with another ending is left out: it cannot be read here.")
         )
     return said
 
@@ -128,20 +136,24 @@ def _left_out(ending: str, n: int) -> str:
     """That files of an ending are left out, and why."""
     if not ending:
         return (
-            f"{n:,} files without an ending are left out: what they are cannot be told."
+            message("{n} files without an ending are left out: what they are cannot be told.", n=f"{n:,}")
             if n > 1
-            else "1 file without an ending is left out: what it is cannot be told."
+            else N_("1 file without an ending is left out: what it is cannot be told.")
         )
     if ending in ARRAYS:
         return (
-            f"{n:,} {ending} files are left out: they are read where a folder has no pictures."
+            message(
+                "{n} {ending} files are left out: they are read where a folder has no pictures.",
+                n=f"{n:,}",
+                ending=ending,
+            )
             if n > 1
-            else f"1 {ending} file is left out: it is read where a folder has no pictures."
+            else message("1 {ending} file is left out: it is read where a folder has no pictures.", ending=ending)
         )
     return (
-        f"{n:,} {ending} files are left out: they cannot be read here."
+        message("{n} {ending} files are left out: they cannot be read here.", n=f"{n:,}", ending=ending)
         if n > 1
-        else f"1 {ending} file is left out: it cannot be read here."
+        else message("1 {ending} file is left out: it cannot be read here.", ending=ending)
     )
 
 
@@ -150,7 +162,7 @@ def _left_out(ending: str, n: int) -> str:
 
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
     """Classes, the files of each split with their labels, and what is left out of it."""
-    seen = {os.fspath(p): stamp_of(p) for p in (root, *(root / name for name in FOR_TEST))}
+    seen = {os.fspath(p): file_stamp(p) for p in (root, *(root / name for name in FOR_TEST))}
     folders, layout = _parts(root, endings)
     if "test" not in folders:
         whole = _labeled(folders.get("train", root), endings)
@@ -184,11 +196,11 @@ def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, .
             return {}, ()
         if not stand_in:
             return {"train": root / "train"}, (
-                "All images are those of train/: a fifth is set aside, since there is no test/.",
+                N_("All images are those of train/: a fifth is set aside, since there is no test/."),
             )
         test, *left_out = stand_in
-    said = [f"The test images are those of {test}/: there is no test/."] if test != "test" else []
-    said += [f"{n}/ is left out: the images are those of train/ and {test}/." for n in left_out]
+    said = [message("The test images are those of {test}/: there is no test/.", test=test)] if test != "test" else []
+    said += [message("{n}/ is left out: the images are those of train/ and {test}/.", n=n, test=test) for n in left_out]
     return {"train": root / "train", "test": root / test}, tuple(said)
 
 
@@ -203,7 +215,7 @@ def _is_folder(path: Path) -> bool:
 
 def _labeled(folder: Path, endings: set[str]) -> Listing:
     """A class for each folder that holds images; without such folders, images without labels."""
-    listing = Listing(seen={os.fspath(folder): stamp_of(folder)})
+    listing = Listing(seen={os.fspath(folder): file_stamp(folder)})
     with os.scandir(folder) as entries:
         folders = sorted(folder / e.name for e in entries if _leads_to_folder(e))
     classes: list[str] = []
@@ -268,12 +280,12 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 def _problem(entry: os.DirEntry[str], is_folder: bool) -> str:
     """Why an entry is left out; "" where it is not."""
     if not entry.is_symlink():
-        return "" if is_folder or entry.is_file() else "no file"
+        return "" if is_folder or entry.is_file() else N_("no file")
     if not follow_links():
         return LINK
     if is_folder or os.path.isfile(entry.path):
         return ""
-    return "no file" if os.path.exists(entry.path) else "a link to nothing"
+    return N_("no file") if os.path.exists(entry.path) else N_("a link to nothing")
 
 
 def _ending(name: str) -> str:

@@ -4,7 +4,7 @@ Columns: `file` (below the list's own folder), `label`, `split` (train or test; 
 validation where no line says test; without the column a fifth of each class is set aside), and
 further ones, kept beside the rows to color maps by.
 `csv:PATH#COLUMN` takes the classes from another column. Commas, semicolons or tabs stand between.
-What is not there, lies elsewhere or is named twice is left out and listed. Torch-free.
+What is not there, lies elsewhere or is named twice is left out and listed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from pathlib import Path
 
 from contrastive_core.data.image_folder import FOR_TEST, LINK, SPLITS, ImageFile, Listing, part
 from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, message
 from contrastive_core.paths import follow_links
-from contrastive_core.storage.regular import printable, read_regular
-from contrastive_core.storage.remembered import Stamp, stamp_of
+from contrastive_core.storage.file_cache import FileStamp, file_stamp
+from contrastive_core.storage.regular_files import printable, read_regular
 
 __all__ = ["LABEL", "columns_of", "list_and_column", "listings"]
 
 FILE, LABEL, SPLIT = "file", "label", "split"
 MAX_BYTES = 512 << 20
-MISSING = "there is no such file"
-OUTSIDE = "it lies outside of the list's folder"
+MISSING = N_("there is no such file")
+OUTSIDE = N_("it lies outside of the list's folder")
 OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT)  # names that rows have already
 
 
@@ -47,14 +48,10 @@ def columns_of(path: Path) -> list[str]:
 def listings(where: str) -> dict[str, Listing]:
     """What a list names of each split. Raises BadSetting for what is no such list."""
     path, column = list_and_column(where)
-    stamp = stamp_of(path)
+    stamp = file_stamp(path)
     names, lines = _table(path)
     label = column or LABEL
-    if column and column not in names:
-        raise BadSetting(
-            f"{printable(path)} has no column {printable(column)!r}; it has: "
-            f"{printable(', '.join(names))}"
-        )
+    _check_column(path, column, names)
     more = tuple(n for n in names if n not in (*OURS, label) and n)
     skipped: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
     seen = {os.fspath(path): stamp}
@@ -69,14 +66,30 @@ def listings(where: str) -> dict[str, Listing]:
     else:
         chosen = {split: [f for s, f in files if s == split] for split in SPLITS}
     shown = tuple(printable(c) for c in classes)
-    layout = (f"The test images are those of the split {test}: none is named test.",)
+    layout = (message("The test images are those of the split {test}: none is named test.", test=test),)
     return {
         s: Listing(
-            shown, chosen[s], skipped[s], tuple(map(printable, more)),
-            layout=layout if test != "test" else (), seen=seen,
+            shown,
+            chosen[s],
+            skipped[s],
+            tuple(map(printable, more)),
+            layout=layout if test != "test" else (),
+            seen=seen,
         )
         for s in SPLITS
-    }  # fmt: skip
+    }
+
+
+def _check_column(path: Path, column: str, names: list[str]) -> None:
+    if column and column not in names:
+        raise BadSetting(
+            message(
+                "{path} has no column {column}; it has: {names}",
+                path=printable(path),
+                column=f"{printable(column)!r}",
+                names=printable(", ".join(names)),
+            )
+        )
 
 
 def _split_of(line: dict[str, str]) -> str:
@@ -90,9 +103,14 @@ def _test_of(lines: list[dict[str, str]]) -> str:
 
 
 def _rows(
-    path: Path, lines: list[dict[str, str]], label: str, more: tuple[str, ...],
-    skipped: dict[str, list[tuple[str, str]]], seen: dict[str, Stamp | None], test: str,
-) -> Iterator[tuple[ImageFile, str, str]]:  # fmt: skip
+    path: Path,
+    lines: list[dict[str, str]],
+    label: str,
+    more: tuple[str, ...],
+    skipped: dict[str, list[tuple[str, str]]],
+    seen: dict[str, FileStamp | None],
+    test: str,
+) -> Iterator[tuple[ImageFile, str, str]]:
     """Files with class and split; what is left out goes to `skipped` of its split, or of train, the
     folders that were looked into to `seen`."""
     home = _Home(os.path.abspath(path.parent), seen)
@@ -102,13 +120,13 @@ def _rows(
         split = "test" if (named := _split_of(line)) == test else named
         filename, stamp, reason = home.look(name)
         if split not in SPLITS:
-            reason = f"its split is {printable(split, 40)!r}, neither train nor test"
+            reason = message("its split is {split}, neither train nor test", split=f"{printable(split, 40)!r}")
         elif name in before:
             line_before, label_before = before[name]
-            other = "" if label_before == text else " with another label"
-            reason = f"named before, in line {line_before:,}{other}"
+            other = "" if label_before == text else message(" with another label")
+            reason = message("named before, in line {line_before}{other}", line_before=f"{line_before:,}", other=other)
         before.setdefault(name, (number, text))
-        shown = printable(name, 4096) or f"line {number:,}"
+        shown = printable(name, 4096) or message("line {number}", number=f"{number:,}")
         if reason:
             skipped[split if split in SPLITS else "train"].append((shown, reason))
             continue
@@ -119,7 +137,7 @@ def _rows(
 class _Home:
     """The list's own folder. Links are looked for once in each folder below it, not once a file."""
 
-    def __init__(self, path: str, seen: dict[str, Stamp | None]) -> None:
+    def __init__(self, path: str, seen: dict[str, FileStamp | None]) -> None:
         self._seen = seen
         self._path, self._real = path, os.path.realpath(path)
         self._inside = os.path.join(path, "")  # what paths below it begin with
@@ -130,13 +148,13 @@ class _Home:
         filename = os.path.join(self._path, name)
         try:
             if not name.strip():
-                return filename, "", "no file is named"
+                return filename, "", N_("no file is named")
             if not follow_links():
                 filename = os.path.normpath(filename)  # `link/..` would lead elsewhere
                 if reason := self._problem(filename):
                     return filename, "", reason
             if (folder := os.path.dirname(filename)) not in self._seen:
-                self._seen[folder] = stamp_of(Path(folder))
+                self._seen[folder] = file_stamp(Path(folder))
             about = os.stat(filename)
         except (OSError, ValueError):  # not there, too long, a zero byte, links in a circle
             return filename, "", MISSING
@@ -152,7 +170,7 @@ class _Home:
             self._is_plain[folder] = os.path.realpath(folder) == self._real + below
         if self._is_plain[folder] and not os.path.islink(plain):
             return ""
-        return LINK if os.path.exists(plain) else "a link to nothing"
+        return LINK if os.path.exists(plain) else N_("a link to nothing")
 
 
 def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -160,9 +178,9 @@ def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     try:
         text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
-        raise BadSetting(f"there is no list {shown}") from None
+        raise BadSetting(message("there is no list {shown}", shown=shown)) from None
     except (OSError, ValueError) as error:
-        raise BadSetting(f"cannot read {shown}: {printable(error)}") from None
+        raise BadSetting(message("cannot read {shown}: {error}", shown=shown, error=printable(error))) from None
     head = text.partition("\n")[0]
     between = max(",;\t", key=head.count)
     try:
@@ -171,12 +189,12 @@ def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
         reader.fieldnames = names
         lines = list(reader)
     except csv.Error as error:
-        raise BadSetting(f"cannot read {shown}: {printable(error)}") from None
+        raise BadSetting(message("cannot read {shown}: {error}", shown=shown, error=printable(error))) from None
     if FILE not in names:
-        raise BadSetting(f"{shown} needs a column {FILE!r} in its first line")
+        raise BadSetting(message("{shown} needs a column {file} in its first line", shown=shown, file=f"{FILE!r}"))
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
-        raise BadSetting(f"{shown} has two columns {printable(twice)!r}")
+        raise BadSetting(message("{shown} has two columns {twice}", shown=shown, twice=f"{printable(twice)!r}"))
     return names, lines
 
 

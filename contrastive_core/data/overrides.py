@@ -16,14 +16,15 @@ import numpy as np
 
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
-from contrastive_core.storage.regular import printable, read_regular
+from contrastive_core.messages import message
+from contrastive_core.storage.regular_files import printable, read_regular
 
-__all__ = ["Rows", "curated", "read_ids", "read_labels", "take"]
+__all__ = ["ImageRows", "curated", "read_ids", "read_labels", "take"]
 
 MAX_BYTES = 256 << 20  # of a list of samples: a few million ids
 
 
-class Rows:
+class ImageRows:
     """Some rows of an array of images, read when they are asked for: of a memory map nothing is
     copied before. Its first index is one of an array; further ones (slices) are of each image, of
     which then only that part is copied."""
@@ -52,7 +53,7 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
         _check_ids(gone, dataset, exclude)
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
-            raise BadSetting(f"{exclude} excludes every training image")
+            raise BadSetting(message("{exclude} excludes every training image", exclude=exclude))
         dataset = take(dataset, keep)
     if relabel:
         changes = read_labels(relabel)
@@ -65,10 +66,10 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
 
 
 def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
-    """The images `keep`, in that order, as `Rows`: read when they are asked for."""
+    """The images `keep`, in that order, as `ImageRows`: read when they are asked for."""
     return dataclasses.replace(
         dataset,
-        images=Rows(dataset.images, keep),
+        images=ImageRows(dataset.images, keep),
         labels=dataset.labels[keep],
         ids=[dataset.ids[i] for i in keep],
         factors={k: v[keep] for k, v in dataset.factors.items()},
@@ -98,9 +99,13 @@ def _json(path: str, text: str, kind: type) -> Any:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadSetting(f"cannot read {path}: {error}") from None
+        raise BadSetting(message("cannot read {path}: {error}", path=path, error=error)) from None
     if not isinstance(value, kind):
-        raise BadSetting(f"{path} must hold a JSON {'list' if kind is list else 'object'}")
+        raise BadSetting(
+            message("{path} must hold a JSON list", path=path)
+            if kind is list
+            else message("{path} must hold a JSON object", path=path)
+        )
     return value
 
 
@@ -109,13 +114,15 @@ def _table(path: str, text: str, *columns: str) -> list[dict[str, str]]:
     try:
         names, rows = reader.fieldnames or (), list(reader)
     except csv.Error as error:
-        raise BadSetting(f"cannot read {path}: {error}") from None
+        raise BadSetting(message("cannot read {path}: {error}", path=path, error=error)) from None
     for column in columns:
         if column not in names:
-            raise BadSetting(f"{path} needs a column {column!r} in its first line")
+            raise BadSetting(
+                message("{path} needs a column {column} in its first line", path=path, column=f"{column!r}")
+            )
     for number, row in enumerate(rows, 2):
         if any(row[column] is None for column in columns):
-            raise BadSetting(f"{path}: line {number} is cut short")
+            raise BadSetting(message("{path}: line {number} is cut short", path=path, number=number))
     return rows
 
 
@@ -123,15 +130,21 @@ def _text(path: str) -> str:
     try:
         return read_regular(path, MAX_BYTES).decode("utf-8")
     except (OSError, ValueError) as error:
-        raise BadSetting(f"cannot read {printable(path)}: {printable(error)}") from None
+        raise BadSetting(message("cannot read {path}: {error}", path=printable(path), error=printable(error))) from None
 
 
 def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
     unknown = sorted(ids - set(dataset.ids))
     if unknown:
         raise BadSetting(
-            f"{path} names {len(unknown)} samples that {dataset.name} has not, such as "
-            f"{printable(unknown[0], 80)!r}; its ids look like {dataset.ids[0]!r}"
+            message(
+                "{path} names {unknown} samples that {name} has not, such as {first}; its ids look like {ids}",
+                path=path,
+                unknown=len(unknown),
+                name=dataset.name,
+                first=f"{printable(unknown[0], 80)!r}",
+                ids=f"{dataset.ids[0]!r}",
+            )
         )
 
 
@@ -141,5 +154,10 @@ def _class_number(name: str, classes: tuple[str, ...], path: str) -> int:
     if name.lstrip("-").isdigit() and -1 <= int(name) < len(classes):
         return int(name)
     raise BadSetting(
-        f"{path} names the class {printable(name, 80)!r}; known: {', '.join(classes[:20])}"
+        message(
+            "{path} names the class {name}; known: {classes}",
+            path=path,
+            name=f"{printable(name, 80)!r}",
+            classes=", ".join(classes[:20]),
+        )
     )

@@ -54,10 +54,16 @@ def _image(label: int, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, 
     noise = rng.uniform(0, 0.04)
     canvas += rng.normal(0, 1, canvas.shape) * noise
     factors = {
-        "hue": hues[0], "background_hue": hues[1], "x": center[0], "y": center[1],
-        "radius": radius, "angle": angle, "texture": texture, "clutter": float(clutter),
+        "hue": hues[0],
+        "background_hue": hues[1],
+        "x": center[0],
+        "y": center[1],
+        "radius": radius,
+        "angle": angle,
+        "texture": texture,
+        "clutter": float(clutter),
         "noise": noise,
-    }  # fmt: skip
+    }
     return np.round(canvas.clip(0, 1) * 255).astype(np.uint8), factors
 
 

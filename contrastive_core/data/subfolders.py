@@ -1,5 +1,7 @@
-"""The folders of a folder, each with how many pictures it holds: what a file dialog shows.
-Torch-free; nothing is opened, and only so many entries are looked at."""
+"""Subfolders with their numbers of pictures, for a file dialog.
+
+No file is opened, and the number of entries that are read is limited.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from contrastive_core.data.pictures import ENDINGS
+from contrastive_core.data.image_decoding import ENDINGS
 
 __all__ = ["Subfolder", "pictures_in", "subfolders"]
 
@@ -29,10 +31,7 @@ class Subfolder:
 def subfolders(place: Path) -> list[Subfolder]:
     """Folders in a folder, by name, without hidden ones and links. Raises OSError."""
     with os.scandir(place) as entries:
-        names = sorted(
-            (e.name for e in entries if not e.name.startswith(".") and _is_folder(e)),
-            key=str.lower,
-        )
+        names = sorted((e.name for e in entries if not e.name.startswith(".") and _is_folder(e)), key=str.lower)
     looks = LOOKS // max(1, min(len(names), MOST))
     counted = [(name, place / name, *_count(place / name, looks)) for name in names[:MOST]]
     return [Subfolder(*parts) for parts in counted]

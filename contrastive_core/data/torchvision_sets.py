@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.errors import Damaged
+from contrastive_core.messages import message
 from contrastive_core.paths import data_home
 
 __all__ = ["SIZES", "how_to_get", "is_there", "make"]
@@ -40,13 +41,15 @@ def is_there(name: str, root: str | None) -> bool:
 
 def how_to_get(name: str) -> str:
     """The sentence that asks for a download."""
-    return (
-        f"{name} is not on this machine: fetching it moves {SIZES[name]:,} MB. Add --download (or "
-        "tick the box on the Train page), or give --root FOLDER where its files lie"
+    return message(
+        "{name} is not on this machine: fetching it moves {size} MB. Add --download (or "
+        "tick the box on the Train page), or give --root FOLDER where its files lie",
+        name=name,
+        size=f"{SIZES[name]:,}",
     )
 
 
-def make(name: str, split: str, root: str | None, download: bool) -> dict[str, Any]:
+def make(name: str, split: str, root: str | None, download: bool) -> DatasetArrays:
     """A split as arrays; stl10's training split has its unlabeled part too (label −1).
 
     Raises: Damaged when torchvision cannot read the files.
@@ -68,7 +71,9 @@ def make(name: str, split: str, root: str | None, download: bool) -> dict[str, A
             return {"images": images, "labels": np.asarray(dataset.labels), "classes": classes}
         dataset = kinds[name](str(folder), train=split == "train", download=download)
     except (RuntimeError, OSError, EOFError, KeyError) as error:
-        raise Damaged(f"{name} in {folder} cannot be read: {error}") from None
+        raise Damaged(
+            message("{name} in {folder} cannot be read: {error}", name=name, folder=folder, error=error)
+        ) from None
     images = np.asarray(dataset.data)
     images = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
     return {"images": images, "labels": np.asarray(dataset.targets), "classes": dataset.classes}

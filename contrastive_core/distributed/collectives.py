@@ -1,6 +1,6 @@
-"""A thin adapter over torch.distributed: who is there, and plain messages between processes.
+"""A thin adapter over torch.distributed: the processes of a run and simple messages between them.
 
-Without torchrun there is a world of one, and every function here is the identity.
+Without torchrun the world has one process, and every function here is the identity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ __all__ = [
     "destroy_process_group",
     "init_process_group",
     "is_single_process",
-    "local_share",
     "mismatched_tensors",
     "process_group",
     "raise_together",
@@ -244,19 +243,10 @@ def all_reduce_sum(x: Tensor) -> Tensor:
     return x if is_single_process() else _AllReduceSum.apply(x)  # type: ignore[no-any-return]
 
 
-def local_share(batch: Tensor, world: World) -> Tensor:
-    """This process's rows of a batch that all processes drew alike: contiguous, at most one row
-    more or less than another's."""
-    n = len(batch)
-    return batch[n * world.rank // world.size : n * (world.rank + 1) // world.size]
-
-
 def mismatched_tensors(state: Mapping[str, Tensor]) -> list[str]:
     """Names of tensors that are not equal, bit by bit, on every process."""
     if is_single_process():
         return []
-    hashers = {
-        k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()
-    }
+    hashers = {k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()}
     hashes = all_gather_object({k: h.hexdigest() for k, h in hashers.items()})
     return [k for k in hashers if any(h[k] != hashes[0][k] for h in hashes)]

@@ -1,9 +1,9 @@
 """The rows of one embedding, all in this process or a part in each of many.
 
-A score that is written with these few sums and meetings is the same figure either way: `HERE`
-leaves everything as it is, `SPREAD` reaches over all processes (torchrun's, see distributed.py),
-and each holds only its own rows. What has one value per row, such as labels and predictions, is
-small and is made whole; the vectors never are.
+A score written with these few operations is the same figure either way: `HERE` changes nothing,
+`SPREAD` communicates between all processes of torchrun (see collectives.py), of which each holds
+only its own rows. Arrays with one value per row, such as labels and predictions, are small and are
+gathered on every process; the vectors never are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Rows:
 
     def number(self, n: int) -> int:
         """The sum of a count over the parts."""
-        return sum(self.each(n))
+        return sum(self.each(n)) if self.spread else n
 
     def each(self, value: Any) -> list[Any]:
         """A small value of every part, in their order."""
@@ -38,15 +38,19 @@ class Rows:
 
     def start(self, n: int) -> int:
         """The number, in the whole, of this part's first row; n: its rows."""
-        return sum(self.each(n)[: dist.get_rank()]) if self._many else 0
+        if not self.spread or collectives.is_single_process():
+            return 0
+        return sum(self.each(n)[: dist.get_rank()])
 
     def total(self, x: Tensor) -> Tensor:
         """The sum of `x` over the parts."""
-        return collectives.all_reduce_sum(_there(x)).to(x.device) if self._many else x
+        if not self.spread or collectives.is_single_process():
+            return x
+        return collectives.all_reduce_sum(_there(x)).to(x.device)
 
     def whole(self, x: np.ndarray) -> np.ndarray:
         """The rows (n, …) of all parts, in order, on every process."""
-        if not self._many:
+        if not self.spread or collectives.is_single_process():
             return x
         mine = torch.from_numpy(np.ascontiguousarray(x))
         return collectives.all_gather(_there(mine)).cpu().numpy()
@@ -54,8 +58,9 @@ class Rows:
     def blocks(self, x: Tensor, size: int) -> Iterator[tuple[int, Tensor]]:
         """At most `size` rows at a time, with the number of their first: each process sends its
         own in turn, so that no process ever holds more than one block of another's."""
-        if not self._many:
-            yield from ((i, x[i : i + size]) for i in range(0, len(x), size))
+        if not self.spread or collectives.is_single_process():
+            for i in range(0, len(x), size):
+                yield i, x[i : i + size]
             return
         start = 0
         for rank, n in enumerate(self.each(len(x))):
@@ -66,10 +71,6 @@ class Rows:
                 dist.broadcast(part, rank)
                 yield start + i, part.to(x.device)
             start += n
-
-    @property
-    def _many(self) -> bool:
-        return self.spread and not collectives.is_single_process()
 
 
 HERE, SPREAD = Rows(), Rows(True)

@@ -1,1 +1,1 @@
-"""Embeddings: the set, what it is of, file formats, attached images, the cache. Torch-free."""
+"""Embeddings: the set, what it is of, file formats, attached images, the cache."""

@@ -1,9 +1,9 @@
-"""Pictures that come along with loaded vectors, as thumbnails (n, 3, side, side). Torch-free.
+"""Pictures that come along with loaded vectors, as thumbnails (n, 3, side, side).
 
 In an `.npz` an array `images`; in a table a column of file names, or of pictures as bytes. A vector
 file may come from anybody: names are followed only to ordinary files below its own folder, or below
 one that a person names; `..`, absolute names and links that lead elsewhere are refused. They are
-opened as those of image folders are (data/pictures.py), and what is not a picture stays gray.
+opened as those of image folders are (data/image_decoding.py), and what is not a picture stays gray.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.data import datasets
-from contrastive_core.data.image_form import form_of
-from contrastive_core.data.pictures import opened_picture
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.data.image_decoding import open_image
+from contrastive_core.messages import N_, join, message
 from contrastive_core.paths import follow_links
-from contrastive_core.storage import records
-from contrastive_core.storage.regular import is_regular, open_regular, printable
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.image_form import form_of
+from contrastive_core.storage import json_files
+from contrastive_core.storage.regular_files import is_regular, open_regular, printable
 
 __all__ = ["SIDE", "Attached", "dataset_pictures", "pictures_of"]
 
@@ -30,8 +31,8 @@ SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
 COLUMNS = ("image", "image_path", "path", "file", "filename", "picture")
 GRAY = 128
-OUTSIDE, MISSING = "their names lead out of its folder", "they are not there"
-LINK = "they are links, which are followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1"
+OUTSIDE, MISSING = N_("their names lead out of its folder"), N_("they are not there")
+LINK = N_("they are links, which are followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1")
 MOST = 200_000  # rows whose pictures are kept: 2.5 GB
 
 
@@ -53,10 +54,12 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
     if path.suffix == ".npz":
         return Attached(_array(path, len(rows)))
     if folder is not None and not folder.is_dir():
-        raise ValueError(f"There is no folder {folder} of pictures.")
+        raise ValueError(message("There is no folder {folder} of pictures.", folder=folder))
     if len(rows) > MOST:
         has_some = any(name in rows.columns for name in COLUMNS)
-        return Attached(None, f"Pictures are kept for at most {MOST:,} rows." if has_some else "")
+        return Attached(
+            None, message("Pictures are kept for at most {most} rows.", most=f"{MOST:,}") if has_some else ""
+        )
     names = next((rows.columns[n] for n in COLUMNS if _is_text(rows, n)), None)
     if names is None:
         stored = _stored(path) if path.suffix == ".parquet" else None
@@ -95,16 +98,21 @@ def _below(name: str, roots: Sequence[Path]) -> Path | str:
 
 def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
     """What became of the names that were not opened, a sentence for each reason."""
-    parts = []
+    parts: list[str] = []
     for why in (OUTSIDE, LINK, MISSING):
         if refused := [n for n, file in zip(names, files, strict=True) if file == why]:
             parts.append(
-                f"{len(refused):,} of {sum(f is not None for f in files):,} pictures were not "
-                f"opened, since {why}: {printable(refused[0], 60)}."
+                message(
+                    "{refused} of {files} pictures were not opened, since {why}: {first}.",
+                    refused=f"{len(refused):,}",
+                    files=f"{sum(f is not None for f in files):,}",
+                    why=why,
+                    first=printable(refused[0], 60),
+                )
             )
     if parts:
-        parts.append("If they lie in another folder, name that when you open the file.")
-    return " ".join(parts)
+        parts.append(N_("If they lie in another folder, name that when you open the file."))
+    return join(" ", parts)
 
 
 def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
@@ -118,7 +126,7 @@ def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
 
 
 def _array(path: Path, n: int) -> np.ndarray | None:
-    arrays = records.read_npz(path)
+    arrays = json_files.read_npz(path)
     for name in ARRAYS:
         images = arrays.get(name)
         if images is None or images.dtype != np.uint8 or len(images) != n:
@@ -169,7 +177,7 @@ def _thumbnail(source: Any) -> np.ndarray | None:
     if not isinstance(source, (bytes, Path)):
         return None
     try:
-        with opened_picture(source) as image:
+        with open_image(source) as image:
             image.draft("RGB", (SIDE, SIDE))
             small = ImageOps.fit(image.convert("RGB"), (SIDE, SIDE))
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):

@@ -1,4 +1,4 @@
-"""Tables of vectors in CSV, read some rows at a time. Torch-free."""
+"""Tables of vectors in CSV, read some rows at a time."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from contrastive_core.embeddings.table_columns import (
     BATCH,
     MAX_COLUMNS,
     Columns,
-    Limits,
     Table,
+    TableLimits,
     Texts,
-    said,
-    taken_of,
-)  # fmt: skip
+    columns_provenance,
+    vector_columns,
+)
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.messages import message
 
-__all__ = ["csv"]
+__all__ = ["read_csv"]
 
 
-def csv(file: BinaryIO, path: Path, limits: Limits, leave_out: Sequence[str] = ()) -> Table:
-    """Vectors and columns of a CSV file with a line of names. `leave_out`: as of `parquet`."""
+def read_csv(file: BinaryIO, path: Path, limits: TableLimits, leave_out: Sequence[str] = ()) -> Table:
+    """Vectors and columns of a CSV file with a line of names. `leave_out`: as of `read_parquet`."""
     import pandas as pd
 
     taken: list[str] = []
@@ -36,44 +37,54 @@ def csv(file: BinaryIO, path: Path, limits: Limits, leave_out: Sequence[str] = (
         if not rest:
             if frame.shape[1] > MAX_COLUMNS:
                 raise UnusableEmbedding(
-                    f"{path.name} has {frame.shape[1]:,} columns; at most {MAX_COLUMNS:,} are read"
+                    message(
+                        "{name} has {shape} columns; at most {max_columns} are read",
+                        name=path.name,
+                        shape=f"{frame.shape[1]:,}",
+                        max_columns=f"{MAX_COLUMNS:,}",
+                    )
                 )
             kinds = _kinds(frame)
-            taken = taken_of([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
+            taken = vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
         elif _kinds(frame) != kinds:  # a text below numbers: what a column is, only all rows tell
             file.seek(0)
-            return _csv_at_once(file, path, limits, leave_out)
+            return _read_whole_csv(file, path, limits, leave_out)
         rest.append(frame.drop(columns=taken))
         held += int(rest[-1].memory_usage(deep=False).sum())
         stop = n + len(frame)
         if held > limits.columns or 4 * stop * len(taken) > limits.vectors:
-            raise UnusableEmbedding(f"{path.name} is too large a table: {stop:,} rows and more")
+            raise UnusableEmbedding(
+                message("{name} is too large a table: {stop} rows and more", name=path.name, stop=f"{stop:,}")
+            )
         if stop > len(features):
             features.resize((stop * 5 // 4, len(taken)), refcheck=False)
         features[n:stop] = frame[taken].to_numpy(np.float32)
         n = stop
     if not taken:
-        raise UnusableEmbedding(f"{path.name} has no rows")
+        raise UnusableEmbedding(message("{name} has no rows", name=path.name))
     features.resize((n, len(taken)), refcheck=False)
-    return features, _csv_columns(pd.concat(rest)), said(taken)
+    return features, _csv_columns(pd.concat(rest)), columns_provenance(taken)
 
 
-def _csv_at_once(
-    file: BinaryIO, path: Path, limits: Limits, leave_out: Sequence[str] = ()
-) -> Table:
+def _read_whole_csv(file: BinaryIO, path: Path, limits: TableLimits, leave_out: Sequence[str] = ()) -> Table:
     import pandas as pd
 
     if (size := os.fstat(file.fileno()).st_size) > limits.columns:
         raise UnusableEmbedding(
-            f"{path.name} has a column that is numbers in some rows and text in others; of such a "
-            f"table at most {limits.columns:,} bytes are read, it has {size:,}"
+            message(
+                "{name} has a column that is numbers in some rows and text in others; of such a "
+                "table at most {columns} bytes are read, it has {size}",
+                name=path.name,
+                columns=f"{limits.columns:,}",
+                size=f"{size:,}",
+            )
         )
     frame = pd.read_csv(file, low_memory=False)
     frame.columns = frame.columns.astype(str)
     kinds = _kinds(frame)
-    taken = taken_of([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
+    taken = vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
     features = frame[taken].to_numpy(np.float32)
-    return features, _csv_columns(frame.drop(columns=taken)), said(taken)
+    return features, _csv_columns(frame.drop(columns=taken)), columns_provenance(taken)
 
 
 def _kinds(frame: Any) -> dict[str, str]:

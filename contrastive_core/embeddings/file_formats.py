@@ -4,7 +4,7 @@ No pickle is opened; sizes are summed before anything is unpacked; a header that
 the file holds is refused, and so is what is no ordinary file. Whatever the format, `id`, `label`,
 `class` and `split` are known by name, what else is text or number becomes a column, and all of it
 passes `checked_set`. Tables are read by parquet_files.py and csv_files.py, pictures that come along
-by attached_images.py. Torch-free.
+by attached_images.py.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from contrastive_core.distributed.partition import part_of
-from contrastive_core.embeddings.csv_files import csv
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.parquet_files import parquet
-from contrastive_core.embeddings.table_columns import Limits, Texts
+from contrastive_core.embeddings.csv_files import read_csv
+from contrastive_core.embeddings.parquet_files import read_parquet
+from contrastive_core.embeddings.table_columns import TableLimits, Texts
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
-from contrastive_core.storage.regular import open_regular, printable
+from contrastive_core.messages import message
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.row_part import part_of
+from contrastive_core.storage.regular_files import open_regular, printable
 
 __all__ = ["ENDINGS", "MAX_TEXT", "checked_set", "class_numbers", "npy_head", "read"]
 
@@ -34,15 +35,7 @@ VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
 STEP = 64 << 20  # bytes of such a part
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
 MAX_TEXT = 500  # characters of a text that are kept
-USUAL = (
-    "features",
-    "embeddings",
-    "embedding",
-    "vectors",
-    "x",
-    "X",
-    "z",
-)  # names of the array of vectors
+USUAL = ("features", "embeddings", "embedding", "vectors", "x", "X", "z")  # names of the array of vectors
 Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
@@ -57,22 +50,31 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
     path = Path(path)
     name = printable(path.name)
     if path.suffix.lower() not in ENDINGS:
-        raise UnusableEmbedding(f"vectors are read from {', '.join(ENDINGS)}; got {name!r}")
+        raise UnusableEmbedding(
+            message("vectors are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}")
+        )
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > VECTORS:
-            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {VECTORS:,} are read")
+            raise UnusableEmbedding(
+                message(
+                    "{name} has {size} bytes; at most {vectors} are read",
+                    name=name,
+                    size=f"{size:,}",
+                    vectors=f"{VECTORS:,}",
+                )
+            )
         try:
             rows = _read(file, path, part, leave_out)
         except (UnusableEmbedding, Damaged, NotRegular):
             raise
         except MemoryError:
-            raise UnusableEmbedding(f"{name} promises more than memory holds") from None
+            raise UnusableEmbedding(message("{name} promises more than memory holds", name=name)) from None
         except Exception as error:
             why = printable(explained(error))
-            raise Damaged(f"{name} cannot be read: {why}") from None
+            raise Damaged(message("{name} cannot be read: {why}", name=name, why=why)) from None
     if rows.width < 2:
-        raise UnusableEmbedding(f"{name} has one number in each row; a vector takes two or more")
+        raise UnusableEmbedding(message("{name} has one number in each row; a vector takes two or more", name=name))
     return rows
 
 
@@ -82,8 +84,8 @@ def _read(file: BinaryIO, path: Path, part: Part, leave_out: Sequence[str]) -> E
         return _npy(file, path, part)
     if ending == ".npz":
         return _npz(file, path, part)
-    reader = parquet if ending == ".parquet" else csv
-    features, columns, provenance = reader(file, path, Limits(VECTORS, LIMIT), leave_out)
+    reader = read_parquet if ending == ".parquet" else read_csv
+    features, columns, provenance = reader(file, path, TableLimits(VECTORS, LIMIT), leave_out)
     rows = checked_set(features, columns, path, provenance)
     if part[1] == 1:
         return rows
@@ -94,7 +96,7 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
     """The part's rows of n. Raises UnusableEmbedding where it has none."""
     rows = part_of(n, part)
     if part[1] > 1 and rows.start == rows.stop:
-        raise UnusableEmbedding(f"{path.name} has fewer rows than there are processes")
+        raise UnusableEmbedding(message("{name} has fewer rows than there are processes", name=path.name))
     return rows
 
 
@@ -111,7 +113,12 @@ def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     with zipfile.ZipFile(file) as archive:
         if (total := sum(entry.file_size for entry in archive.infolist())) > VECTORS:
             raise UnusableEmbedding(
-                f"{path.name} would unpack to {total:,} bytes; at most {VECTORS:,} are read"
+                message(
+                    "{name} would unpack to {total} bytes; at most {vectors} are read",
+                    name=path.name,
+                    total=f"{total:,}",
+                    vectors=f"{VECTORS:,}",
+                )
             )
         heads: dict[str, Head] = {}
         for entry in archive.infolist():
@@ -121,7 +128,7 @@ def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
             heads[entry.filename.removesuffix(".npy")] = head
         name = "features" if "meta" in heads else _vector_array(heads, path)
         if name not in heads:
-            raise UnusableEmbedding(f"{path.name} has no array of features")
+            raise UnusableEmbedding(message("{name} has no array of features", name=path.name))
         with archive.open(f"{name}.npy") as member:
             features, rows = _vectors(member, _head(member, path), path, part)
         others = {}
@@ -137,12 +144,16 @@ def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
     """Which of the arrays holds the vectors."""
     wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
     if not wide:
-        raise UnusableEmbedding(f"{path.name} has no array (n, d) of numbers")
+        raise UnusableEmbedding(message("{name} has no array (n, d) of numbers", name=path.name))
     usual = next((k for k in USUAL if k in wide), None)
     if usual is None and len(wide) > 1:
         raise UnusableEmbedding(
-            f"{path.name} has several arrays (n, d), {printable(', '.join(wide), 200)}; the one of "
-            f"vectors must be named {' or '.join(USUAL)}"
+            message(
+                "{name} has several arrays (n, d), {wide}; the one of vectors must be named {usual}",
+                name=path.name,
+                wide=printable(", ".join(wide), 200),
+                usual=" or ".join(USUAL),
+            )
         )
     return usual or wide[0]
 
@@ -154,7 +165,7 @@ def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray,
     n, d = shape
     rows = _rows_of(n, part, path)
     if by_column and part[1] > 1:
-        raise UnusableEmbedding(f"{path.name} holds its vectors by columns; save them anew")
+        raise UnusableEmbedding(message("{name} holds its vectors by columns; save them anew", name=path.name))
     file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
     features = np.empty((rows.stop - rows.start, d), np.float32)
     lines = features.T if by_column else features  # as they lie in the file, one after the other
@@ -166,9 +177,7 @@ def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray,
     return features, rows
 
 
-def _cut(
-    features: np.ndarray, rows: slice, n: int, others: dict[str, np.ndarray], path: Path
-) -> EmbeddingSet:
+def _cut(features: np.ndarray, rows: slice, n: int, others: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
     """The part's rows of what is known of all n, read whole so that classes get the same numbers in
     every part."""
     if len(features) == n:
@@ -184,7 +193,7 @@ def _assembled(features: np.ndarray, others: dict[str, np.ndarray], path: Path) 
             return EmbeddingSet.from_arrays({**others, "features": features})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = printable(error)
-            raise UnusableEmbedding(f"{path.name} cannot be used: {why}") from None
+            raise UnusableEmbedding(message("{name} cannot be used: {why}", name=path.name, why=why)) from None
     return checked_set(features, {k: v for k, v in others.items() if v.ndim == 1}, path)
 
 
@@ -203,13 +212,10 @@ def _head(file: Any, path: Path) -> Head:
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:
-        raise Damaged(f"{path.name} does not begin as a .npy file does") from None
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
+        raise Damaged(message("{name} does not begin as a .npy file does", name=path.name)) from None
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
-        raise UnusableEmbedding(f"{path.name} is of a version of .npy that is not known")
+        raise UnusableEmbedding(message("{name} is of a version of .npy that is not known", name=path.name))
     shape, by_column, dtype = readers[version](file)
     return shape, by_column, dtype
 
@@ -218,12 +224,20 @@ def _check_size(path: Path, head: Head, size: int) -> None:
     """Refuse pickles, and a header that promises more than the `size` bytes behind it."""
     shape, _, dtype = head
     if dtype.hasobject:
-        raise UnusableEmbedding(f"{path.name} holds pickled objects, which are never opened")
+        raise UnusableEmbedding(message("{name} holds pickled objects, which are never opened", name=path.name))
     count = 1
     for n in shape:
         count *= int(n)
     if count * dtype.itemsize > size:
-        raise UnusableEmbedding(f"{path.name} promises {shape} {dtype} but holds {size:,} bytes")
+        raise UnusableEmbedding(
+            message(
+                "{name} promises {shape} {dtype} but holds {size} bytes",
+                name=path.name,
+                shape=shape,
+                dtype=dtype,
+                size=f"{size:,}",
+            )
+        )
 
 
 # --- the same for every format -------------------------------------------------------------------
@@ -241,12 +255,17 @@ def checked_set(
     """
     _check_numbers(features.shape, features.dtype, path)
     if not len(features):
-        raise UnusableEmbedding(f"{path.name} has no rows")
+        raise UnusableEmbedding(message("{name} has no rows", name=path.name))
     for name, column in columns.items():
         if len(column) != len(features):
             raise UnusableEmbedding(
-                f"{path.name}: {len(features):,} vectors but {len(column):,} values of "
-                f"{printable(name, 80)!r}"
+                message(
+                    "{name}: {features} vectors but {column} values of {name_2}",
+                    name=path.name,
+                    features=f"{len(features):,}",
+                    column=f"{len(column):,}",
+                    name_2=f"{printable(name, 80)!r}",
+                )
             )
     plain = {printable(name, 80): _plain(column, name, path) for name, column in columns.items()}
     ids = plain.pop("id", plain.pop("ids", None))
@@ -266,11 +285,18 @@ def checked_set(
 def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, path: Path) -> None:
     if len(shape) == 1:
         raise UnusableEmbedding(
-            f"{path.name} must hold (n, d) numbers; got {dtype} {shape}. Labels go with their "
-            "vectors into one .npz: np.savez('both.npz', features=vectors, label=labels)"
+            message(
+                "{name} must hold (n, d) numbers; got {dtype} {shape}. Labels go with their vectors "
+                "into one .npz: np.savez('both.npz', features=vectors, label=labels)",
+                name=path.name,
+                dtype=dtype,
+                shape=shape,
+            )
         )
     if len(shape) != 2 or dtype.kind not in "fiu":
-        raise UnusableEmbedding(f"{path.name} must hold (n, d) numbers; got {dtype} {shape}")
+        raise UnusableEmbedding(
+            message("{name} must hold (n, d) numbers; got {dtype} {shape}", name=path.name, dtype=dtype, shape=shape)
+        )
 
 
 def _plain(values: np.ndarray | Texts, name: str, path: Path) -> np.ndarray:
@@ -286,8 +312,13 @@ def _plain(values: np.ndarray | Texts, name: str, path: Path) -> np.ndarray:
     width = max(1, min(MAX_TEXT, max(map(len, texts), default=1)))
     if (size := 4 * width * max(len(texts), len(values))) > LIMIT:
         raise UnusableEmbedding(
-            f"{path.name}: the texts of {printable(name, 80)!r} would take {size:,} bytes; at most "
-            f"{LIMIT:,} are read"
+            message(
+                "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
+                name=path.name,
+                name_2=f"{printable(name, 80)!r}",
+                size=f"{size:,}",
+                limit=f"{LIMIT:,}",
+            )
         )
     cut = np.array(texts, f"<U{width}")  # longer ones are cut
     return cut[values.index] if isinstance(values, Texts) else cut

@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.ops.neighbors import KEPT, Neighbors, exact_seconds, nearest
+from contrastive_core.messages import N_, message
+from contrastive_core.ops.neighbors import KEPT, Approximation, Neighbors, exact_seconds, nearest, nearest_spread
 from contrastive_core.progress import OnProgress, fraction_of, ignore_fraction, ignore_progress
-from contrastive_core.storage import records
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage import json_files
 
 __all__ = ["Graphs"]
 
 MOMENT = 5.0  # seconds
+SCORES = Approximation()  # for figures: nearly all of the true neighbors
 
 
 @dataclass
@@ -42,12 +44,12 @@ class Graphs:
         k: int,
         metric: str = "cosine",
         exact: bool = False,
-        visited: int | None = None,
+        approximate: Approximation = SCORES,
     ) -> Neighbors:
         """The graph of `queries` in `base` (None: in itself), computed once for the largest k.
 
         A very large one is approximate, unless `exact`: who asks records `Neighbors.about`.
-        `visited`: of a very large one, how many rows each query meets, as of `nearest`.
+        `approximate`: how, as of `nearest`.
         """
         content_key = (queries.content_hash, base.content_hash if base else "", metric)
         key = content_key if not self.rows.spread else self._agreed(content_key)
@@ -56,24 +58,27 @@ class Graphs:
         known = self.cached.get(key)
         if known is None or known.k < k or (exact and known.recall is not None):
             count = k if base else max(k, min(KEPT, self.rows.number(len(queries)) - 1))
-            other = None if base is None else base.features
-            stage = self._stage(queries, base, count)
-            told = fraction_of(self.on_progress, stage) if stage else ignore_fraction
-            told(0.0)  # before the work begins
-            neighbors = nearest(
-                queries.features, other, count, metric, self.device, told, self.rows,
-                approximate=not exact, visited=visited,
-            )  # fmt: skip
+            neighbors = self._search(queries, base, count, metric, None if exact else approximate)
             self.cached[key] = neighbors
-            if stage:
-                self.on_progress("nearest neighbors found", None)
             if base is None and self.place:
                 about = {name: np.array(value) for name, value in neighbors.about.items()}
-                records.write_npz(
-                    self.place(key[0], metric),
-                    index=neighbors.index, score=neighbors.score, **about,
-                )  # fmt: skip
+                json_files.write_npz(self.place(key[0], metric), index=neighbors.index, score=neighbors.score, **about)
         return self.cached[key].first(k)
+
+    def _search(
+        self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int, metric: str, approximate: Approximation | None
+    ) -> Neighbors:
+        others = None if base is None else base.features
+        stage = self._stage(queries, base, k)
+        on_fraction = fraction_of(self.on_progress, stage) if stage else ignore_fraction
+        on_fraction(0.0)  # before the work begins
+        if self.rows.spread:
+            neighbors = nearest_spread(queries.features, others, k, self.rows, metric, self.device)
+        else:
+            neighbors = nearest(queries.features, others, k, metric, self.device, on_fraction, approximate)
+        if stage:
+            self.on_progress(N_("nearest neighbors found"), None)
+        return neighbors
 
     def _stage(self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int) -> str:
         """What is told of a search before it begins; "" of one that takes a moment."""
@@ -82,19 +87,17 @@ class Graphs:
         n, m = len(queries), len(queries if base is None else base)
         seconds = exact_seconds(n, m, queries.width, k, self.device)
         if seconds is None:
-            return "nearest neighbors"
-        long = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
-        return f"nearest neighbors (exact ones take about {long})" if seconds >= MOMENT else ""
+            return N_("nearest neighbors")
+        long = message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 90 else f"{seconds:.0f} s"
+        return message("nearest neighbors (exact ones take about {long})", long=long) if seconds >= MOMENT else ""
 
     def _agreed(self, content_key: tuple[str, str, str]) -> tuple[str, str, str]:
         """The key of all parts together: some may be those of another set, and some not."""
-        queries, base, metric = (
-            " ".join(part) for part in zip(*self.rows.each(content_key), strict=True)
-        )
+        queries, base, metric = (" ".join(part) for part in zip(*self.rows.each(content_key), strict=True))
         return queries, base, metric
 
     def _read(self, key: tuple[str, str, str]) -> None:
         if self.place and (path := self.place(key[0], key[2])).exists():
-            arrays = records.read_npz(path)
+            arrays = json_files.read_npz(path)
             recall = float(arrays["recall"]) if "recall" in arrays else None
             self.cached[key] = Neighbors(arrays["index"], arrays["score"], key[2], recall)

@@ -1,6 +1,5 @@
 """Labels in a file of their own: `.npy` of one label a row, or text and CSV of one a line. Nothing
-in it is trusted: no pickle is opened, and there are as many labels as rows, or a sentence.
-Torch-free."""
+in it is trusted: no pickle is opened, and there are as many labels as rows, or a sentence."""
 
 from __future__ import annotations
 
@@ -13,10 +12,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.file_formats import MAX_TEXT, class_numbers, npy_head
 from contrastive_core.errors import Damaged, UnusableEmbedding
-from contrastive_core.storage.regular import open_regular, printable
+from contrastive_core.messages import message
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage.regular_files import open_regular, printable
 
 __all__ = ["ENDINGS", "labeled"]
 
@@ -26,9 +26,7 @@ LARGEST = 1_000_000  # of numbers that count classes
 KNOWN = ("label", "labels", "y", "class")  # columns of a table that are taken
 
 
-def labeled(
-    rows: EmbeddingSet, path: str | Path, n: int | None = None, first: int = 0
-) -> EmbeddingSet:
+def labeled(rows: EmbeddingSet, path: str | Path, n: int | None = None, first: int = 0) -> EmbeddingSet:
     """The rows with the labels of a file, in its order: numbers, or names of classes. A row whose
     label is empty, NaN or below 0 has none.
 
@@ -40,21 +38,29 @@ def labeled(
     path = Path(path)
     name, n = printable(path.name), len(rows) if n is None else n
     if path.suffix.lower() not in ENDINGS:
-        raise UnusableEmbedding(f"labels are read from {', '.join(ENDINGS)}; got {name!r}")
+        raise UnusableEmbedding(
+            message("labels are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}")
+        )
     with open_regular(path) as file:
         if (size := os.fstat(file.fileno()).st_size) > LIMIT:
-            raise UnusableEmbedding(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
-        values = (
-            _array(file, path, size) if path.suffix.lower() == ".npy"
-            else _lines(file.read(), path, n)
-        )  # fmt: skip
+            raise UnusableEmbedding(
+                message(
+                    "{name} has {size} bytes; at most {limit} are read", name=name, size=f"{size:,}", limit=f"{LIMIT:,}"
+                )
+            )
+        values = _array(file, path, size) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
     if len(values) != n:
         raise UnusableEmbedding(
-            f"{name} has {len(values):,} labels, but there are {n:,} rows of embeddings"
+            message(
+                "{name} has {values} labels, but there are {n} rows of embeddings",
+                name=name,
+                values=f"{len(values):,}",
+                n=f"{n:,}",
+            )
         )
     labels, classes = class_numbers(_countable(values))
     if labels is None or not (labels >= 0).any():
-        raise UnusableEmbedding(f"{name} has no label: all are empty, NaN or below 0")
+        raise UnusableEmbedding(message("{name} has no label: all are empty, NaN or below 0", name=name))
     return replace(rows, labels=labels[first : first + len(rows)], classes=classes)
 
 
@@ -73,13 +79,18 @@ def _array(file: BinaryIO, path: Path, size: int) -> np.ndarray:
     shape, _, dtype = npy_head(file, path, size)
     if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
         raise UnusableEmbedding(
-            f"{name} must hold (n) labels, numbers or texts; got {dtype} {shape}"
+            message(
+                "{name} must hold (n) labels, numbers or texts; got {dtype} {shape}",
+                name=name,
+                dtype=dtype,
+                shape=shape,
+            )
         )
     file.seek(0)
     try:
         values = np.lib.format.read_array(file, allow_pickle=False).reshape(-1)
     except ValueError as error:
-        raise Damaged(f"{name} cannot be read: {printable(error)}") from None
+        raise Damaged(message("{name} cannot be read: {error}", name=name, error=printable(error))) from None
     if dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
     return _cut(values) if values.dtype.kind == "U" else values
@@ -91,7 +102,7 @@ def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UnusableEmbedding(f"{name} is no text in UTF-8") from None
+        raise UnusableEmbedding(message("{name} is no text in UTF-8", name=name)) from None
     if path.suffix.lower() == ".txt":
         cells = [[line] for line in text.splitlines()]
     else:
@@ -99,11 +110,11 @@ def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
         try:
             cells = [row or [""] for row in csv.reader(io.StringIO(text), kind)]
         except csv.Error as error:
-            raise Damaged(f"{name} cannot be read: {printable(error)}") from None
+            raise Damaged(message("{name} cannot be read: {error}", name=name, error=printable(error))) from None
     while len(cells) > n and cells[-1] == [""]:  # lines that are empty behind the last
         cells.pop()
     if not cells:
-        raise UnusableEmbedding(f"{name} is empty")
+        raise UnusableEmbedding(message("{name} is empty", name=name))
     column = _column(cells[0], name)
     if len(cells) == n + 1 or cells[0][column].strip().lower() in KNOWN:
         cells = cells[1:]
@@ -118,8 +129,11 @@ def _column(head: list[str], name: str) -> int:
     known = next((k for k in KNOWN if k in names), None)
     if known is None:
         raise UnusableEmbedding(
-            f"{name} has {len(head)} columns; the one of labels must be named label in its first "
-            "line"
+            message(
+                "{name} has {head} columns; the one of labels must be named label in its first line",
+                name=name,
+                head=len(head),
+            )
         )
     return names.index(known)
 

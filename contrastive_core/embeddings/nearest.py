@@ -1,4 +1,4 @@
-"""Nearest rows of an embedding at once, for pages and files: the kept graph, or numpy. Torch-free.
+"""Nearest rows of an embedding at once, for pages and files: the kept graph, or numpy.
 
 Searches in tasks are ops/neighbors.py's, whose graphs are read here.
 """
@@ -9,13 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from contrastive_core.embeddings.cache import graph_path
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.storage import records
+from contrastive_core.records.embedding_files import graph_path
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage import json_files
 
-__all__ = [
-    "EXACT_UP_TO", "kept_graph", "nearest_of", "nearest_of_all", "nearest_of_label", "ranks_of",
-]  # fmt: skip
+__all__ = ["EXACT_UP_TO", "kept_graph", "nearest_of", "nearest_of_all", "nearest_of_label", "ranks_of"]
 
 BLOCK = 1024  # rows that are compared with all at a time
 COLUMNS = 1 << 16  # rows that these are compared with at a time: of a million, all would be a copy
@@ -94,7 +92,7 @@ def kept_graph(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray, floa
     """The k nearest of every row and their cosines, (n, k) each, as a search by a map or a score
     left them, and its recall (None: it was exact); None where there was no such search."""
     try:
-        graph = records.read_npz(graph_path(rows.content_hash, "cosine"), mapped=MAPPED)
+        graph = json_files.read_npz(graph_path(rows.content_hash, "cosine"), mapped=MAPPED)
         if graph["index"].shape[1] < k:
             return None
         recall = float(graph["recall"]) if "recall" in graph else None

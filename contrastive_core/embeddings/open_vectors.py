@@ -1,6 +1,5 @@
 """Opening a vector file for the pages: read, with its pictures, in a child process with limited
-memory and kept under its content, so that nothing of a stranger's file is parsed in the server.
-Torch-free."""
+memory and kept under its content, so that nothing of a stranger's file is parsed in the server."""
 
 from __future__ import annotations
 
@@ -10,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from contrastive_core.embeddings import attached_images, file_formats, kept_vectors, label_files
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings import attached_images, file_formats, label_files
 from contrastive_core.errors import Refused, UnusableEmbedding
-from contrastive_core.storage.limited import Limits, call_limited
-from contrastive_core.storage.regular import printable
+from contrastive_core.messages import N_, message
+from contrastive_core.records import loaded_vectors
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage.regular_files import printable
+from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
 __all__ = ["open_upload", "open_vectors", "uploaded"]
 
@@ -31,7 +32,7 @@ def open_vectors(
     labels: str | Path | None = None,
 ) -> str:
     """Keep the vectors of a file and the pictures that came along; returns the key they are kept
-    under, as `kept_vectors.loaded` lists it.
+    under, as `loaded_vectors.loaded` lists it.
 
     Args: name: what the file is called for a person; pictures: a folder that file names in it may
         start from, besides its own; leave_out: columns of numbers that are no part of the vectors;
@@ -44,11 +45,11 @@ def open_vectors(
     libraries = ("PIL.Image", *LIBRARIES.get(path.suffix.lower(), ()))
     limits = Limits(_memory(), SECONDS, preload=libraries)
     try:
-        return str(call_limited(
-            _keep, path, name, folder, tuple(leave_out), own_labels, limits=limits
-        ))  # fmt: skip
+        return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, limits=limits))
     except Refused as error:
-        raise UnusableEmbedding(f"{printable(name)} cannot be opened: {error}") from None
+        raise UnusableEmbedding(
+            message("{name} cannot be opened: {error}", name=printable(name), error=error)
+        ) from None
 
 
 def open_upload(
@@ -84,19 +85,15 @@ def _memory() -> int:
         return MEMORY
 
 
-def _keep(
-    path: str, name: str, folder: str | None, leave_out: Sequence[str], labels: str | None
-) -> str:
+def _keep(path: str, name: str, folder: str | None, leave_out: Sequence[str], labels: str | None) -> str:
     """In the child: read, attach, keep."""
     rows = file_formats.read(path, leave_out=leave_out)
     if labels is not None:
         rows = label_files.labeled(rows, labels)
     attached = attached_images.pictures_of(Path(path), rows, Path(folder) if folder else None)
-    images = (
-        attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
-    )
+    images = attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
     note = attached.note if attached.images is not None or images is None else ""
-    return kept_vectors.save_vectors(rows, name, images, f"{_taken(rows)} {note}".strip())
+    return loaded_vectors.save_vectors(rows, name, images, f"{_taken(rows)} {note}".strip())
 
 
 def _taken(rows: EmbeddingSet) -> str:
@@ -107,10 +104,14 @@ def _taken(rows: EmbeddingSet) -> str:
         return ""
     numbered = [name.rstrip("0123456789") for name in taken]
     is_series = len({*numbered}) == 1 and numbered[0] != taken[0]
-    names = f"{taken[0]} to {taken[-1]}" if is_series else f"{', '.join(taken[:8])}"
-    more = " and others" if not is_series and len(taken) > 8 else ""
-    labels = "with labels" if rows.labels is not None else "without labels"
-    return (
-        f"The vectors are {len(taken):,} columns, {names}{more}; {labels}; further columns to "
-        f"color by: {len(rows.columns)}."
+    names = message("{taken} to {last}", taken=taken[0], last=taken[-1]) if is_series else f"{', '.join(taken[:8])}"
+    more = message(" and others") if not is_series and len(taken) > 8 else ""
+    labels = N_("with labels") if rows.labels is not None else N_("without labels")
+    return message(
+        "The vectors are {taken} columns, {names}{more}; {labels}; further columns to color by: {columns}.",
+        taken=f"{len(taken):,}",
+        names=names,
+        more=more,
+        labels=labels,
+        columns=len(rows.columns),
     )

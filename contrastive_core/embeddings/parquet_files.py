@@ -1,4 +1,4 @@
-"""Tables of vectors in Parquet: read on Arrow's buffers, never as Python values. Torch-free.
+"""Tables of vectors in Parquet: read on Arrow's buffers, never as Python values.
 
 The vectors go into float32 some rows at a time; what else is known of the rows is held whole. A few
 kilobytes can hold a value a billion times: what the rows would take is asked before they are read,
@@ -17,36 +17,35 @@ import numpy as np
 from contrastive_core.embeddings.table_columns import (
     BATCH,
     MAX_COLUMNS,
-    Limits,
     Table,
+    TableLimits,
     Texts,
-    said,
-    taken_of,
-)  # fmt: skip
+    columns_provenance,
+    vector_columns,
+)
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.messages import message
 
-__all__ = ["parquet"]
+__all__ = ["read_parquet"]
 
 MAX_ROWS = 20_000_000
 BUFFER = 4 << 20  # bytes of a column that are read ahead: some files hold it all in one piece
 USUAL = ("embedding", "embeddings", "features", "vector", "vectors", "emb")  # columns of vectors
 
 
-def parquet(file: BinaryIO, path: Path, limits: Limits, leave_out: Sequence[str] = ()) -> Table:
+def read_parquet(file: BinaryIO, path: Path, limits: TableLimits, leave_out: Sequence[str] = ()) -> Table:
     """Vectors, columns and, where `EmbeddingSet.save` wrote the file, their origin. `leave_out`:
     columns of numbers that are no part of the vectors."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = pq.ParquetFile(file).schema_arrow
-    texts = [
-        f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
-    ]
+    texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
     lists = _vector_column(schema)
     names = [f.name for f in schema if _is_column(f.type)]
     numbers = [f.name for f in schema if _is_number(f.type)]
-    taken = [] if lists else taken_of(numbers, names, path, leave_out)
+    taken = [] if lists else vector_columns(numbers, names, path, leave_out)
     vectors = {lists, *taken}
     others = [name for name in names if name not in vectors]
     _check_size(table.metadata, len(taken), len(others), path, limits)
@@ -57,7 +56,7 @@ def parquet(file: BinaryIO, path: Path, limits: Limits, leave_out: Sequence[str]
         features = np.empty((table.metadata.num_rows, len(taken)), np.float32)
         for j, name in enumerate(taken):
             _fill(features[:, j], table, name)
-    return features, columns, _provenance(schema.metadata or {}) | said(taken)
+    return features, columns, _provenance(schema.metadata or {}) | columns_provenance(taken)
 
 
 def _vector_column(schema: Any) -> str | None:
@@ -96,9 +95,7 @@ def _is_column(kind: Any) -> bool:
     import pyarrow as pa
 
     types = pa.types
-    binary = (
-        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    )
+    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
     left_out = binary or types.is_nested(kind) or types.is_null(kind)
     return not left_out and not isinstance(kind, pa.BaseExtensionType)
 
@@ -109,7 +106,7 @@ def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _check_size(about: Any, numbers: int, others: int, path: Path, limits: Limits) -> None:
+def _check_size(about: Any, numbers: int, others: int, path: Path, limits: TableLimits) -> None:
     """Refuse what would take too much memory, also where equal values are held once, by how many
     rows there are: to ask for more of a column ends the whole process where the file is damaged.
 
@@ -118,13 +115,24 @@ def _check_size(about: Any, numbers: int, others: int, path: Path, limits: Limit
     n = about.num_rows
     if about.num_columns > MAX_COLUMNS or n > MAX_ROWS:
         raise UnusableEmbedding(
-            f"{path.name} has {n:,} rows and {about.num_columns:,} columns; at most "
-            f"{MAX_ROWS:,} and {MAX_COLUMNS:,} are read"
+            message(
+                "{name} has {n} rows and {num_columns} columns; at most {max_rows} and {max_columns} are read",
+                name=path.name,
+                n=f"{n:,}",
+                num_columns=f"{about.num_columns:,}",
+                max_rows=f"{MAX_ROWS:,}",
+                max_columns=f"{MAX_COLUMNS:,}",
+            )
         )
     for total, limit in ((4 * n * numbers, limits.vectors), (8 * n * others, limits.columns)):
         if total > limit:
             raise UnusableEmbedding(
-                f"{path.name} would unpack to {total:,} bytes; at most {limit:,}"
+                message(
+                    "{name} would unpack to {total} bytes; at most {limit}",
+                    name=path.name,
+                    total=f"{total:,}",
+                    limit=f"{limit:,}",
+                )
             )
 
 
@@ -137,7 +145,7 @@ def _parts(table: Any, name: str) -> Iterator[Any]:
         yield part.storage if isinstance(part, pa.ExtensionArray) else part
 
 
-def _read_column(table: Any, name: str, path: Path, limits: Limits) -> Any:
+def _read_column(table: Any, name: str, path: Path, limits: TableLimits) -> Any:
     """A column, in parts that are summed on the way: how much its texts hold stands only in the
     metadata of its chunks, on which damage ends the whole process."""
     import pyarrow as pa
@@ -148,7 +156,9 @@ def _read_column(table: Any, name: str, path: Path, limits: Limits) -> Any:
         total += part.nbytes
         if total > limits.columns:
             raise UnusableEmbedding(
-                f"{path.name} would unpack to more than {limits.columns:,} bytes"
+                message(
+                    "{name} would unpack to more than {columns} bytes", name=path.name, columns=f"{limits.columns:,}"
+                )
             )
     return pa.chunked_array(parts, parts[0].type if parts else pa.null())
 
@@ -161,7 +171,7 @@ def _fill(target: np.ndarray, table: Any, name: str) -> None:
         start += len(part)
 
 
-def _lists(table: Any, name: str, path: Path, limits: Limits) -> np.ndarray:
+def _lists(table: Any, name: str, path: Path, limits: TableLimits) -> np.ndarray:
     """A column of lists of equal length as (n, d) float32, NaN where a number is missing."""
     import pyarrow.compute as pc
 
@@ -173,18 +183,24 @@ def _lists(table: Any, name: str, path: Path, limits: Limits) -> np.ndarray:
         if start == 0:
             if 4 * high * table.metadata.num_rows > limits.vectors:
                 raise UnusableEmbedding(
-                    f"{path.name} would unpack to more than {limits.vectors:,} bytes"
+                    message(
+                        "{name} would unpack to more than {vectors} bytes",
+                        name=path.name,
+                        vectors=f"{limits.vectors:,}",
+                    )
                 )
             features = np.empty((table.metadata.num_rows, high), np.float32)
         if not low == high == features.shape[1] and not missing:
-            raise UnusableEmbedding(f"{path.name} has vectors of no or of different lengths")
+            raise UnusableEmbedding(message("{name} has vectors of no or of different lengths", name=path.name))
         if not missing:
             features[start:stop] = part.flatten().to_numpy(zero_copy_only=False).reshape(-1, high)
         start = stop
     if missing:
-        raise UnusableEmbedding(f"{path.name} has {missing:,} rows without a vector")
+        raise UnusableEmbedding(
+            message("{name} has {missing} rows without a vector", name=path.name, missing=f"{missing:,}")
+        )
     if not features.size:
-        raise UnusableEmbedding(f"{path.name} has vectors of no or of different lengths")
+        raise UnusableEmbedding(message("{name} has vectors of no or of different lengths", name=path.name))
     return features
 
 

@@ -1,10 +1,11 @@
-"""Principal components of an embedding, by numpy: pages draw them at once. Torch-free."""
+"""Principal components of an embedding, by numpy: pages draw them at once."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.messages import N_
 
 __all__ = ["pca"]
 
@@ -27,7 +28,7 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
     for part in parts:
         total += np.asarray(features[part], np.float32).sum(0, dtype=np.float64)
     if not np.isfinite(total).all():
-        raise UnusableEmbedding("some rows hold values that are not finite")
+        raise UnusableEmbedding(N_("some rows hold values that are not finite"))
     mean = (total / n).astype(np.float32)
 
     def centered(at: slice | np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Columns of a table: which of them are the vectors, and what the others hold. Torch-free.
+"""Columns of a table: which of them are the vectors, and what the others hold.
 
 The vectors are one column of lists of equal length (parquet_files.py), or the numbered columns (d0,
 d1, …), or all columns of numbers.
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.storage.regular import printable
+from contrastive_core.messages import message
+from contrastive_core.storage.regular_files import printable
 
-__all__ = ["BATCH", "MAX_COLUMNS", "Columns", "Limits", "Table", "Texts", "said", "taken_of"]
+__all__ = ["BATCH", "MAX_COLUMNS", "Columns", "Table", "TableLimits", "Texts", "columns_provenance", "vector_columns"]
 
 MAX_COLUMNS = 20_000
 BATCH = 4096  # rows that are read at a time
@@ -37,34 +38,37 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Limits:
+class TableLimits:
     """Bytes that a table may take: its vectors in float32, and what else it says of the rows."""
 
     vectors: int
     columns: int
 
 
-def taken_of(
-    numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]
-) -> list[str]:
+def vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> list[str]:
     """Which columns are the vectors, where no column of lists holds them: the numbered ones among
     the columns of numbers, or all of these. Args: names: all columns."""
     for name in leave_out:
         if name not in names:
-            raise UnusableEmbedding(f"{path.name} has no column {printable(name, 80)!r}")
+            raise UnusableEmbedding(
+                message("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")
+            )
     numeric = [name for name in numbers if name not in (*KNOWN, *leave_out)]
     if not numeric:
-        raise UnusableEmbedding(f"{path.name} has no columns of numbers to take as vectors")
+        raise UnusableEmbedding(message("{name} has no columns of numbers to take as vectors", name=path.name))
     taken = _numbered(numeric) or numeric
     if len(taken) < 2:
         raise UnusableEmbedding(
-            f"{path.name} has one column of numbers that can be a vector, "
-            f"{printable(taken[0], 80)!r}; a vector takes two or more"
+            message(
+                "{name} has one column of numbers that can be a vector, {taken}; a vector takes two or more",
+                name=path.name,
+                taken=f"{printable(taken[0], 80)!r}",
+            )
         )
     return taken
 
 
-def said(taken: Sequence[str]) -> dict[str, Any]:
+def columns_provenance(taken: Sequence[str]) -> dict[str, Any]:
     """Which columns the vectors are, for their origin."""
     return {"columns": [printable(name, 80) for name in taken]} if taken else {}
 

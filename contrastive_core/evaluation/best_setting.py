@@ -1,155 +1,106 @@
-"""Which of several settings is best by an accuracy, as far as paired tests show.
-
-Where it is recorded which test images each run has right, two settings are compared as on Compare,
-seed by seed: McNemar's exact test, and a paired bootstrap of the difference. A difference counts as
-shown if every seed that both have shows it: each interval excludes zero on the same side, and the
-largest of the p values (an intersection-union test), corrected by Holm for the number of pairs, is
-below 0.05. Where only the accuracies are known, three seeds of each are needed for a paired t test.
-Torch-free.
-"""
+"""Which of several settings is best by an accuracy, in a sentence or two (the tests are in verdicts.py)."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from contrastive_core.evaluation.paired_tests import difference, holm, mcnemar
-from contrastive_core.ops.intervals import SEEDS, over_seeds
+from contrastive_core.evaluation.verdicts import SettingScores, better_pairs, has_same_images, shared_seeds
+from contrastive_core.messages import N_, message
+from contrastive_core.records.intervals import SEEDS
 
-__all__ = ["Setting", "best_setting"]
+__all__ = ["best_setting"]
 
-ALPHA = 0.05
-NAMED = 4  # settings that are listed by name; more are counted
+LISTED = 4  # settings that are listed by name; more are counted
 WORDS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """A value that was tried. By seed: its accuracy (a share), and whether each test image was
-    right (n), NaN where that is not known; no entry where it is not recorded."""
-
-    label: str
-    accuracy: dict[int, float] = field(default_factory=dict)
-    right: dict[int, np.ndarray] = field(default_factory=dict)
-
-    @property
-    def mean(self) -> float:
-        return math.fsum(self.accuracy.values()) / len(self.accuracy)
-
-
-def best_setting(name: str, tried: Sequence[Setting]) -> tuple[str, str]:
-    """What paired tests show of several settings: a sentence or two, and what these rest on; both
-    "" for fewer than two.
+def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str]:
+    """What paired tests show of several settings: a sentence or two, and what these rest on; both "" for fewer than
+    two.
 
     Args: name: what varies, such as "τ"; "" where that is more than one thing.
     """
-    tried = [s for s in tried if s.accuracy]
-    if len(tried) < 2:
+    settings = [s for s in settings if s.scores]
+    if len(settings) < 2:
         return "", ""
-    pairs = list(itertools.combinations(range(len(tried)), 2))
-    by_images = all(_images(tried[i], tried[j]) for i, j in pairs)
-    least = min(len(_seeds(tried[i], tried[j])) for i, j in pairs)
+    pairs = list(itertools.combinations(settings, 2))
+    by_images = all(has_same_images(a, b) for a, b in pairs)
+    least = min(len(shared_seeds(a, b)) for a, b in pairs)
     if not least or (not by_images and least < SEEDS):
-        return "Which is better cannot be said yet.", _lacks(least)
-    tests = [(_of_images if by_images else _of_seeds)(tried[i], tried[j]) for i, j in pairs]
-    corrected = holm([p for _, p in tests])
-    better = {  # of each pair that is shown to differ, the better one and the worse one
-        (i, j) if sign > 0 else (j, i)
-        for (i, j), (sign, _), p in zip(pairs, tests, corrected, strict=True)
-        if sign and p < ALPHA
-    }
-    return _sentence(name, tried, better), _rests_on(tried, by_images, least, len(pairs))
+        return N_("Which is better cannot be said yet."), _missing(least)
+    better = better_pairs(settings, by_images)
+    return _sentence(name, settings, better), _evidence(settings, by_images, least, len(pairs))
 
 
-def _seeds(a: Setting, b: Setting) -> list[int]:
-    return sorted(a.accuracy.keys() & b.accuracy.keys())
-
-
-def _images(a: Setting, b: Setting) -> bool:
-    """Whether it is known of the same images whether both have them right."""
-    both = _seeds(a, b)
-    known = all(s in a.right and s in b.right for s in both)
-    return bool(both) and known and all(a.right[s].shape == b.right[s].shape for s in both)
-
-
-def _of_images(a: Setting, b: Setting) -> tuple[int, float]:
-    """Which is better with every seed (1: a, −1: b, 0: neither), and the largest p."""
-    lows, highs, p = [], [], []
-    for seed in _seeds(a, b):
-        known = np.isfinite(a.right[seed]) & np.isfinite(b.right[seed])
-        one, two = a.right[seed][known] > 0.5, b.right[seed][known] > 0.5
-        low, high = difference(one, two)[1]
-        lows.append(low)
-        highs.append(high)
-        p.append(mcnemar(one, two))
-    return int(min(lows) > 0) - int(max(highs) < 0), max(p)
-
-
-def _of_seeds(a: Setting, b: Setting) -> tuple[int, float]:
-    """The same by a paired t test over the seeds."""
-    from scipy.special import stdtr
-
-    d = [a.accuracy[s] - b.accuracy[s] for s in _seeds(a, b)]
-    low, high = over_seeds(d) or (0.0, 0.0)
-    mean, spread = float(np.mean(d)), float(np.std(d, ddof=1)) / math.sqrt(len(d))
-    if not spread:
-        return 0, 1.0  # all alike to the last digit: nothing that a spread could judge
-    p = 2 * float(stdtr(len(d) - 1, -abs(mean) / spread))
-    return int(low > 0) - int(high < 0), p
-
-
-def _sentence(name: str, tried: Sequence[Setting], better: set[tuple[int, int]]) -> str:
-    many = _number(len(tried))
+def _sentence(name: str, settings: Sequence[SettingScores], better: set[tuple[int, int]]) -> str:
+    many = _number(len(settings))
     if not better:
-        listed = f": {_listed([s.label for s in tried])}" if len(tried) <= NAMED else ""
-        what = f"{many} values of {name}" if name else f"{many} settings"
-        return f"These {what} cannot be told apart{listed}."
-    best = max(range(len(tried)), key=lambda i: tried[i].mean)
-    beaten = [i for i in range(len(tried)) if (best, i) in better]
-    level = [tried[i].label for i in range(len(tried)) if i != best and i not in beaten]
-    top = f"{name} {tried[best].label}".strip()
+        listed = f": {_listed([s.label for s in settings])}" if len(settings) <= LISTED else ""
+        what = (
+            message("{many} values of {name}", many=many, name=name) if name else message("{many} settings", many=many)
+        )
+        return message("These {what} cannot be told apart{listed}.", what=what, listed=listed)
+    best = max(range(len(settings)), key=lambda i: settings[i].mean)
+    beaten = [i for i in range(len(settings)) if (best, i) in better]
+    level = [settings[i].label for i in range(len(settings)) if i != best and i not in beaten]
+    top = f"{name} {settings[best].label}".strip()
     if not beaten:
-        i, j = max(better, key=lambda pair: tried[pair[0]].mean - tried[pair[1]].mean)
-        return (
-            f"{top} came out highest, and is not shown to be better than any other; "
-            f"{tried[i].label} is better than {tried[j].label}."
+        i, j = max(better, key=lambda pair: settings[pair[0]].mean - settings[pair[1]].mean)
+        return message(
+            "{top} came out highest, and is not shown to be better than any other; {label} is "
+            "better than {settings_label}.",
+            top=top,
+            label=settings[i].label,
+            settings_label=settings[j].label,
         )
     if not level:
-        return f"{top} is better than {'each of the others' if len(tried) > 2 else 'the other'}."
-    also = _listed(level) if len(level) <= NAMED else f"{_number(len(level))} others"
-    than = [tried[i].label for i in beaten]
-    worse = _listed(than) if len(than) <= NAMED else f"the other {_number(len(than))}"
-    return (
-        f"{top} came out highest and cannot be told apart from {also}; it is better than {worse}."
-    )
-
-
-def _rests_on(tried: Sequence[Setting], by_images: bool, seeds: int, pairs: int) -> str:
-    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
-    if not by_images:
-        return f"A paired t test over {seeds} seeds{corrected}; p below 0.05."
-    n = int(np.isfinite(next(iter(tried[0].right.values()))).sum())
-    if seeds == 1:
         return (
-            f"McNemar's test and a paired bootstrap on the same {n:,} test images{corrected}; one "
-            "seed of each: another seed may say otherwise."
+            message("{top} is better than each of the others.", top=top)
+            if len(settings) > 2
+            else message("{top} is better than the other.", top=top)
         )
-    return (
-        f"McNemar's test and a paired bootstrap on the same {n:,} test images{corrected}; each of "
-        f"{seeds} seeds or more has to show it."
+    also = _listed(level) if len(level) <= LISTED else message("{number} others", number=_number(len(level)))
+    than = [settings[i].label for i in beaten]
+    worse = _listed(than) if len(than) <= LISTED else message("the other {number}", number=_number(len(than)))
+    return message(
+        "{top} came out highest and cannot be told apart from {also}; it is better than {worse}.",
+        top=top,
+        also=also,
+        worse=worse,
     )
 
 
-def _lacks(seeds: int) -> str:
+def _evidence(settings: Sequence[SettingScores], by_images: bool, seeds: int, pairs: int) -> str:
+    corrected = message(", corrected for {pairs} pairs", pairs=pairs) if pairs > 1 else ""
+    if not by_images:
+        return message("A paired t test over {seeds} seeds{corrected}; p below 0.05.", seeds=seeds, corrected=corrected)
+    n = int(np.isfinite(next(iter(settings[0].right.values()))).sum())
+    if seeds == 1:
+        return message(
+            "McNemar's test and a paired bootstrap on the same {n} test images{corrected}; one "
+            "seed of each: another seed may say otherwise.",
+            n=f"{n:,}",
+            corrected=corrected,
+        )
+    return message(
+        "McNemar's test and a paired bootstrap on the same {n} test images{corrected}; each "
+        "of {seeds} seeds or more has to show it.",
+        n=f"{n:,}",
+        corrected=corrected,
+        seeds=seeds,
+    )
+
+
+def _missing(seeds: int) -> str:
     if not seeds:
-        return "No seed was trained with all of these settings."
-    return (
-        "It is not recorded which images each run has right: score the runs on the test images, "
-        f"or train {_number(SEEDS)} seeds of each."
+        return N_("No seed was trained with all of these settings.")
+    return message(
+        "It is not recorded which images each run has right: score the runs on the test "
+        "images, or train {number} seeds of each.",
+        number=_number(SEEDS),
     )
 
 
@@ -158,4 +109,4 @@ def _number(n: int) -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return words[0] if len(words) == 1 else message("{words} and {last}", words=", ".join(words[:-1]), last=words[-1])

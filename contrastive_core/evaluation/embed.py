@@ -16,18 +16,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from contrastive_core.data import datasets
-from contrastive_core.data.at_once import images_at_once
+from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.forward_batch import forward_batch_size
 from contrastive_core.data.overrides import take
-from contrastive_core.distributed import partition
-from contrastive_core.embeddings.cache import cached, find, path_of
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.gathered_rows import GatheredRows
+from contrastive_core.device import choose, enough_memory
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.sharded_rows import SPREAD
+from contrastive_core.embeddings import file_formats
+from contrastive_core.messages import N_, message
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
-from contrastive_core.runs import Run
-from contrastive_core.storage import records
+from contrastive_core.ops.similarity import full_precision
+from contrastive_core.records.embedding_files import cached, find, path_of
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.row_part import part_of
+from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import from_dict
+from contrastive_core.runs import checkpoints
+from contrastive_core.storage import json_files
+from contrastive_core.storage.large_arrays import RowBuffer
+from contrastive_core.training.defaults import resolve
+from contrastive_core.training.setup import create_method, weights_lock
 
 __all__ = [
     "embed_run",
@@ -58,9 +70,6 @@ def embed_run(
 
     Raises ValueError without weights or data.
     """
-    from contrastive_core.distributed import collectives
-    from contrastive_core.distributed.sharded_rows import SPREAD
-
     embedding = cached(run, split, layer)
     if not collectives.any_process(embedding is None) and embedding is not None:
         return embedding
@@ -72,7 +81,7 @@ def embed_run(
     sets = {k: _as_set(SPREAD.whole(v), dataset, k, about) for k, v in zip("hz", mine, strict=True)}
     if collectives.world().is_rank0:
         for name, rows in sets.items():
-            records.write_npz(path_of(run, split, name), **rows.arrays())
+            json_files.write_npz(path_of(run, split, name), **rows.arrays())
     collectives.all_gather_object(None)  # from here on it is there for all
     return cached(run, split, layer) or sets[layer]  # large ones as a map of the file
 
@@ -83,20 +92,17 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
     h and z are read from the cache if `embed_run` has made it, else computed. Raises ValueError
     where there are fewer rows than processes.
     """
-    from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats
-
     world, dataset = collectives.world(), data_of(run, split)
     if len(dataset) < world.size:
-        raise ValueError(f"{len(dataset)} images are too few for {world.size} processes")
+        raise ValueError(
+            message("{dataset} images are too few for {size} processes", dataset=len(dataset), size=world.size)
+        )
     local_rows = _share(dataset)
     paths = {layer: find(run, split, layer) for layer in "hz"}
     if collectives.any_process(not all(p.exists() for p in paths.values())):
         both = _forward(load_model(run, dataset, device), dataset, None, local_rows)
         about = {"run": run.name, "weights": run.weights_hash()}
-        sets = {
-            k: _as_set(v, dataset, k, about, local_rows) for k, v in zip("hz", both, strict=True)
-        }
+        sets = {k: _as_set(v, dataset, k, about, local_rows) for k, v in zip("hz", both, strict=True)}
     else:
         sets = {k: file_formats.read(p, (world.rank, world.size)) for k, p in paths.items()}
     sets["random"], _ = random_encoder(run, dataset, device, (world.rank, world.size))
@@ -115,24 +121,16 @@ def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -
 
     Memory (queue, bank, key encoder) is left as it was made: nothing is encoded with it.
     """
-    from contrastive_core.device import choose
-    from contrastive_core.runs import checkpoints
-
     method = _untrained(run, dataset or data_of(run, "test"))
     weights = checkpoints.load_weights(run)
     for part in ("encoder", "head"):
-        part_weights = {
-            k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")
-        }
+        part_weights = {k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")}
         getattr(method, part).load_state_dict(part_weights)
     return method.eval().to(choose(device))
 
 
 def untrained_rows(config: Any, dataset: Dataset, device: str = "auto") -> np.ndarray:
     """h (n, d) of an encoder as a training with these settings would begin with."""
-    from contrastive_core.device import choose
-    from contrastive_core.training.defaults import resolve
-
     where = choose(device)
     resolved, _ = resolve(config, dataset, where)
     return _forward(_as_made(resolved, dataset).to(where), dataset, None)[0]
@@ -140,26 +138,17 @@ def untrained_rows(config: Any, dataset: Dataset, device: str = "auto") -> np.nd
 
 def random_encoder_of(run: Run, dataset: Dataset) -> Any:
     """The run's method as it was before training, in evaluation mode."""
-    from contrastive_core.training.config import from_dict
-
     return _as_made(from_dict(run.config), dataset)
 
 
 def _as_made(config: Any, dataset: Dataset) -> Any:
     """The method that a training with these settings begins with, in evaluation mode."""
-    import torch
-
-    from contrastive_core.training.setup import create_method
-
-    with torch.random.fork_rng():
+    with weights_lock, torch.random.fork_rng():
         torch.manual_seed(config.seed)
         return create_method(config, dataset).eval()
 
 
 def _untrained(run: Run, dataset: Dataset) -> Any:
-    from contrastive_core.training.config import from_dict
-    from contrastive_core.training.setup import create_method
-
     return create_method(from_dict(run.config), dataset)
 
 
@@ -176,14 +165,14 @@ def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
     shape = dataset.images.shape[1:]
     sides = min(shape[1], PIXELS), min(shape[2], PIXELS)
     width = shape[0] * math.prod(sides)
-    dataset, about = _reference(dataset, "raw pixels", width)
+    dataset, about = _reference(dataset, N_("raw pixels"), width)
     if is_averaged := sides != shape[1:]:
-        averaged = f"pixels averaged to {sides[1]} × {sides[0]}"
+        averaged = message("pixels averaged to {sides} × {first}", sides=sides[1], first=sides[0])
         about["sample"] = ", ".join(filter(None, [about.get("sample"), averaged]))
-    rows = partition.part_of(len(dataset), part)
+    rows = part_of(len(dataset), part)
     first, last, _ = rows.indices(len(dataset))
     flat = np.empty((last - first, width), np.float32)
-    chunk = images_at_once(CHUNK, dataset.images)
+    chunk = forward_batch_size(CHUNK, dataset.images)
     for start in range(first, last, chunk):
         some = np.asarray(dataset.images[start : min(start + chunk, last)])
         if is_averaged:
@@ -195,14 +184,15 @@ def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
 
 
 def random_encoder(
-    run: Run, dataset: Dataset, device: str = "auto", part: tuple[int, int] = ONE,
+    run: Run,
+    dataset: Dataset,
+    device: str = "auto",
+    part: tuple[int, int] = ONE,
     progress: Callable[[float], None] | None = None,
-) -> tuple[EmbeddingSet, EmbeddingSet]:  # fmt: skip
+) -> tuple[EmbeddingSet, EmbeddingSet]:
     """h and z of the run's encoder as it was before training; part: as of `raw_pixels`."""
-    from contrastive_core.device import choose
-
-    dataset, about = _reference(dataset, "random encoder")
-    rows = partition.part_of(len(dataset), part)
+    dataset, about = _reference(dataset, N_("random encoder"))
+    rows = part_of(len(dataset), part)
     untrained = random_encoder_of(run, dataset).to(choose(device))
     both = _forward(untrained, dataset, progress, rows)
     h, z = (_as_set(v, dataset, k, about, rows) for k, v in zip("hz", both, strict=True))
@@ -211,31 +201,25 @@ def random_encoder(
 
 def _averaged(images: np.ndarray, sides: tuple[int, int]) -> np.ndarray:
     """Images (n, c, h, w) uint8 averaged over areas to sides (h', w'): (n, c, h', w') float32."""
-    import torch
-
     pixels = torch.from_numpy(images.astype(np.float32))
     return torch.nn.functional.adaptive_avg_pool2d(pixels, sides).numpy()
 
 
-def _reference(
-    dataset: Dataset, source: str, width: int | None = None
-) -> tuple[Dataset, dict[str, Any]]:
+def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, dict[str, Any]]:
     """The images that references are taken of, read when they are asked for, and what is said;
     width: the numbers that each becomes, where they are not its pixels."""
     n = len(dataset)
     most = max(1, REFERENCE_BYTES // (4 * (width or math.prod(dataset.images.shape[1:]))))
     chosen = rows_of_sample(n, most)
-    if not (sample := sample_text(len(chosen), n, f"{dataset.split} images")):
+    if not (sample := sample_text(len(chosen), n, message("{split} images", split=dataset.split))):
         return dataset, {"source": source}
     return take(dataset, chosen), {"source": source, "sample": sample}
 
 
 def _share(dataset: Dataset) -> slice:
     """This process's images: contiguous, in the order of ranks."""
-    from contrastive_core.distributed import collectives
-
     world = collectives.world()
-    return partition.part_of(len(dataset), (world.rank, world.size))
+    return part_of(len(dataset), (world.rank, world.size))
 
 
 def _forward(
@@ -249,17 +233,11 @@ def _forward(
     ones lie in files without a name in `folder`, if one is given. Chunks start where they do for
     all images, since a batch of another size may round its last digits otherwise. Raises CannotGoOn
     where the device has too little memory."""
-    import torch
-
-    from contrastive_core.data.augmentations import to_float
-    from contrastive_core.device import enough_memory
-    from contrastive_core.ops.similarity import full_precision
-
     device = next(method.parameters()).device
-    chunk = images_at_once(CHUNK, dataset.images, method.encoder)
+    chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
     memory = enough_memory(device, min(chunk, len(dataset)), *dataset.images.shape[-2:])
     first, last, _ = rows.indices(len(dataset))
-    h, z = (GatheredRows(last - first, folder) for _ in range(2))
+    h, z = (RowBuffer(last - first, folder) for _ in range(2))
     tf32 = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
     with torch.no_grad(), full_precision(device), tf32, memory:
         for start in range(first // chunk * chunk, max(last, 1), chunk):
@@ -270,7 +248,7 @@ def _forward(
             z.add(method.project(features)[inside].float().cpu().numpy())
             if progress:
                 progress(min(1.0, (start + chunk - first) / (last - first or 1)))
-    return h.whole(), z.whole()
+    return h.full(), z.full()
 
 
 def _as_set(

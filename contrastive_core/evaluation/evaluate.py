@@ -10,23 +10,20 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core import metrics
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.sharded_rows import HERE, SPREAD
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.errors import CannotScore
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
-from contrastive_core.evaluation.record import (
-    SOURCES,
-    Evaluation,
-    read_evaluation,
-    write_evaluation,
-)
-from contrastive_core.evaluation.score import Score, Scores
+from contrastive_core.messages import N_, message, sentence
+from contrastive_core.metrics import Metric
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
-from contrastive_core.runs import Run
-
-if TYPE_CHECKING:
-    from contrastive_core.embeddings.graphs import Graphs
-    from contrastive_core.metrics import Metric
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import SOURCES, Evaluation, read_evaluation, write_evaluation
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import Score, Scores
 
 __all__ = ["evaluate", "evaluate_sets", "metric_names"]
 
@@ -42,10 +39,6 @@ def evaluate(
 
     Args: metrics: names, default all. Raises: UnknownName; ValueError without weights.
     """
-    from contrastive_core.distributed import collectives
-    from contrastive_core.distributed.sharded_rows import HERE, SPREAD
-    from contrastive_core.embeddings.graphs import Graphs
-
     names = metric_names(metrics)
     rows = HERE if collectives.is_single_process() else SPREAD
     before = read_evaluation(run, split)
@@ -66,8 +59,6 @@ def evaluate(
 
 def metric_names(chosen: Sequence[str] | None) -> list[str]:
     """The names asked for, or all. Raises UnknownName."""
-    from contrastive_core import metrics
-
     names = list(chosen) if chosen else metrics.names()
     for name in names:
         metrics.get(name)
@@ -88,9 +79,6 @@ def evaluate_sets(
         again, and one that lacks them keeps its figure; on_metric: called with the title of each
         metric before it is taken, and the share of all that was taken before.
     """
-    from contrastive_core import metrics
-    from contrastive_core.embeddings.graphs import Graphs
-
     graphs = graphs or Graphs()
     scores: Scores = {}
     for number, name in enumerate(names):
@@ -107,26 +95,30 @@ def evaluate_sets(
 
 
 def _told(on_progress: OnProgress, source: str, title: str, fraction: float) -> None:
-    on_progress(f"scoring {source}: {title}", fraction)
+    on_progress(message("scoring {source}: {title}", source=source, title=title), fraction)
 
 
 def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> Score:
-    from contrastive_core.errors import CannotScore
-
     try:
         result = metric(train, test, graphs)
     except CannotScore as error:
-        return Score(metric.title, metric.reading, missing=str(error))
+        return Score(metric.title, metric.reading, missing=sentence(error))
     asked = (train, test) if metric.needs_train else (test,)
     drawn = [result.extras.get("sample"), *(_drawn(rows) for rows in asked)]
     if sample := ", ".join(filter(None, drawn)):
         result.extras["sample"] = sample
     per_sample = {} if result.per_sample is None else {"per_sample": result.per_sample}
     return Score(
-        metric.title, metric.reading, result.value, result.interval, result.unit,
-        metric.higher_is_better, dataclasses.asdict(metric), result.extras,
+        metric.title,
+        metric.reading,
+        result.value,
+        result.interval,
+        result.unit,
+        metric.higher_is_better,
+        dataclasses.asdict(metric),
+        result.extras,
         arrays={**per_sample, **result.arrays},
-    )  # fmt: skip
+    )
 
 
 def _drawn(rows: EmbeddingSet | None) -> str:
@@ -139,11 +131,9 @@ def _sources(
 ) -> dict[str, tuple[EmbeddingSet | None, EmbeddingSet]]:
     """Training rows and rows to score, by source; of many processes, each has its part. Training
     rows are not scored by themselves."""
-    from contrastive_core.distributed import collectives
-
     splits = (split,) if split == "train" else ("train", split)
     if not collectives.is_single_process():
-        on_progress("embedding", None)
+        on_progress(N_("embedding"), None)
         sets = {s: parts(run, s, device) for s in splits}
     else:
         sets = {s: _of_split(run, s, device, on_progress) for s in splits}
@@ -151,12 +141,10 @@ def _sources(
     return {k: (None if train is None else train[k], sets[split][k]) for k in SOURCES}
 
 
-def _of_split(
-    run: Run, split: str, device: str, on_progress: OnProgress
-) -> dict[str, EmbeddingSet]:
+def _of_split(run: Run, split: str, device: str, on_progress: OnProgress) -> dict[str, EmbeddingSet]:
     dataset = data_of(run, split)
-    embedding = fraction_of(on_progress, f"embedding the {split} images")
-    untrained = fraction_of(on_progress, f"the untrained encoder, {split} images")
+    embedding = fraction_of(on_progress, message("embedding the {split} images", split=split))
+    untrained = fraction_of(on_progress, message("the untrained encoder, {split} images", split=split))
     embedding(0.0)
     h, z = (embed_run(run, split, layer, device, embedding) for layer in "hz")
     untrained(0.0)

@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.device import memory_bytes
+from contrastive_core.device import memory_bytes, pick_device
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.embeddings import file_formats, label_files
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.splits import split_masks
 from contrastive_core.evaluation.evaluate import evaluate_sets, metric_names
-from contrastive_core.evaluation.score import scores_to_json
-from contrastive_core.ops.neighbors import pick_device
 from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import scores_to_json
 
 __all__ = ["evaluate_file"]
 
@@ -51,9 +50,7 @@ def evaluate_file(
         of = (rows.number(len(test)), rows.start(len(test)))
         test = collectives.raise_together(lambda: label_files.labeled(test, labels, *of))
     if train:
-        train_rows: EmbeddingSet | None = collectives.raise_together(
-            lambda: file_formats.read(train, part)
-        )
+        train_rows: EmbeddingSet | None = collectives.raise_together(lambda: file_formats.read(train, part))
     else:
         train_rows, test = _split(test, rows)
     on_progress("scoring", None)

@@ -13,9 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.device import pick_device
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.representation_similarity import overlap
-from contrastive_core.ops.neighbors import pick_device, unit_rows
+from contrastive_core.messages import message
+from contrastive_core.ops.similarity import unit_rows
 
 __all__ = ["agreement", "continuity", "judge", "trustworthiness"]
 
@@ -28,26 +30,18 @@ JUDGED_K = 15
 Points = Callable[[slice | Tensor], Tensor]  # rows of a space (r, d), float64
 
 
-def trustworthiness(
-    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
-) -> float:
+def trustworthiness(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto") -> float:
     """1 when no row is a neighbor on the map without being one in the embedding (cosine)."""
     return float(_of_anchors(features, xy, k, device)[0].mean())
 
 
-def continuity(
-    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto"
-) -> float:
+def continuity(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto") -> float:
     """1 when no neighbor in the embedding (cosine) is torn away on the map."""
     return float(_of_anchors(features, xy, k, device)[1].mean())
 
 
 def judge(
-    features: np.ndarray,
-    xy: np.ndarray,
-    k: int = JUDGED_K,
-    device: str = "auto",
-    landmarks: np.ndarray | None = None,
+    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto", landmarks: np.ndarray | None = None
 ) -> dict[str, float]:
     """Trustworthiness and continuity at k, that k, and how many rows they were judged on of how
     many. Args: landmarks: rows that others were placed by: theirs alone is told too."""
@@ -80,9 +74,7 @@ def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
     return float(np.mean(shares))
 
 
-def _of_anchors(
-    features: np.ndarray, xy: np.ndarray, k: int, name: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _of_anchors(features: np.ndarray, xy: np.ndarray, k: int, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Trustworthiness and continuity of each anchor (a), computed on the device called `name`.
 
     1 − 2/(k(2n−3k−1)) Σ_j (rank of j in one space − k), j a k-neighbor in the other only. Rows at
@@ -90,7 +82,9 @@ def _of_anchors(
     """
     n = len(xy)
     if not 1 <= k < n / 2:
-        raise UnusableEmbedding(f"k must lie in 1..{(n - 1) // 2} for {n} rows; got {k}")
+        raise UnusableEmbedding(
+            message("k must lie in 1..{most} for {rows} rows; got {k}", most=(n - 1) // 2, rows=n, k=k)
+        )
     device = pick_device(name)
 
     def sphere(at: slice | Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.ops.intervals import Z95
+from contrastive_core.records.intervals import Z95
 
 __all__ = ["Z95", "difference", "holm", "influence", "mcnemar", "paired_tests"]
 
@@ -90,10 +90,7 @@ def _test(name: str, a: tuple[float, np.ndarray], b: tuple[float, np.ndarray]) -
     d, n = (first - second)[both], int(both.sum())
     value = a[0] - b[0]
     half = Z95 * float(d.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
-    if name in ("knn", "linear_probe"):
-        p = mcnemar(first[both] > 0.5, second[both] > 0.5)
-    else:
-        p = _t_test(d, value)
+    p = mcnemar(first[both] > 0.5, second[both] > 0.5) if name in ("knn", "linear_probe") else _t_test(d, value)
     return {"value": value, "low": value - half, "high": value + half, "p": p, "n": n}
 
 

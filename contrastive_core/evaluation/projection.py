@@ -12,21 +12,22 @@ import contextlib
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.map_quality import judge
-from contrastive_core.ops.neighbors import Neighbors, nearest
+from contrastive_core.messages import N_, message
+from contrastive_core.ops.neighbors import Approximation, Neighbors, nearest
 from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["Map", "map_of", "project_new", "umap", "warm_umap"]
 
@@ -71,7 +72,7 @@ def umap(
     """
     n = len(features)
     if n < 4:
-        raise UnusableEmbedding(f"UMAP needs at least four rows, and there are {n}")
+        raise UnusableEmbedding(message("UMAP needs at least four rows, and there are {n}", n=n))
     neighbors = max(2, min(neighbors, n - 1))
     if graph is None or graph.k < neighbors - 1 or graph.metric != metric:
         graph = nearest(features, None, neighbors - 1, metric, device)
@@ -80,29 +81,36 @@ def umap(
     away = 1 - graph.score if metric == "cosine" else graph.score
     index = np.hstack([itself, graph.index]).astype(np.int32)
     distance = np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
-    start = pca(features)
+    settings = {"n_neighbors": neighbors, "min_dist": min_dist, "metric": metric, "random_state": seed}
+    xy = _layout(pca(features), (index, distance), progress, settings)
+    if not np.isfinite(xy).all():
+        raise UnusableEmbedding(N_("UMAP finds no layout: these rows are (nearly) all alike"))
+    return xy
+
+
+def _layout(
+    start: np.ndarray,
+    knn: tuple[np.ndarray, np.ndarray],
+    progress: Callable[[float], None] | None,
+    settings: Mapping[str, Any],
+) -> np.ndarray:
+    """umap-learn's layout (n, 2) float32 from a start (n, 2) and the nearest rows with their distances."""
     spread = float(np.abs(start).max()) or 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from umap import UMAP
+        from umap import UMAP  # seconds, and a compiler
 
         model = UMAP(
-            n_neighbors=neighbors,
-            min_dist=min_dist,
-            metric=metric,
-            random_state=seed,
+            **settings,
             n_jobs=1,
             n_epochs=EPOCHS,
             init=start * (10 / spread),
-            precomputed_knn=(index, distance),
+            precomputed_knn=knn,
             verbose=progress is not None,
             tqdm_kwds={"file": _ProgressOf(progress), "mininterval": 0.2},
         )
         with contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
-            xy = np.asarray(model.fit_transform(start), np.float32)
-    if not np.isfinite(xy).all():
-        raise UnusableEmbedding("UMAP finds no layout: these rows are (nearly) all alike")
-    return xy
+            return np.asarray(model.fit_transform(start), np.float32)
 
 
 class _ProgressOf(io.TextIOBase):
@@ -119,14 +127,10 @@ class _ProgressOf(io.TextIOBase):
 
 def warm_umap() -> None:
     """Compile umap-learn's functions on a few rows, so that the first real map is not held up."""
-    umap(
-        np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5, device="cpu"
-    )
+    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5, device="cpu")
 
 
-def project_new(
-    new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto"
-) -> np.ndarray:
+def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto") -> np.ndarray:
     """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
 
     That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which
@@ -167,9 +171,9 @@ def map_of(
     Raises: UnusableEmbedding."""
     graphs = graphs or Graphs()
     if len(rows) < 4 and kind == "umap":
-        raise UnusableEmbedding(f"UMAP needs at least four rows, and there are {len(rows)}")
+        raise UnusableEmbedding(message("UMAP needs at least four rows, and there are {rows}", rows=len(rows)))
     if count := len(rows.problems["not_finite"]):
-        raise UnusableEmbedding(f"{count} rows hold values that are not finite")
+        raise UnusableEmbedding(message("{count} rows hold values that are not finite", count=count))
     used: dict[str, Any] = {}
     about: dict[str, float] = {}
     landmarks = None
@@ -183,13 +187,9 @@ def map_of(
         xy, about = _umap_of(rows, landmarks, graphs, progress, used)
         used |= {} if landmarks is None else {"landmarks": len(landmarks)}
     else:
-        raise ValueError(f"a map is pca or umap; got {kind!r}")
-    graphs.on_progress("trustworthiness and continuity", None)
-    quality = (
-        judge(rows.features, xy, device=graphs.device, landmarks=landmarks)
-        if len(rows) >= 4
-        else {}
-    )
+        raise ValueError(message("a map is pca or umap; got {kind}", kind=f"{kind!r}"))
+    graphs.on_progress(N_("trustworthiness and continuity"), None)
+    quality = judge(rows.features, xy, device=graphs.device, landmarks=landmarks) if len(rows) >= 4 else {}
     return Map(xy, {"kind": kind, **used}, quality | about)
 
 
@@ -208,7 +208,7 @@ def _umap_of(
     xy = umap(laid.features, graph=graph, progress=progress, device=graphs.device, **used)
     if landmarks is None:
         return xy, graph.about
-    among = graphs.get(rows, laid, min(NEAREST, len(laid)), visited=VISITED)
+    among = graphs.get(rows, laid, min(NEAREST, len(laid)), approximate=Approximation.of_rows(VISITED))
     places = _amid(among, xy)
     places[landmarks] = xy
     recall = lowest_recall([graph.recall, among.recall])

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops.recall import lowest_recall
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["cka", "ckas", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align"]
 
@@ -145,15 +145,10 @@ def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
     return matrix(graphs, lambda a, b: float(overlap(a, b).mean()))
 
 
-def graphs_of(
-    sets: Sequence[EmbeddingSet], k: int, graphs: Any = None
-) -> tuple[list[np.ndarray], float | None]:
-    """The k nearest rows (n, k) of every set in itself, and the lowest recall of those that are
-    approximate; None where all are exact."""
-    from contrastive_core.embeddings.graphs import Graphs
-
-    cache = graphs or Graphs()
-    found = [cache.get(s, None, k) for s in sets]
+def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any) -> tuple[list[np.ndarray], float | None]:
+    """The k nearest rows (n, k) of every set in itself by the cache `graphs`, and the lowest recall of
+    those that are approximate; None where all are exact."""
+    found = [graphs.get(s, None, k) for s in sets]
     return [graph.index for graph in found], lowest_recall(graph.recall for graph in found)
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation import embed
 from contrastive_core.evaluation.evaluate import evaluate_sets
-from contrastive_core.evaluation.record import SOURCES, Evaluation, read_published
-from contrastive_core.evaluation.score import Score, Scores
-from contrastive_core.runs import Run
+from contrastive_core.messages import N_, message
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import SOURCES, Evaluation, read_published
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import Score, Scores
 
 __all__ = ["ScoreCache", "accepted", "computed_anew", "deviations"]
 
@@ -27,18 +29,12 @@ RELATIVE = 0.01
 
 
 def computed_anew(
-    run: Run,
-    names: Sequence[str],
-    split: str = "test",
-    device: str = "auto",
-    cache: ScoreCache | None = None,
+    run: Run, names: Sequence[str], split: str = "test", device: str = "auto", cache: ScoreCache | None = None
 ) -> Evaluation:
     """The scores that follow from the run's weights, whatever has been kept; nothing is written.
 
     Args: cache: scores of rows that were met before, pixels say; filled for the next run.
     """
-    from contrastive_core.embeddings.graphs import Graphs
-
     cache = {} if cache is None else cache
     train, test = (_sources(run, s, device) for s in ("train", split))
     scores = {}
@@ -58,18 +54,23 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
     """
     record = read_published(run)
     if record is None:
-        return ["evaluation.json is missing, or of other weights"]
+        return [N_("evaluation.json is missing, or of other weights")]
     names = sorted({name for scores in record.scores.values() for name in scores})
     anew = computed_anew(run, names, record.split, device, cache)
     return [
-        f"{name} of {SOURCES[source]} is {value}, not {published.value} "
-        f"(accepted: {accepted(published):.2g} to either side)"
+        message(
+            "{name} of {sources} is {value}, not {published_value} (accepted: {accepted} to either side)",
+            name=name,
+            sources=SOURCES[source],
+            value=value,
+            published_value=published.value,
+            accepted=f"{accepted(published):.2g}",
+        )
         for source, scores in record.scores.items()
         for name, published in scores.items()
         if published.value is not None
-        and ((value := anew.value(source, name)) is None
-             or abs(value - published.value) > accepted(published))
-    ]  # fmt: skip
+        and ((value := anew.value(source, name)) is None or abs(value - published.value) > accepted(published))
+    ]
 
 
 def accepted(score: Score) -> float:

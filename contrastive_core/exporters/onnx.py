@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
-from contrastive_core.runs import Run
+from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.evaluation.embed import data_of, load_model
+from contrastive_core.records.run import Run
 from contrastive_core.storage import atomic
 
 __all__ = ["TOLERANCE", "export_onnx", "worst_difference"]
@@ -32,11 +37,7 @@ def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     except ModuleNotFoundError as error:
-        raise ValueError(
-            f"ONNX needs {error.name}, which is missing: pip install 'contrastive-lab[onnx]'"
-        ) from None
-    from contrastive_core.evaluation.embed import data_of, load_model
-
+        raise ValueError(f"ONNX needs {error.name}, which is missing: pip install 'contrastive-lab[onnx]'") from None
     dataset = data_of(run, "test")
     model = _model(load_model(run, dataset, "cpu"), layer)
     images = _images(dataset)
@@ -53,10 +54,9 @@ def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
     return {"out": str(out), "inputs": ["n", *images.shape[1:]], "width": width, "worst": worst}
 
 
-def worst_difference(model: Any, images: Any, path: Path) -> tuple[float, int]:
+def worst_difference(model: nn.Module, images: Tensor, path: Path) -> tuple[float, int]:
     """|Δ| / max(1, |x|) at its largest, over batches of two sizes, and the width of the rows."""
     import onnxruntime
-    import torch
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst, width = 0.0, 0
@@ -71,9 +71,8 @@ def worst_difference(model: Any, images: Any, path: Path) -> tuple[float, int]:
     return worst, width
 
 
-def _model(method: Any, layer: str) -> Any:
+def _model(method: Any, layer: str) -> nn.Module:
     """A module from images to h or z, in evaluation mode."""
-    from torch import Tensor, nn
 
     class Encode(nn.Module):
         def __init__(self) -> None:
@@ -87,19 +86,13 @@ def _model(method: Any, layer: str) -> Any:
     return Encode().eval()
 
 
-def _images(dataset: Any) -> Any:
+def _images(dataset: Dataset) -> Tensor:
     """Some images of the data set in [0, 1], as many as are compared."""
-    import torch
-
-    from contrastive_core.data.augmentations import to_float
-
     rows = np.resize(np.arange(len(dataset)), max(CHECKED))
     return to_float(torch.from_numpy(np.array(dataset.images[rows])))
 
 
-def _write(model: Any, example: Any, path: Path, layer: str) -> None:
-    import torch
-
+def _write(model: nn.Module, example: Tensor, path: Path, layer: str) -> None:
     batch = torch.export.Dim("n", min=1)
     torch.onnx.export(
         model,

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.data.image_form import visible
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.runs import Run
+from contrastive_core.evaluation.embed import data_of, embed_run
+from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.image_form import visible
+from contrastive_core.records.run import Run
 
 __all__ = ["export_tensorboard"]
 
@@ -43,9 +44,6 @@ def export_tensorboard(
         raise ValueError(
             "this needs tensorboard, which is missing: pip install 'contrastive-lab[tensorboard]'"
         ) from None
-    from contrastive_core.evaluation.embed import data_of, embed_run
-    from contrastive_core.progress import fraction_of
-
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there and holds something: give a new folder")
     rows = embed_run(run, split, layer, device, fraction_of(on_progress, "embedding"))
@@ -87,9 +85,7 @@ def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
     shown = np.arange(len(rows))
     if len(rows) > MOST:
         shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:MOST])
-    labels = [
-        "" if rows.labels is None else rows.class_name(int(rows.labels[i])) for i in shown.tolist()
-    ]
+    labels = ["" if rows.labels is None else rows.class_name(int(rows.labels[i])) for i in shown.tolist()]
     table = [[_cell(rows.ids[i]), _cell(c)] for i, c in zip(shown.tolist(), labels, strict=True)]
     side = math.ceil(math.sqrt(len(shown))) * max(images.shape[-2:])
     pictures = None
@@ -97,9 +93,8 @@ def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
         pictures = torch.from_numpy(np.array(images[shown])).float() / 255
         pictures = pictures[:, visible(pictures.shape[1])].expand(-1, 3, -1, -1)
     writer.add_embedding(
-        torch.from_numpy(rows.features[shown]), table, pictures, 0, tag,
-        metadata_header=["id", "class"],
-    )  # fmt: skip
+        torch.from_numpy(rows.features[shown]), table, pictures, 0, tag, metadata_header=["id", "class"]
+    )
     return len(shown)
 
 

@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import safe_open
+
 from contrastive_core.errors import CannotImport, NotRecognized, NotRegular, Refused, explained
-from contrastive_core.importers.conversion import LIMIT, convert
+from contrastive_core.importers.conversion import LIMIT, FileFacts, convert
 from contrastive_core.importers.state_dict_names import Recognized, Shapes, recognize
-from contrastive_core.storage.limited import Limits, call_limited
-from contrastive_core.storage.regular import open_regular, printable
+from contrastive_core.messages import N_, message, sentence
+from contrastive_core.models.encoders import ProjectionHead, create_encoder
+from contrastive_core.models.libraries import without_numbers
+from contrastive_core.storage.regular_files import open_regular, printable
+from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
 __all__ = ["OpenedCheckpoint", "converted", "match", "open_checkpoint"]
 
@@ -37,7 +42,7 @@ class OpenedCheckpoint:
     missing: tuple[str, ...]
     unlike: tuple[str, ...]
     unused: tuple[str, ...]
-    plain: dict[str, Any]
+    facts: FileFacts | None  # None for random weights
 
     def report(self) -> dict[str, Any]:
         """What to show before it is imported, as plain values."""
@@ -54,17 +59,17 @@ def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[Op
     Raises: CannotImport, NotRecognized, FileNotFoundError.
     """
     source = Path(path).absolute()
-    with converted(source) as (weights, plain):
+    with converted(source) as (weights, facts):
         shapes = _shapes(weights)
         try:
-            recognized = recognize(shapes, plain.get("top", ()), encoder)
+            recognized = recognize(shapes, facts["top"], encoder)
         except NotRecognized as error:
-            raise NotRecognized(f"{printable(source.name)}: {error}") from None
-        yield match(source, weights, recognized, shapes, plain)
+            raise NotRecognized(message("{name}: {error}", name=printable(source.name), error=error)) from None
+        yield match(source, weights, recognized, shapes, facts)
 
 
 @contextmanager
-def converted(source: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def converted(source: Path) -> Iterator[tuple[Path, FileFacts]]:
     """A file's tensors as safetensors, and what else is worth knowing of it, while inside.
 
     Raises: CannotImport, FileNotFoundError.
@@ -73,17 +78,23 @@ def converted(source: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         with open_regular(source) as file:
             size = os.fstat(file.fileno()).st_size
     except (NotRegular, IsADirectoryError) as error:
-        raise CannotImport(str(error)) from None
+        raise CannotImport(sentence(error)) from None
     name = printable(source.name)
     if size > LIMIT:
-        raise CannotImport(f"{name} has {size:,} bytes; at most {LIMIT:,} are read")
+        raise CannotImport(
+            message(
+                "{name} has {size} bytes; at most {limit} are read", name=name, size=f"{size:,}", limit=f"{LIMIT:,}"
+            )
+        )
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "weights.safetensors"
         try:
-            plain = call_limited(convert, source, weights, limits=LIMITS)
+            facts = run_sandboxed(convert, source, weights, limits=LIMITS)
         except Refused as error:
-            raise CannotImport(f"{name} cannot be opened: {_plainer(str(error))}") from None
-        yield weights, plain
+            raise CannotImport(
+                message("{name} cannot be opened: {plainer}", name=name, plainer=_plainer(str(error)))
+            ) from None
+        yield weights, facts
 
 
 # --- parts -------------------------------------------------------------------------------------
@@ -93,25 +104,23 @@ def _plainer(why: str) -> str:
     """torch's long advice is to open the file without care; ours is not."""
     if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
         words = why.split("GLOBAL ")[1].split(" ")[0] if "GLOBAL " in why else ""
-        what = f"it holds an object of {words}" if words else "it holds more than tensors"
-        return (
-            f"{what}, which could run code when opened. Save its state dict alone, with "
-            'torch.save(checkpoint["state_dict"], …), where you trust it'
+        what = message("it holds an object of {words}", words=words) if words else N_("it holds more than tensors")
+        return message(
+            "{what}, which could run code when opened. Save its state dict alone, with "
+            'torch.save(checkpoint["state_dict"], …), where you trust it',
+            what=what,
         )
     return why[:300]
 
 
 def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
-    from safetensors import safe_open
-
     with safe_open(weights, "numpy") as file:
         return {k: tuple(file.get_slice(k).get_shape()) for k in file.keys()}  # noqa: SIM118
 
 
 def match(
-    source: Path, weights: Path, recognized: Recognized, shapes: Shapes,
-    plain: dict[str, Any],
-) -> OpenedCheckpoint:  # fmt: skip
+    source: Path, weights: Path, recognized: Recognized, shapes: Shapes, facts: FileFacts | None
+) -> OpenedCheckpoint:
     """Hold the file's tensors to those that our encoder and head have."""
     ours, keys = _our_shapes(recognized), recognized.keys
     theirs = dict(shapes)
@@ -119,19 +128,20 @@ def match(
         theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
     common = {k: keys[k] for k in ours if keys.get(k) in theirs}
     matched = tuple(k for k, name in common.items() if theirs[name] == ours[k])
-    unlike = tuple(f"{k} {theirs[common[k]]}, not {ours[k]}" for k in common if k not in matched)
+    unlike = tuple(
+        message("{k} {theirs}, not {ours}", k=k, theirs=theirs[common[k]], ours=ours[k])
+        for k in common
+        if k not in matched
+    )
     missing = tuple(k for k in ours if k not in common and not k.endswith(OPTIONAL))
     norms = tuple(part.norm for part in recognized.folds if part.norm)
     used = set(common.values())
     unused = tuple(k for k in shapes if k not in used and not (norms and k.startswith(norms)))
-    return OpenedCheckpoint(source, weights, recognized, matched, missing, unlike, unused, plain)
+    return OpenedCheckpoint(source, weights, recognized, matched, missing, unlike, unused, facts)
 
 
 def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
     """Keys of our encoder and head with their shapes, without making their numbers."""
-    from contrastive_core.models.encoders import ProjectionHead, create_encoder
-    from contrastive_core.models.libraries import without_numbers
-
     head = recognized.head
     knobs = {"out_dim": head.get("dim", 64), "hidden": head.get("hidden", 256)}
     name = recognized.encoder
@@ -143,9 +153,9 @@ def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
     try:
         encoder, projection = without_numbers(make)
     except ValueError as error:
-        raise CannotImport(str(error)) from None
+        raise CannotImport(sentence(error)) from None
     except Exception as error:  # of a library that was given a damaged file's sizes
         why = printable(explained(error))
-        raise CannotImport(f"{name} with the file's sizes cannot be made: {why}") from None
+        raise CannotImport(message("{name} with the file's sizes cannot be made: {why}", name=name, why=why)) from None
     parts = (("encoder", encoder), ("head", projection))
     return {f"{p}.{k}": tuple(v.shape) for p, m in parts for k, v in m.state_dict().items()}

@@ -1,4 +1,4 @@
-"""One checkpoint's tensors as safetensors: runs in the child that `storage/limited.py` starts.
+"""One checkpoint's tensors as safetensors: runs in the child that `storage/sandbox.py` starts.
 
 `torch.load(weights_only=True)` and nothing else. A few classes that only hold settings are named to
 it and become an inert shell that runs no code of theirs; any other class ends the import.
@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NotRequired, TypedDict
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from contrastive_core.errors import Refused
-from contrastive_core.storage.regular import open_regular
+from contrastive_core.messages import N_, message
+from contrastive_core.storage.regular_files import open_regular
 
-__all__ = ["LIMIT", "convert"]
+__all__ = ["LIMIT", "FileFacts", "convert"]
 
 LIMIT = 4 << 30  # bytes of the file, of what it unpacks to, and of its tensors
 MAX_TENSORS = 100_000
@@ -26,7 +31,7 @@ SETTINGS = (  # classes that hold settings in Lightning's, solo-learn's and SupC
     "omegaconf.base.Metadata",
     *(
         f"omegaconf.nodes.{kind}Node"
-        for kind in ("Any", "String", "Integer", "Float", "Boolean", "Enum", "Bytes", "Path")
+        for kind in ("Any", "String", "Integer", "Float", "Boolean", "Enum", "Bytes", N_("Path"))
     ),
     "pytorch_lightning.utilities.parsing.AttributeDict",
     "lightning.fabric.utilities.data.AttributeDict",
@@ -52,8 +57,17 @@ class _Shell(dict[Any, Any]):
         super().__init__()
 
 
-def convert(source: str | Path, out: str | Path) -> dict[str, Any]:
-    """Write the tensors of `source` to `out`; returns what else is worth knowing of it.
+class FileFacts(TypedDict):
+    """Facts on a checkpoint file: names at its top level, and tensors that were skipped."""
+
+    top: list[str]
+    skipped: list[str]
+    epoch: NotRequired[int | str]
+    arch: NotRequired[int | str]
+
+
+def convert(source: str | Path, out: str | Path) -> FileFacts:
+    """Write the tensors of `source` to `out`; return facts on the file.
 
     Raises: Refused, NotRegular, OSError; whatever torch raises for a damaged file.
     """
@@ -61,63 +75,62 @@ def convert(source: str | Path, out: str | Path) -> dict[str, Any]:
         start = file.read(9)
         is_safetensors = start[8:] == b"{"
         if not is_safetensors and not start.startswith((b"PK", b"\x80")):  # a zip; a pickle of old
-            raise Refused("it is neither a safetensors file nor one that torch.save wrote")
+            raise Refused(N_("it is neither a safetensors file nor one that torch.save wrote"))
         file.seek(0)
-        value = _safetensors(Path(source)) if is_safetensors else _torch(file)
-    state, plain = _state(value)
-    from safetensors.torch import save_file
-
+        value = load_file(source) if is_safetensors else _torch(file)
+    state, facts = _state(value)
     save_file({k: v.contiguous().clone() for k, v in state.items()}, out)
-    return plain
+    return facts
 
 
 def _torch(file: BinaryIO) -> Any:
-    import torch
-
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             total = sum(entry.file_size for entry in archive.infolist())
         if total > LIMIT:
-            raise Refused(f"it would unpack to {total:,} bytes; at most {LIMIT:,} are read")
+            raise Refused(
+                message(
+                    "it would unpack to {total} bytes; at most {limit} are read", total=f"{total:,}", limit=f"{LIMIT:,}"
+                )
+            )
     file.seek(0)
     shells: list[Any] = [(_Shell, name) for name in SETTINGS]
     with torch.serialization.safe_globals(shells):
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
-def _safetensors(source: Path) -> Any:
-    from safetensors.torch import load_file
-
-    return load_file(source)
-
-
-def _state(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tensors by name, and plain values beside them."""
-    import torch
-
-    plain: dict[str, Any] = {"top": []}
+def _state(value: Any) -> tuple[dict[str, Tensor], FileFacts]:
+    """Return the tensors by name, and facts on the file."""
+    facts = FileFacts(top=[], skipped=[])
     if isinstance(value, dict):
-        plain["top"] = [str(k)[:80] for k in list(value)[:50]]
-        for key in ("epoch", "arch"):
-            if isinstance(value.get(key), (int, str)):
-                plain[key] = value[key]
+        facts["top"] = [str(k)[:80] for k in list(value)[:50]]
+        if isinstance(epoch := value.get("epoch"), (int, str)):
+            facts["epoch"] = epoch
+        if isinstance(arch := value.get("arch"), (int, str)):
+            facts["arch"] = arch
         nested = [value[k] for k in STATES if isinstance(value.get(k), dict)]
         value = next((v for v in nested if _tensors(v)), value)
     state = _tensors(value) if isinstance(value, dict) else {}
     if not state:
-        raise Refused("it holds no tensors under names; a checkpoint or a state dict is needed")
+        raise Refused(N_("it holds no tensors under names; a checkpoint or a state dict is needed"))
     if len(state) > MAX_TENSORS:
-        raise Refused(f"it holds {len(state):,} tensors; at most {MAX_TENSORS:,} are read")
+        raise Refused(
+            message(
+                "it holds {state} tensors; at most {max_tensors} are read",
+                state=f"{len(state):,}",
+                max_tensors=f"{MAX_TENSORS:,}",
+            )
+        )
     total = sum(t.numel() * t.element_size() for t in state.values())
     if total > LIMIT:
-        raise Refused(f"its tensors have {total:,} bytes; at most {LIMIT:,} are read")
-    plain["skipped"] = [k for k, t in state.items() if t.layout is not torch.strided]
-    return {k: t for k, t in state.items() if k not in plain["skipped"]}, plain
+        raise Refused(
+            message("its tensors have {total} bytes; at most {limit} are read", total=f"{total:,}", limit=f"{LIMIT:,}")
+        )
+    facts["skipped"] = [k for k, t in state.items() if t.layout is not torch.strided]
+    return {k: t for k, t in state.items() if k not in facts["skipped"]}, facts
 
 
-def _tensors(value: dict[Any, Any]) -> dict[str, Any]:
-    import torch
-
+def _tensors(value: dict[Any, Any]) -> dict[str, Tensor]:
     return {
         k: v.detach()
         for k, v in value.items()

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from contrastive_core.messages import N_, message
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -19,6 +21,9 @@ __all__ = ["Fold", "Head", "fold", "match_head"]
 
 Shapes = Mapping[str, tuple[int, ...]]
 EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes
+
+
+Knobs = dict[str, Any]  # settings of an encoder or a head, by name
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Head:
     """`settings` of our head, `keys` from ours to the file's (those of a fold included), and a
     sentence about what was done or left out."""
 
-    settings: dict[str, Any]
+    settings: Knobs
     keys: dict[str, str]
     folds: tuple[Fold, ...] = ()
     note: str = ""
@@ -56,10 +61,18 @@ def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
             layers = _layers(names, prefix, shapes)
         if layers is None or not _fit(layers, shapes):
             some = ", ".join(sorted(names)[:4])
-            return Head({"head": "none"}, {}, note=(
-                f"its projection head ({prefix}: {some}, …) is of a form that is not known here "
-                "and is left out: z is h"
-            ))  # fmt: skip
+            return Head(
+                {"head": "none"},
+                {},
+                note=(
+                    message(
+                        "its projection head ({prefix}: {some}, …) is of a form that is not known here and "
+                        "is left out: z is h",
+                        prefix=prefix,
+                        some=some,
+                    )
+                ),
+            )
         return _head(layers, shapes)
     return NONE
 
@@ -112,11 +125,11 @@ def _head(layers: list[tuple[str, str]], shapes: Shapes) -> Head:
         if norm or f"{linear}bias" not in shapes:
             folds.append(Fold(linear, norm))
     dim = shapes[f"{layers[-1][0]}weight"][0]
-    settings: dict[str, Any] = {"head": "linear", "dim": dim}
+    settings: Knobs = {"head": "linear", "dim": dim}
     if len(layers) == 2:
         hidden = shapes[f"{layers[0][0]}weight"][0]
         settings = {"head": "nonlinear", "dim": dim, "hidden": hidden}
-    note = "the batch norm of its head is folded into the linear layers, as it is in evaluation"
+    note = N_("the batch norm of its head is folded into the linear layers, as it is in evaluation")
     return Head(settings, keys, tuple(folds), note if any(f.norm for f in folds) else "")
 
 

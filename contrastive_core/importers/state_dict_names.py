@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from contrastive_core.errors import NotRecognized
-from contrastive_core.importers.heads import Fold, match_head
+from contrastive_core.importers.heads import Fold, Knobs, match_head
+from contrastive_core.messages import N_, message
 
 __all__ = ["Recognized", "Shapes", "recognize"]
 
@@ -35,9 +35,7 @@ PREFIXES = (
     "",
 )
 STEMS = ("conv1.weight", "0.weight", "patch_embed.proj.weight")
-DEPTHS: dict[
-    tuple[tuple[int, ...], bool], str
-] = {  # blocks of each stage, and whether they are bottlenecks
+DEPTHS: dict[tuple[tuple[int, ...], bool], str] = {  # blocks of each stage, and whether they are bottlenecks
     ((2, 2, 2, 2), False): "resnet18",
     ((3, 4, 6, 3), False): "resnet34",
     ((3, 4, 6, 3), True): "resnet50",
@@ -54,10 +52,10 @@ class Recognized:
     kind: str  # in words
     method: str
     encoder: str
-    encoder_knobs: dict[str, Any]
+    encoder_knobs: Knobs
     channels: int
     keys: dict[str, str]
-    head: dict[str, Any] = field(default_factory=lambda: {"head": "none"})
+    head: Knobs = field(default_factory=lambda: {"head": "none"})
     folds: tuple[Fold, ...] = ()
     notes: tuple[str, ...] = ()
     of_library: bool = False  # a model of torchvision or timm that was asked for by name
@@ -73,7 +71,7 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     """
     prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
     if prefix is None and encoder is None:
-        raise NotRecognized(f"no encoder is recognized in it; its names: {_some(shapes)}")
+        raise NotRecognized(message("no encoder is recognized in it; its names: {some}", some=_some(shapes)))
     prefix = prefix or ""
     names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
     body = {n: shapes[prefix + k] for n, k in names.items()}
@@ -100,9 +98,7 @@ def _renamed(names: list[str], prefix: str) -> dict[str, str]:
     return renamed
 
 
-def _architecture(
-    body: Shapes, encoder: str | None, shapes: Shapes
-) -> tuple[str, dict[str, Any], int]:
+def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[str, Knobs, int]:
     """Encoder name, its knobs, and the images' channels."""
     stem = body.get("conv1.weight") or body.get("0.weight") or body.get("patch_embed.proj.weight")
     channels = stem[1] if stem and len(stem) == 4 else 3
@@ -110,15 +106,13 @@ def _architecture(
         return encoder, {}, channels
     if not stem or len(stem) != 4:
         raise NotRecognized(
-            f"its first layer is no convolution of images; its names: {_some(shapes)}"
+            message("its first layer is no convolution of images; its names: {some}", some=_some(shapes))
         )
     if "patch_embed.proj.weight" in body:
         return _vit(body, stem), {"pixels": _pixels(body, stem)}, channels
     if "conv1.weight" not in body:  # ours
         return "small", {"width": stem[0] / 16}, channels
-    counts = tuple(
-        len({n.split(".")[1] for n in body if n.startswith(f"layer{i}.")}) for i in (1, 2, 3, 4)
-    )
+    counts = tuple(len({n.split(".")[1] for n in body if n.startswith(f"layer{i}.")}) for i in (1, 2, 3, 4))
     resnet = DEPTHS.get((counts, "layer1.0.conv3.weight" in body))
     if resnet is None or stem[0] != 64 or stem[2] not in (3, 7):
         raise NotRecognized(
@@ -132,7 +126,7 @@ def _architecture(
 def _vit(body: Shapes, stem: tuple[int, ...]) -> str:
     size = VITS.get(stem[0])
     if size is None or "pos_embed" not in body:
-        raise NotRecognized(f"its vision transformer (stem {stem}) is not known: give --encoder")
+        raise NotRecognized(message("its vision transformer (stem {stem}) is not known: give --encoder", stem=stem))
     return f"timm:vit_{size}_patch{stem[2]}_{_pixels(body, stem)}"
 
 
@@ -159,17 +153,17 @@ def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tu
     if "projection_head" in starts:
         return "lightly", _momentum(starts), ("projection_head.layers.",)
     if prefix.endswith("backbone.") and f"{prefix}fc.0.weight" in shapes:
-        return "SimCLR by sthalles", "simclr", (f"{prefix}fc.",)
+        return N_("SimCLR by sthalles"), "simclr", (f"{prefix}fc.",)
     if lightning:
-        return "a Lightning checkpoint", "simclr", ()
-    return "a state dict of torchvision or timm", "simclr", ()
+        return N_("a Lightning checkpoint"), "simclr", ()
+    return N_("a state dict of torchvision or timm"), "simclr", ()
 
 
 def _momentum(starts: set[str]) -> str:
     return "moco_v2" if starts & {"momentum_backbone", "backbone_momentum"} else "simclr"
 
 
-def _input_scale(kind: str, knobs: dict[str, Any]) -> dict[str, Any]:
+def _input_scale(kind: str, knobs: Knobs) -> Knobs:
     """How the images were scaled, and solo-learn's small stem padded, where the encoder was
     trained; ours needs no word."""
     if kind == "Contrastive Lab":
@@ -182,11 +176,11 @@ def _input_scale(kind: str, knobs: dict[str, Any]) -> dict[str, Any]:
     return {**knobs, "colors": "cifar10" if small else "imagenet"}
 
 
-def _notes(kind: str, knobs: dict[str, Any]) -> tuple[str, ...]:
+def _notes(kind: str, knobs: Knobs) -> tuple[str, ...]:
     if kind == "solo-learn" and knobs.get("colors") == "imagenet":
-        return ("its channels are scaled as ImageNet's; solo-learn scales STL-10 in another way",)
+        return (N_("its channels are scaled as ImageNet's; solo-learn scales STL-10 in another way"),)
     if kind == "SupContrast" and knobs.get("colors") == "cifar10":
-        return ("its channels are scaled as CIFAR-10's; SupContrast scales others in other ways",)
+        return (N_("its channels are scaled as CIFAR-10's; SupContrast scales others in other ways"),)
     return ()
 
 

@@ -10,14 +10,14 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import torch
 
 from contrastive_core.errors import CannotImport, explained
+from contrastive_core.messages import message
+from contrastive_core.models.libraries import Pretrained
 from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.storage.regular import printable
-
-if TYPE_CHECKING:
-    from contrastive_core.models.libraries import Pretrained
+from contrastive_core.storage.regular_files import printable
 
 __all__ = ["fetch", "find"]
 
@@ -26,8 +26,6 @@ LOOK = 0.5  # seconds between two looks at how much of a file is there
 
 def find(entry: Pretrained) -> Path | None:
     """The file of some weights in the caches of Hugging Face and torch hub, if it is there."""
-    import torch
-
     if entry.repo:
         from huggingface_hub import try_to_load_from_cache
 
@@ -47,7 +45,9 @@ def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
         return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
     except Exception as error:  # of the network, in as many classes as there are clients
         why = printable(explained(error), 200)
-        raise CannotImport(f"{entry.name} cannot be fetched from {entry.host}: {why}") from None
+        raise CannotImport(
+            message("{name} cannot be fetched from {host}: {why}", name=entry.name, host=entry.host, why=why)
+        ) from None
 
 
 def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:
@@ -61,12 +61,10 @@ def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:
                 return Path(hf_hub_download(entry.repo, name))
             except EntryNotFoundError:
                 continue
-    raise CannotImport(f"{entry.repo} has none of {', '.join(entry.files)}")
+    raise CannotImport(message("{repo} has none of {files}", repo=entry.repo, files=", ".join(entry.files)))
 
 
 def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:
-    import torch
-
     name = entry.url.rsplit("/", 1)[-1]
     path = Path(torch.hub.get_dir()) / "checkpoints" / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,115 +1,51 @@
 """Rows for the Loss Lab: views of real images through an encoder, a snapshot, or loaded vectors.
 
-The encoder is frozen: what moves when a knob is dragged is the loss's view of it. Torch-free at
-import.
+The encoder is frozen: what moves when a knob is dragged is the loss's view of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from contrastive_core.data.at_once import images_at_once
+from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.embeddings import attached_images, ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.recorded import PROBE, Recorded
-from contrastive_core.loss_lab.memory import Memory, bank_of, label_name, queue_of
-from contrastive_core.runs import Run, recorded
+from contrastive_core.data.forward_batch import forward_batch_size
+from contrastive_core.data.overrides import curated
+from contrastive_core.embeddings import attached_images
+from contrastive_core.embeddings.reading import read_images, read_recorded, read_rows
+from contrastive_core.evaluation.embed import data_of, load_model, random_encoder_of
+from contrastive_core.loss_lab.memory import bank_of, queue_of
+from contrastive_core.messages import N_, message
+from contrastive_core.methods import Method
+from contrastive_core.records import embedding_ref, recorded_steps
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.lab_rows import SNAPSHOT, STEP, BatchRequest, LabBatch, Memory
+from contrastive_core.records.recorded_rows import PROBE, Recorded
+from contrastive_core.records.run import Run
+from contrastive_core.runs import checkpoints
 
-__all__ = ["MEMORIES", "SNAPSHOT", "STEP", "BatchRequest", "LabBatch", "load_batch", "snapshots_of"]
+__all__ = ["load_batch"]
 
-SNAPSHOT = "snapshot:"
-STEP = "step:"  # of a recording
-SHOWN = 6  # snapshots that are offered at most, the first and the last among them
-MEMORIES = ("queue", "bank")
 AT_ONCE = 500  # images per forward pass, where they are large
 PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns are its own
-
-
-@dataclass(frozen=True, eq=False)
-class LabBatch:
-    """Rows (b, v, d) of the views of b images, with what is known of the images."""
-
-    rows: np.ndarray
-    labels: np.ndarray  # (b)
-    thumbs: np.ndarray | None  # (b · v, c, h, w) uint8, image-major, then the memory's
-    classes: tuple[str, ...]
-    ids: list[str]
-    memory: Memory | None = None
-
-    def name(self, row: int) -> str:
-        """A row, image-major, in words: its image, view and class."""
-        views = self.rows.shape[1]
-        b, v = divmod(row, views)
-        letter = "abcdefgh"[v] if v < 8 else str(v + 1)
-        name = f"image {b + 1}, view {letter}" if views > 1 else f"image {b + 1}"
-        return f"{name} ({label_name(self, b)})" if self.labels[b] >= 0 else name
-
-    @property
-    def note(self) -> str:
-        """What is to be known of these rows: whose memory it is, and which have no direction."""
-        parts = [self.memory.note] if self.memory else []
-        zero = int((~self.rows.any(-1)).sum())
-        if self.memory is not None:
-            zero += int((~self.memory.rows.any(-1)).sum())
-        if zero:
-            parts.append(
-                f"{zero} of these vectors are zero: they have no direction, so every cosine "
-                "with them counts as 0 and no gradient reaches them."
-            )
-        return " ".join(parts)
-
-
-def snapshots_of(run: Run) -> dict[str, str]:
-    """Sources that a run's snapshots give, first to last, with their names."""
-    epochs = run.snapshots()
-    if len(epochs) > SHOWN:
-        epochs = [epochs[round(q)] for q in np.linspace(0, len(epochs) - 1, SHOWN)]
-    place = {epochs[0]: ", the first", epochs[-1]: ", the last"} if len(epochs) > 1 else {}
-    of = "of the probe set at step" if run.is_recording else "after epoch"
-    return {f"{SNAPSHOT}{e}": f"Snapshot: z {of} {e:,}{place.get(e, '')}" for e in epochs}
-
-
-def steps_of(run: Run) -> dict[str, str]:
-    """Sources that some steps of a recording give, first to last, with their names."""
-    steps = recorded.steps(run)
-    if len(steps) > SHOWN:
-        steps = [steps[round(q)] for q in np.linspace(0, len(steps) - 1, SHOWN)]
-    return {f"{STEP}{step}": f"Vectors of step {step:,}" for step in steps}
-
-
-@dataclass(frozen=True)
-class BatchRequest:
-    """Which rows: augmented views of some images of a run's data set, by class, or rows that exist.
-
-    source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's
-    fixed sample (or a recording's probe set), "step:STEP" for those of a recording's step and
-    "file:KEY" for loaded vectors, of all three images · views rows. memory: "queue" or
-    "bank": the images are training images, and rows stand beside them.
-    """
-
-    source: str
-    images: int
-    views: int
-    seed: int
-    memory: str = ""
-    split: str = "test"
 
 
 def load_batch(run: Run, request: BatchRequest) -> LabBatch:
     """The rows that are asked for. Raises ValueError when there are no such rows."""
     source, rows, seed = request.source, request.images * request.views, request.seed
     if source.startswith("file:"):
-        space = ref.of_vectors(source.removeprefix("file:"))
+        space = embedding_ref.of_vectors(source.removeprefix("file:"))
         try:
-            vectors = space.rows()
+            vectors = read_rows(space)
         except FileNotFoundError:
-            raise ValueError("These vectors are not kept here; open their file again.") from None
+            raise ValueError(N_("These vectors are not kept here; open their file again.")) from None
         assert vectors is not None  # loaded vectors need no making
-        return _batch_of_vectors(vectors, ref.pictures(space), rows, seed)
+        return _batch_of_vectors(vectors, read_images(space), rows, seed)
     if run.is_recording:
         return _batch_of_recording(run, request)
     in_training = request.memory or source.startswith(SNAPSHOT)
@@ -123,12 +59,6 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch:
 
 
 def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBatch:
-    import torch
-
-    from contrastive_core.data.augmentations import make_views, to_float
-    from contrastive_core.evaluation.embed import load_model, random_encoder_of
-    from contrastive_core.runs import checkpoints
-
     source, images, views, seed = request.source, request.images, request.views, request.seed
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(dataset))
@@ -139,13 +69,8 @@ def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBa
     weights = checkpoints.load_weights(run) if request.memory and source == "z" else {}
     generator = torch.Generator().manual_seed(seed)
 
-    @torch.no_grad()
-    def encode(x: Any) -> Any:
-        if source == "pixels":
-            return x.flatten(1) - 0.5
-        chunk = images_at_once(max(AT_ONCE, len(x)), x, method.encoder)  # small ones at once
-        rows = torch.cat([method.features(part) for part in x.split(chunk)])
-        return rows if source == "h" else method.project(rows)
+    def encode(x: Tensor) -> Tensor:
+        return _encode(method, source, x)
 
     def once(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raw = torch.from_numpy(np.array(dataset.images[rows]))
@@ -169,10 +94,18 @@ def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBa
     return LabBatch(rows, np.asarray(dataset.labels[chosen]), thumbs, dataset.classes, ids, memory)
 
 
+@torch.no_grad()
+def _encode(method: Method, source: str, x: Tensor) -> Tensor:
+    """Rows (n, d) of images (n, c, h, w) by the encoder, or by the encoder and its head; or their pixels."""
+    if source == "pixels":
+        return x.flatten(1) - 0.5
+    chunk = forward_batch_size(max(AT_ONCE, len(x)), x, method.encoder)  # small ones at once
+    rows = torch.cat([method.features(part) for part in x.split(chunk)])
+    return rows if source == "h" else method.project(rows)
+
+
 def _with_keys(rows: np.ndarray, method: Any, weights: Any, x: Any) -> np.ndarray:
     """Rows (b, v, d) with the second view's as the run's key encoder gives them."""
-    import torch
-
     for part in ("key_encoder", "key_head"):
         start = f"{part}."
         state = {k.removeprefix(start): v for k, v in weights.items() if k.startswith(start)}
@@ -190,9 +123,6 @@ def _pictures(x: Any) -> np.ndarray:
 
 def _dataset(run: Run, split: str) -> Dataset:
     """A split of a run's data; for training, without what the run left out."""
-    from contrastive_core.data.overrides import curated
-    from contrastive_core.evaluation.embed import data_of
-
     dataset = data_of(run, split)
     if split != "train":
         return dataset
@@ -206,43 +136,37 @@ def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: 
     """z of some images of the fixed sample, by class: the same images in every snapshot."""
     epochs = {str(e): e for e in run.snapshots()}
     if epoch not in epochs:
-        raise ValueError(f"{run.name} has no snapshot of epoch {epoch}.")
+        raise ValueError(message("{name} has no snapshot of epoch {epoch}.", name=run.name, epoch=epoch))
     snapshot = run.snapshot(epochs[epoch])
     at = np.sort(np.random.default_rng(seed).permutation(len(snapshot["index"]))[:rows])
     at = at[np.argsort(snapshot["labels"][at], kind="stable")]
     index = snapshot["index"][at]
     if len(index) and int(index.max()) >= len(dataset):
-        raise ValueError("The snapshot's images are not those of the data set as it is now.")
+        raise ValueError(N_("The snapshot's images are not those of the data set as it is now."))
     z = np.ascontiguousarray(snapshot["z"][at, None], np.float32)
     ids = [dataset.ids[i] for i in index]
-    return LabBatch(
-        z, snapshot["labels"][at], np.asarray(dataset.images[index]), dataset.classes, ids
-    )
+    return LabBatch(z, snapshot["labels"][at], np.asarray(dataset.images[index]), dataset.classes, ids)
 
 
 def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
     """Rows that a recording kept, of a step with what stood in the queue, or of its probe set."""
     kind, _, number = request.source.partition(":")
     if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
-        raise ValueError(f"{run.name} is a recording: it has rows of steps, and no encoder")
+        raise ValueError(message("{name} is a recording: it has rows of steps, and no encoder", name=run.name))
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
-    vectors, count = place.rows(), request.images * request.views
-    batch = _batch_of_vectors(
-        vectors, attached_images.dataset_pictures(vectors), count, request.seed
-    )
+    vectors, count = read_recorded(place), request.images * request.views
+    batch = _batch_of_vectors(vectors, attached_images.dataset_pictures(vectors), count, request.seed)
     if not request.memory or f"{kind}:" == SNAPSHOT:
         return batch
-    queue = recorded.read(run, place.number).queue[: PER_QUERY * request.images]
+    queue = recorded_steps.read(run, place.number).queue[: PER_QUERY * request.images]
     if not len(queue):
-        raise ValueError("No queue was recorded with this step; compare views or classes.")
-    note = f"{len(queue):,} keys of the queue were recorded with this step, spread over it."
-    names = [f"queue key {i}" for i in range(1, len(queue) + 1)]
+        raise ValueError(N_("No queue was recorded with this step; compare views or classes."))
+    note = message("{queue} keys of the queue were recorded with this step, spread over it.", queue=f"{len(queue):,}")
+    names: list[str] = [message("queue key {index}", index=i) for i in range(1, len(queue) + 1)]
     return replace(batch, memory=Memory(queue, None, names, len(queue), note))
 
 
-def _batch_of_vectors(
-    vectors: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int
-) -> LabBatch:
+def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int) -> LabBatch:
     """Some rows of loaded vectors, by class. Rows that share an id, each id as often as any other,
     are views of one image; every other row is an image of one view."""
     ids, place = np.unique(np.array(vectors.ids), return_inverse=True)
@@ -251,9 +175,7 @@ def _batch_of_vectors(
     if v > 1 and (np.bincount(place) == v).all():
         views = np.argsort(place, kind="stable").reshape(len(ids), v)
     labels = np.full(len(vectors), -1) if vectors.labels is None else vectors.labels
-    views = views[np.random.default_rng(seed).permutation(len(views))][
-        : max(1, rows // views.shape[1])
-    ]
+    views = views[np.random.default_rng(seed).permutation(len(views))][: max(1, rows // views.shape[1])]
     views = views[np.argsort(labels[views[:, 0]], kind="stable")]
     image_labels = labels[views[:, 0]]
     classes = vectors.classes or tuple(map(str, range(int(image_labels.max(initial=-1)) + 1)))

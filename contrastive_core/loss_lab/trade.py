@@ -2,28 +2,19 @@
 
 Wang and Liu (https://arxiv.org/abs/2012.09740): a low τ pushes the nearest rows, which spreads the
 embedding (uniformity) and tears alike rows apart (tolerance); a high one pushes all alike and keeps
-them together. On a batch both can be read off the softmax over negatives at each τ. Torch-free.
+them together. On a batch both can be read off the softmax over negatives at each τ.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-__all__ = ["TEMPERATURES", "Trade", "trade"]
+from contrastive_core.messages import N_
+from contrastive_core.records.lab_view import Trade
+
+__all__ = ["TEMPERATURES", "trade"]
 
 TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
-
-
-@dataclass(frozen=True)
-class Trade:
-    """At one τ, the means over anchors that have negatives."""
-
-    temperature: float
-    spread: float  # effective negatives over their number: 1 pushes all alike
-    own_class: float | None  # share of the push on rows of the anchor's class; None without labels
-    hardest: float  # share of the push on the hardest negative
 
 
 def trade(
@@ -38,7 +29,7 @@ def trade(
 
     anchors = negative.any(1)
     if not anchors.any():
-        raise ValueError("no anchor of this batch has a negative")
+        raise ValueError(N_("no anchor of this batch has a negative"))
     s = np.where(negative, scores.astype(np.float64), -np.inf)[anchors]  # (m, w)
     count = negative[anchors].sum(1)  # (m)
     found = []

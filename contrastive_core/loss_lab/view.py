@@ -2,76 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
+import torch
 
-from contrastive_core.loss_lab.batch import LabBatch
-from contrastive_core.loss_lab.memory import Memory
+from contrastive_core import losses, pairs
+from contrastive_core.messages import N_, message
+from contrastive_core.records.lab_rows import LabBatch, Memory
+from contrastive_core.records.lab_view import PAIRINGS, LabView
 
-__all__ = [
-    "DERIVATIVES",
-    "PAIRINGS",
-    "SOURCES",
-    "LabView",
-    "compute_view",
-    "confusable_anchor",
-]
-
-SOURCES = {
-    "z": "After the head (z)",
-    "h": "Encoder output (h)",
-    "random": "Untrained encoder",
-    "pixels": "Raw pixels",
-    "file": "A file of vectors",
-}
-PAIRINGS = {
-    "views": "Views of one image",
-    "classes": "Images of one class",
-    "queue": "Key and queue (MoCo)",
-    "bank": "Memory bank (Inst Disc)",
-}
+__all__ = ["compute_view"]
 
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
-
-DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
-    "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}
-        x_1-x_2 & \text{positive}\\
-        -\frac{\varepsilon-D}{D}\,(x_1-x_2) & \text{negative, } 0<D<\varepsilon\\
-        0 & \text{negative, } D\ge\varepsilon \text{ or } D=0
-        \end{cases}\qquad D=\lVert x_1-x_2\rVert""",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class LabView:
-    """A loss on a batch, as the browser draws it."""
-
-    scores: np.ndarray  # (n, w) float32
-    mask: np.ndarray  # (n, w) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
-    kernel: dict[str, Any] | None
-    row_thumbs: list[int]
-    column_thumbs: list[int]
-    names: list[str]
-    column_names: list[str]
-    score_name: str
-    value: float
-    n_valid: int
-    per_anchor: np.ndarray
-    weight: np.ndarray  # (n, w) on pairs
-    grad: np.ndarray  # (n, w)
-    extras: dict[str, Any] = field(default_factory=dict)
-    reason: str = ""
-    note: str = ""  # what is to be known of the rows
 
 
 def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
     """The anatomy of a loss on a batch. Raises ValueError for a loss that cannot use the pairs."""
-    import torch
-
-    from contrastive_core import losses
-
     criterion = losses.create(loss, **knobs)
     pairs, rows, columns, names = _pairs(batch, pairing)
     anatomy = criterion.anatomy(pairs)
@@ -99,35 +46,21 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
     )
 
 
-def confusable_anchor(view: LabView) -> int:
-    """The anchor whose nearest negative is nearest, compared with its nearest positive; 0 where no
-    anchor has both."""
-    near = -view.scores if "distance" in view.score_name else view.scores
-    positive = np.where(view.mask == POSITIVE, near, -np.inf).max(1, initial=-np.inf)  # (n)
-    negative = np.where(view.mask == NEGATIVE, near, -np.inf).max(1, initial=-np.inf)
-    both = np.isfinite(positive) & np.isfinite(negative)
-    if not both.any():
-        return 0
-    gap = np.full(len(near), -np.inf)
-    gap[both] = (negative - positive)[both]
-    return int(gap.argmax())
-
-
 def _score_name(kind: str, normalize: bool) -> str:
     """What a loss compares, in words."""
     if kind == "dot":
-        return "cosine similarity" if normalize else "similarity"
+        return N_("cosine similarity") if normalize else N_("similarity")
     return kind.replace("_", " ")
 
 
 def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], list[str]]:
     """Pairs, which thumbnail each anchor and each candidate has, and the candidates' names."""
-    import torch
-
-    from contrastive_core import pairs
-
     if pairing not in PAIRINGS:
-        raise ValueError(f"a pairing is one of {', '.join(PAIRINGS)}; got {pairing!r}")
+        raise ValueError(
+            message(
+                "a pairing is one of {pairings}; got {pairing}", pairings=", ".join(PAIRINGS), pairing=f"{pairing!r}"
+            )
+        )
     z = torch.from_numpy(batch.rows)  # (b, v, d)
     b, v, _ = z.shape
     every = list(range(b * v))
@@ -138,8 +71,7 @@ def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], li
         return pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names
     if v < 2:
         raise ValueError(
-            "A query and a key need two views of each image; here is one. Compare images "
-            "of one class instead."
+            N_("A query and a key need two views of each image; here is one. Compare images of one class instead.")
         )
     q, k = z[:, 0], z[:, 1]
     if batch.memory is not None:
@@ -158,10 +90,6 @@ def _with_memory(
     batch: LabBatch, memory: Memory, pairing: str, q: Any, k: Any
 ) -> tuple[Any, list[int], list[int], list[str]]:
     """Queries (b, d) against their keys and the queue, or against the bank."""
-    import torch
-
-    from contrastive_core import pairs
-
     b, v = batch.rows.shape[:2]
     rows, m = torch.from_numpy(memory.rows), len(memory.rows)
     thumbs = [-1] * m if memory.thumbs is None else [b * v + i for i in range(m)]
@@ -176,14 +104,12 @@ def _with_memory(
 
 def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
     if not bool(anatomy.positive.any()):
-        reason = (
-            "No anchor has a positive in this batch, so the loss is undefined for all of them. "
-        )
+        reason = message("No anchor has a positive in this batch, so the loss is undefined for all of them. ")
         if pairing == "views" and batch.rows.shape[1] == 1:
-            return reason + "There is one view of each image; compare images of one class instead."
+            return reason + N_("There is one view of each image; compare images of one class instead.")
         if pairing == "classes" and (batch.labels < 0).all():
-            return reason + "These images have no labels."
-        return reason + "Take a larger batch."
+            return reason + N_("These images have no labels.")
+        return reason + N_("Take a larger batch.")
     if not bool(anatomy.negative.any()):
-        return "No anchor has a negative in this batch: all its images belong together."
-    return "The loss is undefined for every anchor of this batch."
+        return N_("No anchor has a negative in this batch: all its images belong together.")
+    return N_("The loss is undefined for every anchor of this batch.")

@@ -18,16 +18,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._output import Anatomy, LossOutput
+from contrastive_core.losses._anatomy import Anatomy, dissect
+from contrastive_core.losses._output import Details, LossOutput
+from contrastive_core.messages import message
 from contrastive_core.ops import similarity
 from contrastive_core.ops.differentiation import recomputed
-from contrastive_core.ops.similarity import deterministic_gather, full_precision
+from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.checks import how_to_build
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knobs_of
 
-__all__ = ["BLOCK", "Loss", "compare"]
+__all__ = ["BLOCK", "Loss"]
 
 BLOCK = 1 << 21  # scores held at once: 8 MB in float32, and as much for each step of a formula
 
@@ -36,15 +39,12 @@ BLOCK = 1 << 21  # scores held at once: 8 MB in float32, and as much for each st
 class Loss(ABC):
     """A contrastive loss: frozen, its fields are its knobs, it has no state."""
 
-    title: ClassVar[str]
-    paper: ClassVar[str]
-    year: ClassVar[int]
-    formula: ClassVar[str]
-    summary: ClassVar[str]
-    family: ClassVar[str] = "softmax"  # or "hinge", "other"
-    score: ClassVar[str] = "dot"  # or "distance", "squared_distance"
-    by_label: ClassVar[bool] = False  # its paper pairs rows of a class, not views of an image
-    needs_negative: ClassVar[bool] = False  # undefined for an anchor without negatives
+    card: ClassVar[LossCard]
+
+    @property
+    def score(self) -> str:
+        """How rows are compared: "dot", "distance" or "squared_distance"."""
+        return self.card.score
 
     @property
     def normalize(self) -> bool:
@@ -68,11 +68,7 @@ class Loss(ABC):
         return 1.0
 
     def __call__(
-        self,
-        pairs: Any,
-        *others: Any,
-        temperature: Tensor | None = None,
-        on_fraction: OnFraction = ignore_fraction,
+        self, pairs: Any, *others: Any, temperature: Tensor | None = None, on_fraction: OnFraction = ignore_fraction
     ) -> LossOutput:
         """The loss of every anchor of some `Pairs`. Sources and weights: see the class.
 
@@ -106,9 +102,7 @@ class Loss(ABC):
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Loss and weight (n) of the anchors whose scores (n, w) and masks these are."""
 
-    def from_some(
-        self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def from_some(self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None) -> tuple[Tensor, Tensor]:
         """`per_anchor` where some candidates stand for all.
 
         Args:
@@ -129,11 +123,11 @@ class Loss(ABC):
         """What the loss puts on each pair (n, w), for display."""
         return torch.zeros_like(scores)
 
-    def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, Any]:
+    def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, float]:
         """Further figures of a batch, detached."""
         return {}
 
-    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Any]:
+    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
         """Further matrices and vectors of the anatomy, detached."""
         return {}
 
@@ -141,7 +135,7 @@ class Loss(ABC):
         """Why the loss cannot use these pairs, or None."""
         return None
 
-    def kernel(self) -> dict[str, Any] | None:
+    def kernel(self) -> Kernel | None:
         """How the browser computes this loss while a knob is dragged; None: it cannot."""
         return None
 
@@ -149,7 +143,7 @@ class Loss(ABC):
         """The same loss with another τ. Raises ValueError where there is none, or none to learn."""
         knobs = knobs_of(type(self))
         if "temperature" not in knobs:
-            raise ValueError(f"{self.title} has no temperature to learn")
+            raise ValueError(message("{title} has no temperature to learn", title=self.card.title))
         value = knobs["temperature"].check("temperature", temperature)
         return dataclasses.replace(self, temperature=value)  # type: ignore[call-arg]
 
@@ -173,13 +167,16 @@ class Loss(ABC):
         score = 4 * length**2 * max(1.0, abs(self.logit_scale))  # ‖a − c‖² ≤ 4 length²
         if score * terms > torch.finfo(dtype).max and length < float("inf"):
             raise ValueError(
-                f"rows up to {length:.2g} long have products beyond {dtype}, so {self.title} of "
-                "raw rows would be infinite: scale them down, or compare unit rows"
+                message(
+                    "rows up to {length} long have products beyond {dtype}, so {title} of raw rows would "
+                    "be infinite: scale them down, or compare unit rows",
+                    length=f"{length:.2g}",
+                    dtype=dtype,
+                    title=self.card.title,
+                )
             )
 
-    def over_blocks(
-        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
-    ) -> tuple[Tensor, Tensor]:
+    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
         """`per_anchor` over all anchors, in blocks of rows where the whole would be large."""
         blocks = self.in_blocks(self._block, pairs, on_fraction=on_fraction)
         values, weights = zip(*blocks, strict=True)
@@ -187,10 +184,7 @@ class Loss(ABC):
 
     @staticmethod
     def in_blocks(
-        task: Callable[..., Any],
-        pairs: Pairs,
-        *inputs: Tensor,
-        on_fraction: OnFraction = ignore_fraction,
+        task: Callable[..., Any], pairs: Pairs, *inputs: Tensor, on_fraction: OnFraction = ignore_fraction
     ) -> list[Any]:
         """`task(pairs, anchors, candidates, *inputs)` for blocks of anchors, computed again
         backward; gradients reach the tensors only."""
@@ -219,54 +213,7 @@ class Loss(ABC):
 
         Scores and their gradients (n, w) come from the same formula by autograd.
         """
-        if problem := self.check(pairs):
-            raise ValueError(problem)
-        anchors = pairs.anchors.detach().clone().requires_grad_()
-        same = pairs.candidates is pairs.anchors
-        candidates = anchors if same else pairs.candidates.detach().clone().requires_grad_()
-        pairs = pairs.with_rows(anchors, candidates)
-        output = self(pairs)
-        grads = torch.autograd.grad(output.value, [anchors, candidates], allow_unused=True)
-        g_anchors, g_candidates = (
-            torch.zeros_like(z) if g is None else g
-            for g, z in zip(grads, (anchors, candidates), strict=True)
-        )
-        with full_precision(anchors.device):
-            unit = self.rows(pairs)
-            scores, masks = compare(unit, self.score).detach(), unit.masks()
-            weight, g_scores, details = torch.zeros_like(scores), torch.zeros_like(scores), {}
-            if scores.numel():
-                g_scores = self._score_gradient(scores, masks, unit)
-                weight = self.pair_weight(scores, masks, unit).detach()
-                details = self.details(scores, masks, unit)
-        return Anatomy(
-            self.score, scores, *masks, weight, g_scores, g_anchors, g_candidates,
-            LossOutput(output.per_anchor.detach(), output.weight.detach(), output.extras),
-            {**output.extras, **details},
-        )  # fmt: skip
-
-    def _score_gradient(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """∂L_i/∂score_ij (n, w); 0 for anchors whose loss is undefined."""
-        leaf = scores.clone().requires_grad_()
-        with torch.enable_grad():
-            value, weight = self.per_anchor(leaf, masks, pairs)
-            total = torch.where(weight > 0, value, 0.0).sum()
-            (grad,) = torch.autograd.grad(total, leaf, allow_unused=True)
-        return torch.zeros_like(scores) if grad is None else grad
-
-
-def compare(pairs: Pairs, score: str) -> Tensor:
-    """Scores (n, w) of all anchors with their candidates: dot, distance, squared_distance."""
-    if pairs.columns is None:
-        return getattr(similarity, score)(pairs.anchors, pairs.candidates)
-    a, c = (
-        pairs.anchors[:, None, :],
-        deterministic_gather(pairs.candidates, pairs.columns),
-    )  # (n, 1, d), (n, k, d)
-    if score == "dot":
-        return (c @ a.mT).squeeze(-1)
-    squared = (a - c).square().sum(-1)  # (n, k)
-    return squared if score == "squared_distance" else similarity.safe_sqrt(squared)
+        return dissect(self, pairs)
 
 
 def _attach_temperature(pairs: Pairs, temperature: Tensor) -> Pairs:

@@ -1,23 +1,16 @@
-"""The pairs of one group, without the n×m matrix: their numbers, their means, and them alone."""
+"""Numbers and means of positives, counted by group instead of over the n×m matrix."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._multiview import mean_of_views
-from contrastive_core.ops import similarity
-from contrastive_core.ops.differentiation import recomputed
 from contrastive_core.ops.similarity import deterministic_gather
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
-__all__ = ["mean_of_positives", "over_groups", "relation_counts"]
+__all__ = ["mean_of_positives", "relation_counts"]
 
 ROWS = 1 << 10  # anchors at once where nothing goes back
-WINDOW = 1 << 20  # scores of one group held at once: 4 MB in float32
 
 
 def relation_counts(pairs: Pairs) -> tuple[Tensor, Tensor]:
@@ -25,9 +18,6 @@ def relation_counts(pairs: Pairs) -> tuple[Tensor, Tensor]:
     if not pairs.by_id:
         masks = pairs.masks()
         return masks.positive.sum(1), masks.negative.sum(1)
-    if v := pairs.even_views:
-        n = len(pairs)
-        return pairs.anchor_rows.new_full((n,), v - 1), pairs.anchor_rows.new_full((n,), n - v)
     of_anchor, of_candidate, number = _numbered(pairs)
     grouped = pairs.candidate_groups != NO_GROUP
     may = torch.stack([pairs.as_positive & grouped, pairs.as_negative & grouped], 1).long()
@@ -45,8 +35,6 @@ def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
 
     Args: number: |P(i)| (n).
     """
-    if v := pairs.even_views:
-        return scale * mean_of_views(pairs.anchors, v)
     of_anchor, of_candidate, groups = _numbered(pairs)
     c, allowed = pairs.candidates, pairs.as_positive & (pairs.candidate_groups != NO_GROUP)
     if not bool(allowed.all()):
@@ -64,50 +52,8 @@ def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
         total = sums.new_empty(len(pairs))
         for i in range(0, len(pairs), ROWS):
             r = slice(i, i + ROWS)
-            total[r] = (
-                pairs.anchors[r] * (deterministic_gather(sums, of_anchor[r]) - own_candidate[r])
-            ).sum(1)
+            total[r] = (pairs.anchors[r] * (deterministic_gather(sums, of_anchor[r]) - own_candidate[r])).sum(1)
     return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
-
-
-def over_groups(
-    pairs: Pairs,
-    negatives: Tensor,
-    score: str,
-    scale: float,
-    formula: Callable[[Tensor, Tensor, Tensor], Tensor],
-) -> Tensor:
-    """`formula(ℓ, positive, negatives)` (n) for pairs sorted by group, over each group alone.
-
-    Blocks of anchors meet the window of candidates that their groups span; the backward pass
-    computes each block again.
-    """
-
-    def block(part: Pairs, a: Tensor, c: Tensor, negatives: Tensor) -> Tensor:
-        logits = scale * getattr(similarity, score)(a, c)
-        return formula(logits, part.masks().positive, negatives)
-
-    parts = []
-    for rows, cols in _windows(pairs):
-        part = pairs.take_anchors(rows).take_candidates(cols)
-        task = partial(block, part)
-        parts.append(recomputed(task, part.anchors, part.candidates, negatives[rows]))
-    return torch.cat(parts) if parts else 0 * negatives
-
-
-def _windows(pairs: Pairs) -> list[tuple[slice, slice]]:
-    """Blocks of anchors, and the candidates of the same groups, for pairs sorted by group."""
-    groups = pairs.candidate_groups.contiguous()
-    low = torch.searchsorted(groups, pairs.anchor_groups).tolist()
-    high = torch.searchsorted(groups, pairs.anchor_groups, right=True).tolist()
-    windows, start, n = [], 0, len(pairs)
-    while start < n:
-        stop = start + 1
-        while stop < n and (stop + 1 - start) * (high[stop] - low[start]) <= WINDOW:
-            stop += 1
-        windows.append((slice(start, stop), slice(low[start], high[stop - 1])))
-        start = stop
-    return windows
 
 
 def _numbered(pairs: Pairs) -> tuple[Tensor, Tensor, int]:

@@ -1,8 +1,9 @@
-"""What the softmax losses share: two log-sum-exps, dense or tiled, and what explains them.
+"""What the softmax losses share: logits, and the two ways to ask them for a log-sum-exp.
 
-A loss of the family writes `from_logits(ℓ, positives, log Σ_N e^ℓ)`: its positives one by one, its
-negatives only through their log-sum-exp. So one formula serves the whole matrix, and the tiled
-engine, which gives that log-sum-exp without the matrix and leaves only the pairs of one group.
+A loss of the family writes its `formula` once, in the terms of its paper: log-sum-exps over
+positives, negatives or both, and means over positives. `MatrixLogits` answers from the matrix,
+`TiledLogits` by the tiled engine, without it; `SoftmaxLoss.over_blocks` chooses by the number of
+scores.
 
 The *effective number of negatives* is the exponential of the entropy of the softmax over an
 anchor's negatives (after Wang & Liu 2021, arXiv 2012.09740).
@@ -11,30 +12,24 @@ anchor's negatives (after Wang & Liu 2021, arXiv 2012.09740).
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._group_sums import mean_of_positives, over_groups, relation_counts
-from contrastive_core.losses._multiview import contrast_of_views
+from contrastive_core.losses._group_sums import mean_of_positives, relation_counts
+from contrastive_core.losses._output import Details
+from contrastive_core.losses._tiled_logits import TiledLogits
 from contrastive_core.ops import tiled_logsumexp
-from contrastive_core.ops.similarity import masked_logsumexp, masked_mean
-from contrastive_core.ops.tiled_logsumexp import Logits
+from contrastive_core.ops.similarity import masked_logsumexp, masked_mean, softmax_over
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.records.cards import Kernel
 from contrastive_core.registry import knobs_of
 
-__all__ = [
-    "LogitLoss",
-    "SoftmaxLoss",
-    "effective_negatives",
-    "log_of_mean",
-    "own_positive",
-    "shared_denominator",
-    "softmax_over",
-]
+__all__ = ["LogitLoss", "MatrixLogits", "SoftmaxLoss", "effective_negatives"]
 
 
 class LogitLoss(Loss):
@@ -57,16 +52,55 @@ class LogitLoss(Loss):
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         return softmax_over(self.logits(scores, pairs), masks.positive | masks.negative)
 
-    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Any]:
+    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
         entropy, number = effective_negatives(self.logits(scores, pairs), masks.negative)
         return {"negative_entropy": entropy, "effective_negatives": number}
 
 
-class SoftmaxLoss(LogitLoss):
-    """A loss by `from_logits`, its value times `scale`."""
+class MatrixLogits:
+    """Logits (n, w) of some anchors, and what a formula asks of them.
 
-    scale: ClassVar[float] = 1.0
-    one_denominator: ClassVar[bool] = False  # it is `shared_denominator`
+    Masks may hold numbers, how many candidates each stands for. Positives may stand in the first
+    columns only: then their mask is (n, k).
+    """
+
+    def __init__(self, values: Tensor, masks: Masks, positive_mean: Tensor | None = None) -> None:
+        """Args: positive_mean: mean_P ℓ (n) where it is known better than from these columns."""
+        self.values, self.masks, self.known_mean = values, masks, positive_mean
+        self.of_positives = values[:, : masks.positive.shape[1]]
+
+    @property
+    def positives(self) -> Tensor:
+        """|P(i)| (n)."""
+        return self.masks.positive.sum(-1)
+
+    def logsumexp(self, relation: str) -> Tensor:
+        """log Σ e^ℓ (n) over "positive", "negative" or "compared" candidates (both)."""
+        positive, negative, _ = self.masks
+        if relation == "positive":
+            return masked_logsumexp(self.of_positives, positive)
+        if relation == "negative":
+            return masked_logsumexp(self.values, negative)
+        if positive.dtype == torch.bool and positive.shape == negative.shape:
+            return masked_logsumexp(self.values, positive | negative)
+        return torch.logaddexp(self.logsumexp("positive"), self.logsumexp("negative"))
+
+    def positive_mean(self) -> Tensor:
+        """mean_P ℓ (n)."""
+        if self.known_mean is not None:
+            return self.known_mean
+        return masked_mean(self.of_positives, self.masks.positive)
+
+    def mean_cross_entropy(self, denominator: Callable[[Tensor, Tensor], Tensor], rest: Tensor) -> Tensor:
+        """mean over p ∈ P(i) of denominator(ℓ_ip, rest_i) − ℓ_ip; (n)."""
+        positive = self.masks.positive
+        each = torch.where(positive > 0, self.of_positives, 0.0)
+        mean = masked_mean(denominator(each, rest[:, None].expand_as(each)) - each, positive)
+        return mean if self.known_mean is None else mean + masked_mean(each, positive) - self.known_mean
+
+
+class SoftmaxLoss(LogitLoss):
+    """A loss whose negatives count by their log-sum-exp alone."""
 
     @property
     def takes_weights(self) -> bool:
@@ -78,68 +112,46 @@ class SoftmaxLoss(LogitLoss):
         return True
 
     @abstractmethod
-    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-        """The loss (n) from ℓ (n, w), the mask of positives (n, w) and log Σ_N e^ℓ (n)."""
+    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+        """The loss (n) of the anchors that have a positive; of others any number."""
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        logits = self.logits(scores, pairs)  # (n, w)
-        negatives = masked_logsumexp(logits, masks.negative)  # (n)
-        value = self.scale * self.from_logits(logits, masks.positive, negatives)
-        return value, masks.positive.any(-1).to(scores.dtype)
+        return self.from_some(scores, masks, pairs, None)
 
-    def from_some(
-        self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        logits = self.logits(scores, pairs)  # (n, w)
-        negatives = masked_logsumexp(logits, masks.negative)  # (n)
-        logits, positive = logits[:, : masks.positive.shape[1]], masks.positive  # (n, k)
-        value = self.from_logits(logits, positive, negatives)
-        if positives is not None:  # −mean_P ℓ is in the loss: the exact mean in that one's place
-            value = value + masked_mean(logits, positive) - self.logit_scale * positives
-        return self.scale * value, positive.any(-1).to(scores.dtype)
+    def from_some(self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None) -> tuple[Tensor, Tensor]:
+        mean = None if positives is None else self.logit_scale * positives
+        value = self.formula(MatrixLogits(self.logits(scores, pairs), masks, mean), pairs)
+        return _where_defined(value, masks.positive.any(-1))
 
     def positive_means(self, pairs: Pairs) -> Tensor | None:
         if not self.averages_positives or self.score != "dot":
             return None
         return mean_of_positives(pairs, 1.0, relation_counts(pairs)[0])
 
-    def over_blocks(
-        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
-    ) -> tuple[Tensor, Tensor]:
-        if not tiled_logsumexp.should_tile(pairs):
+    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
+        many = len(pairs) * pairs.width >= tiled_logsumexp.TILED_FROM
+        if not (many and pairs.by_id):
             return super().over_blocks(pairs, on_fraction)
-        logits = Logits(self.score, self.logit_scale, self.normalize)
-        number = relation_counts(pairs)[0]
-        if self.one_denominator and tiled_logsumexp.has_closed_form(pairs, logits):
-            value = contrast_of_views(pairs.anchors, logits.scale, pairs.even_views or 0)
-        elif self.one_denominator and self.score == "dot":
-            lse = tiled_logsumexp.tiled_logsumexp(pairs, logits, "compared", on_fraction)
-            positives = mean_of_positives(pairs, logits.scale, number)
-            value = torch.where(number > 0, lse, 0.0) - positives
-        else:
-            pairs, place = tiled_logsumexp.by_group(pairs)
-            lse = tiled_logsumexp.tiled_logsumexp(pairs, logits, "negative", on_fraction)
-            value = over_groups(pairs, lse, self.score, logits.scale, self.from_logits)[place]
-        return self.scale * value, (number > 0).to(value.dtype)
+        logits = TiledLogits(pairs, self.score, self.logit_scale, self.normalize, on_fraction)
+        return _where_defined(self.formula(logits, pairs), logits.positives > 0)
 
-    def _kernel(self, **settings: Any) -> dict[str, Any]:
-        return {
-            "family": "softmax",
-            "knob": "temperature" if "temperature" in knobs_of(type(self)) else None,
-            "temperature": self.temperature,
-            "denominator": "all",
-            "aggregate": "out",
-            "scale": "none",
-            "base": None,
-            "sign": 1,
-        } | settings
+    def _kernel(self, **settings: Any) -> Kernel:
+        common = Kernel(
+            family="softmax",
+            knob="temperature" if "temperature" in knobs_of(type(self)) else None,
+            temperature=self.temperature,
+            denominator="all",
+            aggregate="out",
+            scale="none",
+            base=None,
+            sign=1,
+        )
+        return Kernel(**{**common, **settings})  # type: ignore[typeddict-item]
 
 
-def softmax_over(logits: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the masked entries of each row (n, w); 0 elsewhere."""
-    some = mask.any(-1, keepdim=True)
-    filled = logits.masked_fill(~mask, -torch.inf)
-    return torch.where(some, torch.where(some, filled, 0.0).softmax(-1), 0.0) * mask
+def _where_defined(value: Tensor, defined: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss and weight (n): both 0 where the loss is undefined."""
+    return torch.where(defined, value, 0.0), defined.to(value.dtype)
 
 
 def effective_negatives(logits: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,22 +162,3 @@ def effective_negatives(logits: Tensor, negative: Tensor) -> tuple[Tensor, Tenso
     p = softmax_over(logits, negative)
     entropy = torch.special.entr(p).sum(-1)
     return entropy, torch.where(negative.any(-1), entropy.exp(), 0.0)
-
-
-def shared_denominator(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-    """log Σ_{A(i)} e^ℓ − mean_P ℓ: every positive against one denominator; (n)."""
-    over_all = torch.logaddexp(masked_logsumexp(logits, positive), negatives)
-    return torch.where(positive.any(-1), over_all, 0.0) - masked_mean(logits, positive)
-
-
-def own_positive(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-    """mean_P [log(e^{ℓ_p} + Σ_N e^ℓ) − ℓ_p]: the other positives left out; (n)."""
-    each = torch.where(positive > 0, logits, 0.0)
-    return masked_mean(torch.logaddexp(each, negatives[:, None].expand_as(each)) - each, positive)
-
-
-def log_of_mean(logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-    """log Σ_{A(i)} e^ℓ − log Σ_{P(i)} e^ℓ: all positives together; (n)."""
-    of_positives = masked_logsumexp(logits, positive)
-    both = torch.logaddexp(of_positives, negatives) - of_positives
-    return torch.where(positive.any(-1), both, 0.0)

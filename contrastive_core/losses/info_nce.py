@@ -8,14 +8,18 @@ which gives W_k c as anchors, with `critic="dot"` and τ = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._output import LossOutput
-from contrastive_core.losses._softmax import SoftmaxLoss, own_positive
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
+from contrastive_core.losses._tiled_logits import TiledLogits
+from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
 
 __all__ = ["InfoNCE"]
@@ -25,34 +29,39 @@ __all__ = ["InfoNCE"]
 class InfoNCE(SoftmaxLoss):
     """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{j∈{p}∪N(i)} e^{s_ij/τ}); w_i = 1."""
 
-    title: ClassVar[str] = "InfoNCE"
-    paper: ClassVar[str] = "https://arxiv.org/abs/1807.03748"
-    year: ClassVar[int] = 2018
-    formula: ClassVar[str] = (
-        r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
-        r"\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
-    )
-    summary: ClassVar[str] = (
-        "Tell the true partner from the negatives, as a classifier over candidates would. "
-        "Its value bounds the mutual information between the two from below."
+    card: ClassVar[LossCard] = LossCard(
+        title=N_("InfoNCE"),
+        year=2018,
+        paper="https://arxiv.org/abs/1807.03748",
+        formula=(
+            r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
+            r"\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
+        ),
+        summary=(
+            N_(
+                "Tell the true partner from the negatives, as a classifier over candidates would. "
+                "Its value bounds the mutual information between the two from below."
+            )
+        ),
     )
 
-    temperature: float = knob(0.07, 0.001, 100.0, "Small: only the hardest count.", log=True)
-    critic: str = knob("cosine", help="How rows are compared.", choices=("cosine", "dot"))
+    temperature: float = knob(0.07, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    critic: str = knob("cosine", help=N_("How rows are compared."), choices=("cosine", "dot"))
 
     @property
     def normalize(self) -> bool:
         return self.critic == "cosine"
 
-    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-        return own_positive(logits, positive, negatives)
+    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+        negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ
+        return logits.mean_cross_entropy(torch.logaddexp, negatives)  # mean_p log(e^ℓ_p + Σ_N e^ℓ) − ℓ_p
 
-    def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, Any]:
+    def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, float]:
         if not (weight > 0).any():
             return {"mutual_information_bound": 0.0}
         most = LossOutput((1 + relation_counts(pairs)[1]).log().to(value.dtype), weight).value
         bound = most - LossOutput(value, weight).value
         return {"mutual_information_bound": float(bound)}
 
-    def kernel(self) -> dict[str, Any]:
+    def kernel(self) -> Kernel:
         return self._kernel(denominator="own_positive")

@@ -15,11 +15,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._base import compare
 from contrastive_core.losses._softmax import LogitLoss
-from contrastive_core.ops.similarity import masked_logsumexp, masked_mean
+from contrastive_core.messages import N_
+from contrastive_core.ops.similarity import compare, masked_logsumexp, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.records.cards import LossCard
 from contrastive_core.registry import knob
 
 __all__ = ["InvarianceSpread"]
@@ -29,25 +30,27 @@ __all__ = ["InvarianceSpread"]
 class InvarianceSpread(LogitLoss):
     """L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
 
-    title: ClassVar[str] = "Invariance and spread"
-    paper: ClassVar[str] = "https://arxiv.org/abs/1904.03436"
-    year: ClassVar[int] = 2019
-    family: ClassVar[str] = "other"
-    formula: ClassVar[str] = (
-        r"L_i = -\log P(p\mid i) - \sum_{j\notin\{i,p\}}\log\big(1-P(j\mid i)\big),\quad "
-        r"P(j\mid i) = \frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}"
-    )
-    summary: ClassVar[str] = (
-        "The other view of an image must be recognized as it, and every other image must not. "
-        "No memory: the rest of the batch are the negatives."
+    card: ClassVar[LossCard] = LossCard(
+        title=N_("Invariance and spread"),
+        year=2019,
+        paper="https://arxiv.org/abs/1904.03436",
+        formula=(
+            r"L_i = -\log P(p\mid i) - \sum_{j\notin\{i,p\}}\log\big(1-P(j\mid i)\big),\quad "
+            r"P(j\mid i) = \frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}"
+        ),
+        summary=(
+            N_(
+                "The other view of an image must be recognized as it, and every other image must "
+                "not. No memory: the rest of the batch are the negatives."
+            )
+        ),
+        family="other",
     )
 
-    temperature: float = knob(0.1, 0.001, 100.0, "Small: only the hardest count.", log=True)
-    form: str = knob(
-        "source", help="As the published code, or the paper.", choices=("source", "paper")
-    )
-    detach: bool = knob(True, help="Candidates carry no gradient.")
-    normalize: bool = knob(True, help="Compare unit rows (cosine).")
+    temperature: float = knob(0.1, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    form: str = knob("source", help=N_("As the published code, or the paper."), choices=("source", "paper"))
+    detach: bool = knob(True, help=N_("Candidates carry no gradient."))
+    normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 
     @property
     def needs_whole_batch(self) -> bool:
@@ -64,9 +67,7 @@ class InvarianceSpread(LogitLoss):
             pairs = pairs.with_rows(pairs.anchors, pairs.candidates.detach())
         return pairs
 
-    def over_blocks(
-        self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
-    ) -> tuple[Tensor, Tensor]:
+    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
         if self.form == "source":
             return super().over_blocks(pairs, on_fraction)
         return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)

@@ -10,16 +10,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastive_core.losses._base import compare
+from contrastive_core.losses._output import Details
 from contrastive_core.losses._softmax import LogitLoss
-from contrastive_core.ops.similarity import masked_mean
+from contrastive_core.messages import N_
+from contrastive_core.ops.similarity import compare, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.records.cards import LossCard
 from contrastive_core.registry import knob
 
 __all__ = ["NCE"]
@@ -29,24 +31,28 @@ __all__ = ["NCE"]
 class NCE(LogitLoss):
     """L_i = −log σ(ℓ_ip) − Σ_{k∈N(i)} log(1 − σ(ℓ_ik)), ℓ = s/τ − log Z − log(K/N); w_i = 1."""
 
-    title: ClassVar[str] = "NCE"
-    paper: ClassVar[str] = "https://arxiv.org/abs/1805.01978"
-    year: ClassVar[int] = 2010
-    family: ClassVar[str] = "other"
-    formula: ClassVar[str] = (
-        r"L_i = -\log\sigma(\ell_{ip}) - \sum_{k\in N(i)}\log(1-\sigma(\ell_{ik})),\quad "
-        r"\ell_{ij} = \frac{s_{ij}}{\tau} - \log Z - \log\frac{K}{N}"
-    )
-    summary: ClassVar[str] = (
-        "Tell the image's own stored feature from K noise features, one yes-or-no question each. "
-        "It stands in for the full softmax when the bank is too large."
+    card: ClassVar[LossCard] = LossCard(
+        title="NCE",
+        year=2010,
+        paper="https://arxiv.org/abs/1805.01978",
+        formula=(
+            r"L_i = -\log\sigma(\ell_{ip}) - \sum_{k\in N(i)}\log(1-\sigma(\ell_{ik})),\quad "
+            r"\ell_{ij} = \frac{s_{ij}}{\tau} - \log Z - \log\frac{K}{N}"
+        ),
+        summary=(
+            N_(
+                "Tell the image's own stored feature from K noise features, one yes-or-no question "
+                "each. It stands in for the full softmax when the bank is too large."
+            )
+        ),
+        family="other",
     )
 
-    temperature: float = knob(0.07, 0.001, 100.0, "Small: only the hardest count.", log=True)
+    temperature: float = knob(0.07, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
     log_z: float | None = knob(
-        None, -1000.0, 1000.0, "Log of the normalizer; none: from the method's bank, or the batch."
+        None, -1000.0, 1000.0, N_("Log of the normalizer; none: from the method's bank, or the batch.")
     )
-    normalize: bool = knob(True, help="Compare unit rows (cosine).")
+    normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 
     def unit_rows(self, pairs: Pairs) -> Pairs:
         """The pairs' rows as they are compared."""
@@ -90,5 +96,5 @@ class NCE(LogitLoss):
         probability = self.logits(scores, pairs).sigmoid()
         return torch.where(masks.positive | masks.negative, probability, 0.0)
 
-    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Any]:
+    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
         return {**super().details(scores, masks, pairs), "log_z": pairs.log_z}

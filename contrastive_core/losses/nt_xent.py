@@ -8,11 +8,16 @@ for two views the two are equal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import SoftmaxLoss, own_positive, shared_denominator
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
+from contrastive_core.losses._tiled_logits import TiledLogits
+from contrastive_core.messages import N_
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
 
 __all__ = ["NTXent"]
@@ -22,33 +27,35 @@ __all__ = ["NTXent"]
 class NTXent(SoftmaxLoss):
     """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{a∈A(i)} e^{s_ia/τ}); w_i = 1."""
 
-    title: ClassVar[str] = "NT-Xent"
-    paper: ClassVar[str] = "https://arxiv.org/abs/2002.05709"
-    year: ClassVar[int] = 2020
-    formula: ClassVar[str] = (
-        r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
-        r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
-    )
-    summary: ClassVar[str] = (
-        "The other views of an image must be more similar than everything else in the batch. "
-        "A softmax over the batch, with the temperature deciding how much the hardest count."
+    card: ClassVar[LossCard] = LossCard(
+        title=N_("NT-Xent"),
+        year=2020,
+        paper="https://arxiv.org/abs/2002.05709",
+        formula=(
+            r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
+            r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
+        ),
+        summary=(
+            N_(
+                "The other views of an image must be more similar than everything else in the batch. "
+                "A softmax over the batch, with the temperature deciding how much the hardest count."
+            )
+        ),
     )
 
-    temperature: float = knob(0.5, 0.001, 100.0, "Small: only the hardest count.", log=True)
+    temperature: float = knob(0.5, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
     denominator: str = knob(
         "all",
-        help="Whether an anchor's other positives stand in each one's denominator.",
+        help=N_("Whether an anchor's other positives stand in each one's denominator."),
         choices=("all", "own_positive"),
     )
-    normalize: bool = knob(True, help="Compare unit rows (cosine).")
+    normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 
-    @property
-    def one_denominator(self) -> bool:  # type: ignore[override]
-        return self.denominator == "all"
+    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+        if self.denominator == "all":
+            return logits.logsumexp("compared") - logits.positive_mean()  # log Σ_A e^ℓ − mean_p ℓ_p
+        negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ
+        return logits.mean_cross_entropy(torch.logaddexp, negatives)  # mean_p log(e^ℓ_p + Σ_N e^ℓ) − ℓ_p
 
-    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-        each = shared_denominator if self.one_denominator else own_positive
-        return each(logits, positive, negatives)
-
-    def kernel(self) -> dict[str, Any]:
+    def kernel(self) -> Kernel:
         return self._kernel(denominator=self.denominator)

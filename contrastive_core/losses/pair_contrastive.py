@@ -8,13 +8,15 @@ D = 0 or D ≥ ε. `hinge="squared_distance"` is the other published form, D² a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
+from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import masked_sum
 from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
 
 __all__ = ["PairContrastive"]
@@ -24,28 +26,30 @@ __all__ = ["PairContrastive"]
 class PairContrastive(Loss):
     """L_i = mean over j ∈ A(i) of ½D² (positive) or ½max(ε − D, 0)² (negative); w_i = |A(i)|."""
 
-    title: ClassVar[str] = "Contrastive (pairs)"
-    paper: ClassVar[str] = "http://yann.lecun.com/exdb/publis/pdf/hadsell-chopra-lecun-06.pdf"
-    year: ClassVar[int] = 2006
-    by_label: ClassVar[bool] = True
-    family: ClassVar[str] = "hinge"
-    score: ClassVar[str] = "distance"
-    formula: ClassVar[str] = (
-        r"L_i = \frac{1}{|A(i)|}\Big(\sum_{p\in P(i)}\tfrac12 D_{ip}^2 + "
-        r"\sum_{k\in N(i)}\tfrac12\max(0,\,\varepsilon-D_{ik})^2\Big)"
-    )
-    summary: ClassVar[str] = (
-        "Pull positives together, push negatives apart until they are the margin away. "
-        "A negative beyond the margin is left alone."
+    card: ClassVar[LossCard] = LossCard(
+        title=N_("Contrastive (pairs)"),
+        year=2006,
+        paper="http://yann.lecun.com/exdb/publis/pdf/hadsell-chopra-lecun-06.pdf",
+        formula=(
+            r"L_i = \frac{1}{|A(i)|}\Big(\sum_{p\in P(i)}\tfrac12 D_{ip}^2 + "
+            r"\sum_{k\in N(i)}\tfrac12\max(0,\,\varepsilon-D_{ik})^2\Big)"
+        ),
+        summary=(
+            N_(
+                "Pull positives together, push negatives apart until they are the margin away. A "
+                "negative beyond the margin is left alone."
+            )
+        ),
+        family="hinge",
+        score="distance",
+        by_label=True,
     )
 
-    margin: float = knob(1.2, 0.0, 10.0, "Distance beyond which a negative is left alone.")
+    margin: float = knob(1.2, 0.0, 10.0, N_("Distance beyond which a negative is left alone."))
     hinge: str = knob(
-        "distance",
-        help="½max(ε−D,0)² with ½D², or max(0, ε−D²) with D².",
-        choices=("distance", "squared_distance"),
+        "distance", help=N_("½max(ε−D,0)² with ½D², or max(0, ε−D²) with D²."), choices=("distance", "squared_distance")
     )
-    normalize: bool = knob(False, help="Compare unit rows.")
+    normalize: bool = knob(False, help=N_("Compare unit rows."))
 
     @property
     def takes_weights(self) -> bool:
@@ -66,7 +70,6 @@ class PairContrastive(Loss):
         active = masks.positive | (masks.negative & (reach < self.margin))
         return active.to(scores.dtype)
 
-    def kernel(self) -> dict[str, Any]:
+    def kernel(self) -> Kernel:
         squared = self.hinge == "squared_distance"
-        common = {"family": "hinge", "knob": "margin", "margin": self.margin}
-        return {**common, "form": "pair", "squared": squared}
+        return Kernel(family="hinge", knob="margin", margin=self.margin, form="pair", squared=squared)

@@ -5,11 +5,15 @@ arXiv 1902.01889, eq. 1): how entangled the classes are at scale τ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import SoftmaxLoss, log_of_mean
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
+from contrastive_core.losses._tiled_logits import TiledLogits
+from contrastive_core.messages import N_
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
 
 __all__ = ["SoftNearestNeighbor"]
@@ -19,37 +23,38 @@ __all__ = ["SoftNearestNeighbor"]
 class SoftNearestNeighbor(SoftmaxLoss):
     """L_i = −log(Σ_{j∈P(i)} e^{−f_ij/τ} / Σ_{j∈A(i)} e^{−f_ij/τ}); w_i = 1."""
 
-    title: ClassVar[str] = "Soft nearest neighbor"
-    paper: ClassVar[str] = "https://arxiv.org/abs/1902.01889"
-    year: ClassVar[int] = 2007
-    by_label: ClassVar[bool] = True
-    formula: ClassVar[str] = (
-        r"L_i = -\log\frac{\sum_{j\in P(i)} e^{-f_{ij}/\tau}}{\sum_{j\in A(i)} e^{-f_{ij}/\tau}}"
-    )
-    summary: ClassVar[str] = (
-        "The chance that a neighbor drawn by distance has the same class. "
-        "One near positive is enough: it does not pull a class into one point."
+    card: ClassVar[LossCard] = LossCard(
+        title=N_("Soft nearest neighbor"),
+        year=2007,
+        paper="https://arxiv.org/abs/1902.01889",
+        formula=r"L_i = -\log\frac{\sum_{j\in P(i)} e^{-f_{ij}/\tau}}{\sum_{j\in A(i)} e^{-f_{ij}/\tau}}",
+        summary=(
+            N_(
+                "The chance that a neighbor drawn by distance has the same class. One near positive "
+                "is enough: it does not pull a class into one point."
+            )
+        ),
+        by_label=True,
     )
 
-    temperature: float = knob(1.0, 0.001, 100.0, "Scale of the neighborhood.", log=True)
-    distance: str = knob(
-        "squared", help="Squared Euclidean, or 1 − cosine.", choices=("squared", "cosine")
-    )
+    temperature: float = knob(1.0, 0.001, 100.0, N_("Scale of the neighborhood."), log=True)
+    distance: str = knob("squared", help=N_("Squared Euclidean, or 1 − cosine."), choices=("squared", "cosine"))
 
     @property
     def normalize(self) -> bool:
         return self.distance == "cosine"
 
     @property
-    def score(self) -> str:  # type: ignore[override]
+    def score(self) -> str:
         return "squared_distance" if self.distance == "squared" else "dot"
 
     @property
     def averages_positives(self) -> bool:
         return False
 
-    def from_logits(self, logits: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-        return log_of_mean(logits, positive, negatives)  # 1 − s and −s give the same ratio
+    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+        # With cosines ℓ = s/τ stands for −(1 − s)/τ: the ratio is the same.
+        return logits.logsumexp("compared") - logits.logsumexp("positive")
 
-    def kernel(self) -> dict[str, Any]:
+    def kernel(self) -> Kernel:
         return self._kernel(aggregate="sum", sign=-1 if self.distance == "squared" else 1)

@@ -9,8 +9,9 @@ from typing import Any
 
 from torch import nn
 
-from contrastive_core.data.recipe import Recipe
+from contrastive_core.messages import message
 from contrastive_core.methods._base import DatasetInfo, Method
+from contrastive_core.records.recipe import Recipe
 from contrastive_core.registry import Knob, Registry, knobs_of
 
 __all__ = ["DatasetInfo", "Method", "create", "get", "knobs", "names"]
@@ -38,7 +39,9 @@ def create(
     for key in settings:
         if key not in definitions:
             has = ", ".join(definitions) or "none"
-            raise ValueError(f"method {name!r} has no setting {key!r}; it has: {has}")
+            raise ValueError(
+                message("method {name} has no setting {key}; it has: {has}", name=f"{name!r}", key=f"{key!r}", has=has)
+            )
     cls = get(name)
     checked = cls.Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})
     return cls(encoder, image_shape, n_train, recipe or Recipe(), checked)

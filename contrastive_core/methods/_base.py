@@ -18,22 +18,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.data.batch import Batch
-from contrastive_core.data.batch_size import fitting
-from contrastive_core.data.recipe import Recipe
+from contrastive_core.data.batch_loader import Batch
 from contrastive_core.losses import Loss
+from contrastive_core.messages import N_, message
 from contrastive_core.models.encoders import HEADS, ProjectionHead
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.batch_size import fitting
+from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.recipe import Recipe
 from contrastive_core.registry import knob
 
-__all__ = [
-    "NO_KNOBS",
-    "DatasetInfo",
-    "Default",
-    "HeadSettings",
-    "Method",
-    "small_images",
-]
+__all__ = ["NO_KNOBS", "DatasetInfo", "Default", "HeadSettings", "Method", "small_images"]
 
 Default = tuple[Any, str]  # a value and the reason for it
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
@@ -52,40 +47,21 @@ class DatasetInfo:
 class HeadSettings:
     """Settings of the projection head, which every method has."""
 
-    head: str = knob("nonlinear", help="Projection from h to z.", choices=HEADS)
-    dim: int = knob(64, 2, 4096, "Width of z, the rows that are compared.")
-    hidden: int = knob(256, 2, 8192, "Width of a nonlinear head's hidden layers.")
-    depth: int = knob(2, 2, 4, "Layers of a nonlinear head.")
-    head_bn: bool = knob(False, help="BatchNorm in the head's hidden layers.")
+    head: str = knob("nonlinear", help=N_("Projection from h to z."), choices=HEADS)
+    dim: int = knob(64, 2, 4096, N_("Width of z, the rows that are compared."))
+    hidden: int = knob(256, 2, 8192, N_("Width of a nonlinear head's hidden layers."))
+    depth: int = knob(2, 2, 4, N_("Layers of a nonlinear head."))
+    head_bn: bool = knob(False, help=N_("BatchNorm in the head's hidden layers."))
 
 
 class Method(nn.Module, ABC):
-    """A way to train an encoder by comparing rows. Metadata says what its card shows."""
+    """A way to train an encoder by comparing rows. Its card holds its texts and its fixed properties."""
 
-    title: ClassVar[str]
-    year: ClassVar[int]
-    paper: ClassVar[str]
-    idea: ClassVar[str]  # two sentences
-    flow: ClassVar[tuple[tuple[str, ...], ...]]  # lanes of boxes; see flow.py
-    updates: ClassVar[tuple[tuple[str, str, str], ...]] = ()  # what moves after a step
-    compared: ClassVar[str]  # what is compared with what
-    measured_by_paper: ClassVar[str]
-    differences: ClassVar[str]  # paper, published code, notes
-    default_loss: ClassVar[str]
-    loss_knobs: ClassVar[dict[str, Any]] = {}
-    paper_recipe: ClassVar[str]
-    needs_labels: ClassVar[bool] = False
-    batch: ClassVar[str] = "shuffled"
-    least_batch: ClassVar[int] = 2  # images, of a set that is too small for the usual size
+    card: ClassVar[MethodCard]
     Settings: ClassVar[type] = HeadSettings
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        image_shape: tuple[int, int, int],
-        n_train: int,
-        recipe: Recipe,
-        settings: Any,
+        self, encoder: nn.Module, image_shape: tuple[int, int, int], n_train: int, recipe: Recipe, settings: Any
     ) -> None:
         super().__init__()
         self.encoder, self.recipe, self.settings = encoder, recipe, settings
@@ -110,7 +86,7 @@ class Method(nn.Module, ABC):
     @property
     def batch_kind(self) -> str:
         """How its batches are drawn: a kind of `sampling`."""
-        return self.batch
+        return self.card.batch
 
     def extra_metrics(self) -> dict[str, float]:
         """What the method has to tell beside its loss."""
@@ -146,9 +122,7 @@ class Method(nn.Module, ABC):
         return small_images(facts)
 
     @classmethod
-    def incompatibility(
-        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
-    ) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         """Why the method cannot train so, with the remedy; None if it can."""
         return None
 
@@ -156,27 +130,22 @@ class Method(nn.Module, ABC):
 def small_images(facts: DatasetInfo) -> dict[str, Default]:
     """Defaults that were measured on small images, with the small encoder."""
     channels, height, _ = facts.image_shape
-    recipe, why = (
-        Recipe(),
-        "crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it",
-    )
+    recipe, reason = (Recipe(), N_("crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it"))
     if channels == 1:
         recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
-        why = "gray images have no hue to shift"
+        reason = N_("gray images have no hue to shift")
     elif channels != 3:
         recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
-        why = f"crop, brightness and contrast: {channels} channels have no hue to shift"
+        reason = message("crop, brightness and contrast: {channels} channels have no hue to shift", channels=channels)
     if height <= 16:  # a crop or mirror changes what a tiny digit is
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5)
-        why = "tiny gray figures: mild crops, no mirror, small turns"
+        reason = N_("tiny gray figures: mild crops, no mirror, small turns")
     return {
-        "batch_size": fitting(
-            128, "128: twice the steps of 256; on shapes SimCLR gains 4 points", facts.n_train
-        ),
-        "optimizer": ("adamw", "settles in a few epochs on small encoders"),
-        "lr": (3e-3, "AdamW with one cycle; measured on shapes and digits"),
-        "weight_decay": (1e-4, "little: the runs are short"),
-        "schedule": ("one_cycle", "short runs: up for a third, down to zero"),
-        "warmup": (0.0, "the cycle warms up by itself"),
-        "recipe": (recipe, why),
+        "batch_size": fitting(128, N_("128: twice the steps of 256; on shapes SimCLR gains 4 points"), facts.n_train),
+        "optimizer": ("adamw", N_("settles in a few epochs on small encoders")),
+        "lr": (3e-3, N_("AdamW with one cycle; measured on shapes and digits")),
+        "weight_decay": (1e-4, N_("little: the runs are short")),
+        "schedule": ("one_cycle", N_("short runs: up for a third, down to zero")),
+        "warmup": (0.0, N_("the cycle warms up by itself")),
+        "recipe": (recipe, reason),
     }

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.data.batch import Batch, BatchShare
+from contrastive_core.data.batch_loader import Batch, BatchShare
+from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import split_norms
 from contrastive_core.models.memory_bank import KeyQueue, ema_update
@@ -30,13 +31,13 @@ __all__ = ["MoCo", "MoCoSettings", "queue_size"]
 class MoCoSettings(HeadSettings):
     """Settings of both versions."""
 
-    momentum: float = knob(0.99, 0.0, 1.0, "m: how slowly the key encoder follows.")
-    momentum_warmup: bool = knob(False, help="m rises as (1+t)/(10+t) to its value.")
-    momentum_cosine: bool = knob(False, help="m rises to 1 along half a cosine, as BYOL's does.")
-    queue: int = knob(2048, 1, 65536, "K: how many old keys are negatives.", log=True)
-    symmetric: bool = knob(False, help="Both views serve as query and as key.")
-    bn_splits: int = knob(1, 1, 64, "BatchNorm by parts, as on so many GPUs.")
-    shuffle: bool = knob(True, help="Keys are shuffled over these parts.")
+    momentum: float = knob(0.99, 0.0, 1.0, N_("m: how slowly the key encoder follows."))
+    momentum_warmup: bool = knob(False, help=N_("m rises as (1+t)/(10+t) to its value."))
+    momentum_cosine: bool = knob(False, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
+    queue: int = knob(2048, 1, 65536, N_("K: how many old keys are negatives."), log=True)
+    symmetric: bool = knob(False, help=N_("Both views serve as query and as key."))
+    bn_splits: int = knob(1, 1, 64, N_("BatchNorm by parts, as on so many GPUs."))
+    shuffle: bool = knob(True, help=N_("Keys are shuffled over these parts."))
 
 
 class MoCo(Method):
@@ -104,20 +105,23 @@ class MoCo(Method):
         return {"queue_filled": filled, "queue_age": min(age, int(self.steps)), "momentum": self.m}
 
     @classmethod
-    def incompatibility(
-        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
-    ) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)
         if k > facts.n_train:
-            return (
-                f"{facts.n_train} training images cannot fill a queue of {k} in an epoch: every "
-                f"image would meet its own old key; use --set "
-                f"method.queue={queue_size(facts.n_train)}"
+            return message(
+                "{n} training images cannot fill a queue of {k} in an epoch: every image would meet its own old key; "
+                "use --set method.queue={fits}",
+                n=facts.n_train,
+                k=k,
+                fits=queue_size(facts.n_train),
             )
         if batch_size < 2 * splits:
-            return (
-                f"a batch of {batch_size} cannot be split into {splits} parts of two images; use "
-                f"--set method.bn_splits={max(1, batch_size // 2)} or a larger batch"
+            return message(
+                "a batch of {batch_size} cannot be split into {splits} parts of two images; use "
+                "--set method.bn_splits={most} or a larger batch",
+                batch_size=batch_size,
+                splits=splits,
+                most=max(1, batch_size // 2),
             )
         return None
 
@@ -126,12 +130,11 @@ class MoCo(Method):
         cls, common: dict[str, Default], n_train: int, temperature: float, why_tau: str
     ) -> dict[str, Default]:
         knobs = {"queue": queue_size(n_train)}
-        why = f"K {knobs['queue']}: filled twice in an epoch; m 0.99, as the short CIFAR recipe has"
-        tau = f"τ {temperature}: {why_tau}"
-        return common | {
-            "method_knobs": (knobs, why),
-            "loss_knobs": ({"temperature": temperature}, tau),
-        }
+        reason = message(
+            "K {queue}: filled twice in an epoch; m 0.99, as the short CIFAR recipe has", queue=knobs["queue"]
+        )
+        tau = message("τ {temperature}: {why}", temperature=temperature, why=why_tau)
+        return common | {"method_knobs": (knobs, reason), "loss_knobs": ({"temperature": temperature}, tau)}
 
 
 def queue_size(n_train: int, most: int = 4096) -> int:

@@ -16,17 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import augment
-from contrastive_core.data.batch import Batch
-from contrastive_core.data.batch_size import fitting
-from contrastive_core.methods._base import (
-    NO_KNOBS,
-    DatasetInfo,
-    Default,
-    HeadSettings,
-    Method,
-)
+from contrastive_core.data.batch_loader import Batch
+from contrastive_core.messages import N_, message
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.batch_size import fitting
+from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
 __all__ = ["CPC"]
@@ -40,36 +36,41 @@ SPATIAL: dict[str, Any] = dict.fromkeys(COLOR_STEPS, 0.0)
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
-    head: str = knob("none", help="Projection from a patch's h to z.", choices=("none", "linear"))
-    steps: int = knob(3, 1, 6, "How many rows ahead are predicted.")
-    context: int = knob(128, 8, 1024, "Width of the context.")
-    patch_colors: bool = knob(True, help="Color steps are drawn for every patch on its own.")
+    head: str = knob("none", help=N_("Projection from a patch's h to z."), choices=("none", "linear"))
+    steps: int = knob(3, 1, 6, N_("How many rows ahead are predicted."))
+    context: int = knob(128, 8, 1024, N_("Width of the context."))
+    patch_colors: bool = knob(True, help=N_("Color steps are drawn for every patch on its own."))
 
 
 class CPC(Method):
-    title: ClassVar[str] = "CPC"
-    year: ClassVar[int] = 2018
-    paper: ClassVar[str] = "https://arxiv.org/abs/1807.03748"
-    idea: ClassVar[str] = (
-        "What comes next can be told from what came before, if both are summed up well. "
-        "A context reads the image from the top and must recognize the true patches below."
+    card: ClassVar[MethodCard] = MethodCard(
+        title="CPC",
+        year=2018,
+        paper="https://arxiv.org/abs/1807.03748",
+        idea=(
+            N_(
+                "What comes next can be told from what came before, if both are summed up well. A "
+                "context reads the image from the top and must recognize the true patches below."
+            )
+        ),
+        compared=N_("the predicted patch with the true one, against other patches"),
+        flow=(
+            ("image", "view", N_("patch grid"), "encoder*", "GRU*", "W_k c*"),
+            ("image", "view", N_("patch grid"), "encoder*", N_("z of rows below*")),
+        ),
+        measured_by_paper=N_("ImageNet linear, ResNet-101: 48.7 % (original); no CIFAR figure in the paper."),
+        differences=(
+            N_(
+                "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of "
+                "rows. The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are "
+                "drawn for each patch on its own, as in CPC v2 (1905.09272): else color alone finds "
+                "the image."
+            )
+        ),
+        paper_recipe=N_("7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"),
+        default_loss="info_nce",
+        loss_knobs={"temperature": 1.0, "critic": "dot"},
     )
-    compared: ClassVar[str] = "the predicted patch with the true one, against other patches"
-    flow: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("image", "view", "patch grid", "encoder*", "GRU*", "W_k c*"),
-        ("image", "view", "patch grid", "encoder*", "z of rows below*"),
-    )
-    measured_by_paper: ClassVar[str] = (
-        "ImageNet linear, ResNet-101: 48.7 % (original); no CIFAR figure in the paper."
-    )
-    differences: ClassVar[str] = (
-        "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of rows. "
-        "The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are drawn for "
-        "each patch on its own, as in CPC v2 (1905.09272): else color alone finds the image."
-    )
-    paper_recipe: ClassVar[str] = "7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"
-    default_loss: ClassVar[str] = "info_nce"
-    loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 1.0, "critic": "dot"}
     Settings: ClassVar[type] = Settings
 
     def make_head(self, in_dim: int) -> ProjectionHead:
@@ -138,21 +139,22 @@ class CPC(Method):
         steps = max(1, min(3, rows - 2))
         defaults = super().defaults(facts)
         return defaults | {
-            "batch_size": fitting(64, "64: images give thousands of patches", facts.n_train),
-            "method_knobs": ({"steps": steps}, f"{steps} of {rows} rows ahead"),
-            "loss_knobs": (cls.loss_knobs, "a bilinear critic has no temperature"),
+            "batch_size": fitting(64, N_("64: images give thousands of patches"), facts.n_train),
+            "method_knobs": ({"steps": steps}, message("{steps} of {rows} rows ahead", steps=steps, rows=rows)),
+            "loss_knobs": (cls.card.loss_knobs, N_("a bilinear critic has no temperature")),
         }
 
     @classmethod
-    def incompatibility(
-        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
-    ) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         if rows < LEAST_ROWS:
             size = min(facts.image_shape[1:])
-            return (
-                f"CPC needs at least {LEAST_ROWS} rows of patches; images of {size} pixels give "
-                f"{rows}. Use larger images, or a method that does not cut them, such as simclr"
+            return message(
+                "CPC needs at least {least_rows} rows of patches; images of {size} pixels give "
+                "{rows}. Use larger images, or a method that does not cut them, such as simclr",
+                least_rows=LEAST_ROWS,
+                size=size,
+                rows=rows,
             )
         return None
 

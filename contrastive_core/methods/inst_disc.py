@@ -14,11 +14,13 @@ from typing import Any, ClassVar
 import torch
 
 from contrastive_core import pairs
-from contrastive_core.data.batch import Batch, BatchShare
+from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.losses.nce import NCE
+from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.memory_bank import MemoryBank
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
 __all__ = ["InstDisc"]
@@ -29,45 +31,50 @@ WHOLE_BANK = 10_000  # images up to which the softmax runs over the whole bank b
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
-    head: str = knob("linear", help="Projection from h to z.", choices=("linear", "nonlinear"))
-    dim: int = knob(128, 2, 4096, "Width of z, and of the bank.")
-    noise: int = knob(4096, 0, 65536, "K noise slots per anchor; 0: the whole bank.")
-    bank_momentum: float = knob(0.5, 0.0, 1.0, "μ: v ← norm(μ v + (1 − μ) f).")
+    head: str = knob("linear", help=N_("Projection from h to z."), choices=("linear", "nonlinear"))
+    dim: int = knob(128, 2, 4096, N_("Width of z, and of the bank."))
+    noise: int = knob(4096, 0, 65536, N_("K noise slots per anchor; 0: the whole bank."))
+    bank_momentum: float = knob(0.5, 0.0, 1.0, N_("μ: v ← norm(μ v + (1 − μ) f)."))
     log_z: str = knob(
-        "ema",
-        help="NCE's normalizer: of the first batch, or followed.",
-        choices=("ema", "first_batch"),
+        "ema", help=N_("NCE's normalizer: of the first batch, or followed."), choices=("ema", "first_batch")
     )
 
 
 class InstDisc(Method):
-    title: ClassVar[str] = "Inst Disc"
-    year: ClassVar[int] = 2018
-    paper: ClassVar[str] = "https://arxiv.org/abs/1805.01978"
-    idea: ClassVar[str] = (
-        "Tell every image from every other, with the last feature of each kept in a bank. "
-        "What looks alike ends up close, though nobody said what is alike."
+    card: ClassVar[MethodCard] = MethodCard(
+        title="Inst Disc",
+        year=2018,
+        paper="https://arxiv.org/abs/1805.01978",
+        idea=(
+            N_(
+                "Tell every image from every other, with the last feature of each kept in a bank. "
+                "What looks alike ends up close, though nobody said what is alike."
+            )
+        ),
+        compared=N_("an image with its own slot of the bank, against other slots"),
+        flow=(
+            ("image", "view", "encoder*", "head*", "f*"),
+            (N_("memory bank"), N_("own slot v")),
+            (N_("memory bank"), N_("noise slots")),
+        ),
+        measured_by_paper=(
+            N_(
+                "CIFAR-10, ResNet-18, kNN: parametric softmax 63.0, non-parametric 80.8; NCE K = 1 / "
+                "10 / 512 / 4,096: 42.5 / 63.4 / 78.4 / 80.4 % (quoted; not checked against the "
+                "paper itself)."
+            )
+        ),
+        differences=(
+            N_(
+                "Published listings draw noise that may include the image itself, and fix Z by the "
+                "first batch; here the own slot is never drawn, and Z may follow (EMA 0.99)."
+            )
+        ),
+        paper_recipe=N_("d 128, τ 0.07, K 4,096, batch 256, SGD 0.03, 200 epochs, ×0.1 at 120 and 160"),
+        default_loss="nce",
+        updates=(("f", N_("memory bank"), "μ v + (1 − μ) f"),),
+        loss_knobs={"temperature": 0.1},
     )
-    compared: ClassVar[str] = "an image with its own slot of the bank, against other slots"
-    flow: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("image", "view", "encoder*", "head*", "f*"),
-        ("memory bank", "own slot v"),
-        ("memory bank", "noise slots"),
-    )
-    updates: ClassVar[tuple[tuple[str, str, str], ...]] = (("f", "memory bank", "μ v + (1 − μ) f"),)
-    measured_by_paper: ClassVar[str] = (
-        "CIFAR-10, ResNet-18, kNN: parametric softmax 63.0, non-parametric 80.8; NCE K = 1 / 10 / "
-        "512 / 4,096: 42.5 / 63.4 / 78.4 / 80.4 % (quoted; not checked against the paper itself)."
-    )
-    differences: ClassVar[str] = (
-        "Published listings draw noise that may include the image itself, and fix Z by the first "
-        "batch; here the own slot is never drawn, and Z may follow (EMA 0.99)."
-    )
-    paper_recipe: ClassVar[str] = (
-        "d 128, τ 0.07, K 4,096, batch 256, SGD 0.03, 200 epochs, ×0.1 at 120 and 160"
-    )
-    default_loss: ClassVar[str] = "nce"
-    loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 0.1}
     Settings: ClassVar[type] = Settings
 
     def build(self) -> None:
@@ -110,28 +117,26 @@ class InstDisc(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         defaults = super().defaults(facts)
-        defaults["lr"] = (
-            1e-3,
-            "a slot is an epoch old: slower steps keep the bank true to the encoder",
-        )
-        defaults["loss_knobs"] = (cls.loss_knobs, "τ 0.1, as the published CIFAR-10 code")
+        defaults["lr"] = (1e-3, N_("a slot is an epoch old: slower steps keep the bank true to the encoder"))
+        defaults["loss_knobs"] = (cls.card.loss_knobs, N_("τ 0.1, as the published CIFAR-10 code"))
         if facts.n_train > WHOLE_BANK:
-            return defaults | {"method_knobs": ({"noise": 4096}, "K 4,096, as published")}
-        why = "the whole bank fits: the exact softmax, which NCE only stands in for"
-        exact = ({"temperature": 0.07}, "τ 0.07, as published")
-        whole = {"loss": ("instance_softmax", why), "method_knobs": ({"noise": 0}, why)}
+            return defaults | {"method_knobs": ({"noise": 4096}, N_("K 4,096, as published"))}
+        reason = N_("the whole bank fits: the exact softmax, which NCE only stands in for")
+        exact = ({"temperature": 0.07}, N_("τ 0.07, as published"))
+        whole = {"loss": ("instance_softmax", reason), "method_knobs": ({"noise": 0}, reason)}
         return defaults | whole | {"loss_knobs": exact}
 
     @classmethod
-    def incompatibility(
-        cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS
-    ) -> str | None:
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         n, k = facts.n_train, knobs.get("noise", 0)
         if n < 3:
-            return f"a memory bank of {n} images has no noise to draw; use at least 3 images"
+            return message("a memory bank of {n} images has no noise to draw; use at least 3 images", n=n)
         if k > n - 1:
-            return (
-                f"a bank of {n} images has {n - 1} slots to draw noise from, not {k}; use --set "
-                "method.noise=0, which takes them all, or a smaller number"
+            return message(
+                "a bank of {n} images has {slots} slots to draw noise from, not {k}; use --set "
+                "method.noise=0, which takes them all, or a smaller number",
+                n=n,
+                slots=n - 1,
+                k=k,
             )
         return None

@@ -7,23 +7,20 @@ One view per image. Triplet (1503.03832), lifted structure (1511.06452), N-pair 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from contrastive_core import pairs
-from contrastive_core.data.batch import Batch, BatchShare
-from contrastive_core.data.batch_size import fitting
-from contrastive_core.methods._base import (
-    DatasetInfo,
-    Default,
-    HeadSettings,
-    Method,
-)
+from contrastive_core.data.batch_loader import Batch, BatchShare
+from contrastive_core.messages import N_
+from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.batch_size import fitting
+from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
 __all__ = ["Metric"]
@@ -31,40 +28,42 @@ __all__ = ["Metric"]
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
-    head: str = knob("linear", help="Projection from h to z.", choices=HEADS)
+    head: str = knob("linear", help=N_("Projection from h to z."), choices=HEADS)
     batches: str = knob(
         "class_balanced",
-        help="Many of each class; one pair of each; or random pairs with their hardest negatives.",
+        help=N_("Many of each class; one pair of each; or random pairs with their hardest negatives."),
         choices=("class_balanced", "n_pair", "lifted"),
     )
 
 
 class Metric(Method):
-    title: ClassVar[str] = "Metric learning"
-    year: ClassVar[int] = 2005
-    paper: ClassVar[str] = "https://doi.org/10.1109/CVPR.2005.202"
-    idea: ClassVar[str] = (
-        "Learn a distance in which images of a class are near and others far. "
-        "Batches hold several images of each class, so that every anchor has both."
+    card: ClassVar[MethodCard] = MethodCard(
+        title=N_("Metric learning"),
+        year=2005,
+        paper="https://doi.org/10.1109/CVPR.2005.202",
+        idea=(
+            N_(
+                "Learn a distance in which images of a class are near and others far. Batches hold "
+                "several images of each class, so that every anchor has both."
+            )
+        ),
+        compared=N_("images of a batch by class: pairs, triplets, or all at once"),
+        flow=((N_("balanced batch"), "view", "encoder*", "head*", "z*"),),
+        measured_by_paper=N_("Different sets in each paper: no figure to compare with."),
+        differences=(
+            N_(
+                "Hinge on the distance, squared (Hadsell), or on the squared distance (notes): both, "
+                "by the loss's `hinge`. Distances are per pair, never over the batch as one vector. "
+                "Lifted batches take their hard negatives from images drawn beside the pairs."
+            )
+        ),
+        paper_recipe=N_("of FaceNet (triplet, 2015): margin 0.2, unit rows, semi-hard mining, large batches"),
+        default_loss="triplet",
+        loss_knobs={"margin": 0.2, "average": "active"},
+        needs_labels=True,
+        batch="class_balanced",
+        least_batch=4,
     )
-    compared: ClassVar[str] = "images of a batch by class: pairs, triplets, or all at once"
-    flow: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("balanced batch", "view", "encoder*", "head*", "z*"),
-    )
-    measured_by_paper: ClassVar[str] = "Different sets in each paper: no figure to compare with."
-    differences: ClassVar[str] = (
-        "Hinge on the distance, squared (Hadsell), or on the squared distance (notes): both, by "
-        "the loss's `hinge`. Distances are per pair, never over the batch as one vector. Lifted "
-        "batches take their hard negatives from images drawn beside the pairs."
-    )
-    paper_recipe: ClassVar[str] = (
-        "of FaceNet (triplet, 2015): margin 0.2, unit rows, semi-hard mining, large batches"
-    )
-    default_loss: ClassVar[str] = "triplet"
-    loss_knobs: ClassVar[dict[str, Any]] = {"margin": 0.2, "average": "active"}
-    needs_labels: ClassVar[bool] = True
-    batch: ClassVar[str] = "class_balanced"
-    least_batch: ClassVar[int] = 4
     Settings: ClassVar[type] = Settings
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
@@ -99,10 +98,7 @@ class Metric(Method):
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         return super().defaults(facts) | {
             "batch_size": fitting(
-                128, "128: enough of each class for every anchor", facts.n_train, cls.least_batch
+                128, N_("128: enough of each class for every anchor"), facts.n_train, cls.card.least_batch
             ),
-            "loss_knobs": (
-                cls.loss_knobs,
-                "mean over active triplets: others have no gradient",
-            ),
+            "loss_knobs": (cls.card.loss_knobs, N_("mean over active triplets: others have no gradient")),
         }

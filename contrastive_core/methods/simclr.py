@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
 from contrastive_core import pairs
-from contrastive_core.data.batch import Batch
+from contrastive_core.data.batch_loader import Batch
+from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
 __all__ = ["SimCLR"]
@@ -18,36 +20,40 @@ __all__ = ["SimCLR"]
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
-    views: int = knob(2, 2, 8, "Views of each image.")
+    views: int = knob(2, 2, 8, N_("Views of each image."))
 
 
 class SimCLR(Method):
-    title: ClassVar[str] = "SimCLR"
-    year: ClassVar[int] = 2020
-    paper: ClassVar[str] = "https://arxiv.org/abs/2002.05709"
-    idea: ClassVar[str] = (
-        "Two augmented views of an image should meet; everything else in the batch should not. "
-        "Strong augmentation and a head that is thrown away afterwards do most of the work."
+    card: ClassVar[MethodCard] = MethodCard(
+        title=N_("SimCLR"),
+        year=2020,
+        paper="https://arxiv.org/abs/2002.05709",
+        idea=(
+            N_(
+                "Two augmented views of an image should meet; everything else in the batch should "
+                "not. Strong augmentation and a head that is thrown away afterwards do most of the "
+                "work."
+            )
+        ),
+        compared=N_("every view with every other view of the batch"),
+        flow=(("image", N_("view 1"), "encoder*", "head*", "z₁*"), ("image", N_("view 2"), "encoder*", "head*", "z₂*")),
+        measured_by_paper=(
+            N_(
+                "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark); ImageNet "
+                "τ 0.05 / 0.1 / 0.5 / 1: 59.7 / 64.4 / 60.7 / 58.0 %; a nonlinear head gains 3 "
+                "points over a linear one and more than 10 over none."
+            )
+        ),
+        differences=(
+            N_(
+                "The published loss averages over all 2N views; notes that set every target to "
+                "column 0 are right for two views only. LARS and batches of 4,096 are not used here."
+            )
+        ),
+        paper_recipe=N_("batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, color, blur"),
+        default_loss="nt_xent",
+        loss_knobs={"temperature": 0.2},
     )
-    compared: ClassVar[str] = "every view with every other view of the batch"
-    flow: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("image", "view 1", "encoder*", "head*", "z₁*"),
-        ("image", "view 2", "encoder*", "head*", "z₂*"),
-    )
-    measured_by_paper: ClassVar[str] = (
-        "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark); ImageNet τ "
-        "0.05 / 0.1 / 0.5 / 1: 59.7 / 64.4 / 60.7 / 58.0 %; a nonlinear head gains 3 points over a "
-        "linear one and more than 10 over none."
-    )
-    differences: ClassVar[str] = (
-        "The published loss averages over all 2N views; notes that set every target to column 0 "
-        "are right for two views only. LARS and batches of 4,096 are not used here."
-    )
-    paper_recipe: ClassVar[str] = (
-        "batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, color, blur"
-    )
-    default_loss: ClassVar[str] = "nt_xent"
-    loss_knobs: ClassVar[dict[str, Any]] = {"temperature": 0.2}
     Settings: ClassVar[type] = Settings
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
@@ -57,5 +63,5 @@ class SimCLR(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        why = "τ 0.2: the paper's 0.5 is slower in short runs"
-        return super().defaults(facts) | {"loss_knobs": (cls.loss_knobs, why)}
+        reason = N_("τ 0.2: the paper's 0.5 is slower in short runs")
+        return super().defaults(facts) | {"loss_knobs": (cls.card.loss_knobs, reason)}

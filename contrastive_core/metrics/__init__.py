@@ -6,15 +6,7 @@ from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.registry import Registry
 
-__all__ = [
-    "CannotScore",
-    "Metric",
-    "MetricResult",
-    "create",
-    "get",
-    "knobs",
-    "names",
-]
+__all__ = ["CannotScore", "Metric", "MetricResult", "create", "get", "knobs", "names"]
 
 _registry: Registry[Metric] = Registry("contrastive_core.metrics", Metric, "metric")
 create = _registry.create

@@ -13,22 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.ops.intervals import Z95, wilson
+from contrastive_core.messages import message
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.intervals import Z95, wilson
 
-__all__ = [
-    "AMONG",
-    "PREDICTED",
-    "Metric",
-    "MetricResult",
-    "labels_of",
-    "mean_interval",
-    "pairs_interval",
-    "wilson",
-]
+__all__ = ["AMONG", "PREDICTED", "Metric", "MetricResult", "labels_of", "mean_interval", "pairs_interval", "wilson"]
 
 PREDICTED = "predicted"  # the array of a class for each row
 AMONG = 100_000  # rows among which all find their nearest in some minutes
@@ -65,9 +57,7 @@ class Metric:
     drawn: ClassVar[int | None] = None
     spreads: ClassVar[bool] = True  # also where the rows lie on many processes
 
-    def __call__(
-        self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None
-    ) -> MetricResult:
+    def __call__(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None) -> MetricResult:
         """The score. Raises CannotScore with a sentence where it is undefined.
 
         Where `graphs.rows` is spread, both sets are this process's part, every process calls, and
@@ -75,14 +65,18 @@ class Metric:
         """
         graphs = graphs or Graphs()
         if graphs.rows.spread and not self.spreads:
-            raise CannotScore(f"{self.title} is computed by one process: run it without torchrun")
+            raise CannotScore(message("{title} is computed by one process: run it without torchrun", title=self.title))
         if self.needs_train and train is None:
-            raise CannotScore(f"{self.title} needs training rows, and there are none")
+            raise CannotScore(message("{title} needs training rows, and there are none", title=self.title))
         for part in (train, test) if self.needs_train else (test,):
             if part is not None:
                 self._check(part, graphs.rows)
         if train is not None and self.needs_train and train.width != test.width:
-            raise CannotScore(f"training rows are {train.width} wide, test rows {test.width}")
+            raise CannotScore(
+                message(
+                    "training rows are {width} wide, test rows {test_width}", width=train.width, test_width=test.width
+                )
+            )
         whole = graphs.rows.spread or test.views is not None  # a part of the rows has no views
         if self.most is None or whole or len(test) <= self.most:
             return self.score(train, test, graphs)
@@ -107,11 +101,17 @@ class Metric:
         raise NotImplementedError
 
     def _check(self, rows: EmbeddingSet, lie: Rows) -> None:
-        where = f"{rows.split} rows" if rows.split else "rows"
-        if count := lie.number(len(rows.problems["not_finite"])):
-            raise CannotScore(f"{count} {where} hold values that are not finite")
-        if self.unit_rows and (count := lie.number(len(rows.problems["zero"]))):
-            raise CannotScore(f"{count} {where} are all zeros and have no direction")
+        not_finite, zero = len(rows.problems["not_finite"]), len(rows.problems["zero"])
+        if lie.spread:
+            not_finite, zero = lie.number(not_finite), lie.number(zero)
+        if not_finite or (zero and self.unit_rows):
+            where = message("{split} rows", split=rows.split) if rows.split else "rows"
+        if not_finite:
+            raise CannotScore(
+                message("{not_finite} {where} hold values that are not finite", not_finite=not_finite, where=where)
+            )
+        if zero and self.unit_rows:
+            raise CannotScore(message("{count} {where} are all zeros and have no direction", count=zero, where=where))
         if self.needs_labels:
             labels_of(rows, self.title, lie)
 
@@ -120,13 +120,13 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
     """Labels (n) with at least two classes, of all parts. Raises CannotScore."""
     has_labels = lie.each(rows.labels is not None)
     if not any(has_labels):
-        raise CannotScore(f"{title} needs labels, and there are none")
+        raise CannotScore(message("{title} needs labels, and there are none", title=title))
     if not all(has_labels):
-        raise CannotScore(f"{title} needs a labeled row on every process: take fewer processes")
+        raise CannotScore(message("{title} needs a labeled row on every process: take fewer processes", title=title))
     assert rows.labels is not None
     labels = lie.whole(rows.labels)
     if len(np.unique(labels[labels >= 0])) < 2:
-        raise CannotScore(f"{title} needs at least two classes, and there is one")
+        raise CannotScore(message("{title} needs at least two classes, and there is one", title=title))
     return labels
 
 
@@ -139,9 +139,7 @@ def mean_interval(values: np.ndarray) -> tuple[float, float] | None:
     return float(values.mean()) - half, float(values.mean()) + half
 
 
-def pairs_interval(
-    value: float, per_sample: np.ndarray, partners: np.ndarray
-) -> tuple[float, float] | None:
+def pairs_interval(value: float, per_sample: np.ndarray, partners: np.ndarray) -> tuple[float, float] | None:
     """The 95 % interval of a mean over pairs of samples, a U-statistic of order two (Hoeffding
     1948): each sample moves it by twice its own mean's deviation, by the number of its partners.
 

@@ -19,9 +19,7 @@ class Moments:
     Args: index: of the rows that count, or None for all; lie: how the rows lie.
     """
 
-    def __init__(
-        self, features: np.ndarray, index: np.ndarray | None = None, lie: Rows = HERE
-    ) -> None:
+    def __init__(self, features: np.ndarray, index: np.ndarray | None = None, lie: Rows = HERE) -> None:
         count = len(features) if index is None else len(index)
         n, d = lie.number(count), features.shape[1]
         step = max(1, BLOCK // d)
@@ -54,18 +52,12 @@ class Standardized:
     dtype = torch.float32
 
     def __init__(
-        self,
-        features: np.ndarray,
-        moments: Moments,
-        device: torch.device,
-        index: np.ndarray | None = None,
+        self, features: np.ndarray, moments: Moments, device: torch.device, index: np.ndarray | None = None
     ) -> None:
         self.features, self.device, self.index = features, device, index
         count = len(features) if index is None else len(index)
         self.shape = torch.Size((count, features.shape[1]))
-        self._mean, self._scale = (
-            torch.from_numpy(v).float().to(device) for v in (moments.mean, moments.scale)
-        )
+        self._mean, self._scale = (torch.from_numpy(v).float().to(device) for v in (moments.mean, moments.scale))
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_
 from contrastive_core.metrics._logistic import Design, fit_logistic, gram_of
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 
@@ -57,7 +58,7 @@ def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
     _, of, count = np.unique(labels, return_inverse=True, return_counts=True)
     folds = min(most, int(count.max()))
     if folds < 2:
-        raise CannotScore("every class has one training row, so no strength can be chosen")
+        raise CannotScore(N_("every class has one training row, so no strength can be chosen"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class of fewer rows than folds: it is left out of some
         split = StratifiedKFold(folds, shuffle=True, random_state=0).split(of, of)
@@ -72,7 +73,7 @@ def choose_strength(x: Design, y: np.ndarray, rows: Rows = HERE) -> Strength:
     Args: x: (n, d) of this part; y: the classes, 0 to c−1, of all parts' rows.
     """
     classes, chosen = int(y.max()) + 1, rows_of_sample(len(y), SAMPLE)
-    sample, y = sample_text(len(chosen), len(y), "training rows"), y[chosen]
+    sample, y = sample_text(len(chosen), len(y), N_("training rows")), y[chosen]
     first = rows.start(len(x))
     mine = (chosen >= first) & (chosen < first + len(x))  # of the sample's rows
     asked = x[torch.from_numpy(chosen[mine] - first)] if sample else x[:]
@@ -99,9 +100,7 @@ def choose_strength(x: Design, y: np.ndarray, rows: Rows = HERE) -> Strength:
 class _Fold:
     """Rows that are fitted and rows that are held out; weights and losses by number on the grid."""
 
-    def __init__(
-        self, x: Tensor, target: Tensor, held_out: np.ndarray, classes: int, rows: Rows
-    ) -> None:
+    def __init__(self, x: Tensor, target: Tensor, held_out: np.ndarray, classes: int, rows: Rows) -> None:
         out = torch.from_numpy(held_out).to(x.device)
         self.x, self.target, self.new, self.truth = x[~out], target[~out], x[out], target[out]
         self.classes, self.rows = classes, rows

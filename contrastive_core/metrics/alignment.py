@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from contrastive_core.device import pick_device
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_interval
-from contrastive_core.ops.neighbors import pick_device, unit_rows
+from contrastive_core.ops.similarity import unit_rows
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["Alignment", "same_class"]
 
@@ -27,9 +29,9 @@ BLOCK = 8192  # rows in float64 at a time
 @dataclass(frozen=True)
 class Alignment(Metric):
     title = "Alignment"
-    reading = (
-        "Mean squared distance of positive pairs on the unit sphere (0 to 4); "
-        "low is good only together with a low uniformity: a collapsed embedding has 0."
+    reading = N_(
+        "Mean squared distance of positive pairs on the unit sphere (0 to 4); low is good "
+        "only together with a low uniformity: a collapsed embedding has 0."
     )
     paper = "https://arxiv.org/abs/2005.10242"
     higher_is_better = False
@@ -40,26 +42,26 @@ class Alignment(Metric):
             return MetricResult(
                 float(per_image.mean()),
                 interval=mean_interval(per_image),
-                unit="squared distance",
-                extras={"pairs": "augmented views", "images": len(per_image)},
+                unit=N_("squared distance"),
+                extras={"pairs": N_("augmented views"), "images": len(per_image)},
             )
         if not any(graphs.rows.each(test.labels is not None)):
-            raise CannotScore("Alignment needs augmented views or labels, and there are neither")
+            raise CannotScore(N_("Alignment needs augmented views or labels, and there are neither"))
         per_sample, partners = same_class(test, graphs.rows, pick_device(graphs.device))
         total = partners.sum()
         if not total:
-            raise CannotScore("Alignment needs a class with two rows, and there is none")
+            raise CannotScore(N_("Alignment needs a class with two rows, and there is none"))
         value = float((np.nan_to_num(per_sample) * partners).sum() / total)
-        about = {"pairs": "same class", "n": len(partners)}
+        about = {"pairs": N_("same class"), "n": len(partners)}
         interval = pairs_interval(value, per_sample, partners)
-        return MetricResult(value, per_sample, interval, "squared distance", about)
+        return MetricResult(value, per_sample, interval, N_("squared distance"), about)
 
 
 def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
     """Mean ‖x−y‖² over the pairs of views of each image: (m, v, d) → (m)."""
     m, v, d = views.shape
     if v < 2:
-        raise CannotScore("Alignment needs two views of an image, and there is one")
+        raise CannotScore(N_("Alignment needs two views of an image, and there is one"))
     a, b = np.triu_indices(v, 1)
     means = []
     for start in range(0, m, max(1, BLOCK // v)):

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import spectrum
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["AlphaReQ", "slope"]
 
@@ -29,9 +30,10 @@ ROUNDING = 1e-10  # of the largest eigenvalue: the square of float32's
 @dataclass(frozen=True)
 class AlphaReQ(Metric):
     title = "α-ReQ"
-    reading = (
-        "How fast the spectrum falls: an exponent near 1 is the mark of embeddings that transfer; "
-        "well above 1 few dimensions are used, well below 1 the rows are close to noise."
+    reading = N_(
+        "How fast the spectrum falls: an exponent near 1 is the mark of embeddings that "
+        "transfer; well above 1 few dimensions are used, well below 1 the rows are close to "
+        "noise."
     )
     paper = "https://arxiv.org/abs/2202.05808"
     unit_rows = False
@@ -52,8 +54,12 @@ def slope(values: np.ndarray) -> tuple[float, int]:
     kept = kept[kept > ROUNDING * values[0]] if values[0] > 0 else kept[:0]
     if len(kept) < FEWEST:
         raise CannotScore(
-            f"α-ReQ needs {FEWEST} dimensions behind the first {FIRST - 1} that vary, and there "
-            f"are {len(kept)}"
+            message(
+                "α-ReQ needs {fewest} dimensions behind the first {first} that vary, and there are {kept}",
+                fewest=FEWEST,
+                first=FIRST - 1,
+                kept=len(kept),
+            )
         )
     j = np.arange(FIRST, FIRST + len(kept))
     line = np.polyfit(np.log(j), np.log(kept), 1, w=np.sqrt(1 / j))

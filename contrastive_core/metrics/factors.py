@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.device import pick_device
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics._standardized import Moments, Standardized
-from contrastive_core.ops.neighbors import pick_device
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["Factors", "ridge"]
 
@@ -30,10 +31,11 @@ FEW = 10  # a factor of at most this many whole values is a kind, not a size
 
 @dataclass(frozen=True)
 class Factors(Metric):
-    title = "Factor readout"
-    reading = (
-        "How well each known factor can be read off linearly (1 exactly, 0 not at all): what is "
-        "near 0 here and high for raw pixels, the augmentations taught the encoder to ignore."
+    title = N_("Factor readout")
+    reading = N_(
+        "How well each known factor can be read off linearly (1 exactly, 0 not at all): what "
+        "is near 0 here and high for raw pixels, the augmentations taught the encoder to "
+        "ignore."
     )
     needs_train = True
     unit_rows = False
@@ -42,22 +44,18 @@ class Factors(Metric):
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None
-        names = [
-            k for k, v in test.columns.items() if v.dtype.kind in "fiub" and k in train.columns
-        ]
+        names = [k for k, v in test.columns.items() if v.dtype.kind in "fiub" and k in train.columns]
         if not names:
-            raise CannotScore("Factor readout needs data whose factors are known, such as shapes")
+            raise CannotScore(N_("Factor readout needs data whose factors are known, such as shapes"))
         device = pick_device(graphs.device)
         moments = Moments(train.features)
         x, x_test = (Standardized(v.features, moments, device) for v in (train, test))
-        targets = {
-            k: v for k in names if (v := _regression_target(k, train.columns[k], test.columns[k]))
-        }
+        targets = {k: v for k in names if (v := _regression_target(k, train.columns[k], test.columns[k]))}
         guesses = ridge(x, {k: v[0] for k, v in targets.items()}, x_test)
         skill = {k: _skill(guesses[k], *targets[k][1:]) for k in targets}
         defined = {k: v for k, v in skill.items() if v is not None}
         if not defined:
-            raise CannotScore("Factor readout needs a factor that varies, and there is none")
+            raise CannotScore(N_("Factor readout needs a factor that varies, and there is none"))
         value = float(np.mean([max(0.0, v) for v in defined.values()]))
         return MetricResult(value, extras={**defined, "n": len(test)})
 
@@ -92,9 +90,7 @@ def _targets(name: str, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)[:, None]
 
 
-def ridge(
-    x: Standardized, targets: dict[str, np.ndarray], x_test: Standardized
-) -> dict[str, np.ndarray]:
+def ridge(x: Standardized, targets: dict[str, np.ndarray], x_test: Standardized) -> dict[str, np.ndarray]:
     """Ridge predictions (m, t) of each target (n, t) from features (n, d), read in blocks.
 
     All are solved together, each with the penalty that serves it best on a held-out fifth.
@@ -129,9 +125,7 @@ class Rows64:
             yield slice(i, i + step), self.x[self.at[i : i + step]].double()
 
 
-def _fits(
-    rows: Rows64, y: torch.Tensor, new: Rows64, penalties: Sequence[float]
-) -> dict[float, torch.Tensor]:
+def _fits(rows: Rows64, y: torch.Tensor, new: Rows64, penalties: Sequence[float]) -> dict[float, torch.Tensor]:
     """Closed form with a free bias, for each penalty: over d×d products, or n×n where d > n."""
     mean = sum(x.sum(0) for _, x in rows.blocks()) / len(rows)
     middle = y.mean(0)

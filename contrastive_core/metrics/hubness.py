@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["Hubness"]
@@ -21,22 +22,23 @@ __all__ = ["Hubness"]
 
 @dataclass(frozen=True)
 class Hubness(Metric):
-    title = "Hubness"
-    reading = (
-        "Skewness of how often a sample is a neighbor of others: near 0 all are chosen alike; "
-        "above about 1 a few hubs are everywhere and many samples are nobody's neighbor."
+    title = N_("Hubness")
+    reading = N_(
+        "Skewness of how often a sample is a neighbor of others: near 0 all are chosen "
+        "alike; above about 1 a few hubs are everywhere and many samples are nobody's "
+        "neighbor."
     )
     paper = "https://jmlr.org/papers/v11/radovanovic10a.html"
     higher_is_better = False
 
     most = AMONG
 
-    k: int = knob(10, 1, 1000, "neighbors that are counted")
+    k: int = knob(10, 1, 1000, N_("neighbors that are counted"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         n = graphs.rows.number(len(test))
         if self.k > n - 1:
-            raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
+            raise CannotScore(message("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1))
         graph = graphs.get(test, None, self.k)
         neighbors = graphs.rows.whole(graph.index)  # (n, k)
         count = np.bincount(neighbors.ravel(), minlength=n).astype(np.float64)  # (n), mean k

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of, wilson
 from contrastive_core.ops.neighbors import Neighbors, nearest
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["Knn", "confusion", "default_k", "leave_one_out", "vote"]
@@ -33,10 +34,10 @@ def default_k(n_train: int) -> int:
 
 @dataclass(frozen=True)
 class Knn(Metric):
-    title = "kNN accuracy"
-    reading = (
-        "Share of test samples whose class the most similar training samples vote for; "
-        "what the embedding gives without any training on top."
+    title = N_("kNN accuracy")
+    reading = N_(
+        "Share of test samples whose class the most similar training samples vote for; what "
+        "the embedding gives without any training on top."
     )
     paper = "https://arxiv.org/abs/1805.01978"
     needs_labels = True
@@ -44,8 +45,8 @@ class Knn(Metric):
     most = 50_000  # test rows, as many as ImageNet's
     drawn = 10_000  # whose 95 % interval is at most two points wide
 
-    k: int = knob(0, 0, 10_000, "neighbors that vote; 0: 200 from 20,000 training rows, else 20")
-    temperature: float = knob(0.07, 0.001, 100, "τ of the vote's weight exp(s/τ)", log=True)
+    k: int = knob(0, 0, 10_000, N_("neighbors that vote; 0: 200 from 20,000 training rows, else 20"))
+    temperature: float = knob(0.07, 0.001, 100, N_("τ of the vote's weight exp(s/τ)"), log=True)
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None
@@ -58,7 +59,11 @@ class Knn(Metric):
         k = self.k or default_k(len(train_labels))
         if k > len(train_labels):
             raise CannotScore(
-                f"k is {k}, but there are only {len(train_labels)} labeled training rows"
+                message(
+                    "k is {k}, but there are only {train_labels} labeled training rows",
+                    k=k,
+                    train_labels=len(train_labels),
+                )
             )
         neighbors = graphs.get(test, train, min(max(k, CURVE[-1]), len(train_labels)))
 

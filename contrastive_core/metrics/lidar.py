@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import Metric, MetricResult
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["Lidar", "discriminant_spectrum"]
@@ -27,25 +28,25 @@ BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 @dataclass(frozen=True)
 class Lidar(Metric):
     title = "LiDAR"
-    reading = (
-        "How many dimensions tell images apart, views of one image counted as alike: from 1 to the "
-        "width. It needs augmented views."
+    reading = N_(
+        "How many dimensions tell images apart, views of one image counted as alike: from 1 "
+        "to the width. It needs augmented views."
     )
     paper = "https://arxiv.org/abs/2312.04000"
     unit_rows = False
     spreads = False
 
-    delta: float = knob(1e-4, 0, 1, "added to the scatter within, so that it can be inverted")
+    delta: float = knob(1e-4, 0, 1, N_("added to the scatter within, so that it can be inverted"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         if test.views is None:
-            raise CannotScore("LiDAR needs augmented views, and there are none")
+            raise CannotScore(N_("LiDAR needs augmented views, and there are none"))
         m, v, d = test.views.shape
         if m < 2 or v < 2:
-            raise CannotScore(f"LiDAR needs two views of two images; there are {v} of {m}")
+            raise CannotScore(message("LiDAR needs two views of two images; there are {v} of {method}", v=v, method=m))
         values = discriminant_spectrum(test.views, self.delta)
         if not values.sum() > 0:
-            raise CannotScore("LiDAR needs images that differ, and all are mapped to one point")
+            raise CannotScore(N_("LiDAR needs images that differ, and all are mapped to one point"))
         share = values[values > 0] / values.sum()
         return MetricResult(
             float(np.exp(-(share * np.log(share)).sum())),

@@ -14,14 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.device import pick_device
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, wilson
 from contrastive_core.metrics._logistic import blocks, fit_logistic, objective
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics._strength import Strength, choose_strength
-from contrastive_core.ops.neighbors import pick_device
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["LinearProbe", "fit_logistic", "objective", "standardize"]
@@ -31,8 +32,8 @@ HELD = 1 << 26  # numbers, 256 MB: training rows that are standardized once and 
 
 @dataclass(frozen=True)
 class LinearProbe(Metric):
-    title = "Linear probe accuracy"
-    reading = (
+    title = N_("Linear probe accuracy")
+    reading = N_(
         "Share of test samples that a linear classifier on the frozen features gets right; "
         "what the embedding holds in a form that is easy to read off."
     )
@@ -40,9 +41,7 @@ class LinearProbe(Metric):
     needs_train = True
     unit_rows = False
 
-    c: float = knob(
-        0.0, 0, 1e6, "inverse strength of the L2 penalty; 0: by cross-validated log-loss on train"
-    )
+    c: float = knob(0.0, 0, 1e6, N_("inverse strength of the L2 penalty; 0: by cross-validated log-loss on train"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None
@@ -72,7 +71,7 @@ class LinearProbe(Metric):
                 "n": n,
                 "folds": chosen.folds,
                 "log_loss": chosen.log_loss,
-                **({"sample": f"C by {chosen.sample}"} if chosen.sample else {}),
+                **({"sample": message("C by {sample}", sample=chosen.sample)} if chosen.sample else {}),
             },
             arrays={"predicted": predicted},
         )
@@ -86,9 +85,7 @@ def _predicted(x: Standardized, weight: Tensor) -> np.ndarray:
     return found.numpy()
 
 
-def standardize(
-    train: np.ndarray, test: np.ndarray, device: torch.device, lie: Rows = HERE
-) -> tuple[Tensor, Tensor]:
+def standardize(train: np.ndarray, test: np.ndarray, device: torch.device, lie: Rows = HERE) -> tuple[Tensor, Tensor]:
     """Both sets, float32, with the training rows' mean 0 and deviation 1 (constant columns: 0)."""
     moments = Moments(train, None, lie)
     return Standardized(train, moments, device)[:], Standardized(test, moments, device)[:]

@@ -8,15 +8,17 @@ random half of the columns against those by the other half. Needs no labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, mean_interval
-from contrastive_core.ops.neighbors import nearest
+from contrastive_core.ops.neighbors import Approximation, nearest, nearest_spread
 from contrastive_core.ops.recall import lowest_recall
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["NeighborStability"]
@@ -26,26 +28,27 @@ BLOCK = 1024  # rows whose neighbors are compared at a time
 
 @dataclass(frozen=True)
 class NeighborStability(Metric):
-    title = "Neighbor stability"
-    reading = (
+    title = N_("Neighbor stability")
+    reading = N_(
         "Mean share of a sample's k nearest that are found again from another view of it (or "
         "from the other half of the columns); chance is k over the number of samples."
     )
 
     most = AMONG
 
-    k: int = knob(10, 1, 1000, "neighbors that are compared")
-    seed: int = knob(0, 0, 10_000, "seed of the halves, where there are no views")
+    k: int = knob(10, 1, 1000, N_("neighbors that are compared"))
+    seed: int = knob(0, 0, 10_000, N_("seed of the halves, where there are no views"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         a, b, how = self._two(test)
         lie, n = graphs.rows, graphs.rows.number(len(a))
         if self.k > n - 1:
-            raise CannotScore(f"k is {self.k}, but a sample has only {n - 1} others")
-        first, second = (
-            nearest(x, None, self.k, device=graphs.device, rows=lie, approximate=True)
-            for x in (a, b)
-        )
+            raise CannotScore(message("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1))
+        if lie.spread:
+            first, second = (nearest_spread(x, None, self.k, lie, device=graphs.device) for x in (a, b))
+        else:
+            near = partial(nearest, base=None, k=self.k, device=graphs.device, approximate=Approximation())
+            first, second = near(a), near(b)
         share = lie.whole(_common(first.index, second.index))
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
         recall = lowest_recall([first.recall, second.recall])
@@ -56,12 +59,12 @@ class NeighborStability(Metric):
     def _two(self, test: EmbeddingSet) -> tuple[np.ndarray, np.ndarray, str]:
         """Two ways to see the same rows, (n, d) each, and what they are called."""
         if test.views is not None and test.views.shape[1] > 1:
-            return test.views[:, 0], test.views[:, 1], "augmented views"
+            return test.views[:, 0], test.views[:, 1], N_("augmented views")
         if test.width < 2:
-            raise CannotScore("Neighbor stability needs two columns or two views")
+            raise CannotScore(N_("Neighbor stability needs two columns or two views"))
         order = np.random.default_rng(self.seed).permutation(test.width)
         half = test.width // 2
-        return test.features[:, order[:half]], test.features[:, order[half:]], "halves of columns"
+        return test.features[:, order[:half]], test.features[:, order[half:]], N_("halves of columns")
 
 
 def _common(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_of, mean_interval
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["Purity"]
@@ -20,16 +21,16 @@ __all__ = ["Purity"]
 
 @dataclass(frozen=True)
 class Purity(Metric):
-    title = "Neighborhood purity"
-    reading = (
-        "Mean share of a sample's k nearest that are of its own class; low samples lie between "
-        "classes or carry a wrong label."
+    title = N_("Neighborhood purity")
+    reading = N_(
+        "Mean share of a sample's k nearest that are of its own class; low samples lie "
+        "between classes or carry a wrong label."
     )
     needs_labels = True
 
     most = AMONG
 
-    k: int = knob(10, 1, 1000, "neighbors that are looked at")
+    k: int = knob(10, 1, 1000, N_("neighbors that are looked at"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert test.labels is not None
@@ -37,15 +38,13 @@ class Purity(Metric):
         rows, here = np.flatnonzero(labels >= 0), np.flatnonzero(test.labels >= 0)
         labeled = test if len(here) == len(test) else test.take(here)
         if self.k > len(rows) - 1:
-            raise CannotScore(f"k is {self.k}, but a sample has only {len(rows) - 1} others")
+            raise CannotScore(message("k is {k}, but a sample has only {rows} others", k=self.k, rows=len(rows) - 1))
         graph = graphs.get(labeled, None, self.k)
         neighbors = graphs.rows.whole(graph.index)  # (m, k)
         row_labels = labels[rows]
         share = np.full(len(labels), np.nan)
         share[rows] = (row_labels[neighbors] == row_labels[:, None]).mean(1)
         value = float(share[rows].mean())
-        chance = float(
-            sum((c / len(row_labels)) ** 2 for c in np.unique(row_labels, return_counts=True)[1])
-        )
+        chance = float(sum((c / len(row_labels)) ** 2 for c in np.unique(row_labels, return_counts=True)[1]))
         extras = {"k": self.k, "n": len(rows), "chance": chance} | graph.about
         return MetricResult(value, share, mean_interval(share), "share", extras)

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from contrastive_core.device import pick_device
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
-from contrastive_core.ops.neighbors import pick_device
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["RankMe", "spectrum"]
 
@@ -28,7 +29,7 @@ SHOWN = 128  # singular values kept in the record, the largest being 1
 @dataclass(frozen=True)
 class RankMe(Metric):
     title = "RankMe"
-    reading = (
+    reading = N_(
         "How many dimensions the embedding uses, from 1 (collapsed to a line) to its width; "
         "a fall during training is the mark of dimensional collapse."
     )
@@ -38,7 +39,7 @@ class RankMe(Metric):
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         values = spectrum(test.features, graphs.device, graphs.rows)
         if not values[0] > 0:
-            raise CannotScore("RankMe needs a row that is not zero, and there is none")
+            raise CannotScore(N_("RankMe needs a row that is not zero, and there is none"))
         share = values[values > 0] / values.sum()
         return MetricResult(
             float(np.exp(-(share * np.log(share)).sum())),
@@ -66,9 +67,7 @@ def spectrum(
     if d > n and lie.spread:  # few rows: no need to keep them apart
         features, lie = lie.whole(features), HERE
     rows = features if d <= n else features.T  # the smaller Gram matrix has the same values
-    gram = torch.zeros(
-        rows.shape[1], rows.shape[1], dtype=torch.float64, device=pick_device(device)
-    )
+    gram = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64, device=pick_device(device))
     for start in range(0, len(rows), BLOCK):
         block = np.array(rows[start : start + BLOCK])  # a copy: a map of a file cannot be written
         if center is not None:

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from contrastive_core.device import pick_device
 from contrastive_core.distributed.sharded_rows import Rows
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval
-from contrastive_core.ops.neighbors import pick_device, unit_rows
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
+from contrastive_core.ops.similarity import unit_rows
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["Silhouette"]
 
@@ -31,9 +33,10 @@ HELD = 1 << 23  # sums of distances by class that are held at a time, 64 MB
 @dataclass(frozen=True)
 class Silhouette(Metric):
     title = "Silhouette"
-    reading = (
-        "How much nearer a sample is to its own class than to the next (−1 to 1): 1 is tight, "
-        "well-parted classes, 0 overlapping ones, below 0 a sample nearer to another class."
+    reading = N_(
+        "How much nearer a sample is to its own class than to the next (−1 to 1): 1 is "
+        "tight, well-parted classes, 0 overlapping ones, below 0 a sample nearer to another "
+        "class."
     )
     paper = "https://doi.org/10.1016/0377-0427(87)90125-7"
     needs_labels = True
@@ -64,9 +67,7 @@ def _unit(rows: EmbeddingSet, device: torch.device) -> torch.Tensor:
     return x
 
 
-def _silhouettes(
-    x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray, lie: Rows
-) -> np.ndarray:
+def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray, lie: Rows) -> np.ndarray:
     """Silhouettes of the rows `asked`, float64, on every process.
 
     Args: x: (m, d) of this part; class_index, asked: of all parts, asked rising.

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.device import pick_device
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult, pairs_interval
 from contrastive_core.metrics.alignment import same_class
-from contrastive_core.ops.neighbors import pick_device
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["Tolerance"]
 
@@ -23,20 +24,18 @@ __all__ = ["Tolerance"]
 @dataclass(frozen=True)
 class Tolerance(Metric):
     title = "Tolerance"
-    reading = (
-        "Mean cosine of two samples of one class (−1 to 1): high keeps what is alike together, "
-        "but 1 with a uniformity of 0 is a collapsed embedding."
+    reading = N_(
+        "Mean cosine of two samples of one class (−1 to 1): high keeps what is alike "
+        "together, but 1 with a uniformity of 0 is a collapsed embedding."
     )
     paper = "https://arxiv.org/abs/2012.09740"
     needs_labels = True
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        away, partners = same_class(
-            test, graphs.rows, pick_device(graphs.device)
-        )  # squared distances: 2 − 2·cosine
+        away, partners = same_class(test, graphs.rows, pick_device(graphs.device))  # squared distances: 2 − 2·cosine
         pairs = partners.sum()
         if not pairs:
-            raise CannotScore("Tolerance needs a class with two rows, and there is none")
+            raise CannotScore(N_("Tolerance needs a class with two rows, and there is none"))
         cosine = 1 - away / 2  # (n)
         value = float((np.nan_to_num(cosine) * partners).sum() / pairs)
         interval = pairs_interval(value, cosine, partners)

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from contrastive_core.device import pick_device
 from contrastive_core.distributed.sharded_rows import Rows
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Z95, Metric, MetricResult
-from contrastive_core.ops.neighbors import pick_device, unit_rows
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
+from contrastive_core.ops.similarity import unit_rows
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["Uniformity"]
@@ -32,19 +34,20 @@ SAMPLE = 32_000  # rows whose pairs are all taken
 @dataclass(frozen=True)
 class Uniformity(Metric):
     title = "Uniformity"
-    reading = (
+    reading = N_(
         "Log of the mean Gaussian potential of all pairs on the unit sphere: 0 when all rows "
-        "are one point, about −4 when they fill a sphere of many dimensions; lower is more even."
+        "are one point, about −4 when they fill a sphere of many dimensions; lower is more "
+        "even."
     )
     paper = "https://arxiv.org/abs/2005.10242"
     higher_is_better = False
 
-    t: float = knob(2.0, 0.1, 20, "sharpness of the Gaussian potential")
+    t: float = knob(2.0, 0.1, 20, N_("sharpness of the Gaussian potential"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         n = graphs.rows.number(len(test))
         if n < 2:
-            raise CannotScore("Uniformity needs two rows, and there is one")
+            raise CannotScore(N_("Uniformity needs two rows, and there is one"))
         chosen, first = rows_of_sample(n, SAMPLE), graphs.rows.start(len(test))
         mine = chosen[(chosen >= first) & (chosen < first + len(test))] - first
         some = test.features if len(chosen) == n else test.features[mine]

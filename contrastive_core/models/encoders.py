@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from contrastive_core.messages import message
 from contrastive_core.models.libraries import LIBRARIES, create_network, fixed_pixels
 
 __all__ = ["ProjectionHead", "SplitBatchNorm", "create_encoder", "encoder_names"]
@@ -49,10 +50,12 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
     image_size = scale["pixels"] or image_size
     scale["gray_as_color"] = bool(knobs.pop("gray_as_color", False))
     if scale["gray_as_color"] and channels not in (1, 3):
-        raise ValueError(f"gray_as_color is of gray images; these have {channels} channels")
+        raise ValueError(message("gray_as_color is of gray images; these have {channels} channels", channels=channels))
     channels = 3 if scale["gray_as_color"] else channels
     if (own := len(_scale(scale["colors"])[0])) not in (1, channels):
-        raise ValueError(f"colors has means of {own} channels; the images have {channels}")
+        raise ValueError(
+            message("colors has means of {own} channels; the images have {channels}", own=own, channels=channels)
+        )
     if name == "small":
         return _Encoder(*_small(channels, image_size, **_only(knobs, name, "width")), **scale)
     if name in RESNETS:
@@ -62,16 +65,15 @@ def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> n
         scale["pixels"] = scale["pixels"] or fixed_pixels(name)
         return _Encoder(*create_network(name, channels, scale["pixels"]), **scale)
     choices = ", ".join([*encoder_names(), *(f"{library}:NAME" for library in LIBRARIES)])
-    raise ValueError(f"unknown encoder {name!r}; known: {choices}")
+    raise ValueError(message("unknown encoder {name}; known: {choices}", name=f"{name!r}", choices=choices))
 
 
 class _Encoder(nn.Module):
     """A backbone behind the scaling of its input."""
 
     def __init__(
-        self, body: nn.Module, out_dim: int, colors: Any = "plain", pixels: int = 0,
-        gray_as_color: bool = False,
-    ) -> None:  # fmt: skip
+        self, body: nn.Module, out_dim: int, colors: Any = "plain", pixels: int = 0, gray_as_color: bool = False
+    ) -> None:
         super().__init__()
         self.mean, self.deviation = _scale(colors)
         self.body, self.out_dim, self.colors, self.pixels = body, out_dim, colors, pixels
@@ -102,21 +104,21 @@ def _scale(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     except (TypeError, ValueError):
         pass
     names = ", ".join(COLORS)
-    raise ValueError(f"colors must be one of {names}, or means and deviations; got {colors!r}")
+    raise ValueError(
+        message(
+            "colors must be one of {names}, or means and deviations; got {colors}", names=names, colors=f"{colors!r}"
+        )
+    )
 
 
 def _small(channels: int, size: int, width: float = 1.0) -> tuple[nn.Module, int]:
     if size < 4:
-        raise ValueError(f"images of {size} pixels are too small; at least 4 are needed")
+        raise ValueError(message("images of {size} pixels are too small; at least 4 are needed", size=size))
     w = [max(4, round(width * k)) for k in (16, 32, 64, 64, 128, 128)]
     strides = (1, 2, 2, 1, 2, 1) if size >= 16 else (1, 1, 2, 1, 2, 1)
     layers: list[nn.Module] = []
     for c_in, c_out, stride in zip([channels, *w], w, strides, strict=False):
-        layers += [
-            nn.Conv2d(c_in, c_out, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(c_out),
-            nn.ReLU(inplace=True),
-        ]
+        layers += [nn.Conv2d(c_in, c_out, 3, stride, 1, bias=False), nn.BatchNorm2d(c_out), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), w[-1]
 
 
@@ -125,7 +127,7 @@ def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Mod
 
     stem = stem or ("small" if size <= 64 else "imagenet")
     if stem not in STEMS:
-        raise ValueError(f"stem must be one of {', '.join(STEMS)}; got {stem!r}")
+        raise ValueError(message("stem must be one of {stems}; got {stem}", stems=", ".join(STEMS), stem=f"{stem!r}"))
     net = getattr(models, name)(weights=None)
     out_dim = net.fc.in_features
     net.fc = nn.Identity()
@@ -141,7 +143,9 @@ def _only(knobs: dict[str, Any], name: str, *allowed: str) -> dict[str, Any]:
     for key in knobs:
         if key not in allowed:
             has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))
-            raise ValueError(f"encoder {name!r} has no setting {key!r}; it has: {has}")
+            raise ValueError(
+                message("encoder {name} has no setting {key}; it has: {has}", name=f"{name!r}", key=f"{key!r}", has=has)
+            )
     return knobs
 
 
@@ -153,17 +157,13 @@ class ProjectionHead(nn.Module):
     """
 
     def __init__(
-        self,
-        kind: str,
-        in_dim: int,
-        out_dim: int = 128,
-        hidden: int = 256,
-        depth: int = 2,
-        batch_norm: bool = False,
+        self, kind: str, in_dim: int, out_dim: int = 128, hidden: int = 256, depth: int = 2, batch_norm: bool = False
     ) -> None:
         super().__init__()
         if kind not in HEADS:
-            raise ValueError(f"head must be one of {', '.join(HEADS)}; got {kind!r}")
+            raise ValueError(
+                message("head must be one of {heads}; got {kind}", heads=", ".join(HEADS), kind=f"{kind!r}")
+            )
         self.out_dim = in_dim if kind == "none" else out_dim
         layers: list[nn.Module] = []
         width = in_dim

@@ -18,8 +18,9 @@ from urllib.parse import urlparse
 import torch
 from torch import Tensor, nn
 
-__all__ = ["LIBRARIES", "Pretrained", "create_network", "fixed_pixels", "pretrained", "resized",
-           "without_numbers"]  # fmt: skip
+from contrastive_core.messages import N_, message
+
+__all__ = ["LIBRARIES", "Pretrained", "create_network", "fixed_pixels", "pretrained", "resized", "without_numbers"]
 
 LIBRARIES = ("torchvision", "timm")
 FIXED = {"vit_": 224, "maxvit_": 224}  # torchvision's whose parameters depend on the images' size
@@ -129,9 +130,11 @@ def _torchvision_weights(name: str) -> tuple[str, Any]:
     if base not in models.list_models(module=models):
         other = base in models.list_models()
         raise ValueError(
-            f"torchvision's {base} is no classifier of images, and only these can be encoders here"
+            message("torchvision's {base} is no classifier of images, and only these can be encoders here", base=base)
             if other
-            else f"torchvision has no model {base!r}; torchvision.models.list_models() lists them"
+            else message(
+                "torchvision has no model {base}; torchvision.models.list_models() lists them", base=f"{base!r}"
+            )
         )
     return base, models.get_model_weights(base)
 
@@ -140,7 +143,14 @@ def _of_torchvision(name: str, model: str) -> list[Pretrained]:
     base, enum = _torchvision_weights(model)
     tag = model.partition(".")[2]
     if tag and tag not in enum.__members__:
-        raise ValueError(f"{base} has no weights {tag!r}; it has: {', '.join(enum.__members__)}")
+        raise ValueError(
+            message(
+                "{base} has no weights {tag}; it has: {members}",
+                base=base,
+                tag=f"{tag!r}",
+                members=", ".join(enum.__members__),
+            )
+        )
     members = [enum[tag]] if tag else [enum.DEFAULT, *(w for w in enum if w is not enum.DEFAULT)]
     return [_torchvision_entry(f"torchvision:{base}.{w.name}", w) for w in members]
 
@@ -148,10 +158,16 @@ def _of_torchvision(name: str, model: str) -> list[Pretrained]:
 def _torchvision_entry(name: str, weights: Any) -> Pretrained:
     images = weights.transforms()
     return Pretrained(
-        name, images.crop_size[0], tuple(images.mean), tuple(images.std), weights.url,
-        files=(weights.url.rsplit("/", 1)[-1],), license=weights.meta.get("license", ""),
-        size=round(weights.meta.get("_file_size", 0) * 2**20), size_is_exact=True,
-    )  # fmt: skip
+        name,
+        images.crop_size[0],
+        tuple(images.mean),
+        tuple(images.std),
+        weights.url,
+        files=(weights.url.rsplit("/", 1)[-1],),
+        license=weights.meta.get("license", ""),
+        size=round(weights.meta.get("_file_size", 0) * 2**20),
+        size_is_exact=True,
+    )
 
 
 def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int]:
@@ -166,9 +182,7 @@ def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Modu
     if base.startswith("maxvit_") and pixels:
         settings = {"input_size": (pixels, pixels)}
     net = models.get_model(base, weights=None, **settings)
-    last, layer = [(k, m) for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][
-        -1
-    ]
+    last, layer = [(k, m) for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1]
     net.set_submodule(last, nn.Identity())
     if base.startswith("mnasnet"):  # its own loads no tensors that come without its version
         net._load_from_state_dict = partial(nn.Module._load_from_state_dict, net)  # type: ignore[method-assign]
@@ -195,11 +209,9 @@ def _timm(name: str) -> Any:
     try:
         import timm
     except ImportError:
-        raise ValueError(
-            "timm is not installed: pip install timm, or choose another encoder"
-        ) from None
+        raise ValueError(N_("timm is not installed: pip install timm, or choose another encoder")) from None
     if not timm.is_model(name):
-        raise ValueError(f"timm has no model {name!r}; timm.list_models() lists them")
+        raise ValueError(message("timm has no model {name}; timm.list_models() lists them", name=f"{name!r}"))
     return timm
 
 
@@ -227,10 +239,17 @@ def _of_timm(name: str, model: str) -> list[Pretrained]:
     files = tuple(filter(None, (about.hf_hub_filename, *HF_FILES)))
     return [
         Pretrained(
-            tagged, int(about.input_size[-1]), tuple(about.mean), tuple(about.std), url, repo,
-            files, str(about.license or ""), size,
+            tagged,
+            int(about.input_size[-1]),
+            tuple(about.mean),
+            tuple(about.std),
+            url,
+            repo,
+            files,
+            str(about.license or ""),
+            size,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _timm_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int]:
@@ -246,5 +265,5 @@ def _timm_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int
     except TypeError as error:
         if "img_size" not in str(error):
             raise
-        raise ValueError(f"timm:{name} takes no other image size than its own") from None
+        raise ValueError(message("timm:{name} takes no other image size than its own", name=name)) from None
     return net, int(getattr(net, "head_hidden_size", net.num_features))

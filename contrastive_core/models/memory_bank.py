@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from contrastive_core.data.batch import BatchShare
+from contrastive_core.data.batch_loader import BatchShare
+from contrastive_core.messages import N_, message
 from contrastive_core.ops.similarity import normalize
 
 __all__ = ["KeyQueue", "MemoryBank", "ema_update"]
@@ -28,7 +29,7 @@ class KeyQueue(nn.Module):
     def __init__(self, size: int, dim: int) -> None:
         super().__init__()
         if size < 1:
-            raise ValueError(f"a queue holds at least one key; got {size}")
+            raise ValueError(message("a queue holds at least one key; got {size}", size=size))
         self.register_buffer("rows", normalize(torch.randn(size, dim)))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
         self.register_buffer("enqueued", torch.zeros((), dtype=torch.long))
@@ -57,9 +58,7 @@ class MemoryBank(nn.Module):
     rows: Tensor
     log_z: Tensor
 
-    def __init__(
-        self, size: int, dim: int, momentum: float = 0.5, ema: float | None = None
-    ) -> None:
+    def __init__(self, size: int, dim: int, momentum: float = 0.5, ema: float | None = None) -> None:
         super().__init__()
         self.momentum, self.ema = momentum, ema
         self.register_buffer("rows", normalize(torch.randn(size, dim)))
@@ -69,24 +68,18 @@ class MemoryBank(nn.Module):
         return self.rows.shape[0]
 
     def noise(
-        self,
-        index: Int[Tensor, " n"],
-        k: int,
-        generator: torch.Generator,
-        share: BatchShare | None = None,
+        self, index: Int[Tensor, " n"], k: int, generator: torch.Generator, share: BatchShare | None = None
     ) -> Int[Tensor, "n k"]:
         """K slots per anchor, uniform over the others: its own is never drawn, repeats may be.
 
         Args: share: which rows of the global batch the anchors are; the slots are drawn for all.
         """
         if len(self) < 2:
-            raise ValueError("noise needs a bank of at least two images")
+            raise ValueError(N_("noise needs a bank of at least two images"))
         share = share or BatchShare.whole(len(index))
-        drawn = torch.randint(
-            len(self) - 1, (share.total, k), generator=generator, device=generator.device
-        )
-        drawn = drawn[share.rows].to(index.device)
-        return drawn + (drawn >= index[:, None])
+        slots = torch.randint(len(self) - 1, (share.total, k), generator=generator, device=generator.device)
+        slots = slots[share.rows].to(index.device)
+        return slots + (slots >= index[:, None])
 
     @torch.no_grad()
     def update(self, index: Int[Tensor, " n"], features: Float[Tensor, "n d"]) -> None:

@@ -1,4 +1,4 @@
-"""Which share of the true neighbors several searches found. Torch-free."""
+"""Which share of the true neighbors several searches found."""
 
 from __future__ import annotations
 

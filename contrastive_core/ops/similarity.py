@@ -8,22 +8,27 @@ holds numbers instead of truth values, each is how many entries its own stands f
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 from torch.nn import functional
 
 from contrastive_core.ops.functions import Function
+from contrastive_core.pairs.types import Pairs
 
 __all__ = [
+    "compare",
     "cosine",
     "deterministic_gather",
     "distance",
     "dot",
+    "float_rows",
     "full_precision",
     "longest",
     "masked_logsumexp",
@@ -31,7 +36,9 @@ __all__ = [
     "masked_sum",
     "normalize",
     "safe_sqrt",
+    "softmax_over",
     "squared_distance",
+    "unit_rows",
 ]
 
 Mask = Bool[Tensor, "n m"] | Num[Tensor, "n m"]
@@ -86,6 +93,22 @@ def _in_range(inverse: Tensor) -> bool:
         return True
     low, high = torch.stack(inverse.aminmax()).tolist()
     return low > 1e-15 and high < 1e15
+
+
+def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
+    """Rows of length 1 as a float32 tensor (n, d); scaled first, so that no norm overflows."""
+    x = float_rows(features).to(device or "cpu")
+    tiny = torch.finfo(torch.float32).tiny
+    x = x / torch.linalg.vector_norm(x, torch.inf, 1, keepdim=True).clamp_min(tiny)
+    return x.div_(x.norm(dim=1, keepdim=True).clamp_min(tiny))  # no third copy
+
+
+def float_rows(features: np.ndarray) -> Tensor:
+    """Rows (n, d) in float32, not copied where they are that; they are read only, so torch need
+    not warn that a mapped file cannot be written."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(np.ascontiguousarray(features, np.float32))
 
 
 def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
@@ -176,10 +199,43 @@ def masked_logsumexp(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]
     """Row log-sum-exp over the masked entries only; -inf, with zero gradient, where none is."""
     if mask.dtype != torch.bool:
         return (x + mask.log()).logsumexp(-1)  # log Σ w e^x
-    some = mask.any(-1)
+    return _MaskedLogSumExp.apply(x, mask)[0]
+
+
+class _MaskedLogSumExp(Function):
+    """log Σ e^x, whose gradient is the softmax: one buffer, where autograd keeps four."""
+
+    @staticmethod
+    def forward(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        terms = x.masked_fill(~mask, -torch.inf)
+        if not x.shape[-1]:
+            return terms.logsumexp(-1), terms, terms.sum(-1, keepdim=True)
+        top = terms.amax(-1, keepdim=True)
+        top = torch.where(top.isinf(), 0.0, top)
+        sums = terms.sub_(top).exp_().sum(-1, keepdim=True)
+        return (sums.log() + top).squeeze(-1), terms, sums
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.set_materialize_grads(False)  # no zeros for the saved terms
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*inputs, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, None]:
+        if g is None:
+            return None, None
+        x, mask, terms, sums = ctx.saved_tensors
+        if torch.is_grad_enabled():  # for a second derivative, the softmax must depend on x
+            return g[:, None] * softmax_over(x, mask), None
+        return terms * torch.where(sums > 0, g[:, None] / sums, 0.0), None
+
+
+def softmax_over(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+    """Softmax over the masked entries of each row; 0 elsewhere."""
+    some = mask.any(-1, keepdim=True)
     filled = x.masked_fill(~mask, -torch.inf)
-    safe = torch.where(some[:, None], filled, torch.zeros_like(filled))
-    return torch.where(some, safe.logsumexp(-1), -torch.inf)
+    return torch.where(some, torch.where(some, filled, 0.0).softmax(-1), 0.0) * mask
 
 
 def masked_sum(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
@@ -191,6 +247,20 @@ def masked_sum(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
 def masked_mean(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
     """Row mean over the masked entries; 0 where none is."""
     return masked_sum(x, mask) / mask.sum(-1).clamp_min(1)
+
+
+def compare(pairs: Pairs, score: str) -> Float[Tensor, "n w"]:
+    """Scores of all anchors with their candidates: dot, distance or squared_distance."""
+    if pairs.columns is None:
+        return SCORES[score](pairs.anchors, pairs.candidates)
+    a, c = (pairs.anchors[:, None, :], deterministic_gather(pairs.candidates, pairs.columns))  # (n, 1, d), (n, k, d)
+    if score == "dot":
+        return (c @ a.mT).squeeze(-1)
+    squared = (a - c).square().sum(-1)  # (n, k)
+    return squared if score == "squared_distance" else safe_sqrt(squared)
+
+
+SCORES = {"dot": dot, "distance": distance, "squared_distance": squared_distance}
 
 
 @contextmanager

@@ -39,17 +39,12 @@ class TilePlan:
 
     def __init__(self, pairs: Pairs, relation: str) -> None:
         self.pairs, self.relation = pairs, relation
-        n, m, even = len(pairs), pairs.width, pairs.even_views
-        self.all_positive = self.rising = self.mirrored = bool(even)
-        if not even:
-            self._look()
+        n, m = len(pairs), pairs.width
+        self._look()
         size = _tile_size(n, m, pairs.anchors, self.mirrored)
         self.rows, self.cols = _slices(n, size), _slices(m, size)
         self.single = len(self.rows) == len(self.cols) == 1
-        if even:
-            self._of_rows = self._of_cols = [_even_stripe(r, even) for r in self.rows]
-        else:
-            self._look_at_stripes(size)
+        self._look_at_stripes(size)
         self.rounds = [
             tiles
             for one in _rounds(len(self.rows), len(self.cols), self.mirrored)
@@ -118,11 +113,6 @@ def _tile_size(n: int, m: int, like: Tensor, mirrored: bool) -> int:
 
 def _slices(n: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
-
-
-def _even_stripe(rows: slice, views: int) -> _Stripe:
-    first, last = rows.start, rows.stop - 1
-    return _Stripe(first // views, last // views, first, last, False, True, True)
 
 
 def _stripes(groups: Tensor, rows: Tensor, negative: Tensor, size: int) -> list[_Stripe]:

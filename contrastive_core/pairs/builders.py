@@ -12,15 +12,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from contrastive_core.messages import N_, message
 from contrastive_core.pairs.checks import check_labels, check_rows
-from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, is_rows
 
 __all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
 
+VIEWS = N_("(images, views, d)")
 
-def from_views(
-    z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = None, anchors: str = "all"
-) -> Pairs:
+
+def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = None, anchors: str = "all") -> Pairs:
     """Pairs of a multi-view batch: all views of an image (or of a class) are positives.
 
     Args:
@@ -30,18 +31,17 @@ def from_views(
     Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`;
         TypeError for what is no tensor.
     """
-    check_rows("z", z, "(images, views, d)")
+    if not is_rows(z, 3):
+        check_rows("z", z, VIEWS)
     every = _of_views(z, labels)
     if anchors == "all":
         return every
     if anchors != "first_view":
-        raise ValueError(f'anchors must be "all" or "first_view"; got {anchors!r}')
+        raise ValueError(message('anchors must be "all" or "first_view"; got {anchors}', anchors=f"{anchors!r}"))
     first = every.take_anchors(slice(None, None, z.shape[1]))
     # Views of z, whose rows may lie apart; ids lie together, to be searched quickly.
     return dataclasses.replace(
-        first,
-        anchor_groups=first.anchor_groups.contiguous(),
-        anchor_rows=first.anchor_rows.contiguous(),
+        first, anchor_groups=first.anchor_groups.contiguous(), anchor_rows=first.anchor_rows.contiguous()
     )
 
 
@@ -68,17 +68,12 @@ def from_labels(
         allowed = _true(z.shape[0], z)
         return Pairs(z, z, groups, groups, rows, rows, first_view, first_view, allowed, allowed)
     if ref is None or ref_labels is None:
-        raise ValueError("ref and ref_labels must be given together")
+        raise ValueError(N_("ref and ref_labels must be given together"))
     check_rows("ref", ref, "(m, d)")
     m = ref.shape[0]
-    other, allowed = (
-        _labels("ref_labels", ref_labels, m, z.device),
-        _true(m, z),
-    )
+    other, allowed = (_labels("ref_labels", ref_labels, m, z.device), _true(m, z))
     none = torch.full_like(other, NO_ROW)
-    return Pairs(
-        z, ref, groups, other, rows, none, first_view, torch.zeros_like(other), allowed, allowed
-    )
+    return Pairs(z, ref, groups, other, rows, none, first_view, torch.zeros_like(other), allowed, allowed)
 
 
 def from_queue(
@@ -100,8 +95,12 @@ def from_queue(
     check_rows("queue", queue, "(k, d)")
     if queries.shape != keys.shape or queue.ndim != 2 or queue.shape[1] != queries.shape[1]:
         raise ValueError(
-            "queries and keys must be (n, d) and queue (k, d); got "
-            f"{tuple(queries.shape)}, {tuple(keys.shape)}, {tuple(queue.shape)}"
+            message(
+                "queries and keys must be (n, d) and queue (k, d); got {shape}, {keys_shape}, {queue_shape}",
+                shape=tuple(queries.shape),
+                keys_shape=tuple(keys.shape),
+                queue_shape=tuple(queue.shape),
+            )
         )
     n, k = queries.shape[0], queue.shape[0]
     images, none = _arange(n, queries), torch.full((n + k,), NO_ROW, device=queries.device)
@@ -134,27 +133,15 @@ def from_bank(
         features: (n, d); index: (n) each image's slot; bank: (m, d).
         noise: (n, k) slots drawn per anchor, repeats allowed; default: the whole bank.
         log_z: the bank's estimate of the log normalizer, for `nce`.
-    Raises: ValueError when shapes do not match or an index lies outside the bank.
+    Raises: ValueError for shapes that differ or an index outside the bank.
     """
-    check_rows("features", features, "(n, d)")
-    check_rows("bank", bank, "(m, d)")
-    check_labels("index", index, features.shape[0], "row")
-    n, m = features.shape[0], bank.shape[0]
-    if index.shape != (n,) or bank.ndim != 2 or bank.shape[1] != features.shape[1]:
-        raise ValueError(
-            "features must be (n, d), index (n) and bank (m, d); got "
-            f"{tuple(features.shape)}, {tuple(index.shape)}, {tuple(bank.shape)}"
-        )
-    if n and (int(index.min()) < 0 or int(index.max()) >= m):
-        raise ValueError(
-            f"index must lie in 0..{m - 1}; got {int(index.min())}..{int(index.max())}"
-        )
-    if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
-        raise ValueError(f"noise must be ({n}, k) slots; got shape {tuple(noise.shape)}")
+    _check_bank(features, index, bank, noise)
+    n, m = len(features), len(bank)
     index, slots, allowed = index.long(), _arange(m, features), _true(m, features)
+    columns = None if noise is None else torch.cat([index[:, None], noise.long()], dim=1)
     return Pairs(
-        anchors=features,
-        candidates=bank,
+        features,
+        bank,
         anchor_groups=index,
         candidate_groups=slots,
         anchor_rows=_arange(n, features),
@@ -163,7 +150,7 @@ def from_bank(
         candidate_views=torch.ones_like(slots),
         as_positive=allowed,
         as_negative=allowed,
-        columns=None if noise is None else torch.cat([index[:, None], noise.long()], dim=1),
+        columns=columns,
         population=m,
         log_z=log_z,
     )
@@ -179,8 +166,12 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
     check_rows("b", b, "(n, d)")
     if a.shape != b.shape or same.shape != a.shape[:1]:
         raise ValueError(
-            "a and b must be (n, d) and same (n); got "
-            f"{tuple(a.shape)}, {tuple(b.shape)}, {tuple(same.shape)}"
+            message(
+                "a and b must be (n, d) and same (n); got {shape}, {b_shape}, {same_shape}",
+                shape=tuple(a.shape),
+                b_shape=tuple(b.shape),
+                same_shape=tuple(same.shape),
+            )
         )
     indices, allowed = _arange(a.shape[0], a), _true(a.shape[0], a)
     return Pairs(
@@ -214,9 +205,17 @@ def from_mask(
     n, m = anchors.shape[0], candidates.shape[0]
     for name, mask in (("positive", positive), ("negative", negative)):
         if mask.shape != (n, m):
-            raise ValueError(f"{name} must be ({n}, {m}); got shape {tuple(mask.shape)}")
+            raise ValueError(
+                message(
+                    "{name} must be ({n}, {method}); got shape {shape}",
+                    name=name,
+                    n=n,
+                    method=m,
+                    shape=tuple(mask.shape),
+                )
+            )
     if bool((positive.bool() & negative.bool()).any()):
-        raise ValueError("a pair cannot be positive and negative at once")
+        raise ValueError(N_("a pair cannot be positive and negative at once"))
     rows, cols, allowed = _arange(n, anchors), _arange(m, anchors), _true(m, anchors)
     return Pairs(
         anchors=anchors,
@@ -234,14 +233,40 @@ def from_mask(
     )
 
 
+def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | None) -> None:
+    check_rows("features", features, "(n, d)")
+    check_rows("bank", bank, "(m, d)")
+    check_labels("index", index, features.shape[0], "row")
+    n, m = features.shape[0], bank.shape[0]
+    if index.shape != (n,) or bank.ndim != 2 or bank.shape[1] != features.shape[1]:
+        raise ValueError(
+            message(
+                "features must be (n, d), index (n) and bank (m, d); got {shape}, {index_shape}, {bank_shape}",
+                shape=tuple(features.shape),
+                index_shape=tuple(index.shape),
+                bank_shape=tuple(bank.shape),
+            )
+        )
+    if n and (int(index.min()) < 0 or int(index.max()) >= m):
+        raise ValueError(
+            message(
+                "index must lie in 0..{method}; got {min}..{max}",
+                method=m - 1,
+                min=int(index.min()),
+                max=int(index.max()),
+            )
+        )
+    if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
+        raise ValueError(message("noise must be ({n}, k) slots; got shape {shape}", n=n, shape=tuple(noise.shape)))
+
+
 def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
     """All rows of z (b, v, d) with all; without labels every image is its own group."""
     b, v, d = z.shape
-    pairs = Pairs.of_even_views(z.reshape(b * v, d), v)
-    if labels is None:
-        return pairs
-    groups = _labels("labels", labels, b, z.device).repeat_interleave(v)
-    return dataclasses.replace(pairs, anchor_groups=groups, candidate_groups=groups)
+    z, rows = z.reshape(b * v, d), _arange(b * v, z)
+    groups = rows // max(v, 1) if labels is None else _labels("labels", labels, b, z.device).repeat_interleave(v)
+    views, allowed = rows % max(v, 1), _true(b * v, z)
+    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed)
 
 
 def _labels(name: str, labels: Tensor, n: int, device: torch.device) -> Tensor:

@@ -5,21 +5,27 @@ that a loss over 100,000 rows runs in a few megabytes.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from contrastive_core.messages import N_
 from contrastive_core.pairs.checks import check_pairs
 
-__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs"]
+__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs", "is_rows"]
 
 NO_GROUP = -1  # a label that belongs to no group: neither positive nor negative of anything
 NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
 
 Rows = slice | Tensor  # some rows: a slice, or their numbers
+
+
+def is_rows(z: object, ndim: int) -> bool:
+    """Whether `z` is a floating-point tensor of so many dimensions."""
+    return isinstance(z, Tensor) and z.ndim == ndim and z.is_floating_point()
 
 
 class Masks(NamedTuple):
@@ -39,10 +45,6 @@ class Pairs:
     make a self pair, which is neither. With `columns`, anchor i meets only the candidates
     `columns[i]` (repeats count each time). With explicit `positive`/`negative` masks these decide
     instead of the groups. `log_z` and `population` serve noise-contrastive estimation.
-
-    `even_views` = v ≥ 2 says that all n rows meet, v of each group side by side, so that no id
-    need be looked up. `of_even_views` alone sets it; `dataclasses.replace` drops it, and whatever
-    goes through that.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -60,23 +62,13 @@ class Pairs:
     negative: Bool[Tensor, "n m"] | None = None
     population: int | None = None
     log_z: float | None = None
-    even_views: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
         candidate_ids = [self.candidate_groups, self.candidate_rows, self.candidate_views]
         roles = [self.as_positive, self.as_negative]
-        check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
-
-    @classmethod
-    def of_even_views(cls, z: Float[Tensor, "n d"], views: int) -> Pairs:
-        """All rows with all; row i is of group i // views."""
-        rows = torch.arange(len(z), device=z.device)
-        groups, at = rows // max(views, 1), rows % max(views, 1)
-        allowed = torch.ones_like(rows, dtype=torch.bool)
-        pairs = cls(z, z, groups, groups, rows, rows, at, at, allowed, allowed)
-        object.__setattr__(pairs, "even_views", views if views > 1 else None)
-        return pairs
+        if not _fit(self.anchors, self.candidates, anchor_ids, candidate_ids + roles):
+            check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
 
     def __len__(self) -> int:
         return self.anchors.shape[0]
@@ -103,10 +95,7 @@ class Pairs:
 
     def with_rows(self, anchors: Float[Tensor, "n d"], candidates: Float[Tensor, "m d"]) -> Pairs:
         """The same relations between other vectors, row for row."""
-        pairs = dataclasses.replace(self, anchors=anchors, candidates=candidates)
-        if anchors is candidates and len(anchors) == len(self):
-            object.__setattr__(pairs, "even_views", self.even_views)
-        return pairs
+        return dataclasses.replace(self, anchors=anchors, candidates=candidates)
 
     def take_anchors(self, rows: Rows) -> Pairs:
         """Some anchors, with all their candidates."""
@@ -124,7 +113,7 @@ class Pairs:
     def take_candidates(self, rows: Rows) -> Pairs:
         """All anchors, with some candidates. Raises ValueError where `columns` number them."""
         if self.columns is not None:
-            raise ValueError("candidates that columns number cannot be taken away")
+            raise ValueError(N_("candidates that columns number cannot be taken away"))
         return dataclasses.replace(
             self,
             candidates=self.candidates[rows],
@@ -181,3 +170,16 @@ class Pairs:
         positive = same & may_pos
         positive &= ~self_pair
         return Masks(positive, negative, self_pair)
+
+
+def _fit(a: Tensor, c: Tensor, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> bool:
+    if not (is_rows(a, 2) and is_rows(c, 2)):
+        return False
+    (n, d), (m, width) = a.shape, c.shape
+    return (
+        d == width
+        and a.dtype == c.dtype
+        and a.device == c.device
+        and all(x.shape == (n,) for x in anchor_ids)
+        and all(x.shape == (m,) for x in candidate_ids)
+    )

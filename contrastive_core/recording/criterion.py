@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from contrastive_core.recording.watch import Watch
+from contrastive_core.messages import N_
+from contrastive_core.recording.omissions import Omissions
 
 __all__ = ["Wrapped", "read_call"]
 
@@ -25,81 +25,98 @@ LABELS = ("labels", "label", "targets", "target", "y")
 TAU = ("temperature", "tau")
 
 
-class Wrapped(nn.Module):
-    """The criterion, which gives what it gave; its calls are steps of the recording.
+@runtime_checkable
+class StepRecorder(Protocol):
+    """The part of `Watch` that a wrapped criterion uses."""
 
-    `criterion(z0, z1, watch_ids=index, watch_labels=y)`: what the loss itself does not take. Calls
-    without gradients, as in validation, are no steps.
+    omissions: Omissions
+
+    @property
+    def records_next(self) -> bool: ...
+    def step(self, *views: Any, **values: Any) -> None: ...
+    def on_error(self, error: Exception, items: str) -> None: ...
+
+
+class LossCall(TypedDict, total=False):
+    """The arguments of one call of a loss, as `Watch.step` takes them."""
+
+    views: list[Tensor]
+    labels: Any
+    queue: Tensor
+    temperature: Any
+
+
+class Wrapped(nn.Module):
+    """The criterion, with the same results; each of its calls is a step of the recording.
+
+    `criterion(z0, z1, watch_ids=index, watch_labels=y)` passes values that the loss itself does not
+    take. Calls without gradients, as in validation, are not steps.
     """
 
-    watch: Watch
+    watch: StepRecorder
 
-    def __init__(self, watch: Watch, criterion: Callable[..., Any]) -> None:
+    def __init__(self, watch: StepRecorder, criterion: Callable[..., Any]) -> None:
         super().__init__()
         self.criterion = criterion
         object.__setattr__(self, "watch", watch)  # no module, and not to be saved
 
-    def forward(
-        self, *args: Any, watch_ids: Any = None, watch_labels: Any = None, **kwargs: Any
-    ) -> Any:
+    def forward(self, *args: Any, watch_ids: Any = None, watch_labels: Any = None, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return self.criterion(*args, **kwargs)
-        given = self._given(args, kwargs)
-        if given is not None and "queue" in given and self.watch.records_next:
-            given["queue"] = given["queue"].clone()  # before the loss pushes its own keys into it
+        call = self._read(args, kwargs)
+        if call is not None and "queue" in call and self.watch.records_next:
+            call["queue"] = call["queue"].clone()  # before the loss pushes its own keys into it
         value = self.criterion(*args, **kwargs)
-        if given is not None:
+        if call is not None:
             if watch_labels is not None:
-                given["labels"] = watch_labels
+                call["labels"] = watch_labels
             loss = value if isinstance(value, Tensor) and value.ndim == 0 else None
-            views = given.pop("views")
-            self.watch.step(*views, ids=watch_ids, caller_loss=loss, **given)
+            views = call.pop("views")
+            self.watch.step(*views, ids=watch_ids, caller_loss=loss, **call)
         return value
 
-    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """What the step gets; None where the call's rows are not found."""
+    def _read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> LossCall | None:
+        """The arguments of the step; None if the call has no rows."""
         try:
-            given, remark = read_call(self.criterion, args, kwargs)
+            call, remark = read_call(self.criterion, args, kwargs)
         except Exception as error:
             self.watch.on_error(error, "steps")
             return None
         if remark:
-            self.watch.left_out.remark(remark)
-        return given
+            self.watch.omissions.remark(remark)
+        return call
 
 
-def read_call(
-    criterion: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[dict[str, Any], str]:
-    """`views`, and as far as there are any `labels`, `queue` and `temperature` of a call of a loss;
-    and a sentence on what is not recorded of it. Raises ValueError where it has no rows."""
-    named = _named(criterion, args, kwargs)
-    rows = {k: v for k, v in named.items() if _is_rows(v)}
-    labels = next((named[k] for k in LABELS if _is_labels(named.get(k))), None)
+def read_call(criterion: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[LossCall, str]:
+    """The rows of a call of a loss with its labels, queue and temperature if it has any, and a sentence
+    on values that are not recorded. Raises ValueError if it has no rows."""
+    arguments = _arguments_by_name(criterion, args, kwargs)
+    rows = {k: v for k, v in arguments.items() if _is_rows(v)}
+    labels = next((arguments[k] for k in LABELS if _is_labels(arguments.get(k))), None)
     if labels is None:
-        labels = next((v for v in named.values() if _is_labels(v)), None)
+        labels = next((v for v in arguments.values() if _is_labels(v)), None)
     first = next(iter(rows.values()), None)
     if first is None:
-        raise ValueError("the call of the loss has no rows (n, d)")
-    given: dict[str, Any] = {"views": [first], "labels": labels}
+        raise ValueError(N_("the call of the loss has no rows (n, d)"))
+    call: LossCall = {"views": [first], "labels": labels}
     remark = ""
-    if named.get("ref_labels") is not None:  # another batch, or a memory, not another view
-        remark = "Rows that a loss compares with those of its batch (ref_emb) are not recorded."
+    if arguments.get("ref_labels") is not None:  # another batch, or a memory, not another view
+        remark = N_("Rows that a loss compares with those of its batch (ref_emb) are not recorded.")
     elif first.ndim == 2:
-        given["views"] = [v for v in rows.values() if v.shape == first.shape]
-    if given["labels"] is not None and len(given["labels"]) != len(first):
-        given["labels"] = None
+        call["views"] = [v for v in rows.values() if v.shape == first.shape]
+    if call["labels"] is not None and len(call["labels"]) != len(first):
+        call["labels"] = None
     if (queue := _queue_of(criterion)) is not None:
-        given["queue"] = queue
+        call["queue"] = queue
     tau = next((t for name in TAU if (t := _temperature(criterion, name)) is not None), None)
     if tau is not None:
-        given["temperature"] = tau
-    return given, remark
+        call["temperature"] = tau
+    return call, remark
 
 
-def _named(
+def _arguments_by_name(
     criterion: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """The call's arguments by name; those behind a `*` by number."""
     forward = getattr(criterion, "forward", criterion)
     try:
@@ -122,12 +139,7 @@ def _is_rows(value: Any) -> bool:
 
 
 def _is_labels(value: Any) -> bool:
-    return (
-        isinstance(value, Tensor)
-        and value.ndim == 1
-        and not value.is_floating_point()
-        and not value.is_complex()
-    )
+    return isinstance(value, Tensor) and value.ndim == 1 and not value.is_floating_point() and not value.is_complex()
 
 
 def _queue_of(criterion: Any) -> Tensor | None:

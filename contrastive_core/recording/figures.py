@@ -14,16 +14,17 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs as builders
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.losses import Loss
-from contrastive_core.losses._base import compare
+from contrastive_core.messages import N_, message
 from contrastive_core.metrics import create
 from contrastive_core.metrics.knn import leave_one_out
+from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import Masks
-from contrastive_core.recording.rows import Batch
+from contrastive_core.recording.rows import RecordedBatch
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["Measured", "measure", "pairs_of", "probe_figures", "spread_figures"]
 
@@ -40,7 +41,7 @@ class Measured:
     values: dict[str, float]
 
 
-def measure(batch: Batch, loss: Loss | None, positives: str, rows: int) -> Measured:
+def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) -> Measured:
     """The loss of a step's rows and its figures.
 
     `loss` is Σ w·L / Σ w; `effective_negatives` and `negatives` are means over the anchors with a
@@ -55,7 +56,9 @@ def measure(batch: Batch, loss: Loss | None, positives: str, rows: int) -> Measu
             loss = loss.at_temperature(batch.temperature)
         every, at = pairs_of(batch, loss, positives)
         if loss.needs_whole_batch and len(every) > WHOLE:
-            raise ValueError(f"{loss.title} of more than {WHOLE} rows is not taken")
+            raise ValueError(
+                message("{title} of more than {whole} rows is not taken", title=loss.card.title, whole=WHOLE)
+            )
         if len(every) * every.width > SCORES and not loss.needs_whole_batch:
             chosen = np.linspace(0, len(every) - 1, min(rows, len(every))).round().astype(np.int64)
             every, at = every.take_anchors(torch.from_numpy(chosen)), at[chosen]
@@ -72,32 +75,30 @@ def measure(batch: Batch, loss: Loss | None, positives: str, rows: int) -> Measu
     return Measured(per_row, values)
 
 
-def pairs_of(batch: Batch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
+def pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
     """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no
     row has a positive."""
     first = np.flatnonzero(batch.view == 0)
     if batch.queue is not None or positives == "keys":
         return _against_keys(batch, first), first
     if positives == "auto":
-        by_label = batch.has_labels and (loss.by_label or not batch.has_views)
+        by_label = batch.has_labels and (loss.card.by_label or not batch.has_views)
         positives = "labels" if by_label else "views"
     if positives == "views" and not batch.has_views:
-        raise ValueError("its rows have neither views nor labels, so none has a positive")
+        raise ValueError(N_("its rows have neither views nor labels, so none has a positive"))
     if positives == "labels" and not batch.has_labels:
-        raise ValueError("its rows have no labels, by which they were to be paired")
+        raise ValueError(N_("its rows have no labels, by which they were to be paired"))
     groups = torch.from_numpy(batch.labels if positives == "labels" else batch.image)
     view = torch.from_numpy(batch.view)
     pairs = builders.from_labels(batch.z, groups)
-    return dataclasses.replace(pairs, anchor_views=view, candidate_views=view), np.arange(
-        len(batch)
-    )
+    return dataclasses.replace(pairs, anchor_views=view, candidate_views=view), np.arange(len(batch))
 
 
-def _against_keys(batch: Batch, first: np.ndarray) -> Pairs:
+def _against_keys(batch: RecordedBatch, first: np.ndarray) -> Pairs:
     """First views against the second ones, and the queue where there is one."""
     second = np.flatnonzero(batch.view == 1)
     if len(first) != len(second):
-        raise ValueError("queries and keys need two views of each image")
+        raise ValueError(N_("queries and keys need two views of each image"))
     q, k = batch.z[torch.from_numpy(first)], batch.z[torch.from_numpy(second)]
     if batch.queue is not None:
         return builders.from_queue(q, k, batch.queue)
@@ -117,9 +118,7 @@ def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]
         value, weight = loss.per_anchor(leaf, masks, unit)
         defined = weight > 0
         total = torch.where(defined, value, 0.0).sum()
-        grad = (
-            torch.autograd.grad(total, leaf, allow_unused=True)[0] if total.requires_grad else None
-        )
+        grad = torch.autograd.grad(total, leaf, allow_unused=True)[0] if total.requires_grad else None
     value = value.detach()
     values: dict[str, float] = {"n_valid": int(defined.sum())}
     if not values["n_valid"]:
@@ -131,15 +130,11 @@ def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]
         values["effective_negatives"] = float(details["effective_negatives"][defined].mean())
     if grad is not None:
         values |= _forces(pairs, unit, loss, masks, grad)
-        values["active_negatives"] = float(
-            ((grad != 0) & masks.negative).sum(1)[defined].double().mean()
-        )
+        values["active_negatives"] = float(((grad != 0) & masks.negative).sum(1)[defined].double().mean())
     return torch.where(defined, value, torch.nan).numpy(), values
 
 
-def _forces(
-    pairs: Pairs, unit: Pairs, loss: Loss, masks: Masks, grad: Tensor
-) -> dict[str, float]:  # fmt: skip
+def _forces(pairs: Pairs, unit: Pairs, loss: Loss, masks: Masks, grad: Tensor) -> dict[str, float]:
     """Mean length of the gradient that reaches an anchor, as it was before it was normalized,
     through its positive and through its negative pairs."""
     values = {}
@@ -153,7 +148,7 @@ def _forces(
     return values
 
 
-def spread_figures(batch: Batch) -> dict[str, float]:
+def spread_figures(batch: RecordedBatch) -> dict[str, float]:
     """Alignment, uniformity, RankMe, and the leave-one-out kNN vote, of one row of each image;
     what has no value is left out."""
     first = batch.take(batch.view == 0)
@@ -168,7 +163,7 @@ def spread_figures(batch: Batch) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _even_views(batch: Batch, first: Batch) -> np.ndarray | None:
+def _even_views(batch: RecordedBatch, first: RecordedBatch) -> np.ndarray | None:
     """Views (m, v, d) of the images of `first` where each has as many; else None."""
     mask = np.isin(batch.image, first.image)
     order = np.lexsort((batch.view[mask], batch.image[mask]))

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from contrastive_core.messages import N_
 from contrastive_core.recording.watch import Watch, watch
 
 __all__ = ["WatchCallback"]
@@ -28,7 +29,7 @@ def _callback() -> Any:
             return importlib.import_module(package).Callback
         except ImportError:
             continue
-    raise ImportError("WatchCallback needs lightning or pytorch-lightning; install one of them")
+    raise ImportError(N_("WatchCallback needs lightning or pytorch-lightning; install one of them"))
 
 
 class WatchCallback(_callback()):  # type: ignore[misc]
@@ -59,9 +60,7 @@ class WatchCallback(_callback()):  # type: ignore[misc]
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self.watch = self._open()  # only now is it known which process is the first
 
-    def on_train_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if self.watch is None:
             return
         try:
@@ -89,9 +88,7 @@ def rows_of(outputs: Any, batch: Any) -> dict[str, Any]:
     known = outputs if isinstance(outputs, dict) else {}
     names = next((names for names in ROWS if all(n in known for n in names)), None)
     if names is None:
-        raise ValueError(
-            'training_step must return its rows, as {"loss": loss, "z": z}; or give rows='
-        )
+        raise ValueError(N_('training_step must return its rows, as {"loss": loss, "z": z}; or give rows='))
     views = known["views"] if names == ("views",) else [known[n] for n in names]
     views = list(views) if isinstance(views, list | tuple) else [views]
     return {"views": views, **{k: known[k] for k in BESIDE if k in known}}

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import RandomSampler
 
-from contrastive_core.recording.handed import HandedProbe, numbers
+from contrastive_core.messages import N_, message
+from contrastive_core.recording.step_copies import ProbeCopy, to_numpy
 
 __all__ = ["MOST", "embed_probe"]
 
@@ -27,9 +28,7 @@ INPUTS = ("pixel_values", "input_ids", "images", "image", "inputs", "x")
 LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
 
 
-def embed_probe(
-    step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None
-) -> HandedProbe:
+def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None) -> ProbeCopy:
     """h and z of at most 2,000 samples. Raises ValueError for what gives no rows, or rows that
     cannot be followed."""
     if isinstance(encode, DistributedDataParallel):
@@ -49,19 +48,24 @@ def embed_probe(
             if sum(map(len, z)) >= MOST:
                 break
     if not z:
-        raise ValueError("the probe's loader gives no batches")
+        raise ValueError(N_("the probe's loader gives no batches"))
     names = _together(ids, np.str_)
     if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
         raise ValueError(
-            "the probe's loader shuffles and gives no ids, so its samples cannot be followed; "
-            "set shuffle=False, or give ids"
+            N_(
+                "the probe's loader shuffles and gives no ids, so its samples cannot be followed; "
+                "set shuffle=False, or give ids"
+            )
         )
     known = _together(labels, np.int64)
     n = min(MOST, sum(map(len, z)))
-    return HandedProbe(
-        step, np.concatenate(h)[:n], np.concatenate(z)[:n], None if known is None else known[:n],
+    return ProbeCopy(
+        step,
+        np.concatenate(h)[:n],
+        np.concatenate(z)[:n],
+        None if known is None else known[:n],
         () if names is None else tuple(names[:n].tolist()),
-    )  # fmt: skip
+    )
 
 
 def parts_of(batch: Any) -> tuple[Any, Any, Any]:
@@ -77,9 +81,9 @@ def parts_of(batch: Any) -> tuple[Any, Any, Any]:
 
 def _rows(z: Any) -> np.ndarray:
     if not isinstance(z, Tensor) or z.ndim != 2:
-        shape = f" of shape {tuple(z.shape)}" if isinstance(z, Tensor) else ""
+        shape = message(" of shape {shape}", shape=tuple(z.shape)) if isinstance(z, Tensor) else ""
         raise ValueError(
-            f"encode must give rows (n, d), or (h, z); got a {type(z).__name__}{shape}"
+            message("encode must give rows (n, d), or (h, z); got a {name}{shape}", name=type(z).__name__, shape=shape)
         )
     return z.detach().float().cpu().numpy()
 
@@ -88,7 +92,7 @@ def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
     """One array of what the batches brought along; None where one brought nothing usable."""
     if any(part is None for part in parts):
         return None
-    arrays = [np.asarray(numbers(part)) for part in parts]
+    arrays = [np.asarray(to_numpy(part)) for part in parts]
     if any(a.ndim != 1 or (dtype is np.int64 and a.dtype.kind not in "iub") for a in arrays):
         return None
     return np.concatenate([a.astype(dtype) for a in arrays])

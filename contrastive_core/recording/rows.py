@@ -1,4 +1,4 @@
-"""From what was handed over to rows that figures can be taken of; what cannot be used is left out.
+"""Rows of a copied step from which figures can be computed; unusable rows are left out.
 
 Rows are flat and image-major where they came as views; rows (n, d) that share an id are views of
 one image.
@@ -6,24 +6,24 @@ one image.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.recording.handed import HandedStep, numbers
-from contrastive_core.runs.recorded import StepRows
+from contrastive_core.messages import N_, message
+from contrastive_core.recording.omissions import Omissions
+from contrastive_core.recording.step_copies import StepCopy, to_numpy
+from contrastive_core.records.recorded_steps import StepRows
 
-__all__ = ["Batch", "LeaveOut", "batch_of", "sample_of"]
+__all__ = ["RecordedBatch", "batch_of", "sample_of"]
 
-LeaveOut = Callable[[str, str, int], None]  # what (rows, steps), why, how many
 LONGEST = 200  # characters of an id
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class RecordedBatch:
     """Rows z (n, d) float64: image, view and label (n; −1: none) of each, its id; the caller's
     losses (n) where there are some, the queue (k, d) and τ that go along."""
 
@@ -47,47 +47,59 @@ class Batch:
     def has_labels(self) -> bool:
         return bool((self.labels >= 0).any())
 
-    def take(self, rows: np.ndarray) -> Batch:
+    def take(self, rows: np.ndarray) -> RecordedBatch:
         """Some rows, by a mask (n)."""
         losses = None if self.losses is None else self.losses[rows]
-        return Batch(
-            self.z[torch.from_numpy(np.flatnonzero(rows))], self.image[rows], self.view[rows],
-            self.labels[rows], self.ids[rows], losses, self.queue, self.temperature,
-        )  # fmt: skip
+        return RecordedBatch(
+            self.z[torch.from_numpy(np.flatnonzero(rows))],
+            self.image[rows],
+            self.view[rows],
+            self.labels[rows],
+            self.ids[rows],
+            losses,
+            self.queue,
+            self.temperature,
+        )
 
 
-def batch_of(handed: HandedStep, leave_out: LeaveOut) -> Batch:
+def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     """The rows of a step. Raises ValueError where none can be used."""
-    handed.wait()
-    if handed.skipped:
-        leave_out("rows", "a step has more than are looked at", handed.skipped)
-    if handed.queue_skipped:
-        leave_out("rows of the queue", "it has more than are looked at", handed.queue_skipped)
-    tensors = [z.cpu().double() for z in handed.views]
+    copy.wait()
+    if copy.skipped:
+        omissions.add("rows", N_("a step has more than are looked at"), copy.skipped)
+    if copy.queue_skipped:
+        omissions.add(N_("rows of the queue"), N_("it has more than are looked at"), copy.queue_skipped)
+    tensors = [z.cpu().double() for z in copy.views]
     z = torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
     count, views = len(z), z.shape[1] if z.ndim == 3 else 1
     flat = z.reshape(-1, z.shape[-1])  # (n, d), image-major
     if not flat.numel():
-        raise ValueError("it has no rows")
+        raise ValueError(N_("it has no rows"))
     image, view = np.divmod(np.arange(len(flat)), views)
-    ids = _ids(handed, count)
-    if views == 1 and handed.ids is not None:
+    ids = _ids(copy, count)
+    if views == 1 and copy.ids is not None:
         image, view = _views_by_id(ids)
-    losses = _losses(handed.losses, count, views, len(tensors) > 1, leave_out)
-    queue = None if handed.queue is None else handed.queue.cpu().double()
-    batch = Batch(
-        flat, image, view, _labels(handed.labels, count, views, leave_out), np.repeat(ids, views),
-        losses, queue, _number(handed.temperature),
-    )  # fmt: skip
-    return _finite(batch, leave_out)
+    losses = _losses(copy.losses, count, views, len(tensors) > 1, omissions)
+    queue = None if copy.queue is None else copy.queue.cpu().double()
+    batch = RecordedBatch(
+        flat,
+        image,
+        view,
+        _labels(copy.labels, count, views, omissions),
+        np.repeat(ids, views),
+        losses,
+        queue,
+        _number(copy.temperature),
+    )
+    return _finite(batch, omissions)
 
 
-def sample_of(batch: Batch, loss: np.ndarray, rows: int, leave_out: LeaveOut) -> StepRows:
+def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omissions) -> StepRows:
     """About `rows` rows: all views of images that stand evenly over the batch.
 
     Args: loss: (n) of each row, NaN where there is none.
     """
-    batch, loss = _unrepeated(batch, loss, leave_out)
+    batch, loss = _unrepeated(batch, loss, omissions)
     images = np.unique(batch.image)
     each = max(1, round(len(batch) / len(images)))
     count = min(len(images), max(1, rows // each))
@@ -102,21 +114,26 @@ def sample_of(batch: Batch, loss: np.ndarray, rows: int, leave_out: LeaveOut) ->
     return StepRows(
         part.z.float().numpy()[order],
         np.unique(part.image[order], return_inverse=True)[1].astype(np.int64),
-        part.view[order].astype(np.int64), part.labels[order], part.ids[order],
-        value.astype(np.float32), queue,
-    )  # fmt: skip
+        part.view[order].astype(np.int64),
+        part.labels[order],
+        part.ids[order],
+        value.astype(np.float32),
+        queue,
+    )
 
 
 # --- what goes along with rows -------------------------------------------------------------------
 
 
-def _ids(handed: HandedStep, count: int) -> np.ndarray:
+def _ids(copy: StepCopy, count: int) -> np.ndarray:
     """An id for each image, as text; without any, step and place."""
-    if handed.ids is None:
-        return np.array([f"{handed.step}:{row}" for row in range(count)])
-    given = handed.ids if isinstance(handed.ids, list) else numbers(handed.ids).tolist()
+    if copy.ids is None:
+        return np.array([f"{copy.step}:{row}" for row in range(count)])
+    given = copy.ids if isinstance(copy.ids, list) else to_numpy(copy.ids).tolist()
     if len(given) != count:
-        raise ValueError(f"ids must be ({count},), one for each row or image; got {len(given)}")
+        raise ValueError(
+            message("ids must be ({count},), one for each row or image; got {given}", count=count, given=len(given))
+        )
     return np.array([str(getattr(i, "item", lambda i=i: i)())[:LONGEST] for i in given])
 
 
@@ -130,67 +147,65 @@ def _views_by_id(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return image, view
 
 
-def _labels(given: object, count: int, views: int, leave_out: LeaveOut) -> np.ndarray:
+def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.ndarray:
     """A label for each row (n); −1 where it has none, as for all if they cannot be used."""
     none = np.full(count * views, -1)
     if given is None:
         return none
-    labels = numbers(given)
+    labels = to_numpy(given)
     if labels.shape not in ((count,), (count * views,)) or labels.dtype.kind not in "iub":
-        leave_out("steps' labels", f"they must be ({count},) whole numbers", 1)
+        omissions.add(N_("steps' labels"), message("they must be ({count},) whole numbers", count=count), 1)
         return none
     labels = labels.astype(np.int64)
     labels = np.where(labels < 0, -1, labels)
     return labels if len(labels) == len(none) else np.repeat(labels, views)
 
 
-def _losses(
-    given: object, count: int, views: int, view_major: bool, leave_out: LeaveOut
-) -> np.ndarray | None:
+def _losses(given: object, count: int, views: int, view_major: bool, omissions: Omissions) -> np.ndarray | None:
     """The caller's losses, one for each row (n); of an image, all its rows have the same. For
     several tensors of views, losses of all rows come as these do: the first view's first."""
     if given is None:
         return None
-    losses = numbers(given).astype(np.float64)
+    losses = to_numpy(given).astype(np.float64)
     if losses.shape == (count,):
         return np.repeat(losses, views)
     if losses.shape != (count * views,):
-        leave_out("steps' losses", f"they must be ({count},) or ({count * views},)", 1)
+        omissions.add(
+            N_("steps' losses"), message("they must be ({count},) or ({views},)", count=count, views=count * views), 1
+        )
         return None
     return losses.reshape(views, count).T.ravel() if view_major else losses
 
 
 def _number(value: object) -> float | None:
-    return None if value is None else float(numbers([value])[0])
+    return None if value is None else float(to_numpy([value])[0])
 
 
 # --- what cannot be used -------------------------------------------------------------------------
 
 
-def _finite(batch: Batch, leave_out: LeaveOut) -> Batch:
+def _finite(batch: RecordedBatch, omissions: Omissions) -> RecordedBatch:
     """Without images of which a row is not finite. Raises ValueError where none is left."""
     bad = ~np.isfinite(batch.z.numpy()).all(1)
     queue = batch.queue
     if queue is not None and not (finite := torch.isfinite(queue).all(1)).all():
-        leave_out("rows of the queue", "not finite", int((~finite).sum()))
+        omissions.add(N_("rows of the queue"), N_("not finite"), int((~finite).sum()))
         queue = queue[finite]
-    batch = Batch(**{**vars(batch), "queue": queue})
+    batch = RecordedBatch(**{**vars(batch), "queue": queue})
     if not bad.any():
         return batch
     lost = np.isin(batch.image, batch.image[bad])
-    leave_out("rows", "not finite, or a view of one that is not", int(lost.sum()))
+    omissions.add("rows", N_("not finite, or a view of one that is not"), int(lost.sum()))
     if lost.all():
-        raise ValueError("none of its rows is finite")
+        raise ValueError(N_("none of its rows is finite"))
     return batch.take(~lost)
 
 
-def _unrepeated(
-    batch: Batch, loss: np.ndarray, leave_out: LeaveOut
-) -> tuple[Batch, np.ndarray]:  # fmt: skip
+def _unrepeated(batch: RecordedBatch, loss: np.ndarray, omissions: Omissions) -> tuple[RecordedBatch, np.ndarray]:
     """Without images whose id another image before has: the lab finds a sample by its id."""
     _, first = np.unique(batch.ids, return_index=True)
     kept = np.isin(batch.image, batch.image[first])
     if kept.all():
         return batch, loss
-    leave_out("rows of a sample", "their image's id stands there already", int((~kept).sum()))
+    omissions.add(N_("rows of a sample"), N_("their image's id stands there already"), int((~kept).sum()))
     return batch.take(kept), loss[kept]

@@ -7,6 +7,7 @@ from typing import Any
 
 from contrastive_core.errors import BadSetting
 from contrastive_core.losses import Loss
+from contrastive_core.messages import message
 
 __all__ = ["POSITIVES", "Settings"]
 
@@ -34,13 +35,19 @@ class Settings:
         for name in ("every", "rows"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
-                raise BadSetting(f"{name} must be a whole number from 1; got {value!r}")
+                raise BadSetting(
+                    message("{name} must be a whole number from 1; got {value}", name=name, value=f"{value!r}")
+                )
         if self.positives not in POSITIVES:
             raise BadSetting(
-                f"positives must be one of {', '.join(POSITIVES)}; got {self.positives!r}"
+                message(
+                    "positives must be one of {positives}; got {self_positives}",
+                    positives=", ".join(POSITIVES),
+                    self_positives=f"{self.positives!r}",
+                )
             )
         if self.split not in ("train", "test"):
-            raise BadSetting(f"split must be train or test; got {self.split!r}")
+            raise BadSetting(message("split must be train or test; got {split}", split=f"{self.split!r}"))
 
     def config(self, knobs: dict[str, Any]) -> dict[str, Any]:
         """As a run.json has it."""

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
+from contrastive_core.messages import message
 from contrastive_core.recording.watch import Watch, watch
 
 __all__ = ["WatchCallback"]
@@ -62,9 +63,7 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]
         self.watch, model = self._open(), kwargs["model"]
         self._hooks = [model.register_forward_hook(self._listen, with_kwargs=True)]
         if self._criterion is not None:
-            self._hooks.append(
-                self._criterion.register_forward_pre_hook(self._listen_to_loss, with_kwargs=True)
-            )
+            self._hooks.append(self._criterion.register_forward_pre_hook(self._listen_to_loss, with_kwargs=True))
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._views, self._beside = [], {}
@@ -74,8 +73,12 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]
         if self.watch is None or not views:
             return
         if len(views) > COLUMNS:
-            self.watch.left_out.remark(
-                f"Of {len(views)} columns of sentences the first {COLUMNS} are recorded."
+            self.watch.omissions.remark(
+                message(
+                    "Of {views} columns of sentences the first {columns} are recorded.",
+                    views=len(views),
+                    columns=COLUMNS,
+                )
             )
         self.watch.step(*views[:COLUMNS], step=state.global_step, **beside)
 
@@ -89,9 +92,7 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]
         if self.watch is not None:
             self.watch.close()
 
-    def _listen(
-        self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
-    ) -> None:
+    def _listen(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         if self.watch is None or not model.training or not torch.is_grad_enabled():
             return
         inputs = kwargs or (args[0] if args and isinstance(args[0], Mapping) else {})
@@ -107,9 +108,7 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]
             if value is not None and name not in self._beside:
                 self._beside[name] = value
 
-    def _listen_to_loss(
-        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def _listen_to_loss(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         labels = kwargs.get("labels", args[1] if len(args) > 1 else None)
         if torch.is_grad_enabled() and isinstance(labels, Tensor):
             self._beside["labels"] = labels
@@ -122,7 +121,7 @@ def rows_of(inputs: Any, output: Any) -> list[Tensor]:
         if all(isinstance(z, Tensor) and z.ndim == 2 for z in found):
             return found
     known = "; ".join(" and ".join(names) for names in ROWS)
-    raise ValueError(f"the model gives none of: {known}. Give rows=")
+    raise ValueError(message("the model gives none of: {known}. Give rows=", known=known))
 
 
 def _entry(output: Any, name: str) -> Any:

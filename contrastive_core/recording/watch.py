@@ -1,4 +1,4 @@
-"""`watch`: what a training loop calls. Nothing here waits, draws, or raises into the training."""
+"""`watch`, as a training loop calls it: it never waits, uses no random numbers and raises nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from torch import nn
 
 from contrastive_core import losses
 from contrastive_core.distributed import collectives
-from contrastive_core.recording.handed import gathered, hand_over
+from contrastive_core.messages import N_, message
+from contrastive_core.recording.criterion import Wrapped
+from contrastive_core.recording.omissions import Omissions, logger
 from contrastive_core.recording.probe import embed_probe
-from contrastive_core.recording.recorder import LeftOut, Recorder, logger
+from contrastive_core.recording.recorder import Recorder
 from contrastive_core.recording.settings import Settings
+from contrastive_core.recording.step_copies import copy_step, gather_step
+from contrastive_core.records.run import Run
+from contrastive_core.records.runs import checked_name, create
 from contrastive_core.registry import knobs_of
-from contrastive_core.runs import Run, checked_name, create
 
 __all__ = ["Watch", "watch"]
 
@@ -61,11 +65,10 @@ def watch(
     """
     criterion = losses.create(loss, **knobs) if loss else None
     if knobs and criterion is None:
-        raise TypeError(f"watch() got {', '.join(map(repr, knobs))}, but no loss that has it")
+        raise TypeError(message("watch() got {map}, but no loss that has it", map=", ".join(map(repr, knobs))))
     settings = Settings(
-        loss, criterion, every, rows, positives, dataset, split, tuple(map(str, classes)), gather,
-        strict,
-    )  # fmt: skip
+        loss, criterion, every, rows, positives, dataset, split, tuple(map(str, classes)), gather, strict
+    )
     return Watch(checked_name(name), settings)
 
 
@@ -73,8 +76,7 @@ class Watch:
     """A recording that grows while somebody trains. Close it, or use it as a context manager."""
 
     def __init__(self, name: str, settings: Settings) -> None:
-        self.settings, self.left_out = settings, LeftOut()
-        self.left_out.name = f"watch {name}"
+        self.settings, self.omissions = settings, Omissions(message("watch {name}", name=name))
         self.run: Run | None = None  # None where nothing is written: no rank 0, no disk
         self._recorder: Recorder | None = None
         self._steps, self._images, self._pid = 0, 0, os.getpid()
@@ -100,12 +102,12 @@ class Watch:
                 if settings.strict:
                     raise
         else:
-            raise FileExistsError(f"there are too many runs named {name}")
+            raise FileExistsError(message("there are too many runs named {name}", name=name))
         if own != name:
-            self.left_out.remark(f"There was a run {name} already, so this is {own}.")
+            self.omissions.remark(message("There was a run {name} already, so this is {own}.", name=name, own=own))
         self._locks.enter_context(run.lock())
-        run.set_status("running", step=0, note=self.left_out.note)
-        self.run, self._recorder = run, Recorder(run, settings, self.left_out)
+        run.set_status("running", step=0, note=self.omissions.note)
+        self.run, self._recorder = run, Recorder(run, settings, self.omissions)
 
     # --- what the loop calls ---
 
@@ -131,24 +133,24 @@ class Watch:
             step: the number of this step, rising; default: 1 more than before.
         """
         self._steps = self._steps + 1 if step is None else int(step)
-        recorder, settings = self._recorder, self.settings
-        if recorder is not None:
-            recorder.step = self._steps
+        if self._recorder is not None:
+            self._recorder.step = self._steps
         if views and hasattr(views[0], "shape"):
             self._images += views[0].shape[0]
-        if not self._is_due(self._steps) or (
-            recorder is None and (self._closed or not settings.gather)
-        ):
+        if not self._should_record():
             return
-        if self._pid != os.getpid():  # a fork: its thread and its lock are the parent's
-            return
+        values = {"queue": queue, "labels": labels, "ids": ids, "losses": losses}
         try:
-            self._hand_over(views, queue=queue, labels=labels, ids=ids, losses=losses,
-                            temperature=temperature, caller_loss=caller_loss)  # fmt: skip
+            self._record(views, temperature=temperature, caller_loss=caller_loss, **values)
         except Exception as error:
             self.on_error(error, "steps")
         self._last = max(self._steps, 1)
         self._raise_if_strict()
+
+    def _should_record(self) -> bool:
+        """Whether to record the present step: not in a fork, whose thread and lock are the parent's."""
+        takes_part = self._recorder is not None or (self.settings.gather and not self._closed)
+        return takes_part and self._is_due(self._steps) and self._pid == os.getpid()
 
     @property
     def records_next(self) -> bool:
@@ -158,15 +160,15 @@ class Watch:
     def _is_due(self, step: int) -> bool:
         return self._last == 0 or step // self.settings.every > self._last // self.settings.every
 
-    def _hand_over(self, views: Sequence[Any], **given: Any) -> None:
+    def _record(self, views: Sequence[Any], **values: Any) -> None:
         now = time.monotonic()
         speed = self._images / max(now - self._since, 1e-9)
         self._images, self._since = 0, now
-        handed = hand_over(self._steps, views, speed, **given)
+        copy = copy_step(self._steps, views, speed, **values)
         if self.settings.gather:
-            handed = gathered(handed)
+            copy = gather_step(copy)
         if self._recorder is not None:
-            self._recorder.put(handed)
+            self._recorder.put(copy)
 
     def probe(
         self,
@@ -194,8 +196,6 @@ class Watch:
 
     def wrap(self, criterion: Callable[..., Any], **how: Any) -> Any:
         """The same loss module, each of whose calls is a step: see `recording.criterion`."""
-        from contrastive_core.recording.criterion import Wrapped
-
         return Wrapped(self, criterion, **how)
 
     # --- the end ---
@@ -211,38 +211,38 @@ class Watch:
             return
         recorder.close()
         try:
-            self.run.set_status(status, reason, step=self._steps, note=self.left_out.note)
+            self.run.set_status(status, reason, step=self._steps, note=self.omissions.note)
         except (OSError, ValueError) as error:
-            logger.warning("%s: its end could not be written: %s", self.left_out.name, error)
+            logger.warning("%s: its end could not be written: %s", self.omissions.name, error)
         self._locks.close()
         if self.settings.strict and recorder.error is not None and status == "done":
             raise recorder.error
 
     def _close_at_exit(self) -> None:
-        self.close("stopped", "the training's process ended without closing it")
+        self.close("stopped", N_("the training's process ended without closing it"))
 
     def __enter__(self) -> Watch:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
             self.close()
         elif isinstance(error, KeyboardInterrupt):
-            self.close("stopped", "it was stopped at the keyboard")
+            self.close("stopped", N_("it was stopped at the keyboard"))
         else:
             text = str(error).strip().partition("\n")[0][:300]
-            self.close("failed", f"the training ended with {type(error).__name__}: {text}")
+            self.close(
+                "failed", message("the training ended with {name}: {text}", name=type(error).__name__, text=text)
+            )
 
-    def on_error(self, error: Exception, what: str) -> None:
+    def on_error(self, error: Exception, items: str) -> None:
+        """Count the items that an error cost; raise it if the recording is strict."""
         if self.settings.strict:
             raise error
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        self.left_out(what, text)
+        self.omissions.add(items, text)
 
     def _raise_if_strict(self) -> None:
         recorder = self._recorder

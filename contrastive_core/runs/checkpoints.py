@@ -21,18 +21,11 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from contrastive_core.errors import Damaged
-from contrastive_core.runs import Run
-from contrastive_core.storage import records
+from contrastive_core.messages import N_, message
+from contrastive_core.records.run import Run
+from contrastive_core.storage import json_files
 
-__all__ = [
-    "has_begun",
-    "load_state",
-    "load_weights",
-    "read_state",
-    "save_state",
-    "save_weights",
-    "state_manifests",
-]
+__all__ = ["has_begun", "load_state", "load_weights", "read_state", "save_state", "save_weights", "state_manifests"]
 
 KEPT = 2
 PARTS = (".safetensors", ".json")  # of a state, in the order of its manifest
@@ -44,7 +37,7 @@ def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
     number = max([_number(p) for p in (run.path / "state").glob("*.sha256")], default=0) + 1
     files = {
         f"{number:06d}.safetensors": save(_contiguous(tensors)),
-        f"{number:06d}.json": records.json_bytes(plain),
+        f"{number:06d}.json": json_files.json_bytes(plain),
     }
     for name, data in files.items():
         run.write(f"state/{name}", data)
@@ -72,12 +65,12 @@ def read_state(manifest: Path) -> tuple[bytes, dict[str, Any]]:
         for path in (manifest.with_suffix(suffix) for suffix in PARTS):
             content.append(path.read_bytes())
             if hashlib.sha256(content[-1]).hexdigest() != hashes[path.name]:
-                raise Damaged(f"{path} is damaged: its hash is not what was written")
+                raise Damaged(message("{path} is damaged: its hash is not what was written", path=path))
         return content[0], dict(json.loads(content[1]))
     except Damaged:
         raise
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise Damaged(f"{path} is damaged: {error}") from None
+        raise Damaged(message("{path} is damaged: {error}", path=path, error=error)) from None
 
 
 def _hashes(manifest: Path) -> dict[str, str]:
@@ -89,8 +82,11 @@ def _hashes(manifest: Path) -> dict[str, str]:
     match = re.fullmatch("".join(line % re.escape(name) for name in names), text)
     if match is None:
         raise Damaged(
-            f"{manifest} is damaged: it is not a line of SHA-256 and name for each of "
-            f"{' and '.join(names)}"
+            message(
+                "{manifest} is damaged: it is not a line of SHA-256 and name for each of {names}",
+                manifest=manifest,
+                names=" and ".join(names),
+            )
         )
     return dict(zip(names, match.groups(), strict=True))
 
@@ -109,19 +105,21 @@ def load_state(run: Run) -> tuple[dict[str, Tensor], dict[str, Any]]:
             data, plain = read_state(manifest)
             return load(data), {**plain, "damaged": damaged}
         except Damaged as error:
-            path = Path(str(error).partition(" is damaged")[0])
+            path = Path(str(error).partition(message(" is damaged"))[0])
         except SafetensorError:
             path = manifest.with_suffix(".safetensors")
         damaged.append(str(path.relative_to(run.path)))
-    what = f"its states are damaged ({', '.join(damaged)})" if damaged else "it has no saved state"
-    raise ValueError(f"{run.name} cannot go on: {what}; train it again from the start")
+    what = (
+        message("its states are damaged ({damaged})", damaged=", ".join(damaged))
+        if damaged
+        else N_("it has no saved state")
+    )
+    raise ValueError(message("{name} cannot go on: {what}; train it again from the start", name=run.name, what=what))
 
 
 def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> None:
     """Write `weights.safetensors`, in float16 if `half`, with a hash of its content inside."""
-    tensors = {
-        k: v.half() if half and v.is_floating_point() else v for k, v in _contiguous(state).items()
-    }
+    tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in _contiguous(state).items()}
     run.write(run.weights.name, save(tensors, {HASH: _digest(tensors)}))
 
 
@@ -133,11 +131,11 @@ def load_weights(run: Run) -> dict[str, Tensor]:
         tensors, recorded_hash = load(data), _metadata(data).get(HASH)
     except FileNotFoundError:
         run.weights_hash()  # says why: a recording never has any
-        raise ValueError(f"{run.name} has no weights yet") from None
+        raise ValueError(message("{name} has no weights yet", name=run.name)) from None
     except (SafetensorError, ValueError) as error:
-        raise Damaged(f"{path} is damaged: {error}") from None
+        raise Damaged(message("{path} is damaged: {error}", path=path, error=error)) from None
     if recorded_hash != _digest(tensors):
-        raise Damaged(f"{path} is damaged: its content is not what was written")
+        raise Damaged(message("{path} is damaged: its content is not what was written", path=path))
     return {k: v.float() if v.dtype == torch.float16 else v for k, v in tensors.items()}
 
 
@@ -159,9 +157,7 @@ def _metadata(data: bytes) -> dict[str, str]:
 
 def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Own, dense memory for each: safetensors refuses shared storage and strides."""
-    return {
-        k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()
-    }
+    return {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}
 
 
 def _number(path: Path) -> int:

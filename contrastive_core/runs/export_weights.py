@@ -12,8 +12,9 @@ import json
 from typing import Any
 
 from contrastive_core.errors import Damaged, explained
-from contrastive_core.runs import Run
-from contrastive_core.storage.regular import open_regular, printable
+from contrastive_core.messages import message
+from contrastive_core.records.run import Run
+from contrastive_core.storage.regular_files import open_regular, printable
 
 __all__ = ["shapes_of", "snippet"]
 
@@ -98,7 +99,7 @@ def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
             imports, network, channels = _network(encoder, stem, body, _side(run, side))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         why = printable(explained(error))
-        raise Damaged(f"{run.name} has settings that are of no encoder: {why}") from None
+        raise Damaged(message("{name} has settings that are of no encoder: {why}", name=run.name, why=why)) from None
     return TEXT.format(
         name=printable(run.name),
         file=_literal(f"{run.name}.safetensors"),
@@ -119,13 +120,9 @@ def shapes_of(run: Run) -> dict[str, tuple[int, ...]]:
         with open_regular(run.weights) as file:
             size = int.from_bytes(file.read(8), "little")
             head = json.loads(file.read(min(size, MAX_HEAD)))
-        return {
-            str(k): tuple(int(n) for n in v["shape"])
-            for k, v in head.items()
-            if k != "__metadata__"
-        }
+        return {str(k): tuple(int(n) for n in v["shape"]) for k, v in head.items() if k != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Damaged(f"{run.weights} is damaged: {printable(error)}") from None
+        raise Damaged(message("{path} is damaged: {error}", path=run.weights, error=printable(error))) from None
 
 
 def _literal(text: str) -> str:
@@ -136,10 +133,7 @@ def _literal(text: str) -> str:
 def _side(run: Run, pixels: int) -> int:
     """Height of the images that the encoder was trained on, on which the small one's strides
     depend."""
-    shape = run.manifest.get("image_shape") or (
-        0,
-        8 if run.config.get("dataset") == "digits" else 32,
-    )
+    shape = run.manifest.get("image_shape") or (0, 8 if run.config.get("dataset") == "digits" else 32)
     return pixels or int(shape[1])
 
 

@@ -25,37 +25,35 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.data import overrides
+from contrastive_core.messages import N_, message
 from contrastive_core.paths import data_home
-from contrastive_core.runs import Run
-from contrastive_core.samples.table import decimals
-from contrastive_core.storage import atomic, records
+from contrastive_core.records.run import Run
+from contrastive_core.records.sample_request import decisions_path
+from contrastive_core.records.sample_table import decimals
+from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock
 from contrastive_core.storage.tables import safe_cell
 
 __all__ = [
-    "CHOICES", "NEW_LABELS", "Changes", "add", "adopt", "changes", "cleaned", "drop_many", "export",
-    "labels_csv", "marks", "of_data", "relabel_many", "undo",
-]  # fmt: skip
+    "CHOICES",
+    "NEW_LABELS",
+    "Changes",
+    "add",
+    "adopt",
+    "changes",
+    "cleaned",
+    "drop_many",
+    "export",
+    "labels_csv",
+    "marks",
+    "relabel_many",
+    "undo",
+]
 
 CHOICES = ("keep", "relabel", "drop")
-NEW_LABELS = (
-    "id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision",
-    "label",
-)  # fmt: skip
+NEW_LABELS = ("id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision", "label")
 PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
 Marks = dict[str, dict[str, Any]]
-
-
-def of_data(config: Mapping[str, Any], split: str) -> Path:
-    """The file of a split's decisions, by the data set that a run's settings name. A folder is
-    known by where it lies, whatever size its images are brought to."""
-    name = str(config.get("dataset"))
-    kind, colon, path = name.partition(":")
-    if colon:
-        name = f"{kind}:{Path(path).expanduser().resolve()}"
-    plain = "".join(c if c.isalnum() else "-" for c in name)[-40:].strip("-")
-    key = f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:12]}" if colon else plain
-    return data_home() / "decisions" / key / f"{split}.jsonl"
 
 
 # --- read --------------------------------------------------------------------------------------
@@ -63,7 +61,7 @@ def of_data(config: Mapping[str, Any], split: str) -> Path:
 
 def marks(file: Path) -> Marks:
     """The decision on each sample: `what`, `label` for a relabel, what was given and suggested."""
-    return _decisions(records.read_lines(file))
+    return _decisions(json_files.read_lines(file))
 
 
 def _decisions(lines: Sequence[dict[str, Any]]) -> Marks:
@@ -82,9 +80,11 @@ def add(file: Path, sample: str, what: str, label: str | None = None, **about: A
     """Decide on a sample. `about`: what was `given`, `suggested` with which `confidence`, and how
     likely it is `wrong`; `by` whom; as which `event`. Raises ValueError for another word."""
     if what not in CHOICES:
-        raise ValueError(f"a mark is one of {', '.join(CHOICES)}; got {what!r}")
+        raise ValueError(
+            message("a mark is one of {choices}; got {what}", choices=", ".join(CHOICES), what=f"{what!r}")
+        )
     if what == "relabel" and not label:
-        raise ValueError("a relabel needs the class that the sample should have")
+        raise ValueError(N_("a relabel needs the class that the sample should have"))
     _write(file, [{"id": sample, "what": what, "label": label}], **about)
 
 
@@ -94,9 +94,7 @@ def drop_many(file: Path, samples: Sequence[str], about: Marks | None = None, by
     _write(file, [{**known.get(i, {}), "id": i, "what": "drop"} for i in samples], by=by)
 
 
-def relabel_many(
-    file: Path, labels: Mapping[str, str], about: Marks | None = None, by: str = ""
-) -> None:
+def relabel_many(file: Path, labels: Mapping[str, str], about: Marks | None = None, by: str = "") -> None:
     """Give samples other classes, by id, all at once; one undo takes them all back."""
     known, new = about or {}, labels.items()
     lines = [{**known.get(i, {}), "id": i, "what": "relabel", "label": c} for i, c in new]
@@ -108,8 +106,8 @@ def _write(file: Path, lines: Sequence[dict[str, Any]], **about: Any) -> None:
     event = about.pop("event", None) or secrets.token_hex(8)
     stamp = {"event": event, "time": time.time(), **about}
     with lock(file.with_suffix(".lock"), wait=PATIENCE):
-        if all(line.get("event") != event for line in records.read_lines(file)):
-            records.append_lines(file, [{**line, **stamp} for line in lines])
+        if all(line.get("event") != event for line in json_files.read_lines(file)):
+            json_files.append_lines(file, [{**line, **stamp} for line in lines])
 
 
 def undo(
@@ -122,15 +120,18 @@ def undo(
     """
     found = []
     for file in files:
-        lines = records.read_lines(file)
+        lines = json_files.read_lines(file)
         if event and any(line.get("event") == event for line in lines):
             return None
         undone = {line["undo"] for line in lines if line.get("undo")}
         found += [
-            (line.get("time", 0.0), file, line) for line in lines
-            if "id" in line and line.get("event") and line["event"] not in undone
+            (line.get("time", 0.0), file, line)
+            for line in lines
+            if "id" in line
+            and line.get("event")
+            and line["event"] not in undone
             and (line.get("by", "") == by or line.get("time", 0.0) < since)
-        ]  # fmt: skip
+        ]
     if not found:
         return None
     _, file, last = max(found, key=lambda one: one[0])
@@ -143,7 +144,7 @@ def adopt(candidates: Sequence[Run]) -> None:
     """Take over what runs hold of their own, as all did once, for their data sets. What was decided
     for the data set since then counts; of two runs the one that was decided on last."""
     old = [
-        (path.stat().st_mtime, path, of_data(run.config, split))
+        (path.stat().st_mtime, path, decisions_path(run.config, split))
         for run in candidates
         for split, path in _old_files(run).items()
         if path.exists()
@@ -152,10 +153,10 @@ def adopt(candidates: Sequence[Run]) -> None:
         with lock(file.with_suffix(".lock"), wait=PATIENCE):
             before = [
                 {**line, "event": f"{path.parent}:{line.get('group') or number}", "time": 0.0}
-                for number, line in enumerate(records.read_lines(path))
+                for number, line in enumerate(json_files.read_lines(path))
                 if line.get("what") in CHOICES
             ]
-            records.write_lines(file, [*before, *records.read_lines(file)])
+            json_files.write_lines(file, [*before, *json_files.read_lines(file)])
             path.replace(path.with_name("marks.moved.jsonl"))
 
 
@@ -216,9 +217,7 @@ def changes(file: Path, run: Run | None = None) -> Changes:
     relabeled = {i: label for i, label in {**relabeled_before, **labels}.items() if i not in gone}
     return Changes(
         _csv(["id"], [[i] for i in gone]) if gone else None,
-        _csv(["id", "label"], [list(one) for one in relabeled.items()])
-        if relabeled or relabeled_before
-        else None,
+        _csv(["id", "label"], [list(one) for one in relabeled.items()]) if relabeled or relabeled_before else None,
         len(set(drop) - set(gone_before)),
         sum(relabeled_before.get(i) != label for i, label in labels.items()),
     )
@@ -239,9 +238,8 @@ def cleaned(run: Run, candidates: Sequence[Run]) -> list[Run]:
     folder = str(_folder(run))
     files = [(one, [one.config.get(k) for k in ("exclude", "relabel")]) for one in candidates]
     return [
-        one for one, paths in files
-        if one.name != run.name and any(p and str(Path(p).parent) == folder for p in paths)
-    ]  # fmt: skip
+        one for one, paths in files if one.name != run.name and any(p and str(Path(p).parent) == folder for p in paths)
+    ]
 
 
 def _csv(head: list[str], rows: list[list[Any]]) -> bytes:

@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.ops.neighbors import nearest_together
+from contrastive_core.messages import N_
+from contrastive_core.ops.neighbors import Approximation, nearest_together
 from contrastive_core.pairs.types import NO_GROUP, Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 
@@ -47,16 +48,14 @@ class Near:
     recall: float | None = None
 
 
-def near(
-    x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
-) -> Near:
+def near(x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction) -> Near:
     """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"; of
     many rows among some `VISITED` likely ones or more: the estimate is right whichever are near,
     and only the surer the nearer they are."""
     k = min(NEAR, len(x) - 1)
     if k < 1:
         return Near(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), metric)
-    found = nearest_together(x, None, k, metric, on_fraction, device, visited=VISITED)
+    found = nearest_together(x, None, k, metric, on_fraction, device, Approximation.of_rows(VISITED))
     return Near(found.index.astype(np.int32), found.score, metric, found.recall)
 
 
@@ -75,13 +74,11 @@ class Sample:
 class Candidates:
     """Who stands for all, for each anchor of pairs in which every row meets all others."""
 
-    def __init__(
-        self, pairs: Pairs, nearest: Tensor, seed: int = 0, drawn: int | None = None
-    ) -> None:
+    def __init__(self, pairs: Pairs, nearest: Tensor, seed: int = 0, drawn: int | None = None) -> None:
         """Args: nearest: (n, k) other rows of each; drawn: how many are (default: `DRAWN`).
         Raises: ValueError for other pairs."""
         if not pairs.symmetric:
-            raise ValueError("candidates can stand for all only where every row meets all others")
+            raise ValueError(N_("candidates can stand for all only where every row meets all others"))
         self.pairs, self.nearest, n = pairs, nearest, len(pairs)
         self.drawn = DRAWN if drawn is None else drawn
         groups, device = pairs.anchor_groups, pairs.anchors.device

@@ -15,14 +15,21 @@ each class.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.device import pick_device
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.sharded_rows import SPREAD
+from contrastive_core.messages import N_
 from contrastive_core.ops.neighbors import Neighbors
+from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.storage.room import room
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.row_part import part_of
+from contrastive_core.storage.large_arrays import mapped_zeros
 
 __all__ = ["ByClass", "by_class", "class_votes"]
 
@@ -60,13 +67,8 @@ def by_class(
 
     Raises: ValueError without labels; what `on_fraction` raises stops it.
     """
-    from contrastive_core.distributed import collectives
-    from contrastive_core.distributed.partition import part_of
-    from contrastive_core.distributed.sharded_rows import SPREAD
-    from contrastive_core.ops.neighbors import pick_device, unit_rows
-
     if rows.labels is None:
-        raise ValueError("without labels there is no class to take the loss of")
+        raise ValueError(N_("without labels there is no class to take the loss of"))
     order = np.argsort(rows.labels, kind="stable")
     counts = np.bincount(rows.labels + 1, minlength=2)
     drawn = order if near is None else _drawn(order, counts, seed)
@@ -76,7 +78,7 @@ def by_class(
     candidates = unit_rows(rows.features[drawn], where)
     world, blocks, size = collectives.world(), [], max(1, CELLS // len(drawn))
     first, last, _ = part_of(len(order), (world.rank, world.size)).indices(len(order))
-    losses = room((last - first, len(counts) - 1))
+    losses = mapped_zeros((last - first, len(counts) - 1))
     for start in range(first, max(last, first + 1), size):  # a process without rows has a block too
         block = slice(start, min(start + size, last))
         s = unit_rows(rows.features[block], where) @ candidates.mT  # (r, drawn)
@@ -95,10 +97,12 @@ def _drawn(order: np.ndarray, counts: np.ndarray, seed: int) -> np.ndarray:
     wanted = np.maximum(LEAST, np.round(DRAWN * counts / len(order)).astype(int))
     draw = np.random.default_rng(seed)
     parts = np.split(order, counts.cumsum()[:-1])
-    return np.concatenate([
-        part if len(part) <= most else draw.choice(part, most, replace=False)
-        for part, most in zip(parts, wanted, strict=True)
-    ])  # fmt: skip
+    return np.concatenate(
+        [
+            part if len(part) <= most else draw.choice(part, most, replace=False)
+            for part, most in zip(parts, wanted, strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +121,13 @@ class _Known:
 
 
 def _block(
-    s: Any, block: slice, known: _Known, temperature: float,
-    near: tuple[np.ndarray, np.ndarray] | None,
-) -> tuple[np.ndarray, ...]:  # fmt: skip
+    s: Tensor, block: slice, known: _Known, temperature: float, near: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[np.ndarray, ...]:
     """What ByClass holds, of the rows of a block.
 
     Args: s: (r, m) similarities to the drawn rows, which are ordered by class; near: numbers (r, k)
         and similarities of the nearest rows, which count for themselves.
     """
-    import torch
-
     labels, counts = known.labels[block], known.drawn_counts
     is_own = np.arange(len(counts) - 1) == labels[:, None]  # (r, classes)
     own = np.arange(*block.indices(len(known.labels)))[:, None]
@@ -185,7 +186,7 @@ def _nearer(
     return np.where(is_nearer, near[every, first], at), np.where(is_nearer, theirs, score)
 
 
-def _best(s: Any, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _best(s: Tensor, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The highest of s (r, n) in each class, −∞ where there is none, and where; (r, classes)."""
     score = np.full((len(s), len(counts) - 1), -np.inf)
     at = np.zeros(score.shape, np.int64)
@@ -209,7 +210,7 @@ def _nearest(score: np.ndarray, at: np.ndarray, among: np.ndarray) -> tuple[np.n
 def class_votes(losses: np.ndarray, classes: int) -> np.ndarray:
     """e^{−L} of losses (n, c), made to sum to 1: (n, classes), the last of which, where no row is
     known, have none."""
-    votes = room((len(losses), classes))
+    votes = mapped_zeros((len(losses), classes))
     for start in range(0, len(losses), ROWS):
         part = losses[start : start + ROWS]
         weight = np.exp(part.min(1, keepdims=True) - part)

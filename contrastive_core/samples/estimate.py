@@ -19,20 +19,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 
-from contrastive_core.losses._base import Loss, compare
-from contrastive_core.ops.neighbors import APPROXIMATE_FROM, pick_device
+from contrastive_core.device import pick_device
+from contrastive_core.losses._base import Loss
+from contrastive_core.ops.neighbors import APPROXIMATE_FROM
 from contrastive_core.ops.recall import lowest_recall
-from contrastive_core.ops.similarity import full_precision
+from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.samples import candidates
 from contrastive_core.samples.candidates import Candidates, Near
 
-__all__ = [
-    "CHECKED", "about", "candidates_of", "error_of", "estimate", "exact_up_to", "is_estimated",
-    "near_of",
-]  # fmt: skip
+__all__ = ["CHECKED", "about", "candidates_of", "error_of", "estimate", "exact_up_to", "is_estimated", "near_of"]
 
 ESTIMATED_FROM = APPROXIMATE_FROM  # products of one loss: 20 s to a minute of two cores
 EXACT_ONLY_UP_TO = 10 * ESTIMATED_FROM
@@ -52,9 +51,7 @@ def exact_up_to(loss: Loss, width: int, device: str = "auto") -> int | None:
     return math.isqrt(int(EXACT_ONLY_UP_TO / width))
 
 
-def near_of(
-    loss: Loss, z: np.ndarray, device: str = "auto", on_fraction: OnFraction = ignore_fraction
-) -> Near:
+def near_of(loss: Loss, z: np.ndarray, device: str = "auto", on_fraction: OnFraction = ignore_fraction) -> Near:
     """The nearest of all rows z (n, d) as the loss compares them; for products of raw rows by
     cosine, which finds most of the largest."""
     by_angle = loss.normalize or loss.score == "dot"
@@ -112,8 +109,6 @@ def candidates_of(n: int, positives: int) -> int:
 def error_of(estimated: np.ndarray, exact: np.ndarray) -> dict[str, float]:
     """How far estimates (n) are off where both are defined: `bias`, the mean difference; `off`, the
     95th percentile of its size; `correlation` of ranks (Spearman; NaN where all are alike)."""
-    from scipy.stats import rankdata
-
     both = np.isfinite(estimated) & np.isfinite(exact)
     a, b = estimated[both], exact[both]
     if not len(a):

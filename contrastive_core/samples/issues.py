@@ -3,7 +3,7 @@
 Every score is higher where the suspicion is stronger:
 
 - mislabeled: the probability that the label is wrong, by five voters that have not seen it
-  (wrong_labels.py).
+  (label_errors.py).
 - false_negative: cosine similarity to the nearest row that the loss would push away: any other
   one, or with pairs by class the nearest of another class.
 - duplicate: how much nearer the nearest row of this or the other split is than the k-th of this
@@ -29,15 +29,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.ops.neighbors import Neighbors, nearest_together
+from contrastive_core.ops.neighbors import Approximation, Neighbors, nearest_together
 from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.sample_table import K
 from contrastive_core.samples.candidates import VISITED, Near
 from contrastive_core.samples.class_losses import ByClass, by_class
-from contrastive_core.samples.table import K
-from contrastive_core.samples.wrong_labels import WrongLabels, find_wrong_labels
+from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 
-__all__ = ["Issues", "find_issues"]
+__all__ = ["IssueInputs", "Issues", "find_issues"]
 
 BLOCK = 4096  # rows whose distances are taken at a time
 WIDE = 3  # times the neighbors that vote: some of them may not
@@ -50,55 +50,48 @@ class Issues:
     scores: dict[str, np.ndarray]
     neighbors: Neighbors
     by_class: ByClass | None  # None without labels
-    labels: WrongLabels | None  # None with fewer than two classes
+    labels: LabelErrors | None  # None with fewer than two classes
     nearest_duplicate: np.ndarray  # (n) row number, in the other split if `leaked`
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
     nearness: np.ndarray  # (n) 1 − d₁/d_k to it; 1: a copy
 
 
+@dataclass(frozen=True, eq=False)
+class IssueInputs:
+    """Rows to search, and what helps.
+
+    other: the other split, in the same space: where leaks are looked for. pixels: the images as rows (n, p), for
+    copies and outliers that the encoder does not see; other_pixels: those of the other split. supervised: only rows of
+    another class are negatives. near: the nearest rows by cosine, where these are known.
+    """
+
+    rows: EmbeddingSet
+    other: EmbeddingSet | None = None
+    pixels: np.ndarray | None = None
+    other_pixels: np.ndarray | None = None
+    supervised: bool = False
+    near: Near | None = None
+
+
 def find_issues(
-    rows: EmbeddingSet,
-    k: int = K,
-    seed: int = 0,
-    other: EmbeddingSet | None = None,
-    pixels: np.ndarray | None = None,
-    other_pixels: np.ndarray | None = None,
-    supervised: bool = False,
-    on_fraction: OnFraction = ignore_fraction,
-    device: str = "auto",
-    near: Near | None = None,
+    inputs: IssueInputs, k: int = K, seed: int = 0, on_fraction: OnFraction = ignore_fraction, device: str = "auto"
 ) -> Issues:
     """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
-    Args:
-        other: the other split, in the same space: where leaks are looked for.
-        pixels: the images as rows (n, p), for copies and outliers that the encoder does not see;
-            other_pixels: those of the other split.
-        supervised: only rows of another class are negatives.
-        on_fraction: called with the fraction done; what it raises stops the work.
-        near: the nearest rows by cosine, where these are known.
-    Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
+    Args: on_fraction: called with the fraction done; what it raises stops the work. Raises: UnusableEmbedding for fewer
+        than two rows, or values that are not finite.
     """
-    k = max(1, min(k, len(rows) - 1))
-    most = min(WIDE * k, len(rows) - 1)
-    if near is not None and near.metric == "cosine" and near.index.shape[1] >= most:
-        wide = Neighbors(near.index, near.score, "cosine", near.recall).first(most)
-    else:
-        wide = _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
+    rows, k = inputs.rows, max(1, min(k, len(inputs.rows) - 1))
+    wide = _wide_graph(inputs, k, device, on_fraction)
     graph = wide.first(k)
-    spaces = [_Space(rows.features, other.features if other else None, graph)]
     on_fraction(0.4)
-    if pixels is not None:
-        x, y = _centered(pixels), None if other_pixels is None else _centered(other_pixels)
-        spaces.append(_Space(x, y, _nearest(x, None, k, device)))
+    spaces = _spaces(inputs, graph, k, device)
     nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
     wrong = classes = None
     labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
     if len(np.unique(labels[labels >= 0])) > 1:
-        wrong = find_wrong_labels(
-            rows, wide, seed, device, lambda f: on_fraction(0.6 + 0.4 * f)
-        )  # fmt: skip
+        wrong = find_label_errors(rows, wide, seed, device, lambda f: on_fraction(0.6 + 0.4 * f))
         classes = wrong.by_class
     elif (labels >= 0).any():
         classes = by_class(rows, device=device, near=None if wide.recall is None else wide)
@@ -106,7 +99,7 @@ def find_issues(
     none = np.full(len(rows), np.nan)
     scores = {
         "mislabeled": wrong.probability if wrong else none,
-        "false_negative": classes.other_score if supervised and classes else negative,
+        "false_negative": classes.other_score if inputs.supervised and classes else negative,
         "duplicate": duplicate,
         "outlier": np.max([_outlyingness(space.graph) for space in spaces], 0),
         "ambiguous": _entropy(wrong.classes) if wrong else none,
@@ -116,11 +109,29 @@ def find_issues(
     return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked, nearness)
 
 
+def _wide_graph(inputs: IssueInputs, k: int, device: str, on_fraction: OnFraction) -> Neighbors:
+    """The nearest rows of each, WIDE times k."""
+    rows, near = inputs.rows, inputs.near
+    most = min(WIDE * k, len(rows) - 1)
+    if near is not None and near.metric == "cosine" and near.index.shape[1] >= most:
+        return Neighbors(near.index, near.score, "cosine", near.recall).first(most)
+    return _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
+
+
+def _spaces(inputs: IssueInputs, graph: Neighbors, k: int, device: str) -> list[_Space]:
+    """The embedding, and the pixels where they are known."""
+    spaces = [_Space(inputs.rows.features, inputs.other.features if inputs.other else None, graph)]
+    if inputs.pixels is not None:
+        x = _centered(inputs.pixels)
+        y = None if inputs.other_pixels is None else _centered(inputs.other_pixels)
+        spaces.append(_Space(x, y, _nearest(x, None, k, device)))
+    return spaces
+
+
 def _nearest(
-    x: np.ndarray, base: np.ndarray | None, k: int, device: str,
-    on_fraction: OnFraction = ignore_fraction,
-) -> Neighbors:  # fmt: skip
-    return nearest_together(x, base, k, "cosine", on_fraction, device, visited=VISITED)
+    x: np.ndarray, base: np.ndarray | None, k: int, device: str, on_fraction: OnFraction = ignore_fraction
+) -> Neighbors:
+    return nearest_together(x, base, k, "cosine", on_fraction, device, Approximation.of_rows(VISITED))
 
 
 def _entropy(p: np.ndarray) -> np.ndarray:
@@ -144,19 +155,17 @@ def _centered(pixels: np.ndarray) -> np.ndarray:
     return np.asarray(pixels - pixels.mean(1, keepdims=True))
 
 
-def _duplicates(
-    spaces: list[_Space], device: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _duplicates(spaces: list[_Space], device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The nearest row of both splits, whether it is of the other, 1 − d₁/d_k, and the score; (n)
     each, of the space in which the score is larger."""
     found = []
     for space in spaces:
         nearest = space.graph.index[:, 0].copy()
-        first, last = (_apart(space.x, space.x, space.graph.index[:, q]) for q in (0, -1))
+        first, last = (_distances(space.x, space.x, space.graph.index[:, q]) for q in (0, -1))
         leaked = np.zeros(len(nearest), bool)
         if space.other is not None:
             far = _nearest(space.x, space.other, 1, device).index[:, 0]
-            across = _apart(space.x, space.other, far)
+            across = _distances(space.x, space.other, far)
             leaked = across < first
             nearest[leaked], first[leaked] = far[leaked], across[leaked]
         nearness = 1 - first / np.maximum(last, 1e-12)
@@ -166,14 +175,14 @@ def _duplicates(
     return nearest, leaked, nearness, standard
 
 
-def _apart(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
+def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Distance (n) of each row of x to its row of y, on the sphere; in float64, since a float32
     cosine says nothing of copies nearer than 3e-4."""
-    apart = np.empty(len(x))
+    distance = np.empty(len(x))
     for start in range(0, len(x), BLOCK):
         part = slice(start, start + BLOCK)
-        apart[part] = np.linalg.norm(_unit(x[part]) - _unit(y[index[part]]), axis=1)
-    return apart
+        distance[part] = np.linalg.norm(_unit(x[part]) - _unit(y[index[part]]), axis=1)
+    return distance
 
 
 def _unit(x: np.ndarray) -> np.ndarray:

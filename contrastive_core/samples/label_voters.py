@@ -22,17 +22,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from scipy.special import softmax
+from sklearn.covariance import ledoit_wolf
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.device import pick_device
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.sharded_rows import SPREAD
+from contrastive_core.metrics.linear_probe import fit_logistic
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.sample_table import K
 from contrastive_core.samples.class_losses import ByClass, by_class, class_votes
-from contrastive_core.samples.table import K
-from contrastive_core.storage.room import room
+from contrastive_core.storage.large_arrays import mapped_zeros
 
-__all__ = [
-    "VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "unit", "vote", "votes_of_neighbors",
-]  # fmt: skip
+__all__ = ["VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "unit", "vote", "votes_of_neighbors"]
 
 VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
@@ -58,7 +63,7 @@ class Votes:
 
     def mixed(self, weights: Mapping[str, float]) -> np.ndarray:
         """The voters' probability (n, classes) with these weights."""
-        total = room(next(iter(self.by_voter.values())).shape)
+        total = mapped_zeros(next(iter(self.by_voter.values())).shape)
         for start in range(0, len(total), BLOCK):
             part = slice(start, start + BLOCK)
             for name, weight in weights.items():
@@ -66,13 +71,7 @@ class Votes:
         return total
 
 
-def vote(
-    rows: EmbeddingSet,
-    graph: Neighbors,
-    learned: np.ndarray,
-    seed: int = 0,
-    device: str = "auto",
-) -> Votes:
+def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, seed: int = 0, device: str = "auto") -> Votes:
     """All voters on all rows. Of many processes (torchrun) each does a share of the work.
 
     Args:
@@ -103,7 +102,7 @@ def vote(
 
 def votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
     """Votes (n, classes) of the K nearest rows with a label; all alike where there is none."""
-    votes = room((len(labels), classes))
+    votes = mapped_zeros((len(labels), classes))
     for start in range(0, len(labels), BLOCK):
         block = slice(start, start + BLOCK)
         near, score = labels[graph.index[block]], graph.score[block]  # (r, k)
@@ -116,9 +115,7 @@ def votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np
     return votes
 
 
-def out_of_fold(
-    x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit, seed: int = 0
-) -> np.ndarray:
+def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit, seed: int = 0) -> np.ndarray:
     """Class probabilities (n, classes) float32 of each row by a classifier that has not seen it.
 
     Args:
@@ -126,16 +123,11 @@ def out_of_fold(
         fit: learns from (m, d) rows and their labels 0 … classes' − 1. Of many processes each fits
             its share of the folds.
     """
-    import torch
-
-    from contrastive_core.distributed import collectives
-    from contrastive_core.distributed.sharded_rows import SPREAD
-
     labeled, world = np.flatnonzero(labels >= 0), collectives.world()
     number = folds_of(len(labeled))
     fold = np.arange(len(x)) % number  # of rows that nobody learns from
     fold[labeled] = folds(labels[labeled], seed, number)
-    p = room((len(x), classes))
+    p = mapped_zeros((len(x), classes))
     for f in range(number)[world.rank :: world.size]:
         test = np.flatnonzero(fold == f)
         others = labeled[fold[labeled] != f]
@@ -182,11 +174,6 @@ def scaled(fit: Fit) -> Fit:
 
 def _probe(device: str, c: float) -> Fit:
     """Logistic regression, by the engine of the linear probe."""
-    import torch
-
-    from contrastive_core.metrics.linear_probe import fit_logistic
-    from contrastive_core.ops.neighbors import pick_device
-
     where = pick_device(device)
 
     def fit(x: np.ndarray, y: np.ndarray) -> Vote:
@@ -205,9 +192,6 @@ def _probe(device: str, c: float) -> Fit:
 def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
     """Linear discriminant analysis, its covariance shrunk (of all classes together, so that small
     classes cost nothing)."""
-    from scipy.special import softmax
-    from sklearn.covariance import ledoit_wolf
-
     x, counts = x.astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]

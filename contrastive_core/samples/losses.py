@@ -1,85 +1,126 @@
 """The loss of each sample: exact against the whole set, as training saw it, and over augmentations.
 
-The exact loss compares every row with all others through the loss's own (tiled) engine, so nothing
-n×n is kept; of a large set it is estimated from some candidates of each anchor (estimate.py).
-`training_estimate` is what random batches of the run's size would have said: a softmax loss grows
-with the log of the number of negatives, so the two differ. `split_variance` tells the spread that
-augmentation causes from that between samples (one-way random effects).
+The exact loss compares every row with all others through the loss's own (tiled) engine, so nothing n×n is kept; of a
+large set it is estimated from some candidates of each anchor (estimate.py). `losses_in_batches` is what random batches
+of the run's size would have said: a softmax loss grows with the log of the number of negatives, so the two differ.
+`split_variance` tells the spread that augmentation causes from that between samples (one-way random effects).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
 
-from contrastive_core.distributed import partition
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core import losses, pairs
+from contrastive_core.device import pick_device
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.sharded_rows import SPREAD
+from contrastive_core.losses import Loss
+from contrastive_core.messages import N_
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
-
-if TYPE_CHECKING:
-    from contrastive_core.samples.candidates import Near
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.row_part import part_of
+from contrastive_core.samples import estimate
+from contrastive_core.samples.candidates import Near
 
 __all__ = [
-    "exact_of", "largest_class", "near_of", "outlook", "over_knob", "pairs_of", "per_sample",
-    "ranks", "split_variance", "training_estimate",
-]  # fmt: skip
+    "LossInputs",
+    "exact_losses",
+    "find_near",
+    "losses_in_batches",
+    "losses_over_knob",
+    "outlook",
+    "per_sample",
+    "ranks",
+    "split_variance",
+]
 
 DRAWN_OF_CURVES = 1024  # candidates for losses over a knob, which are taken at several values
 
 
+@dataclass(frozen=True, eq=False)
+class LossInputs:
+    """Rows and the loss that is taken of them. `views` (n, v, d): augmented views of each row, for self-supervised
+    pairs; without them rows are paired by label."""
+
+    rows: EmbeddingSet
+    loss: str
+    knobs: Mapping[str, Any] | None = None
+    views: np.ndarray | None = None
+    device: str = "auto"
+
+    @property
+    def criterion(self) -> Loss:
+        return losses.create(self.loss, **(self.knobs or {}))
+
+    @property
+    def compared(self) -> np.ndarray:
+        """Everything that the loss compares: rows, or their views."""
+        return self.rows.features if self.views is None else self.views.reshape(-1, self.views.shape[-1])
+
+    def pairs(self) -> Pairs:
+        """Who is compared with whom. Raises ValueError where no row has a positive."""
+        device = pick_device(self.device)
+        if self.views is not None:
+            return pairs.from_views(torch.from_numpy(self.views).to(device))
+        if self.rows.labels is None:
+            raise ValueError(N_("without labels or augmented views no row has a positive"))
+        features, labels = (torch.from_numpy(x).to(device) for x in (self.rows.features, self.rows.labels))
+        return pairs.from_labels(features, labels)
+
+    def moved(self, knob: str, value: float) -> LossInputs:
+        """The same with another value of a knob."""
+        return dataclasses.replace(self, knobs={**(self.knobs or {}), knob: float(value)})
+
+    def take(self, part: np.ndarray) -> LossInputs:
+        """Some of the rows."""
+        labels = None if self.rows.labels is None else self.rows.labels[part]
+        views = None if self.views is None else self.views[part]
+        return dataclasses.replace(self, rows=EmbeddingSet(self.rows.features[part], labels), views=views)
+
+
 def per_sample(
-    rows: EmbeddingSet,
-    loss: str,
-    knobs: dict[str, Any] | None = None,
-    views: np.ndarray | None = None,
-    on_fraction: OnFraction = ignore_fraction,
-    device: str = "auto",
-    near: Near | None = None,
+    inputs: LossInputs, on_fraction: OnFraction = ignore_fraction, near: Near | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Loss and weight (n) of each sample against all others. Of many processes (torchrun) each
-    has a share of the anchors, and meets all candidates.
+    """Loss and weight (n) of each sample against all others. Of many processes (torchrun) each has a share of the
+    anchors, and meets all candidates.
 
     Args:
-        views: (n, v, d) embeddings of augmented views, for self-supervised pairs; without them
-            rows are paired by label.
         on_fraction: called with the fraction done; what it raises stops the work.
-        near: by `near_of`: the loss is estimated; None: it is exact.
+        near: by `find_near`: the loss is estimated; None: it is exact.
     Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
     """
-    from contrastive_core import losses
-    from contrastive_core.distributed import collectives
-    from contrastive_core.distributed.sharded_rows import SPREAD
-
     if near is not None:
-        value, weight = _estimated(rows, loss, [knobs or {}], near, views, on_fraction, device)
+        value, weight = _estimated([inputs], near, on_fraction)
         return value[0], weight[0]
-    criterion, pairs = losses.create(loss, **(knobs or {})), pairs_of(rows, views, device)
-    world = collectives.world()
+    every, world = inputs.pairs(), collectives.world()
     if world.size > 1:
-        share = partition.part_of(len(pairs), (world.rank, world.size))
-        pairs = pairs.take_anchors(share)
-    value, weight = (SPREAD.whole(x) for x in _of_anchors(criterion, pairs, on_fraction))
+        every = every.take_anchors(part_of(len(every), (world.rank, world.size)))
+    value, weight = (SPREAD.whole(x) for x in _of_anchors(inputs.criterion, every, on_fraction))
     on_fraction(1.0)
-    return _of_samples(value, weight, len(rows))
+    return _of_samples(value, weight, len(inputs.rows))
 
 
 def outlook(
     loss: str,
-    knobs: dict[str, Any] | None,
+    knobs: Mapping[str, Any] | None,
     samples: int,
     views: int,
     width: int,
     positives: int,
     device: str = "auto",
 ) -> dict[str, int]:
-    """What the losses of so many samples will be here, before any is taken: `exact_up_to`, so many
-    samples, where these are more and get none; `candidates`, from about how many of them each is
-    estimated; neither where they are exact. positives: that a row of the largest group has."""
-    from contrastive_core import losses
-    from contrastive_core.samples import estimate
+    """How the losses of so many samples will be taken here: `exact_up_to`, so many samples, where there are more and
+    none is taken; `candidates`, from about how many of them each is estimated; neither where they are exact.
 
+    Args: positives: that a row of the largest group has.
+    """
     criterion, n = losses.create(loss, **(knobs or {})), samples * views
     up_to = estimate.exact_up_to(criterion, width, device)
     if up_to is not None and samples > up_to // views:
@@ -89,73 +130,35 @@ def outlook(
     return {"candidates": estimate.candidates_of(n, positives)}
 
 
-def largest_class(labels: np.ndarray) -> int:
-    """How many rows the largest class has, 1 at least."""
-    return int(np.bincount(labels[labels >= 0]).max(initial=1))
-
-
-def near_of(
-    rows: EmbeddingSet,
-    loss: str,
-    knobs: dict[str, Any] | None = None,
-    views: np.ndarray | None = None,
-    on_fraction: OnFraction = ignore_fraction,
-    device: str = "auto",
-) -> Near | None:
-    """The nearest rows from which the losses of a set so large are estimated; None: they are taken
-    exactly."""
-    from contrastive_core import losses
-    from contrastive_core.samples import estimate
-
-    criterion = losses.create(loss, **(knobs or {}))
-    z = rows.features if views is None else views.reshape(-1, views.shape[-1])
-    if not estimate.is_estimated(criterion, len(z), z.shape[1], device):
+def find_near(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) -> Near | None:
+    """The nearest rows from which the losses of a set so large are estimated; None: they are taken exactly."""
+    z = inputs.compared
+    if not estimate.is_estimated(inputs.criterion, len(z), z.shape[1], inputs.device):
         return None
-    return estimate.near_of(criterion, z, device, on_fraction)
+    return estimate.near_of(inputs.criterion, z, inputs.device, on_fraction)
 
 
 def _estimated(
-    rows: EmbeddingSet, loss: str, settings: list[dict[str, Any]], near: Near,
-    views: np.ndarray | None, on_fraction: OnFraction, device: str, drawn: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Estimated loss and weight (g, n) of each sample at each of the settings."""
-    from contrastive_core import losses
-    from contrastive_core.distributed import collectives
-    from contrastive_core.distributed.sharded_rows import SPREAD
-    from contrastive_core.samples import estimate
-
-    criteria, pairs = [losses.create(loss, **s) for s in settings], pairs_of(rows, views, device)
-    world = collectives.world()
-    share = partition.part_of(len(pairs), (world.rank, world.size))
-    local = estimate.estimate(
-        criteria, pairs, near.index, share, on_fraction=on_fraction, drawn=drawn
-    )
+    settings: Sequence[LossInputs], near: Near, on_fraction: OnFraction, drawn: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimated loss and weight (g, n) of each sample at each of the settings, which differ in their knobs."""
+    criteria, every, world = [s.criterion for s in settings], settings[0].pairs(), collectives.world()
+    share = part_of(len(every), (world.rank, world.size))
+    local = estimate.estimate(criteria, every, near.index, share, on_fraction=on_fraction, drawn=drawn)
     value, weight = (SPREAD.whole(x.T).T for x in local)
-    of_each = [_of_samples(v, w, len(rows)) for v, w in zip(value, weight, strict=True)]
+    of_each = [_of_samples(v, w, len(settings[0].rows)) for v, w in zip(value, weight, strict=True)]
     values, weights = zip(*of_each, strict=True)
     return np.stack(values), np.stack(weights)
 
 
-def exact_of(
-    samples: np.ndarray,
-    rows: EmbeddingSet,
-    loss: str,
-    knobs: dict[str, Any] | None = None,
-    views: np.ndarray | None = None,
-    device: str = "auto",
-) -> np.ndarray:
-    """The exact loss (s) of the samples of these numbers (s), NaN where it is undefined; every
-    process takes all of them."""
-    import torch
-
-    from contrastive_core import losses
-
-    v = 1 if views is None else views.shape[1]
+def exact_losses(samples: np.ndarray, inputs: LossInputs) -> np.ndarray:
+    """The exact loss (s) of the samples of these numbers (s), NaN where it is undefined; every process takes all of
+    them."""
+    v = 1 if inputs.views is None else inputs.views.shape[1]
     anchors = (samples[:, None] * v + np.arange(v)).ravel()
-    every = pairs_of(rows, views, device)
-    pairs = every.take_anchors(torch.from_numpy(anchors).to(every.anchors.device))
-    criterion = losses.create(loss, **(knobs or {}))
-    value, weight = _of_samples(*_of_anchors(criterion, pairs), len(samples))
+    every = inputs.pairs()
+    some = every.take_anchors(torch.from_numpy(anchors).to(every.anchors.device))
+    value, weight = _of_samples(*_of_anchors(inputs.criterion, some), len(samples))
     return np.where(weight > 0, value, np.nan)
 
 
@@ -167,86 +170,43 @@ def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarr
 
 
 def _of_anchors(
-    criterion: Any, pairs: Any, on_fraction: OnFraction = ignore_fraction
+    criterion: Loss, pairs: Pairs, on_fraction: OnFraction = ignore_fraction
 ) -> tuple[np.ndarray, np.ndarray]:
     """Loss and weight of every anchor."""
-    import torch
-
     with torch.no_grad():
         out = criterion(pairs, on_fraction=on_fraction)
     return out.per_anchor.cpu().numpy(), out.weight.cpu().numpy()
 
 
-def pairs_of(rows: EmbeddingSet, views: np.ndarray | None = None, device: str = "cpu") -> Any:
-    """Who is compared with whom: views of an image, or rows of a class. Raises ValueError."""
-    import torch
-
-    from contrastive_core import pairs
-    from contrastive_core.ops.neighbors import pick_device
-
-    where = pick_device(device)
-    if views is not None:
-        return pairs.from_views(torch.from_numpy(views).to(where))
-    if rows.labels is None:
-        raise ValueError("without labels or augmented views no row has a positive")
-    features, labels = (torch.from_numpy(x).to(where) for x in (rows.features, rows.labels))
-    return pairs.from_labels(features, labels)
-
-
-def over_knob(
-    rows: EmbeddingSet,
-    loss: str,
+def losses_over_knob(
+    inputs: LossInputs,
     knob: str,
     values: Sequence[float],
-    knobs: dict[str, Any] | None = None,
-    views: np.ndarray | None = None,
     on_fraction: OnFraction = ignore_fraction,
-    device: str = "auto",
     near: Near | None = None,
 ) -> np.ndarray:
-    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. `near`
-    as in `per_sample`: all values in one pass, from fewer candidates."""
-    columns, settings = [], [{**(knobs or {}), knob: float(value)} for value in values]
+    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. `near` as in `per_sample`:
+    all values in one pass, from fewer candidates."""
+    columns, settings = [], [inputs.moved(knob, value) for value in values]
     if near is not None:
-        value, weight = _estimated(
-            rows, loss, settings, near, views, on_fraction, device, DRAWN_OF_CURVES
-        )
+        value, weight = _estimated(settings, near, on_fraction, DRAWN_OF_CURVES)
         return np.where(weight > 0, value, np.nan).T.astype(np.float32)
     for finished, moved in enumerate(settings, 1):
-        per_row, weight = per_sample(rows, loss, moved, views, device=device)
+        per_row, weight = per_sample(moved)
         columns.append(np.where(weight > 0, per_row, np.nan).astype(np.float32))
         on_fraction(finished / len(values))
     return np.stack(columns, 1)
 
 
-def training_estimate(
-    rows: EmbeddingSet,
-    loss: str,
-    knobs: dict[str, Any] | None,
-    batch: int,
-    repeats: int = 8,
-    seed: int = 0,
-    views: np.ndarray | None = None,
-    device: str = "auto",
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many
-    processes each takes its share of the batches."""
-    import torch
-
-    from contrastive_core import losses
-    from contrastive_core.distributed import collectives
-    from contrastive_core.distributed.sharded_rows import SPREAD
-
-    rng, n, world = np.random.default_rng(seed), len(rows), collectives.world()
-    criterion, by_batch = losses.create(loss, **(knobs or {})), np.zeros((repeats, n))
+def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many processes each takes
+    its share of the batches."""
+    rng, n, world = np.random.default_rng(seed), len(inputs.rows), collectives.world()
+    criterion, by_batch = inputs.criterion, np.zeros((repeats, n))
     for r in range(repeats):
-        order = rng.permutation(n)
-        batches = np.array_split(order, max(1, round(n / max(2, batch))))
+        batches = np.array_split(rng.permutation(n), max(1, round(n / max(2, batch))))
         for part in batches[world.rank :: world.size]:
-            views_of = None if views is None else views[part]
-            labels = None if rows.labels is None else rows.labels[part]
-            pairs = pairs_of(EmbeddingSet(rows.features[part], labels), views_of, device)
-            value, weight = _of_samples(*_of_anchors(criterion, pairs), len(part))
+            value, weight = _of_samples(*_of_anchors(criterion, inputs.take(part).pairs()), len(part))
             by_batch[r, part] = np.where(weight > 0, value, np.nan)
     by_batch = SPREAD.total(torch.from_numpy(by_batch)).numpy()
     defined = np.isfinite(by_batch)
@@ -261,13 +221,12 @@ def training_estimate(
 def split_variance(by_draw: np.ndarray) -> dict[str, float]:
     """The variance of losses (n, draws) of n samples under several draws of augmentation.
 
-    One-way random effects by moments: `augmentation` is the mean variance within a sample,
-    `sample` the variance of the means less what augmentation adds to it; `share` is the part of
-    their sum that comes from augmentation.
+    One-way random effects by moments: `augmentation` is the mean variance within a sample, `sample` the variance of
+    the means less what augmentation adds to it; `share` is the part of their sum that comes from augmentation.
     """
     draws = by_draw.shape[1]
     if draws < 2:
-        raise ValueError("the part of augmentation shows only over two draws or more")
+        raise ValueError(N_("the part of augmentation shows only over two draws or more"))
     within = float(by_draw.var(1, ddof=1).mean())
     between = max(0.0, float(by_draw.mean(1).var(ddof=1)) - within / draws)
     total = within + between

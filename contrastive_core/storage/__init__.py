@@ -1,1 +1,1 @@
-"""Atomic writes, locks, records of JSON and arrays, tables. Torch-free."""
+"""Atomic writes, locks, records of JSON and arrays, tables."""

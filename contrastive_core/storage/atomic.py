@@ -1,4 +1,4 @@
-"""Files written whole or not at all: a kill at any moment leaves the old or the new. Torch-free.
+"""Files written whole or not at all: a kill at any moment leaves the old or the new.
 
 A write goes to a temporary file, is flushed to the disk, renamed over the old one, and the folder
 is flushed too. Files and folders are their owner's alone (0600, 0700), whatever the umask; `shared`
@@ -16,20 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-__all__ = [
-    "make_folder",
-    "sha256_file",
-    "sync_file",
-    "sync_folder",
-    "tidy",
-    "write_bytes",
-    "writing",
-]
+__all__ = ["make_folder", "sha256_file", "sync_file", "sync_folder", "tidy", "write_bytes", "writing"]
 
 
-def write_bytes(
-    path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True
-) -> None:
+def write_bytes(path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True) -> None:
     """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk.
 
     Args: shared: others may read it; parents: make missing folders above it.

@@ -1,4 +1,4 @@
-"""Locks that the system lets go of when their process ends, however it ends. Torch-free.
+"""Locks that the system lets go of when their process ends, however it ends.
 
 The lock itself is the system's (`filelock`); the file's text says which process holds it, for
 people, and for a signal to it (Windows lets nobody read a locked file: there the text stands in a
@@ -22,9 +22,10 @@ import psutil
 from filelock import FileLock, Timeout
 
 from contrastive_core.errors import Damaged, Locked
+from contrastive_core.messages import N_, message
 from contrastive_core.storage.atomic import make_folder
-from contrastive_core.storage.records import read_object
-from contrastive_core.storage.shapes import fields, number, text, whole
+from contrastive_core.storage.json_files import read_object
+from contrastive_core.storage.json_schema import fields, number, text, whole
 
 __all__ = ["is_locked", "is_process", "lock", "lock_holder", "process_start"]
 
@@ -48,8 +49,8 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
         guard.acquire()
     except Timeout:
         pid = lock_holder(path)
-        who = f"process {pid}" if pid else "another process"
-        raise Locked(f"{who} is already working in {path.parent}") from None
+        who = message("process {pid}", pid=pid) if pid else N_("another process")
+        raise Locked(message("{who} is already working in {parent}", who=who, parent=path.parent)) from None
     try:
         holder = {"pid": os.getpid(), "started": process_start(os.getpid()), "boot": _boot_id()}
         text_path.write_text(json.dumps(holder), "utf-8")

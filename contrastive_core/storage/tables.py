@@ -52,9 +52,7 @@ def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> b
 def safe_cell(value: Any) -> Any:
     """Text that a spreadsheet will not run as a formula."""
     text = str(value)
-    return (
-        f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _number(text) else text
-    )
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _number(text) else text
 
 
 def _number(text: str) -> bool:

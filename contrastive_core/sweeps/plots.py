@@ -11,24 +11,18 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from contrastive_core.sweeps.cells import (
-    ACCURACIES,
-    Figure,
-    Row,
-    cells_of,
-    intervals_in_words,
-    value_of,
-)
+from contrastive_core.messages import N_, message
+from contrastive_core.records.sweep_cells import ACCURACIES, Figure, Row, cells_of, intervals_in_words, value_of
 from contrastive_core.sweeps.spec import Axis, Sweep
 
 __all__ = ["ACCURACIES", "LABELS", "cells_of", "draw", "intervals_of", "table"]
 
 LABELS = {
-    "uniformity": "uniformity, nats (lower: more spread)",
-    "alignment": "alignment (lower: closer pairs)",
-    "rankme": "RankMe (effective dimensions)",
-    "memory_mb": "memory, MB",
-    "seconds": "training time, s",
+    "uniformity": N_("uniformity, nats (lower: more spread)"),
+    "alignment": N_("alignment (lower: closer pairs)"),
+    "rankme": N_("RankMe (effective dimensions)"),
+    "memory_mb": N_("memory, MB"),
+    "seconds": N_("training time, s"),
     "loss": "loss",
 }
 UNITS = {"memory_mb": "{:.0f}", "seconds": "{:.0f}", "rankme": "{:.1f}"}
@@ -44,7 +38,7 @@ def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample")
         row: Row = {a.name: _stands(a, str(cell[a.name])) for a in sweep.axes}
         for measure in measures:
             row[label(measure, accuracy)] = _text(cell[measure], measure)
-        table_rows.append({**row, "seeds done": cell["seeds"]})
+        table_rows.append({**row, N_("seeds done"): cell["seeds"]})
     return table_rows
 
 
@@ -77,9 +71,7 @@ def draw(
     return []
 
 
-def intervals_of(
-    sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str = "knn_train_sample"
-) -> str:
+def intervals_of(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str = "knn_train_sample") -> str:
     """What the intervals of a figure are of, in words."""
     cells = cells_of(rows, _names(sweep), accuracy, [measure])
     return intervals_in_words([c[measure] for c in cells])
@@ -107,16 +99,12 @@ def _text(figure: Figure, measure: str) -> str:
     return form.format(figure.mean) + (f" ± {form.format(more)}" if more is not None else "")
 
 
-def _line(
-    sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors: Sequence[str],
-    zoom: bool,
-) -> Any:  # fmt: skip
+def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors: Sequence[str], zoom: bool) -> Any:
     """Curves over x, one for each series: means with their intervals, and a dot for each seed."""
     import plotly.graph_objects as go
 
     x, series = sweep.draw.x, sweep.draw.series
-    cells = [c for c in cells_of(rows, _names(sweep), accuracy, [measure])
-             if c[measure].mean is not None]  # fmt: skip
+    cells = [c for c in cells_of(rows, _names(sweep), accuracy, [measure]) if c[measure].mean is not None]
     figure = go.Figure()
     for number, name in enumerate(dict.fromkeys(c.get(series, "") for c in cells)):
         mine = [c for c in cells if c.get(series, "") == name]
@@ -131,10 +119,13 @@ def _line(
         axis |= {"type": "log" if wide else "linear"}
         axis |= {"tickvals": ticks, "ticktext": [f"{t:g}" for t in ticks]} if ticks else {}
     figure.update_layout(
-        height=360, margin={"l": 10, "r": 10, "t": 60 if series else 10, "b": 10}, xaxis=axis,
-        yaxis={"title": label(measure, accuracy), **_scale(measure, zoom)}, showlegend=bool(series),
+        height=360,
+        margin={"l": 10, "r": 10, "t": 60 if series else 10, "b": 10},
+        xaxis=axis,
+        yaxis={"title": label(measure, accuracy), **_scale(measure, zoom)},
+        showlegend=bool(series),
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "title": {"text": series}},
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -143,27 +134,38 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
     at, found = [_or_text(c[x]) for c in cells], [c[measure] for c in cells]
     ends = [f.interval or (f.mean, f.mean) for f in found]
     figure.add_scatter(
-        x=at, y=[f.mean for f in found], name=name, mode="lines+markers", line={"color": color},
+        x=at,
+        y=[f.mean for f in found],
+        name=name,
+        mode="lines+markers",
+        line={"color": color},
         error_y={
             "array": [high - f.mean for f, (_, high) in zip(found, ends, strict=True)],
             "arrayminus": [f.mean - low for f, (low, _) in zip(found, ends, strict=True)],
-            "visible": any(f.interval for f in found), "color": color, "thickness": 1.5,
+            "visible": any(f.interval for f in found),
+            "color": color,
+            "thickness": 1.5,
         },
         legendgroup=name,
-    )  # fmt: skip
+    )
     dots = [
-        (place, value, f"seed {seed}")
+        (place, value, message("seed {seed}", seed=seed))
         for place, f in zip(at, found, strict=True)
         for seed, value in zip(f.seeds, f.values, strict=True)
         if len(f.values) > 1
     ]
     if dots:
         figure.add_scatter(
-            x=[d[0] for d in dots], y=[d[1] for d in dots], text=[d[2] for d in dots],
-            mode="markers", name=f"{name} seeds".strip(), showlegend=False, legendgroup=name,
+            x=[d[0] for d in dots],
+            y=[d[1] for d in dots],
+            text=[d[2] for d in dots],
+            mode="markers",
+            name=message("{name} seeds", name=name).strip(),
+            showlegend=False,
+            legendgroup=name,
             marker={"color": color, "size": 6, "opacity": 0.55, "symbol": "circle-open"},
             hovertemplate="%{text}: %{y:.3g}<extra></extra>",
-        )  # fmt: skip
+        )
 
 
 def _scale(measure: str, zoom: bool) -> Row:
@@ -193,19 +195,25 @@ def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom
     full = {"zmin": 0, "zmax": 100} if measure == "accuracy" and not zoom else {}
     figure = go.Figure(
         go.Heatmap(
-            z=z, x=[*others, "row mean"], y=names, text=text, texttemplate="%{text}",
+            z=z,
+            x=[*others, N_("row mean")],
+            y=names,
+            text=text,
+            texttemplate="%{text}",
             customdata=[[*(_interval(f, form) for f in row), ""] for row in found],
-            hovertemplate=f"{down} %{{y}}, {across} %{{x}}: %{{z:.2f}}%{{customdata}}"
-            "<extra></extra>",
-            colorbar={"title": label(measure, accuracy)}, hoverongaps=False, **full,
+            hovertemplate=f"{down} %{{y}}, {across} %{{x}}: %{{z:.2f}}%{{customdata}}<extra></extra>",
+            colorbar={"title": label(measure, accuracy)},
+            hoverongaps=False,
+            **full,
         )
-    )  # fmt: skip
+    )
     figure.add_vline(x=len(others) - 0.5, line_width=4, line_color="white")
     figure.update_layout(
-        height=max(260, 90 + 44 * len(names)), margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        height=max(260, 90 + 44 * len(names)),
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
         xaxis={"title": across, "type": "category"},
         yaxis={"title": down, "type": "category", "autorange": "reversed"},
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -213,7 +221,7 @@ def _interval(figure: Figure, form: str) -> str:
     if figure.interval is None:
         return ""
     low, high = (form.format(end) for end in figure.interval)
-    return f" (95 %: {low} to {high})"
+    return message(" (95 %: {low} to {high})", low=low, high=high)
 
 
 def _apart(values: Sequence[float]) -> list[float]:

@@ -30,7 +30,7 @@
 
 Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed,
 so a sweep that was cut off goes on where it was: done runs are kept, stopped ones are resumed
-(sweeping.py).
+(runner.py).
 """
 
 from __future__ import annotations
@@ -45,21 +45,11 @@ from typing import Any
 
 from contrastive_core.data import datasets
 from contrastive_core.errors import BadSetting, NotRegular, UnknownName
-from contrastive_core.storage.regular import open_regular, read_regular
-from contrastive_core.sweeps.grid import Axis, Cell, Draw, Sweep, as_text, config_of
+from contrastive_core.messages import N_, message
+from contrastive_core.records.sweep_grid import Axis, Cell, Draw, Sweep, as_text, config_of
+from contrastive_core.storage.regular_files import open_regular, read_regular
 
-__all__ = [
-    "MEASURES",
-    "Axis",
-    "Cell",
-    "Draw",
-    "Sweep",
-    "changed",
-    "config_of",
-    "load",
-    "read",
-    "title_of",
-]
+__all__ = ["MEASURES", "Axis", "Cell", "Draw", "Sweep", "changed", "config_of", "load", "read", "title_of"]
 
 FORMS = ("table", "line", "matrix")
 KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"}
@@ -78,7 +68,7 @@ def load(path: str | Path) -> Sweep:
     try:
         return read(read_regular(path, LARGEST).decode(), path.name)
     except (OSError, NotRegular, UnicodeDecodeError) as error:
-        raise BadSetting(f"cannot read {path}: {error}") from None
+        raise BadSetting(message("cannot read {path}: {error}", path=path, error=error)) from None
 
 
 def title_of(path: str | Path) -> str:
@@ -86,7 +76,7 @@ def title_of(path: str | Path) -> str:
     path = Path(path)
     with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
         lines = file.read(HEAD).decode(errors="ignore").splitlines()
-        line = next(line for line in (*lines, "title = ''") if re.match(r"title\s*=", line))
+        line = next(line for line in (*lines, N_("title = ''")) if re.match(r"title\s*=", line))
         title = tomllib.loads(line)["title"]
         if isinstance(title, str) and title.strip():
             return title
@@ -96,14 +86,21 @@ def title_of(path: str | Path) -> str:
 def read(text: str, file: str) -> Sweep:
     """A sweep from the text of its file, called `file`. Raises BadSetting."""
     if len(text) > LARGEST:
-        raise BadSetting(f"{file} has {len(text):,} characters; a sweep has at most {LARGEST:,}")
+        raise BadSetting(
+            message(
+                "{file} has {text} characters; a sweep has at most {largest}",
+                file=file,
+                text=f"{len(text):,}",
+                largest=f"{LARGEST:,}",
+            )
+        )
     if DEEP.search(text):  # the parser takes memory by the square of a key's parts
-        raise BadSetting(f"{file}: a key has at most {PARTS} parts")
+        raise BadSetting(message("{file}: a key has at most {parts} parts", file=file, parts=PARTS))
     try:
         raw = tomllib.loads(text)
         return _read(raw, file)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadSetting(f"cannot read {file}: {error}") from None
+        raise BadSetting(message("cannot read {file}: {error}", file=file, error=error)) from None
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         if isinstance(error, BadSetting):
             raise
@@ -112,7 +109,14 @@ def read(text: str, file: str) -> Sweep:
 
 def _read(raw: dict[str, Any], file: str) -> Sweep:
     if unknown := sorted(set(raw) - KEYS):
-        raise BadSetting(f"{file}: unknown key {unknown[0]!r}; known: {', '.join(sorted(KEYS))}")
+        raise BadSetting(
+            message(
+                "{file}: unknown key {unknown}; known: {keys}",
+                file=file,
+                unknown=f"{unknown[0]!r}",
+                keys=", ".join(sorted(KEYS)),
+            )
+        )
     name = str(raw.get("name", Path(file).stem))
     axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
     hours = raw.get("budget_hours")
@@ -127,7 +131,7 @@ def _read(raw: dict[str, Any], file: str) -> Sweep:
         _draw(file, raw.get("draw", {}), axes),
     )
     if sweep.form not in FORMS:
-        raise BadSetting(f"{file}: form must be one of {', '.join(FORMS)}")
+        raise BadSetting(message("{file}: form must be one of {forms}", file=file, forms=", ".join(FORMS)))
     _check(file, sweep)
     return sweep
 
@@ -155,17 +159,22 @@ def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
 def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
     """What is drawn along what; by default the last axis is x, or the matrix's columns."""
     if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
-        raise BadSetting(f"{file}: [draw] has no key {unknown[0]!r}")
+        raise BadSetting(message("{file}: [draw] has no key {unknown}", file=file, unknown=f"{unknown[0]!r}"))
     columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
     roles: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
     for name in roles.values():
         if name not in columns:
             raise BadSetting(
-                f"{file}: [draw] names {name!r}; there are {', '.join(sorted(columns))}"
+                message(
+                    "{file}: [draw] names {name}; there are {columns}",
+                    file=file,
+                    name=f"{name!r}",
+                    columns=", ".join(sorted(columns)),
+                )
             )
     measures = tuple(raw.get("measures", ["accuracy"]))
     if not measures or not set(measures) <= set(MEASURES):
-        raise BadSetting(f"{file}: measures are some of {', '.join(MEASURES)}")
+        raise BadSetting(message("{file}: measures are some of {measures}", file=file, measures=", ".join(MEASURES)))
     names = [a.name for a in axes]
     last, first = (names[-1], names[0]) if names else ("", "")
     other = first if len(names) > 1 else ""
@@ -176,16 +185,18 @@ def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
 
 def _axis(file: str, raw: dict[str, Any]) -> Axis:
     if unknown := sorted(set(raw) - {"name", "key", "values"}):
-        raise BadSetting(f"{file}: an axis has no key {unknown[0]!r}")
+        raise BadSetting(message("{file}: an axis has no key {unknown}", file=file, unknown=f"{unknown[0]!r}"))
     values, key = raw.get("values"), raw.get("key")
     if not isinstance(values, list) or not values:
-        raise BadSetting(f"{file}: every axis needs a list of values")
+        raise BadSetting(message("{file}: every axis needs a list of values", file=file))
     name = str(raw.get("name", key))
     if key is not None:
         return Axis(name, tuple((as_text(v), {str(key): v}, {}) for v in values))
     more = {"at", "ignores"}
     if not all(isinstance(v, dict) and {"label", "set"} == set(v) - more for v in values):
-        raise BadSetting(f"{file}: axis {name!r} needs a key, or values of label and set")
+        raise BadSetting(
+            message("{file}: axis {name} needs a key, or values of label and set", file=file, name=f"{name!r}")
+        )
     points = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
     ignores = {str(v["label"]): tuple(map(str, v["ignores"])) for v in values if "ignores" in v}
     return Axis(name, tuple(points), ignores)
@@ -197,7 +208,9 @@ def _check(file: str, sweep: Sweep) -> None:
     for axis in sweep.axes:
         count *= len(axis.values)
     if not 1 <= count <= MOST:
-        raise BadSetting(f"{file}: {count:,} cells; a sweep has 1 to {MOST}")
+        raise BadSetting(
+            message("{file}: {count} cells; a sweep has 1 to {most}", file=file, count=f"{count:,}", most=MOST)
+        )
     cells = sweep.cells()
     for cell in cells:
         try:
@@ -206,6 +219,6 @@ def _check(file: str, sweep: Sweep) -> None:
             raise BadSetting(f"{file}: {error}") from None
     trained = {cell.run: cell for cell in cells}
     if any(trained[c.run].arguments() != c.arguments() for c in cells):
-        raise BadSetting(f"{file}: two cells would have the same run name; use shorter labels")
+        raise BadSetting(message("{file}: two cells would have the same run name; use shorter labels", file=file))
     if len({(str(sorted(c.at.items())), c.seed) for c in cells}) < len(cells):
-        raise BadSetting(f"{file}: two cells stand at the same place; one of them is enough")
+        raise BadSetting(message("{file}: two cells stand at the same place; one of them is enough", file=file))

@@ -8,27 +8,27 @@ from typing import Any
 
 import torch
 
-from contrastive_core import losses, methods, runs
+from contrastive_core import losses, methods
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.device import wants_bf16
 from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, message
 from contrastive_core.methods import DatasetInfo
 from contrastive_core.methods._base import Default
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
+from contrastive_core.records import runs
+from contrastive_core.records.recipe import Recipe, view_changes
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.registry import Knob, knobs_of
-from contrastive_core.training.config import TrainConfig
 
 __all__ = ["create_recipe", "dataset_info", "none_as_no_value", "resolve", "usual_settings"]
 
 FIELDS = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
-SET = "set for this run"
-LARS_WHY = "SimCLR's with LARS: 0.3 · batch / 256, and a decay of 1e-6"
+SET = N_("set for this run")
+LARS_WHY = N_("SimCLR's with LARS: 0.3 · batch / 256, and a decay of 1e-6")
 
 
-def resolve(
-    config: TrainConfig, dataset: Dataset, device: torch.device
-) -> tuple[TrainConfig, dict[str, str]]:
+def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tuple[TrainConfig, dict[str, str]]:
     """The config with the method's defaults for this data set filled in, and why each is so."""
     cls = methods.get(config.method)
     defaults = cls.defaults(dataset_info(dataset))
@@ -36,12 +36,10 @@ def resolve(
     if config.optimizer == "lars":
         values = {**values, **_of_lars(config.batch_size or values["batch_size"])}
         defaults = {**defaults, **{k: (values[k], LARS_WHY) for k in ("lr", "weight_decay")}}
-    filled: dict[str, Any] = {
-        name: values.get(name) for name in FIELDS if getattr(config, name) is None
-    }
-    usual_loss = values.get("loss") or cls.default_loss
+    filled: dict[str, Any] = {name: values.get(name) for name in FIELDS if getattr(config, name) is None}
+    usual_loss = values.get("loss") or cls.card.default_loss
     loss = config.loss or usual_loss
-    loss_knobs = values.get("loss_knobs", cls.loss_knobs) if loss == usual_loss else {}
+    loss_knobs = values.get("loss_knobs", cls.card.loss_knobs) if loss == usual_loss else {}
     method_knobs = {**values.get("method_knobs", {}), **config.method_knobs}
     filled |= {
         "loss": loss,
@@ -58,7 +56,7 @@ def resolve(
     resolved = dataclasses.replace(config, **filled)
     reasons = {name: _reason(name, default, config) for name, default in defaults.items()}
     if loss != usual_loss:
-        reasons["loss_knobs"] = SET if config.loss_knobs else f"the defaults of {loss}"
+        reasons["loss_knobs"] = SET if config.loss_knobs else message("the defaults of {loss}", loss=loss)
     return resolved, reasons
 
 
@@ -105,7 +103,9 @@ def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
     knobs = knobs_of(Recipe)
     for name in changes:
         if name not in knobs:
-            raise BadSetting(f"a recipe has no setting {name!r}; it has: {', '.join(knobs)}")
+            raise BadSetting(
+                message("a recipe has no setting {name}; it has: {knobs}", name=f"{name!r}", knobs=", ".join(knobs))
+            )
     made = dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
     view_changes(made.views)
     return made
@@ -113,10 +113,7 @@ def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
 
 def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> dict[str, Any]:
     """The word "none" means no value, unless it is one of the knob's choices."""
-    return {
-        k: None if v == "none" and k in knobs and not knobs[k].choices else v
-        for k, v in values.items()
-    }
+    return {k: None if v == "none" and k in knobs and not knobs[k].choices else v for k, v in values.items()}
 
 
 def _reason(name: str, default: Default, config: TrainConfig) -> str:

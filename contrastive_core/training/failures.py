@@ -8,6 +8,7 @@ import math
 import torch
 
 from contrastive_core.device import autocast
+from contrastive_core.messages import N_, message, sentence
 from contrastive_core.training.setup import TrainSetup
 
 __all__ = ["diverged", "reason_of"]
@@ -15,10 +16,17 @@ __all__ = ["diverged", "reason_of"]
 
 def diverged(step: int, loss: float, norm: float, lr: float) -> str:
     """The sentence for a loss or a gradient that is not finite at, or just before, `step`."""
-    what = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradient norm is {norm}"
-    return (
-        f"{what} at step {step}; the last good state is kept. Try a lower learning rate "
-        f"(--set lr={lr / 3:.2g}), clipped gradients (--set clip=1), or a higher temperature"
+    what = (
+        message("the loss is {loss}", loss=loss)
+        if not math.isfinite(loss)
+        else message("the gradient norm is {norm}", norm=norm)
+    )
+    return message(
+        "{what} at step {step}; the last good state is kept. Try a lower learning rate "
+        "(--set lr={lr}), clipped gradients (--set clip=1), or a higher temperature",
+        what=what,
+        step=step,
+        lr=f"{lr / 3:.2g}",
     )
 
 
@@ -26,17 +34,24 @@ def reason_of(error: Exception, setup: TrainSetup) -> str:
     """Why training ended, in a sentence."""
     if isinstance(error, torch.OutOfMemoryError):
         size = setup.config.batch_size or 0
-        return f"{setup.device} has too little memory for batch_size {size}; {_tip(setup, size)}"
+        return message(
+            "{device} has too little memory for batch_size {size}; {tip}",
+            device=setup.device,
+            size=size,
+            tip=_tip(setup, size),
+        )
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({error.filename or 'run folder'}); free some space and resume"
-    return str(error)
+        return message(
+            "the disk is full ({filename}); free some space and resume", filename=error.filename or "run folder"
+        )
+    return sentence(error)
 
 
 def _tip(setup: TrainSetup, size: int) -> str:
     if setup.world.size > 1:  # a trial would wait for processes that have ended
         return f"try half of it: --set batch_size={max(2, size // 2)}"
     fits = _fitting_batch_size(setup)
-    return f"a batch of {fits} fits: --set batch_size={fits}" if fits else "not even two fit"
+    return f"a batch of {fits} fits: --set batch_size={fits}" if fits else N_("not even two fit")
 
 
 def _fitting_batch_size(setup: TrainSetup) -> int:

@@ -1,10 +1,10 @@
-"""Many processes compute what one big batch would: its loss and its gradients.
+"""The loss and gradients of one big batch, computed by many processes.
 
 Every process holds its rows of the batch; the columns are gathered *with* gradient (the backward
 pass is a sum over processes). The local Σ w·L is divided by the all-reduced Σ w and the gradients
-are summed, so loss and gradients equal those of one process on the whole batch, with unequal
-shares and undefined anchors too, and no factor of the world size hides anywhere. In a world of one
-every function here is the identity.
+are summed. Loss and gradients equal those of one process on the whole batch, also for unequal shares
+and undefined anchors, without a factor of the world size. A single process does not call these
+functions; there they are the identity.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from contrastive_core.distributed.collectives import (
-    all_gather,
-    all_gather_ints,
-    is_single_process,
-)
+from contrastive_core.distributed.collectives import all_gather, all_gather_ints, is_single_process
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
@@ -31,13 +27,10 @@ __all__ = ["global_pairs", "local_value", "sum_gradients"]
 def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pairs:
     """Local anchors against the candidates of every process.
 
-    Candidates without a row id (bank, queue, momentum keys) are alike everywhere, or nobody
-    else's business, and stay. Row ids, and groups unless they are class labels, get a number
-    that is unique over the processes.
+    Candidates without a row id (bank, queue, momentum keys) stay. Row ids, and groups unless they are
+    class labels (`by_label`), become unique over the processes.
 
-    Args:
-        by_label: groups are class labels, which mean the same on every process.
-        gather_all: gather candidates although they have no row id.
+    Args: gather_all: gather candidates although they have no row id.
     """
     local = (pairs.candidate_rows != NO_ROW).any() or gather_all
     if is_single_process() or pairs.columns is not None or not local:
@@ -56,21 +49,16 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
     def group(ids: Tensor) -> Tensor:
         return torch.where(ids == NO_GROUP, ids, ids + shift_group)
 
-    roles = pairs.as_positive.long() + 2 * pairs.as_negative.long()
-    columns = (
-        group(pairs.candidate_groups),
-        rows(pairs.candidate_rows),
-        pairs.candidate_views,
-        roles,
-    )
-    groups, numbered, views, roles = all_gather(torch.stack(columns, 1), widths).unbind(1)
+    local_roles = pairs.as_positive.long() + 2 * pairs.as_negative.long()
+    columns = (group(pairs.candidate_groups), rows(pairs.candidate_rows), pairs.candidate_views, local_roles)
+    groups, numbers, views, roles = all_gather(torch.stack(columns, 1), widths).unbind(1)
     return dataclasses.replace(
         pairs,
         candidates=all_gather(pairs.candidates, widths),
         anchor_groups=group(pairs.anchor_groups),
         candidate_groups=groups.contiguous(),
         anchor_rows=rows(pairs.anchor_rows),
-        candidate_rows=numbered.contiguous(),
+        candidate_rows=numbers.contiguous(),
         candidate_views=views.contiguous(),
         as_positive=roles % 2 == 1,
         as_negative=roles >= 2,

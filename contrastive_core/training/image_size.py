@@ -13,20 +13,25 @@ from collections.abc import Callable
 
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.image_cache import median_side
-from contrastive_core.data.image_form import LARGEST, SMALL
-from contrastive_core.training.config import TrainConfig
+from contrastive_core.messages import message
+from contrastive_core.records.image_form import LARGEST, SMALL
+from contrastive_core.records.train_config import TrainConfig
 
 __all__ = ["kept_smaller", "made_for", "size_of", "with_image_size"]
 
 IMAGENET = 224
 
 
-def with_image_size(config: TrainConfig) -> TrainConfig:
-    """The settings with the size of a folder's images filled in; unchanged where there is one, and
-    for data sets whose images have a size of their own. Raises ValueError for no such folder."""
+def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
+    """The settings with the size of a folder's images filled in; unchanged if there is one, and for
+    data sets whose images have a size of their own.
+
+    Args: listings: of the folder, if it was listed already.
+    Raises: ValueError if there is no such folder.
+    """
     if config.image_size is not None or not datasets.is_files(config.dataset):
         return config
-    files = image_sets.listings_of(config.dataset)["train"].files
+    files = (listings or image_sets.listings_of(config.dataset))["train"].files
     return dataclasses.replace(config, image_size=size_of(config, lambda: median_side(files)))
 
 
@@ -47,9 +52,12 @@ def kept_smaller(config: TrainConfig) -> str:
     "" for others."""
     if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
         return ""
-    return (
-        f"{config.encoder} was made for images of {size} pixels; a folder's are kept at {LARGEST}, "
-        "the largest size here, and are no sharper where they are scaled up"
+    return message(
+        "{encoder} was made for images of {size} pixels; a folder's are kept at {largest}, "
+        "the largest size here, and are no sharper where they are scaled up",
+        encoder=config.encoder,
+        size=size,
+        largest=LARGEST,
     )
 
 

@@ -12,9 +12,7 @@ from torch import nn
 
 __all__ = ["layer_ids", "learning_rate_scales"]
 
-NUMBERED = re.compile(
-    r"^(.*?\d+)(?:\.|$)"
-)  # blocks.3 of blocks.3.attn.qkv, layer2 of layer2.0.conv1
+NUMBERED = re.compile(r"^(.*?\d+)(?:\.|$)")  # blocks.3 of blocks.3.attn.qkv, layer2 of layer2.0.conv1
 
 
 def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:

@@ -1,9 +1,9 @@
-"""What a training run writes down as it goes: lines of metrics, and where it stands.
+"""The metrics of a training run: lines in `metrics.jsonl`, and the run's status.
 
-Only the first of several processes writes. Lines are kept for half a second and written together;
-a step's line has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and
-`memory_mb`; an epoch's line has `epoch` (1 for the first), `step`, the mean `loss`,
-`seconds` spent in all, and the scores of the sample.
+Only the first of several processes writes. Lines are collected for half a second and written
+together. A step's line has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and
+`memory_mb`; an epoch's line has `epoch` (1 for the first), `step`, the mean `loss`, the total
+`seconds`, and the scores of the sample.
 """
 
 from __future__ import annotations
@@ -11,84 +11,91 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Any
 
+import torch
+
+from contrastive_core.device import memory_bytes
 from contrastive_core.errors import Gone
-from contrastive_core.runs import Run
+from contrastive_core.records.run import Run
 from contrastive_core.training.state import TrainPosition
 
-__all__ = ["MetricsLog", "OnProgress"]
+__all__ = ["Line", "MetricsLog", "OnLines"]
 
-FLUSH_SECONDS = 0.5
+FLUSH_SECONDS = 0.5  # between two writes of lines
+STATUS_SECONDS = 2.0  # between two writes of the status
 
-OnProgress = Callable[[dict[str, Any]], None]
+Line = dict[str, float]
+OnLines = Callable[[list[Line]], None]
 
 
 class MetricsLog:
-    """Collects lines and hands them to the run's files and to `on_progress`."""
+    """Collects lines and passes them to the run's files and to `on_lines`."""
 
-    def __init__(self, run: Run, writes: bool, on_progress: OnProgress) -> None:
-        self.run, self.writes, self.on_progress = run, writes, on_progress
-        self.lines: list[dict[str, Any]] = []
+    def __init__(self, run: Run, device: torch.device, writes: bool, on_lines: OnLines) -> None:
+        self.run, self.device, self.writes, self.on_lines = run, device, writes, on_lines
+        self.lines: list[Line] = []
         self.images = 0  # since the last line
+        self.memory = 0  # peak, in MB, as last measured: in the first lines and at every epoch
         self.epochs = 0
         self.note = ""
-        self.memory = 0  # bytes, as last measured
         self.position = TrainPosition()
-        self.last_line = self.written = self.started = time.monotonic()
+        self.last_line = self.last_flush = self.last_status = self.started = time.monotonic()
 
     def start(self, position: TrainPosition, epochs: int, note: str) -> None:
-        """The run goes on from `position`; lines after it are cut off."""
+        """Start, or continue, at `position`: lines after it are cut off."""
         self.epochs, self.note = epochs, note
         if self.writes:
             self.run.cut_metrics(position.step)
         earlier = max((line.get("seconds", 0.0) for line in self.run.metrics()), default=0.0)
-        self.last_line = self.written = time.monotonic()
+        self.last_line = time.monotonic()
         self.started = self.last_line - earlier
         self.position = position
         self.status("running")
 
-    def step(self, position: TrainPosition, memory: int, values: dict[str, float]) -> None:
-        """One optimizer step, after it was done."""
+    def step(self, position: TrainPosition, values: Line) -> None:
+        """Add the line of one optimizer step."""
         now = time.monotonic()
         rate = self.images / max(now - self.last_line, 1e-9)
-        self.images, self.last_line = 0, now
-        self.position, self.memory = position, memory
-        line = {"step": position.step, "epoch": position.epoch, **values}
-        self._add({**line, "images_per_s": round(rate, 1), "memory_mb": memory >> 20})
+        self.images, self.last_line, self.position = 0, now, position
+        line: Line = {"step": position.step, "epoch": position.epoch, **values}
+        self._add({**line, "images_per_s": round(rate, 1)})
 
-    def epoch(self, position: TrainPosition, loss: float, values: dict[str, float]) -> None:
-        """One epoch, after its last step, with its mean loss."""
+    def epoch(self, position: TrainPosition, loss: float, values: Line) -> None:
+        """Add the line of one epoch, after its last step, with its mean loss."""
         self.last_line = time.monotonic()  # scoring is not training
         seconds = round(self.last_line - self.started, 3)
-        line = {"epoch": position.epoch + 1, "step": position.step, "loss": loss}
-        line |= {"seconds": seconds, "memory_mb": self.memory >> 20}
-        self.position = position.after_epoch()
-        self._add({**line, **values})
+        self.position, self.memory = position.after_epoch(), 0
+        self._add({"epoch": position.epoch + 1, "step": position.step, "loss": loss, "seconds": seconds, **values})
 
     def status(self, status: str, reason: str = "") -> None:
-        """Write everything, and how the run stands."""
-        if not self.writes:
-            return
+        """Write all lines and the run's status."""
         self.flush()
-        where = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.epochs}
-        self.run.set_status(status, reason=reason, note=self.note, **where)
+        self.last_status = time.monotonic()
+        if self.writes:
+            place = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.epochs}
+            self.run.set_status(status, reason=reason, note=self.note, **place)
 
-    def failed(self, reason: str) -> None:
-        """The run ends here. What cannot be written, to a full disk or a folder that is gone, is
-        left."""
+    def fail(self, reason: str) -> None:
+        """End the run as failed. Errors of a full disk or a missing folder are ignored."""
         with contextlib.suppress(OSError, Gone):
             self.status("failed", reason)
 
     def flush(self) -> None:
-        """Write the lines collected so far."""
-        if self.lines and self.writes:
-            self.run.append_metrics(self.lines)
-        self.lines = []
-        self.written = time.monotonic()
+        """Write the lines collected so far, with the peak memory."""
+        lines, self.lines = self.lines, []
+        self.last_flush = time.monotonic()
+        if not lines:
+            return
+        self.memory = self.memory or memory_bytes(self.device) >> 20
+        lines = [{**line, "memory_mb": self.memory} for line in lines]
+        if self.writes:
+            self.run.append_metrics(lines)
+        self.on_lines(lines)
 
-    def _add(self, line: dict[str, Any]) -> None:
+    def _add(self, line: Line) -> None:
         self.lines.append(line)
-        self.on_progress(line)
-        if time.monotonic() - self.written > FLUSH_SECONDS:
+        now = time.monotonic()
+        if now - self.last_status >= STATUS_SECONDS:
             self.status("running")
+        elif now - self.last_flush >= FLUSH_SECONDS:
+            self.flush()

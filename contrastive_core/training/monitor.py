@@ -1,12 +1,13 @@
-"""What is watched while training: scores of a fixed sample of training images, once per epoch.
+"""Scores during training: of a fixed sample of training images, once per epoch.
 
-The test set is never looked at. `knn_train_sample` is no accuracy of the evaluation: each image of
-the sample is voted on by the others. Alignment is taken between two augmented views, drawn alike in
-every epoch.
+The test set is never read. `knn_train_sample` is no accuracy of the evaluation: the other images of
+the sample vote on each image. Alignment is taken between two augmented views, the same in every
+epoch.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,28 +15,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.data.at_once import images_at_once
 from contrastive_core.data.augmentations import make_views, to_float
-from contrastive_core.data.recipe import Recipe
-from contrastive_core.device import autocast
+from contrastive_core.data.forward_batch import forward_batch_size
 from contrastive_core.distributed import collectives
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.methods import Method
 from contrastive_core.metrics import create
 from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.recipe import Recipe
 
-__all__ = ["Sample", "embed", "fixed_sample", "pair_similarity", "scores"]
+__all__ = ["MonitoredSample", "embed", "fixed_sample", "pair_similarity", "scores"]
 
 ALIGNED = 256  # images whose two views measure alignment
 CHUNK = 500  # images per forward pass, at most
 SEED = 20_020  # of the sample and its views: the same for every run, so that maps compare
+ALIGNMENT, UNIFORMITY, RANKME = map(create, ("alignment", "uniformity", "rankme"))
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class MonitoredSample:
     """The fixed sample: its rows in the data set, images (s, c, h, w) uint8, labels (s)."""
 
     index: np.ndarray
@@ -43,12 +44,12 @@ class Sample:
     labels: np.ndarray
 
 
-def fixed_sample(images: Any, labels: np.ndarray, size: int, device: torch.device) -> Sample:
+def fixed_sample(images: Any, labels: np.ndarray, size: int, device: torch.device) -> MonitoredSample:
     """At most `size` rows, drawn once from a seed of their own, in rising order."""
     n = len(labels)
     chosen = np.random.default_rng(SEED).permutation(n)[:size]
     chosen = np.sort(chosen)
-    return Sample(chosen, torch.from_numpy(np.asarray(images[chosen])).to(device), labels[chosen])
+    return MonitoredSample(chosen, torch.from_numpy(np.asarray(images[chosen])).to(device), labels[chosen])
 
 
 @torch.no_grad()
@@ -60,8 +61,8 @@ def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray
     was_training = method.training
     method.eval()
     h, z = [], []
-    for part in images.split(images_at_once(CHUNK, images, method.encoder)):
-        with autocast(images.device, amp):
+    for part in images.split(forward_batch_size(CHUNK, images, method.encoder)):
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=amp):
             features = method.features(to_float(part))
             projected = method.project(features)
         h.append(features.float())
@@ -71,37 +72,29 @@ def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray
 
 
 def scores(
-    method: Method, sample: Sample, recipe: Recipe, h: np.ndarray, z: np.ndarray, amp: bool = False
+    method: Method, sample: MonitoredSample, recipe: Recipe, h: np.ndarray, z: np.ndarray, amp: bool = False
 ) -> dict[str, float]:
     """kNN and RankMe of h, alignment and uniformity of z; a score that has no value is left out."""
     generator = torch.Generator().manual_seed(SEED)
     images, device = sample.images[:ALIGNED], str(sample.images.device)
     views = [
         (make_views(part, recipe, 2, generator).flatten(0, 1) * 255).round().to(torch.uint8)
-        for part in images.split(images_at_once(ALIGNED, images))
+        for part in images.split(forward_batch_size(ALIGNED, images))
     ]
     _, twice = embed(method, torch.cat(views), amp)
-    rows_h = _rows(h, sample)
-    rows_z = _rows(z, sample, twice.reshape(len(images), 2, -1))
-    values = {
-        "knn_train_sample": leave_one_out(rows_h, device),
-        "alignment": _score("alignment", rows_z, device),
-        "uniformity": _score("uniformity", rows_z, device),
-        "rankme": _score("rankme", rows_h, device),
-    }
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _rows(features: np.ndarray, sample: Sample, views: np.ndarray | None = None) -> EmbeddingSet:
-    labels = sample.labels if (sample.labels >= 0).any() else None
-    return EmbeddingSet(features, labels, split="train", views=views)
-
-
-def _score(name: str, rows: EmbeddingSet, device: str) -> float | None:
-    try:
-        return create(name)(None, rows, Graphs(device)).value
-    except CannotScore:
-        return None
+    rows_h = EmbeddingSet(h, sample.labels, split="train")
+    rows_z = EmbeddingSet(z, sample.labels, split="train", views=twice.reshape(len(images), 2, -1))
+    knn, graphs, values = leave_one_out(rows_h, device), Graphs(device), {}
+    if knn is not None:
+        values["knn_train_sample"] = knn
+    for name, metric, rows in (
+        ("alignment", ALIGNMENT, rows_z),
+        ("uniformity", UNIFORMITY, rows_z),
+        ("rankme", RANKME, rows_h),
+    ):
+        with contextlib.suppress(CannotScore):
+            values[name] = metric(None, rows, graphs).value
+    return values
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from contrastive_core.messages import N_, message
 from contrastive_core.training.lars import LARS
 
 __all__ = ["OPTIMIZERS", "SCHEDULES", "create_optimizer", "learning_rate", "set_learning_rate"]
@@ -38,7 +39,7 @@ def create_optimizer(
     """
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
-        raise ValueError("nothing to train: every parameter is frozen")
+        raise ValueError(N_("nothing to train: every parameter is frozen"))
     groups = _groups(trained, weight_decay, scales)
     if name == "sgd":
         optimizer: torch.optim.Optimizer = torch.optim.SGD(groups, lr=lr, momentum=momentum)
@@ -47,7 +48,9 @@ def create_optimizer(
     elif name == "lars":
         optimizer = LARS(groups, lr, momentum)
     else:
-        raise ValueError(f"unknown optimizer {name!r}; known: {', '.join(OPTIMIZERS)}")
+        raise ValueError(
+            message("unknown optimizer {name}; known: {optimizers}", name=f"{name!r}", optimizers=", ".join(OPTIMIZERS))
+        )
     set_learning_rate(optimizer, lr)
     return optimizer
 
@@ -59,8 +62,7 @@ def _groups(
     decays = ((True, weight_decay), (False, 0.0))
     if scales is None:
         groups = [
-            {"params": [p for p in trained if (p.ndim >= 2) == wide], "weight_decay": decay}
-            for wide, decay in decays
+            {"params": [p for p in trained if (p.ndim >= 2) == wide], "weight_decay": decay} for wide, decay in decays
         ]
     else:
         groups = [
@@ -98,7 +100,11 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
             return peak * (1 - 0.96 * (1 + math.cos(math.pi * progress / ONE_CYCLE_RISE)) / 2)
         fall = (progress - ONE_CYCLE_RISE) / (1 - ONE_CYCLE_RISE)
         return peak * (1 + math.cos(math.pi * fall)) / 2
-    raise ValueError(f"unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}")
+    raise ValueError(
+        message(
+            "unknown schedule {schedule}; known: {schedules}", schedule=f"{schedule!r}", schedules=", ".join(SCHEDULES)
+        )
+    )
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:

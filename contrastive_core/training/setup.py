@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from contrastive_core import losses, methods
 from contrastive_core.data import datasets
+from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import curated
-from contrastive_core.data.recipe import Recipe
-from contrastive_core.device import channels_last, for_process
+from contrastive_core.device import channels_last, describe, for_process
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.losses import Loss
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.training.batch_loader import BatchLoader
-from contrastive_core.training.config import TrainConfig
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.image_size import with_image_size
+from contrastive_core.training.initial_weights import load_initial_weights
 from contrastive_core.training.layers import learning_rate_scales
-from contrastive_core.training.monitor import Sample, fixed_sample
+from contrastive_core.training.monitor import MonitoredSample, fixed_sample
 from contrastive_core.training.optim import create_optimizer
-from contrastive_core.training.start import start_from
 from contrastive_core.training.sync_norms import synchronize_norms
 from contrastive_core.training.validate import check_loss_fits, check_names, validate
 
-__all__ = ["TrainSetup", "create_method", "prepare"]
+__all__ = ["TrainSetup", "create_method", "manifest_of", "prepare", "weights_lock"]
+
+weights_lock = threading.RLock()  # initial weights come from one global generator: one thread at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,53 +47,37 @@ class TrainSetup:
     loss: Loss
     optimizer: torch.optim.Optimizer
     generator: torch.Generator  # of views, noise and orders: the same on every process
-    sample: Sample
+    sample: MonitoredSample
     device: torch.device
     world: World
 
 
-def prepare(config: TrainConfig, world: World | None = None) -> TrainSetup:
-    """Load the data, fill in defaults, build model and optimizer. Raises ValueError (BadSetting,
-    UnknownName, NoDevice, …) with a sentence for whatever cannot be trained."""
+def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | None = None) -> TrainSetup:
+    """Load the data, fill in defaults, build model and optimizer.
+
+    Args: dataset: the training set of these settings, if it is loaded already.
+    Raises: ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that cannot
+        be trained.
+    """
     world = world or collectives.world()
     check_names(config)
     device = for_process(config.device, world.local_rank, world.local_size)
     torch.set_flush_denormal(True)  # once learned, tiny gradients made CPU steps 20 times slower
     if config.threads:
         torch.set_num_threads(config.threads)
-    config = with_image_size(config)
-    every = datasets.of_config(config.to_dict())
-    dataset = curated(every, config.exclude, config.relabel)
+    if dataset is None:
+        config = with_image_size(config)
+        dataset = datasets.of_config(config.to_dict())
+    dataset = curated(dataset, config.exclude, config.relabel)
     config, reasons = resolve(config, dataset, device)
-    torch.manual_seed(config.seed)
-    method = create_method(config, dataset).to(device)
-    if config.channels_last and device.type != "mps":
-        channels_last(method)
-    validate(config, dataset, world)
-    if config.start:
-        start_from(method, config)
-    synchronize_norms(method)
-    method.gather = collectives.all_gather
-    method.loss = losses.create(config.loss or "", **config.loss_knobs)
+    method = _build_method(config, dataset, device, world)
     assert config.batch_size is not None
-    loader = BatchLoader.of(
-        dataset, method.batch_kind, config.batch_size, config.seed, device, world
-    )
+    loader = BatchLoader.of(dataset, method.batch_kind, config.batch_size, config.seed, device, world)
     check_loss_fits(config, method, loader)
     if config.compile:
         _compile(method)
-    assert config.lr is not None
-    assert config.optimizer is not None
     method.total_steps = config.epochs * len(loader.epoch(0))
-    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else None
-    optimizer = create_optimizer(
-        config.optimizer,
-        method.parameters(),
-        config.lr,
-        config.weight_decay or 0,
-        config.momentum,
-        scales,
-    )
+    assert method.loss is not None
     return TrainSetup(
         config,
         reasons,
@@ -97,7 +85,7 @@ def prepare(config: TrainConfig, world: World | None = None) -> TrainSetup:
         loader,
         method,
         method.loss,
-        optimizer,
+        _optimizer_of(config, method),
         torch.Generator().manual_seed(config.seed * 1000),
         fixed_sample(dataset.images, dataset.labels, config.sample, device),
         device,
@@ -105,18 +93,60 @@ def prepare(config: TrainConfig, world: World | None = None) -> TrainSetup:
     )
 
 
+def manifest_of(setup: TrainSetup, command: str) -> dict[str, Any]:
+    """What a run's manifest keeps beside its settings: the device, the processes, the reasons for the defaults."""
+    return {
+        "device": describe(setup.device),
+        "processes": setup.world.size,
+        "reasons": setup.reasons,
+        "n_train": len(setup.dataset.labels),
+        "classes": list(setup.dataset.classes),
+        "left_out": setup.dataset.left_out,
+        "image_shape": list(setup.dataset.images.shape[1:]),
+        "command": command,
+    }
+
+
+def _build_method(config: TrainConfig, dataset: Dataset, device: torch.device, world: World) -> Method:
+    """The method with its loss and initial weights, on its device. Raises BadSetting."""
+    with weights_lock:
+        torch.manual_seed(config.seed)
+        method = create_method(config, dataset).to(device)
+    if config.channels_last and device.type != "mps":
+        channels_last(method)
+    validate(config, dataset, world)
+    if config.start:
+        load_initial_weights(method, config)
+    if world.size > 1:
+        synchronize_norms(method)
+        method.gather = collectives.all_gather
+    method.loss = losses.create(config.loss or "", **config.loss_knobs)
+    return method
+
+
+def _optimizer_of(config: TrainConfig, method: Method) -> torch.optim.Optimizer:
+    """The optimizer of a resolved config, with a rate per layer if the rate decays over layers."""
+    assert config.optimizer is not None
+    assert config.lr is not None
+    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else None
+    return create_optimizer(
+        config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum, scales
+    )
+
+
 def create_method(config: TrainConfig, dataset: Dataset, n_train: int | None = None) -> Method:
     """The untrained method of a resolved config, on the CPU. `n_train`: of another split."""
     n, c, h, w = dataset.images.shape
-    encoder = create_encoder(config.encoder, c, h, **config.encoder_knobs)
-    method = methods.create(
-        config.method,
-        encoder=encoder,
-        image_shape=(c, h, w),
-        n_train=n_train or n,
-        recipe=Recipe(**config.recipe),
-        **config.method_knobs,
-    )
+    with weights_lock:
+        encoder = create_encoder(config.encoder, c, h, **config.encoder_knobs)
+        method = methods.create(
+            config.method,
+            encoder=encoder,
+            image_shape=(c, h, w),
+            n_train=n_train or n,
+            recipe=Recipe(**config.recipe),
+            **config.method_knobs,
+        )
     if config.freeze:
         method.encoder.requires_grad_(False)
     return method

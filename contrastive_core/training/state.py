@@ -1,12 +1,13 @@
-"""Everything that a training run needs to go on exactly: tensors and plain values.
+"""Everything that a training run needs to continue exactly: collected, saved and restored.
 
-The order of batches is a pure function of seed and epoch, and the learning rate one of the step,
-so the place in the run is three numbers. Everything else that changes is collected here: weights,
+The order of batches is a pure function of seed and epoch, and the learning rate one of the step, so
+the position in the run is three numbers. Everything else that changes is collected here: weights,
 buffers (queue, bank, key encoder), optimizer, and every random state.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,10 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.training.epoch_totals import EpochTotals
+from contrastive_core.distributed import collectives
+from contrastive_core.errors import CannotGoOn
+from contrastive_core.messages import join, message
+from contrastive_core.records.run import Run
+from contrastive_core.runs import checkpoints
+from contrastive_core.training.failures import diverged
 from contrastive_core.training.setup import TrainSetup
 
-__all__ = ["OF_EACH_PROCESS", "TrainPosition", "capture", "restore"]
+__all__ = ["EpochTotals", "TrainPosition", "capture", "restore", "resume", "save"]
 
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
@@ -38,10 +44,102 @@ class TrainPosition:
         return TrainPosition(self.epoch + 1, 0, self.step)
 
 
+class EpochTotals:
+    """Sums of this process's losses and gradient norms over the steps of the current epoch.
+
+    They stay on the device, so adding does not wait for it. A sum that is not finite stays so: a
+    reader learns of a bad step even if it looks at few of them.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        exact = torch.float32 if device.type == "mps" else torch.float64  # MPS has no float64
+        self.sums = torch.zeros(3, dtype=exact, device=device)  # losses, gradient norms, steps
+
+    def add(self, loss: Tensor, norm: Tensor) -> None:
+        """Count one step. `loss`: this process's part; `norm`: the same on every process."""
+        self.sums += torch.stack([loss.detach(), norm.detach(), torch.ones_like(norm)]).to(self.sums)
+
+    def of_all_processes(self) -> Tensor:
+        """(3,): the losses summed over all processes; norms and steps. All call it together."""
+        return torch.cat([collectives.all_reduce_sum(self.sums[:1]), self.sums[1:]])
+
+    def means(self) -> tuple[float, float]:
+        """The mean loss and gradient norm of the epoch's steps. All processes call it together."""
+        loss, norm, steps = self.of_all_processes().tolist()
+        return loss / max(1.0, steps), norm / max(1.0, steps)
+
+    def restore(self, sums: Tensor, is_rank0: bool) -> None:
+        """Continue from saved sums: the sum of losses goes to one process, the rest to each."""
+        self.sums.copy_(sums)
+        if not is_rank0:
+            self.sums[0] = 0
+
+    def clear(self) -> None:
+        """Start a new epoch."""
+        self.sums.zero_()
+
+
+def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTotals) -> None:
+    """Save everything that a resume needs, with the random states of every process, and the weights.
+
+    The metrics must be on disk before: a resume cuts lines after the state's step and adds none.
+    Raises: CannotGoOn, before anything is written, if a loss or gradient since the last save was
+        not finite, or if weights, queue or bank are not bit-identical on every process.
+    """
+    means = totals.means()
+    if not all(map(math.isfinite, means)):
+        raise CannotGoOn(diverged(position.step, *means, setup.config.lr or 0))
+    if names := collectives.mismatched_tensors(setup.method.state_dict()):
+        raise CannotGoOn(
+            f"{names[0]} is no longer the same on all processes (nor are {len(names) - 1} others); "
+            "go on with --resume from the last state, on machines of one kind"
+        )
+    tensors, plain = capture(position, setup, totals)
+    local_states = {k: v for k, v in tensors.items() if k in OF_EACH_PROCESS}
+    plain |= {"world": setup.world.size, "versions": _versions(setup)}
+    for rank, states in enumerate(collectives.all_gather_object(local_states)):
+        tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
+    if setup.world.is_rank0:
+        checkpoints.save_state(run, tensors, plain)
+        checkpoints.save_weights(run, setup.method.state_dict())
+
+
+def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosition, str]:
+    """Restore the last state. Returns its position, and a note if the run is no longer bit-equal."""
+    tensors, plain = collectives.broadcast_object(checkpoints.load_state(run) if setup.world.is_rank0 else None)
+    for name in OF_EACH_PROCESS:
+        if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
+            tensors[name] = state
+    position = restore(tensors, plain, setup, totals)
+    reasons, damaged = [], ", ".join(plain["damaged"])
+    if plain["world"] != setup.world.size:
+        reasons.append(
+            message(
+                "it had {world} processes and goes on with {size} (equal to rounding)",
+                world=plain["world"],
+                size=setup.world.size,
+            )
+        )
+    if plain["versions"] != _versions(setup):
+        reasons.append(
+            message("it ran on {versions} and goes on with {setup}", versions=plain["versions"], setup=_versions(setup))
+        )
+    notes = [message("{damaged} is damaged; went on from the state before it", damaged=damaged)] if damaged else []
+    notes += [message("not bit-equal to a run in one go: {reasons}", reasons=join("; ", reasons))] if reasons else []
+    return position, join(". ", notes)
+
+
+def _versions(setup: TrainSetup) -> str:
+    threads = torch.get_num_threads()
+    return message(
+        "torch {version}, {type}, {threads} threads", version=torch.__version__, type=setup.device.type, threads=threads
+    )
+
+
 def capture(
     position: TrainPosition, setup: TrainSetup, totals: EpochTotals
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors by name, and plain values that JSON can hold. All processes call it together."""
+    """Collect tensors by name and plain values for JSON. All processes call it together."""
     tensors = {f"method.{k}": v for k, v in setup.method.state_dict().items()}
     packed = setup.optimizer.state_dict()
     scalars: dict[str, dict[str, Any]] = {}
@@ -68,10 +166,8 @@ def capture(
     return {k: v.detach().contiguous() for k, v in tensors.items()}, plain
 
 
-def restore(
-    tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup, totals: EpochTotals
-) -> TrainPosition:
-    """Put everything back that `capture` took. Returns the position to go on from."""
+def restore(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup, totals: EpochTotals) -> TrainPosition:
+    """Restore everything that `capture` collected. Returns the position to continue from."""
     setup.method.load_state_dict(_under(tensors, "method."))
     state: dict[int, dict[str, Any]] = {}
     for name, value in _under(tensors, "optimizer.").items():

@@ -8,8 +8,8 @@ import time
 import numpy as np
 
 from contrastive_core.device import autocast
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training import monitor
-from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.optim import set_learning_rate
 from contrastive_core.training.setup import TrainSetup, prepare
 

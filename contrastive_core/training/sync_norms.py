@@ -13,12 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from contrastive_core.distributed.collectives import (
-    all_gather_ints,
-    all_reduce_sum,
-    is_single_process,
-    world,
-)
+from contrastive_core.distributed.collectives import all_gather_ints, all_reduce_sum, is_single_process, world
+from contrastive_core.messages import message
 from contrastive_core.models.encoders import SplitBatchNorm
 
 __all__ = ["SyncBatchNorm", "synchronize_norms"]
@@ -31,7 +27,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
-            raise ValueError(f"expected (n, channels, …); got shape {tuple(input.shape)}")
+            raise ValueError(message("expected (n, channels, …); got shape {shape}", shape=tuple(input.shape)))
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or is_single_process():

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 
 from contrastive_core import losses, methods
+from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.recipe import Recipe
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, message
 from contrastive_core.methods import Method
-from contrastive_core.training.batch_loader import BatchLoader
-from contrastive_core.training.config import TrainConfig
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import create_recipe, dataset_info, none_as_no_value
 from contrastive_core.training.optim import OPTIMIZERS, SCHEDULES
 
@@ -28,7 +29,7 @@ COMPILERS = ("c++", "g++", "clang++")  # any of which torch.compile can use
 def check_names(config: TrainConfig) -> None:
     """Names first: an unknown one should not have to wait for the data."""
     if config.compile and not any(map(shutil.which, (os.environ.get("CXX", "c++"), *COMPILERS))):
-        raise BadSetting("compile needs a C++ compiler, such as g++; install one or leave it off")
+        raise BadSetting(N_("compile needs a C++ compiler, such as g++; install one or leave it off"))
     methods.get(config.method)
     if config.loss is not None:
         knobs = none_as_no_value(losses.knobs(config.loss), config.loss_knobs)
@@ -36,7 +37,11 @@ def check_names(config: TrainConfig) -> None:
     for field, names in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
         value = getattr(config, field)
         if value is not None and value not in names:
-            raise BadSetting(f"unknown {field} {value!r}; known: {', '.join(names)}")
+            raise BadSetting(
+                message(
+                    "unknown {field} {value}; known: {names}", field=field, value=f"{value!r}", names=", ".join(names)
+                )
+            )
     create_recipe(Recipe(), config.recipe)
 
 
@@ -44,17 +49,24 @@ def validate(config: TrainConfig, dataset: Dataset, world: World) -> None:
     """Refuse a resolved config that this data set, or so many processes, cannot be trained with."""
     _check_batch_size(config, dataset, world)
     cls = methods.get(config.method)
-    needs_labels = cls.needs_labels or cls.batch != "shuffled"
+    needs_labels = cls.card.needs_labels or cls.card.batch != "shuffled"
     classes = np.unique(dataset.labels[dataset.labels >= 0])
     if needs_labels and not len(classes):
         raise BadSetting(
-            f"{config.method} learns from labels and {dataset.name} has none; choose a method "
-            "without labels, such as simclr"
+            message(
+                "{method} learns from labels and {name} has none; choose a method without labels, such as simclr",
+                method=config.method,
+                name=dataset.name,
+            )
         )
     if needs_labels and len(classes) < 2:
         raise BadSetting(
-            f"{config.method} needs two classes and {dataset.name} has one; put the images of "
-            "another class beside them, or choose a method without labels, such as simclr"
+            message(
+                "{method} needs two classes and {name} has one; put the images of another class "
+                "beside them, or choose a method without labels, such as simclr",
+                method=config.method,
+                name=dataset.name,
+            )
         )
     assert config.batch_size is not None
     info = dataset_info(dataset, len(classes))
@@ -66,19 +78,30 @@ def _check_batch_size(config: TrainConfig, dataset: Dataset, world: World) -> No
     n, size = len(dataset.labels), config.batch_size
     assert size is not None
     if n < 2:
-        raise BadSetting(f"{dataset.name} has {n} training image; add more: contrast needs two")
+        raise BadSetting(message("{name} has {n} training image; add more: contrast needs two", name=dataset.name, n=n))
     if size < 2:
-        raise BadSetting("batch_size must be at least 2: one image has nothing to compare with")
+        raise BadSetting(N_("batch_size must be at least 2: one image has nothing to compare with"))
     if size > n:
         raise BadSetting(
-            f"batch_size {size} is larger than the {n} training images of "
-            f"{dataset.name}; use --set batch_size={max(2, n // 4)} or a number up to {n}"
+            message(
+                "batch_size {size} is larger than the {n} training images of {name}; use --set batch_size={fits} or a "
+                "number up to {n}",
+                size=size,
+                n=n,
+                name=dataset.name,
+                fits=max(2, n // 4),
+            )
         )
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
     if world.size > 1 and size < together * world.size:
         raise BadSetting(
-            f"batch_size {size} is too small for {world.size} processes; use "
-            f"--set batch_size={together * world.size} or more, or fewer processes"
+            message(
+                "batch_size {size} is too small for {world} processes; use --set batch_size={least} or more, or fewer "
+                "processes",
+                size=size,
+                world=world.size,
+                least=together * world.size,
+            )
         )
 
 
@@ -89,4 +112,11 @@ def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) ->
     with torch.no_grad():
         pairs = probe.pairs(loader.batch(few), torch.Generator())
     if method.loss is not None and (reason := method.loss.check(pairs)):
-        raise BadSetting(f"{config.loss} cannot use the pairs of {config.method}: {reason}")
+        raise BadSetting(
+            message(
+                "{loss} cannot use the pairs of {method}: {reason}",
+                loss=config.loss,
+                method=config.method,
+                reason=reason,
+            )
+        )

@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.comparison import Comparison
-from contrastive_core.evaluation.representation_similarity import overlap
+from contrastive_core.engine.vectors import overlap
+from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_lab import cache, format, pictures, query_params, state
 from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.locale import N_, _
+from contrastive_lab.tables import draw_table
 
 __all__ = ["disagree"]
 
 SHOWN = 60
+
+WAYS = (N_("A right, B wrong"), N_("B right, A wrong"), N_("Both wrong"))
+NEIGHBORS = N_("Neighbors")
 
 
 def disagree(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
@@ -23,30 +28,27 @@ def disagree(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     first = query_params.one_of(a.selectbox, "A", names, name="a")
     second = query_params.one_of(b.selectbox, "B", [n for n in names if n != first], name="b")
     i, j = names.index(first), names.index(second)
-    ways = (
-        ["A right, B wrong", "B right, A wrong", "Both wrong"]
-        if comparison.right is not None
-        else []
-    )
-    way = query_params.one_of(st.segmented_control, "They disagree on", [*ways, "Neighbors"],
-                              name="disagree")  # fmt: skip
-    if way == "Neighbors":
+    ways = [*WAYS] if comparison.right is not None else []
+    way = query_params.one_of(st.segmented_control, _("They disagree on"), [*ways, NEIGHBORS], name="disagree")
+    if way == NEIGHBORS:
         _neighbors(spaces, comparison, i, j)
         return
     assert comparison.right is not None
     one, two = comparison.right[i], comparison.right[j]
-    chosen = {ways[0]: one & ~two, ways[1]: two & ~one, ways[2]: ~one & ~two}[way]
-    rows = np.flatnonzero(chosen)
-    question = way.replace("A", first, 1) if way.startswith("A") else way
-    st.markdown(f"**{len(rows):,} samples**: {format.plain(_describe(question, first, second))}.")
+    rows = np.flatnonzero([one & ~two, two & ~one, ~one & ~two][WAYS.index(way)])
+    st.markdown(
+        _("**{count} samples**: {question}.").format(
+            count=f"{len(rows):,}", question=format.plain(_describe(way, first, second))
+        )
+    )
     _gallery(spaces[0], comparison, rows, f"{first} {second} {way}")
 
 
 def _describe(way: str, first: str, second: str) -> str:
     if way == "Both wrong":
-        return f"{first} and {second} both wrong"
+        return _("{first} and {second} both wrong").format(first=first, second=second)
     right, wrong = (second, first) if way.startswith("B") else (first, second)
-    return f"{right} right, {wrong} wrong"
+    return _("{right} right, {wrong} wrong").format(right=right, wrong=wrong)
 
 
 def _gallery(space: EmbeddingRef, comparison: Comparison, rows: np.ndarray, key: str) -> None:
@@ -63,24 +65,22 @@ def _gallery(space: EmbeddingRef, comparison: Comparison, rows: np.ndarray, key:
         stack = np.stack([images[at[i]] for i in ids])
         picked = draw_gallery(stack, captions, title=key, key=f"gallery-{cache.digest(key)}")
         if picked:
-            st.button("Select these on the maps", on_click=_select,
-                      args=([at[ids[q]] for q in picked], place))  # fmt: skip
+            st.button(_("Select these on the maps"), on_click=_select, args=([at[ids[q]] for q in picked], place))
     else:
-        st.dataframe([{"id": i} for i in ids], hide_index=True)
+        draw_table([{"id": i} for i in ids], hide_index=True)
     if len(rows) > SHOWN:
-        st.caption(f"{SHOWN} of {len(rows):,} are shown.")
+        st.caption(_("{shown} of {rows} are shown.").format(shown=SHOWN, rows=f"{len(rows):,}"))
     row = st.container(horizontal=True)
     listed = [{"id": comparison.ids[r], "class": classes[r]} for r in rows]
-    row.download_button(
-        "These samples as CSV", format.table_csv(listed), "disagree.csv", "text/csv"
+    row.download_button(_("These samples as CSV"), format.table_csv(listed), "disagree.csv", "text/csv")
+    row.button(
+        _("Select all of these on the maps"), on_click=_select, args=([at[comparison.ids[r]] for r in rows], place)
     )
-    row.button("Select all of these on the maps", on_click=_select,
-               args=([at[comparison.ids[r]] for r in rows], place))  # fmt: skip
 
 
 def _select(rows: list[int], place: str) -> None:
     state.select(rows, place)
-    st.toast(f"{len(rows):,} selected, on all pages")
+    st.toast(_("{rows} selected, on all pages").format(rows=f"{len(rows):,}"))
 
 
 def _neighbors(spaces: list[EmbeddingRef], comparison: Comparison, i: int, j: int) -> None:
@@ -89,20 +89,28 @@ def _neighbors(spaces: list[EmbeddingRef], comparison: Comparison, i: int, j: in
     share = overlap(comparison.graphs[i], comparison.graphs[j])
     order = np.argsort(share, kind="stable")
     st.markdown(
-        f"Of a sample's {comparison.k} nearest, {format.plain(f'{first} and {second}')} share "
-        f"**{100 * share.mean():.0f} %**. The samples that moved most come first."
+        _("Of a sample's {k} nearest, {first} share **{mean} %**. The samples that moved most come first.").format(
+            k=comparison.k,
+            first=format.plain(_("{first} and {second}").format(first=first, second=second)),
+            mean=f"{100 * share.mean():.0f}",
+        )
     )
     row = query_params.one_of(
-        st.selectbox, "Sample", order[:200].tolist(), name="sample", 
+        st.selectbox,
+        _("Sample"),
+        order[:200].tolist(),
+        name="sample",
         text=lambda r: comparison.ids[r],
         key=f"moved-{cache.digest(first, second)}",
-        format_func=lambda r: f"{comparison.ids[r]}, {100 * share[r]:.0f} % shared",
-    )  # fmt: skip
+        format_func=lambda r: _("{ids}, {share} % shared").format(ids=comparison.ids[r], share=f"{100 * share[r]:.0f}"),
+    )
     a, b = comparison.graphs[i][row].tolist(), comparison.graphs[j][row].tolist()
     groups = {
-        f"Neighbors in {first} that {second} loses": [r for r in a if r not in set(b)],
-        f"New neighbors in {second}": [r for r in b if r not in set(a)],
-        "Kept by both": [r for r in a if r in set(b)],
+        _("Neighbors in {first} that {second} loses").format(first=first, second=second): [
+            r for r in a if r not in set(b)
+        ],
+        _("New neighbors in {second}").format(second=second): [r for r in b if r not in set(a)],
+        N_("Kept by both"): [r for r in a if r in set(b)],
     }
     for title, rows in groups.items():
         if rows:
@@ -116,10 +124,9 @@ def _strip(space: EmbeddingRef, comparison: Comparison, rows: list[int], title: 
         return
     classes = _classes(space, comparison)
     at, images = _places(space, comparison), pictures.of(space)
-    captions = ["the sample", *(classes[r] for r in rows[1:])]
+    captions = [_("the sample"), *(classes[r] for r in rows[1:])]
     stack = np.stack([images[at[comparison.ids[r]]] for r in rows])
-    draw_gallery(stack, captions, title=title, size=56,
-                 key=f"strip-{cache.digest(title, rows[0])}")  # fmt: skip
+    draw_gallery(stack, captions, title=title, size=56, key=f"strip-{cache.digest(title, rows[0])}")
 
 
 def _places(space: EmbeddingRef, comparison: Comparison) -> dict[str, int]:

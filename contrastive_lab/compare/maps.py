@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.representation_similarity import procrustes_align
-from contrastive_core.jobs.results import MAP_DEFAULTS
+from contrastive_core.engine.results import MAP_DEFAULTS
+from contrastive_core.engine.vectors import procrustes_align
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab import cache, embedding_map, format, guard, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures
-from contrastive_lab.components.scatter import (
-    MAX_IMAGES,
-    MAX_POINTS,
-    LinkedSelection,
-    ScatterData,
-    draw_scatter,
-)
+from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData, draw_scatter
 from contrastive_lab.components.scatter.side_by_side import side_by_side
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.locale import _
 
 __all__ = ["can_be_drawn", "maps"]
 
@@ -33,61 +30,76 @@ def can_be_drawn(spaces: list[EmbeddingRef]) -> bool:
 
 def maps(spaces: list[EmbeddingRef]) -> None:
     """All maps side by side, turned onto the first; one selection is lit in all of them."""
-    kind = query_params.one_of(st.segmented_control, "Map", ["pca", "umap"], name="map",
-                               format_func=str.upper)  # fmt: skip
+    kind = query_params.one_of(st.segmented_control, _("Map"), ["pca", "umap"], name="map", format_func=str.upper)
     sets = [cache.embedding(s) for s in spaces]
     if any(rows is None for rows in sets):
-        st.info("An embedding is still being made.")
+        st.info(_("An embedding is still being made."))
         return
     embeddings = [rows for rows in sets if rows is not None]
+    xy, first = _aligned(spaces, embeddings, kind)
+    _draw(spaces, embeddings, xy, first, kind)
+    st.caption(
+        _(
+            "Each map is turned and mirrored onto that of {title} (Procrustes), at one size. The "
+            "slider moves every sample to where the first map has it."
+        ).format(title=format.plain(spaces[0].title))
+    )
+
+
+def _aligned(
+    spaces: list[EmbeddingRef], embeddings: list[EmbeddingSet], kind: str
+) -> tuple[list[np.ndarray], EmbeddingSet]:
+    """Maps (n, 2) of the samples that all spaces share, aligned to the first, and the first's rows of them."""
     shared = set.intersection(*(set(rows.ids) for rows in embeddings))
     order = [i for i in embeddings[0].ids if i in shared]
     settings = MAP_DEFAULTS if kind == "umap" else {}
     whole = [
-        embedding_map.map_of(space, kind, settings, rows)["xy"]
-        for space, rows in zip(spaces, embeddings, strict=True)
+        embedding_map.map_of(space, kind, settings, rows)["xy"] for space, rows in zip(spaces, embeddings, strict=True)
     ]
-    at = [{name: row for row, name in enumerate(rows.ids)} for rows in embeddings]
-    xy = [m[[a[i] for i in order]] for m, a in zip(whole, at, strict=True)]
+    positions = [{name: row for row, name in enumerate(rows.ids)} for rows in embeddings]
+    xy = [m[[rows[i] for i in order]] for m, rows in zip(whole, positions, strict=True)]
     xy = [xy[0], *(procrustes_align(m, xy[0]) for m in xy[1:])]
-    first = (
-        embeddings[0]
-        if len(order) == len(embeddings[0])
-        else embeddings[0].take([at[0][i] for i in order])
-    )
+    if len(order) == len(embeddings[0]):
+        return xy, embeddings[0]
+    return xy, embeddings[0].take([positions[0][i] for i in order])
+
+
+def _draw(
+    spaces: list[EmbeddingRef], embeddings: list[EmbeddingSet], xy: list[np.ndarray], first: EmbeddingSet, kind: str
+) -> None:
+    """Draw aligned maps with one shared selection."""
     drawn_rows = subsample_rows(first.labels, len(first), MAX_POINTS // len(xy))
     part = slice(None) if drawn_rows is None else drawn_rows
     values, names = color_of(first, "class" if first.labels is not None else "sample", {})
-    with_pictures = (
-        drawn_rows is None and len(first) == len(embeddings[0]) and pictures.are_decoded(spaces[0])
-    )
+    with_pictures = drawn_rows is None and len(first) == len(embeddings[0]) and pictures.are_decoded(spaces[0])
     pictured = subsample_rows(first.labels, len(first), MAX_IMAGES) if with_pictures else None
     place, key = state.place_of(spaces[0]), f"compare-{kind}-{spaces[0].layer}"
     data = ScatterData(
-        xy[0][part], first.ids if drawn_rows is None else [first.ids[i] for i in drawn_rows],
+        xy[0][part],
+        first.ids if drawn_rows is None else [first.ids[i] for i in drawn_rows],
         cache.digest(*(r.content_hash for r in embeddings), kind, with_pictures),
-        None if values is None else values[part], names,
+        None if values is None else values[part],
+        names,
         thumbnails=pictures.thumbnails(spaces[0], pictured) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
-        title=f"{kind.upper()} maps side by side",
-        note="" if drawn_rows is None
-        else f"{len(drawn_rows):,} of {len(first):,} points, by class",
-    )  # fmt: skip
+        title=_("{kind} maps side by side").format(kind=kind.upper()),
+        note=""
+        if drawn_rows is None
+        else _("{drawn_rows} of {first} points, by class").format(
+            drawn_rows=f"{len(drawn_rows):,}", first=f"{len(first):,}"
+        ),
+    )
     selection = LinkedSelection(
-        drawn_places(state.selection(place), drawn_rows), f"{place} {state.stamp(key)}",
-        lambda rows: state.select(
-            rows if drawn_rows is None else drawn_rows[rows], place, key),
-    )  # fmt: skip
+        drawn_places(state.selection(place), drawn_rows),
+        f"{place} {state.stamp(key)}",
+        lambda rows: state.select(rows if drawn_rows is None else drawn_rows[rows], place, key),
+    )
     draw_scatter(
-        side_by_side(data, [m[part] for m in xy], [s.title for s in spaces]), selection,
-        height={2: 430, 3: 360}.get(len(xy), 600), key=key,
-    )  # fmt: skip
+        side_by_side(data, [m[part] for m in xy], [s.title for s in spaces]),
+        selection,
+        height={2: 430, 3: 360}.get(len(xy), 600),
+        key=key,
+    )
     if pictured is not None:
         images = pictures.of(spaces[0])
-        bring_pictures(
-            data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key
-        )
-    st.caption(
-        f"Each map is turned and mirrored onto that of {format.plain(spaces[0].title)} "
-        "(Procrustes), at one size. The slider moves every sample to where the first map has it."
-    )
+        bring_pictures(data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key)

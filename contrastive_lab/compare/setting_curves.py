@@ -7,12 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.evaluation.best_setting import Setting, best_setting
-from contrastive_core.evaluation.record import Evaluation
-from contrastive_core.runs import Run
-from contrastive_core.sweeps.cells import Figure, figure_of, intervals_in_words
+from contrastive_core.engine.sweep_results import SettingScores, best_setting
+from contrastive_core.records.evaluation import Evaluation
+from contrastive_core.records.run import Run
+from contrastive_core.records.sweep_cells import Figure, figure_of, intervals_in_words
 from contrastive_lab import cache, format, guard, plots, query_params, state
+from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import shown_name
+from contrastive_lab.tables import draw_table
 
 __all__ = ["axis"]
 
@@ -27,37 +29,21 @@ PLAIN = ("epochs", "batch_size", "lr")
 def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     """Curves over a setting that differs between scored runs of one method on one data set; first
     one that differs between the `chosen` runs."""
-    groups: dict[str, list[Run]] = {}
-    for run in ready:
-        name = f"{run.config.get('method')} with {run.config.get('loss')} on {state.data_key(run)}"
-        groups.setdefault(name.strip(), []).append(run)
-    offered = {
-        (name, knob): points
-        for name, runs in groups.items()
-        for knob, points in _knobs(runs).items()
-    }
+    offered = _settings_with_curves(ready)
     if not offered:
-        st.info(
-            "Curves need runs of one method that differ in a setting: τ, margin, momentum, head … "
-            "The sweep *temperature* trains some."
-        )
-        st.page_link("pages/runs.py", label="Start a sweep", icon=":material/tune:",
-                     query_params={"view": "sweeps", "sweep": "temperature"})  # fmt: skip
+        _offer_sweep()
         return
     name, knob = query_params.one_of(
-        st.selectbox, "Runs and setting", offered, name="setting", default=_first(offered, chosen),
-        text=lambda o: f"{o[0]}: {o[1]}", format_func=_title,
-    )  # fmt: skip
-    points = sorted(offered[name, knob], key=lambda p: (str(type(p[0])), p[0]))
-    rows = []
-    for value, run in points:
-        record = cache.scores(run)
-        rows.append({
-            shown_name(knob): value, "run": run.name, **(_values(record, layer) if record else {}),
-        })  # fmt: skip
-    zoom = query_params.switch(
-        st.toggle, "Zoom to the figures", name="zoom", help="Instead of 0 to 100 %."
+        st.selectbox,
+        _("Runs and setting"),
+        offered,
+        name="setting",
+        default=_first(offered, chosen),
+        text=lambda o: f"{o[0]}: {o[1]}",
+        format_func=_title,
     )
+    points = sorted(offered[name, knob], key=lambda p: (str(type(p[0])), p[0]))
+    zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
     row = st.container(horizontal=True)
     for title, unit in SHOWN.items():
         with row.container(width=CURVE):
@@ -67,77 +53,112 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
             st.plotly_chart(figure, key=f"axis {title}")
             st.caption(_intervals(points, layer, title))
     _verdict(points, layer, knob)
-    dilemma = (
-        "The dilemma: a low τ spreads the samples (uniformity falls) and tears apart what is alike "
-        "(tolerance falls); accuracy is best in between. "
+    _describe(knob)
+    draw_table([_row(value, run, knob, layer) for value, run in points], hide_index=True)
+
+
+def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[tuple[Any, Run]]]:
+    """The scored runs along each setting that differs between runs of one method on one data set."""
+    groups: dict[str, list[Run]] = {}
+    for run in ready:
+        name = f"{run.config.get('method')} with {run.config.get('loss')} on {state.data_key(run)}"
+        groups.setdefault(name.strip(), []).append(run)
+    return {(name, knob): points for name, runs in groups.items() for knob, points in _knobs(runs).items()}
+
+
+def _offer_sweep() -> None:
+    st.info(
+        _(
+            "Curves need runs of one method that differ in a setting: τ, margin, momentum, head "
+            "… The sweep *temperature* trains some."
+        )
+    )
+    st.page_link(
+        "pages/runs.py",
+        label=_("Start a sweep"),
+        icon=":material/tune:",
+        query_params={"view": "sweeps", "sweep": "temperature"},
+    )
+
+
+def _row(value: object, run: Run, knob: str, layer: str) -> dict[str, object]:
+    record = cache.scores(run)
+    return {shown_name(knob): value, "run": run.name, **(_values(record, layer) if record else {})}
+
+
+def _describe(knob: str) -> None:
+    dilemma = _(
+        "The dilemma: a low τ spreads the samples (uniformity falls) and tears apart what is "
+        "alike (tolerance falls); accuracy is best in between. "
     )
     st.caption(
         (dilemma if knob == "temperature" else "")
-        + "A dot is a run, the line goes through their means. Tolerance is the mean cosine within "
-        "a class."
+        + _("A dot is a run, the line goes through their means. Tolerance is the mean cosine within a class.")
     )
-    st.dataframe(rows, hide_index=True)
 
 
 def _title(of: tuple[str, str]) -> str:
     """Runs and setting as pages name them: "SimCLR with NT-Xent on digits: temperature τ"."""
     catalog = cache.catalog()
-    method, _, rest = of[0].partition(" with ")
-    loss, _, data = rest.partition(" on ")
+    method, _unused, rest = of[0].partition(" with ")
+    loss, _unused, data = rest.partition(" on ")
     about = catalog["methods"].get(method, {}), catalog["losses"].get(loss, {})
     names = about[0].get("title", method), about[1].get("title", loss)
-    return f"{names[0]} with {names[1]} on {data}: {shown_name(of[1])}"
+    return _("{method} with {loss} on {data}: {setting}").format(
+        method=names[0], loss=names[1], data=data, setting=shown_name(of[1])
+    )
 
 
 def _first(offered: Offered, chosen: Collection[str]) -> tuple[str, str] | None:
     """What most of the chosen runs differ in, if any two do."""
-    found = {
-        at: len({str(value) for value, run in points if run.name in chosen})
-        for at, points in offered.items()
-    }
+    found = {at: len({str(value) for value, run in points if run.name in chosen}) for at, points in offered.items()}
     best = max(found, key=lambda at: found[at])
-    return best if found[best] > 1 else next(
-        (at for at, points in offered.items() if any(run.name in chosen for _, run in points)), None
-    )  # fmt: skip
+    return (
+        best
+        if found[best] > 1
+        else next((at for at, points in offered.items() if any(run.name in chosen for _unused, run in points)), None)
+    )
 
 
 def _verdict(points: Points, layer: str, knob: str) -> None:
     """What paired tests on the same test images show of the values, and what else differs."""
-    tried: dict[str, Setting] = {}
+    settings: dict[str, SettingScores] = {}
     for value, run in points:
         record = cache.scores(run)
         score = record.score(layer, "knn") if record else None
         if score is None or score.value is None:
             continue
-        one = tried.setdefault(str(value), Setting(str(value)))
+        one = settings.setdefault(str(value), SettingScores(str(value)))
         seed = int(run.config.get("seed") or 0)
-        one.accuracy.setdefault(seed, score.value)
+        one.scores.setdefault(seed, score.value)
         if score.per_sample is not None:
             one.right.setdefault(seed, score.per_sample)
     name = "τ" if knob == "temperature" else shown_name(knob)
-    shown, rests_on = best_setting(name, list(tried.values()))
+    shown, rests_on = best_setting(name, list(settings.values()))
     if not shown:
         return
     st.markdown(f"**{format.plain(shown)}**")
-    st.caption(format.plain(f"By kNN accuracy. {rests_on}"))
+    st.caption(format.plain(_("By kNN accuracy. {rests_on}").format(rests_on=rests_on)))
     if others := _others(points, knob):
         listed = format.plain(", ".join(others))
-        st.caption(f"These runs differ in other settings too, which may be the reason: {listed}.")
+        st.caption(
+            _("These runs differ in other settings too, which may be the reason: {listed}.").format(listed=listed)
+        )
 
 
 def _others(points: Points, knob: str) -> list[str]:
     """Further settings that these runs do not share."""
-    every = [_settings(run) for _, run in points]
+    every = [_settings(run) for _unused, run in points]
     names = dict.fromkeys(k for settings in every for k in settings if k != knob)
     return [shown_name(k) for k in names if len({str(s.get(k)) for s in every}) > 1]
 
 
-ACCURACY = "kNN accuracy"
+ACCURACY = N_("kNN accuracy")
 METRICS = {ACCURACY: "knn", "uniformity": "uniformity", "tolerance": "tolerance"}
 SHOWN = {
-    ACCURACY: "kNN accuracy, %",
-    "uniformity": "uniformity, nats (lower: more even)",
-    "tolerance": "tolerance (higher: classes together)",
+    ACCURACY: N_("kNN accuracy, %"),
+    "uniformity": N_("uniformity, nats (lower: more even)"),
+    "tolerance": N_("tolerance (higher: classes together)"),
 }
 
 
@@ -151,9 +172,13 @@ def _figure(points: Points, layer: str, knob: str, title: str, unit: str) -> Any
     if any(len(f.values) > 1 for f in found.values()):
         dots = [(value, one) for value, f in found.items() for one in f.values]
         figure.add_scatter(
-            x=[d[0] for d in dots], y=[d[1] for d in dots], mode="markers", opacity=0.55,
-            name="run", marker={"symbol": "circle-open"},
-        )  # fmt: skip
+            x=[d[0] for d in dots],
+            y=[d[1] for d in dots],
+            mode="markers",
+            opacity=0.55,
+            name="run",
+            marker={"symbol": "circle-open"},
+        )
     if knob == "temperature" and all(isinstance(v, (int, float)) for v in values):
         xs = sorted(values)
         figure.update_xaxes(type="log", tickvals=xs, ticktext=[f"{x:g}" for x in xs])
@@ -168,10 +193,14 @@ def _found(points: Points, layer: str, title: str) -> dict[Any, Figure]:
         score = record.score(layer, METRICS[title]) if record else None
         if score is None:
             continue
-        rows.setdefault(value, []).append({
-            "status": "done", "seed": int(run.config.get("seed") or 0), METRICS[title]: score.value,
-            "images": {METRICS[title]: int(score.number("n") or 0)},
-        })  # fmt: skip
+        rows.setdefault(value, []).append(
+            {
+                "status": "done",
+                "seed": int(run.config.get("seed") or 0),
+                METRICS[title]: score.value,
+                "images": {METRICS[title]: int(score.number("n") or 0)},
+            }
+        )
     measure = "accuracy" if title == ACCURACY else METRICS[title]
     return {value: figure_of(some, measure, METRICS[title]) for value, some in rows.items()}
 
@@ -183,7 +212,7 @@ def _intervals(points: Points, layer: str, title: str) -> str:
 def _values(record: Evaluation, layer: str) -> dict[str, float | None]:
     knn = record.value(layer, "knn")
     return {
-        "kNN accuracy": None if knn is None else 100 * knn,
+        N_("kNN accuracy"): None if knn is None else 100 * knn,
         "uniformity": record.value(layer, "uniformity"),
         "tolerance": record.value(layer, "tolerance"),
     }
@@ -198,7 +227,7 @@ def _knobs(runs: list[Run]) -> dict[str, list[tuple[Any, Run]]]:
                 continue
             for knob, value in _settings(run).items():
                 values_by_knob.setdefault(knob, []).append((value, run))
-    return {k: v for k, v in values_by_knob.items() if len({str(value) for value, _ in v}) > 1}
+    return {k: v for k, v in values_by_knob.items() if len({str(value) for value, _unused in v}) > 1}
 
 
 def _settings(run: Run) -> dict[str, Any]:

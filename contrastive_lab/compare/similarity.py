@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.comparison import Comparison
-from contrastive_core.evaluation.score import recall_text
+from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.score import recall_text
 from contrastive_lab import cache, format, plots, query_params
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
 __all__ = ["alike"]
@@ -21,33 +22,29 @@ def alike(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     numbers = [str(q) for q in range(1, len(comparison.names) + 1)]
     legend = (f"**{q}** {format.plain(n)}" for q, n in zip(numbers, comparison.names, strict=True))
     st.markdown(" · ".join(legend))
-    between = {
-        "cka": comparison.cka,
-        "overlap": comparison.overlap,
-        "procrustes": comparison.procrustes,
-    }
+    between = {"cka": comparison.cka, "overlap": comparison.overlap, "procrustes": comparison.procrustes}
     matrices(numbers, between, comparison.k)
     if note := recall_text(comparison.recall):
-        st.caption(f"Shared neighbors are of {note}.")
+        st.caption(_("Shared neighbors are of {note}.").format(note=note))
     runs = [run for s in spaces if (run := s.run) and len(run.snapshots()) > 1]
     if not runs:
         return
-    st.subheader("Between the snapshots of one run")
-    name = query_params.one_of(st.selectbox, "Run", [r.name for r in runs], name="snapshots")
+    st.subheader(_("Between the snapshots of one run"))
+    name = query_params.one_of(st.selectbox, _("Run"), [r.name for r in runs], name="snapshots")
     run = next(r for r in runs if r.name == name)
     layer = next(s.layer for s in spaces if s.name == name)
     values = {"run": name, "layer": layer, "epochs": run.snapshots(), "weights": run.weights_hash()}
-    result = answer_or_wait("snapshots", values, "Comparing the snapshots")
+    result = answer_or_wait("snapshots", values, message("Comparing the snapshots"))
     if result is not None:
-        st.caption("Rows and columns are epochs.")
+        st.caption(_("Rows and columns are epochs."))
         epochs = [str(e) for e in result.meta["epochs"]]
         matrices(epochs, result.arrays, result.meta["k"], name)
 
 
 READINGS = {
-    "cka": ("Linear CKA (debiased)", "1: the same up to turning and scaling, 0: unrelated."),
-    "overlap": ("Shared neighbors", "Share of the {k} nearest that two spaces have in common."),
-    "procrustes": ("Procrustes distance", "0: one can be turned into the other, 1: not at all."),
+    "cka": (N_("Linear CKA (debiased)"), N_("1: the same up to turning and scaling, 0: unrelated.")),
+    "overlap": (N_("Shared neighbors"), N_("Share of the {k} nearest that two spaces have in common.")),
+    "procrustes": (N_("Procrustes distance"), N_("0: one can be turned into the other, 1: not at all.")),
 }
 
 

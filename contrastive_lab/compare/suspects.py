@@ -7,11 +7,12 @@ from itertools import permutations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.comparison import Comparison
-from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.request import SampleRequest, request_of
+from contrastive_core.engine.run_tools import sample_annotations
+from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_lab import cache
+from contrastive_lab.locale import _
 from contrastive_lab.samples.cut_off import START
 
 __all__ = ["order_may_change", "undecided", "warn"]
@@ -27,15 +28,17 @@ def warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     count = int(doubtful.sum())
     if not any(order_may_change(right, doubtful) for right in comparison.correct.values()):
         return
-    labels = "1 test label is" if count == 1 else f"{count:,} test labels are"
+    labels = _("1 test label is") if count == 1 else _("{count} test labels are").format(count=f"{count:,}")
     st.warning(
-        f"{labels} likely wrong and undecided: enough to change the order of these runs.",
+        _("{labels} likely wrong and undecided: enough to change the order of these runs.").format(labels=labels),
         icon=":material/label:",
     )
     st.page_link(
-        "pages/samples.py", label="Decide on them", icon=":material/image_search:",
+        "pages/samples.py",
+        label=_("Decide on them"),
+        icon=":material/image_search:",
         query_params={"run": request.name, "split": "test", "list": "mislabeled"},
-    )  # fmt: skip
+    )
 
 
 def undecided(request: SampleRequest) -> set[str]:

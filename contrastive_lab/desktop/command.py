@@ -18,15 +18,16 @@ from typing import NoReturn
 
 from contrastive_core.cli import main as core
 from contrastive_core.cli.options import COMMANDS, Parser
-from contrastive_core.cli.output import error_line, print_note, sentence_of
-from contrastive_core.errors import Locked
+from contrastive_core.cli.output import error_line, print_note
+from contrastive_core.errors import sentence_of
+from contrastive_core.records import Locked, runs
 from contrastive_lab.desktop import serving, shortcut, things, tickets, window
 from contrastive_lab.desktop.serving import Server
 
 __all__ = ["main", "parser"]
 
 PROGRAM = "contrastive-lab"
-NAMES = {alias: name for name, c in COMMANDS.items() for alias in (name, *c.aliases)}
+NAMES = set(COMMANDS)
 PACKAGES = ("contrastive-lab", "torch", "torchvision", "streamlit", "numpy", "pyarrow")
 POLL = 1.0  # seconds between two looks at the server, or at what is at work
 
@@ -59,18 +60,17 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     thing = options.add_argument(
-        "thing", nargs="?", metavar="THING",
-        help="a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the "
-        "page that shows it",
-    )  # fmt: skip
+        "thing",
+        nargs="?",
+        metavar="THING",
+        help="a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the page that shows it",
+    )
     thing.completer = _things  # type: ignore[attr-defined]
     options.add_argument("--port", type=int, help="of the server; default: any that is free")
     how = options.add_mutually_exclusive_group()
     how.add_argument("--browser", action="store_true", help="in the browser, not in a window")
     how.add_argument("--no-window", action="store_true", help="only serve it, and say where")
-    options.add_argument(
-        "--install-shortcut", action="store_true", help="put it among the programs"
-    )
+    options.add_argument("--install-shortcut", action="store_true", help="put it among the programs")
     options.add_argument("--version", action="version", version=_versions())
     return options
 
@@ -172,8 +172,6 @@ def _complete() -> None:
 def _things(prefix: str, **_: object) -> list[str]:
     """Commands, runs and files that go on from what was typed."""
     from argcomplete.completers import FilesCompleter
-
-    from contrastive_core import runs
 
     names = [*COMMANDS, *(run.name for run in runs.list_runs())]
     return [*(n for n in names if n.startswith(prefix)), *FilesCompleter()(prefix)]

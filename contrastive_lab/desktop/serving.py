@@ -24,34 +24,30 @@ from typing import Any
 
 import psutil
 
-from contrastive_core.errors import Damaged
-from contrastive_core.jobs import queue, training
-from contrastive_core.jobs.process import OWN_SESSION
-from contrastive_core.paths import BUNDLE, ROOT, runs_home
-from contrastive_core.storage import atomic, records
-from contrastive_core.storage.lock import is_process, lock, process_start
-from contrastive_core.storage.shapes import fields, list_of, number, text, whole
+from contrastive_core.engine import queue, training
+from contrastive_core.engine.process import OWN_SESSION
+from contrastive_core.records import BUNDLE, ROOT, Damaged, runs_home
+from contrastive_core.records.files import (
+    atomic,
+    fields,
+    is_process,
+    json_files,
+    list_of,
+    lock,
+    number,
+    process_start,
+    text,
+    whole,
+)
 from contrastive_lab.desktop import tickets
 
-__all__ = [
-    "Server",
-    "at_work",
-    "begin",
-    "check_homes",
-    "hold",
-    "let_go",
-    "read_page",
-    "stop",
-    "wait_until_ready",
-]
+__all__ = ["Server", "at_work", "begin", "check_homes", "hold", "let_go", "read_page", "stop", "wait_until_ready"]
 
 HOST = "127.0.0.1"
 PATIENCE = 120.0  # seconds until a server answers, on a busy machine
 LOCK_WAIT = 30.0
 PROCESS = {"pid": whole(1, 2**31), "started": number()}
-STATE = fields({
-    **PROCESS, "port": whole(1, 65535), "token": text, "holders": list_of(fields(PROCESS)),
-})  # fmt: skip
+STATE = fields({**PROCESS, "port": whole(1, 65535), "token": text, "holders": list_of(fields(PROCESS))})
 
 
 @dataclass(frozen=True)
@@ -99,9 +95,7 @@ def _checked_port(port: int | None) -> int:
             trial.bind((HOST, port or 0))
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or "there is no such port"
-            raise ValueError(
-                f"port {port} cannot be used ({why}): name another, or leave --port out"
-            ) from None
+            raise ValueError(f"port {port} cannot be used ({why}): name another, or leave --port out") from None
         return int(trial.getsockname()[1])
 
 
@@ -233,7 +227,7 @@ def _changing() -> Iterator[Server | None]:
     """Hold the lock; gives the server that the file names, if it lives, with its living holders."""
     with lock(_path().with_suffix(".lock"), wait=LOCK_WAIT):
         try:
-            server = Server(**records.read_object(_path(), STATE))
+            server = Server(**json_files.read_object(_path(), STATE))
         except (OSError, Damaged):
             yield None
             return
@@ -243,4 +237,4 @@ def _changing() -> Iterator[Server | None]:
 
 
 def _write(server: Server) -> None:
-    records.write_json(_path(), asdict(server))
+    json_files.write_json(_path(), asdict(server))

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from contrastive_core.cli.output import print_note
-from contrastive_core.paths import BUNDLE, data_home
-from contrastive_core.storage import atomic
+from contrastive_core.records import BUNDLE, data_home
+from contrastive_core.records.files import atomic
 
 __all__ = ["command_line", "install", "linux", "macos", "windows"]
 
@@ -44,10 +44,16 @@ def linux(data: Path, command: list[str]) -> Path:
     icon = data / "icons" / "hicolor" / "scalable" / "apps" / f"{ID}.svg"
     entry = data / "applications" / f"{ID}.desktop"
     lines = [
-        "[Desktop Entry]", "Type=Application", f"Name={NAME}", f"Comment={ABOUT}",
-        f"Exec={' '.join(map(_quoted, command))} %f", f"Icon={ID}", "Terminal=false",
-        "Categories=Science;Education;", f"StartupWMClass={ID}",
-    ]  # fmt: skip
+        "[Desktop Entry]",
+        "Type=Application",
+        f"Name={NAME}",
+        f"Comment={ABOUT}",
+        f"Exec={' '.join(map(_quoted, command))} %f",
+        f"Icon={ID}",
+        "Terminal=false",
+        "Categories=Science;Education;",
+        f"StartupWMClass={ID}",
+    ]
     _put(icon, ICON.with_suffix(".svg").read_bytes())
     _put(entry, ("\n".join(lines) + "\n").encode())
     return entry
@@ -64,10 +70,15 @@ def macos(folder: Path, command: list[str]) -> Path:
     """An application: a folder with a script, its icon and what the Finder shows."""
     app = folder / f"{NAME}.app"
     about = {
-        "CFBundleName": NAME, "CFBundleIdentifier": f"org.{ID}", "CFBundleExecutable": ID,
-        "CFBundleIconFile": "icon", "CFBundlePackageType": "APPL", "CFBundleVersion": "1",
-        "LSMinimumSystemVersion": "11.0", "NSHighResolutionCapable": True,
-    }  # fmt: skip
+        "CFBundleName": NAME,
+        "CFBundleIdentifier": f"org.{ID}",
+        "CFBundleExecutable": ID,
+        "CFBundleIconFile": "icon",
+        "CFBundlePackageType": "APPL",
+        "CFBundleVersion": "1",
+        "LSMinimumSystemVersion": "11.0",
+        "NSHighResolutionCapable": True,
+    }
     _put(app / "Contents" / "Info.plist", plistlib.dumps(about))
     script = app / "Contents" / "MacOS" / ID
     _put(script, f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'.encode())
@@ -85,16 +96,16 @@ def windows(appdata: Path, command: list[str]) -> Path:
     fields = {
         "TargetPath": str(quiet if quiet.exists() else program),
         "Arguments": subprocess.list2cmdline(arguments),
-        "IconLocation": str(icon), "Description": ABOUT,
-    }  # fmt: skip
+        "IconLocation": str(icon),
+        "Description": ABOUT,
+    }
     link.parent.mkdir(parents=True, exist_ok=True)
     script = f"$s = (New-Object -ComObject WScript.Shell).CreateShortcut({_literal(str(link))}); "
     script += "; ".join(f"$s.{name} = {_literal(value)}" for name, value in fields.items())
     shell = shutil.which("powershell") or "powershell"
     completed = subprocess.run(
-        [shell, "-NoProfile", "-NonInteractive", "-Command", f"{script}; $s.Save()"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [shell, "-NoProfile", "-NonInteractive", "-Command", f"{script}; $s.Save()"], capture_output=True, text=True
+    )
     if completed.returncode:
         raise ValueError(f"the shortcut could not be made: {completed.stderr.strip()[-300:]}")
     return link

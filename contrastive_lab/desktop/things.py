@@ -6,7 +6,6 @@ can be drawn, while the server starts. What cannot be opened is one sentence.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -14,19 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
-from contrastive_core import runs
-from contrastive_core.data.folder_preview import values_of
-from contrastive_core.data.pictures import ENDINGS as PICTURES
-from contrastive_core.embeddings import file_formats
-from contrastive_core.embeddings.open_vectors import open_vectors
-from contrastive_core.errors import Locked, NoSuchRun
-from contrastive_core.jobs import results
-from contrastive_core.paths import BUNDLE, SHIPPED, runs_home
-from contrastive_core.runs import Run
-from contrastive_core.storage import atomic
-from contrastive_core.storage.regular import is_regular, printable
-from contrastive_core.sweeps import spec
-from contrastive_lab import opened
+from contrastive_core.engine.images import IMAGE_ENDINGS as PICTURES
+from contrastive_core.engine.sweep_results import spec
+from contrastive_core.engine.vectors import file_formats, open_vectors
+from contrastive_core.records import BUNDLE, SHIPPED, NoSuchRun, runs, runs_home
+from contrastive_core.records.files import atomic, is_regular, printable
+from contrastive_core.records.run import Run
+from contrastive_lab import command_files
 
 __all__ = ["CHECKPOINTS", "Thing", "prepare", "recognize"]
 
@@ -88,9 +81,7 @@ def _run_of_that_name(name: str) -> Thing:
     try:
         return Thing("run", runs.load(name).path.resolve())
     except NoSuchRun:
-        raise ValueError(
-            f"there is neither a run nor a file {printable(name)}: {EXPECTED}"
-        ) from None
+        raise ValueError(f"there is neither a run nor a file {printable(name)}: {EXPECTED}") from None
 
 
 def _endings() -> tuple[str, ...]:
@@ -147,9 +138,7 @@ def _run(path: Path) -> Page:
 
 
 def _images(path: Path) -> Page:
-    with contextlib.suppress(OSError, Locked):  # the page starts it too, and says what is wrong
-        results.analysis("folder", values_of(str(path))).start()  # while the server starts
-    return "train", {"data": "folder", "folder": opened.remember(path)}
+    return "train", {"data": "folder", "folder": command_files.remember(path)}
 
 
 def _vectors(path: Path) -> Page:
@@ -165,16 +154,14 @@ def _vectors(path: Path) -> Page:
 
 def _checkpoint(path: Path) -> Page:
     _check_whole(path, _stamp(path))
-    return "runs", {"view": "import", "file": opened.remember(path)}
+    return "runs", {"view": "import", "file": command_files.remember(path)}
 
 
 def _sweep(path: Path) -> Page:
     """Beside the user's own sweeps under its name; under another where that one is taken."""
     spec.load(path)
     text, user_sweeps = path.read_bytes(), runs_home() / ".sweeps"
-    by_name = {
-        p.stem: p for folder in (BUNDLE / "sweeps", user_sweeps) for p in folder.glob("*.toml")
-    }
+    by_name = {p.stem: p for folder in (BUNDLE / "sweeps", user_sweeps) for p in folder.glob("*.toml")}
     numbered = (path.stem if n == 1 else f"{path.stem}-{n}" for n in range(1, 10_000))
     name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)
     if name not in by_name:

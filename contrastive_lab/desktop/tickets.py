@@ -14,8 +14,8 @@ import secrets
 import time
 from pathlib import Path
 
-from contrastive_core.paths import data_home
-from contrastive_core.storage import atomic
+from contrastive_core.records import data_home
+from contrastive_core.records.files import atomic
 
 __all__ = ["folder", "is_own_connection", "issue", "redeem"]
 

@@ -13,8 +13,8 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from contrastive_core.jobs.process import OWN_SESSION
-from contrastive_core.storage import atomic
+from contrastive_core.engine.process import OWN_SESSION
+from contrastive_core.records.files import atomic
 from contrastive_lab.desktop import tickets
 
 __all__ = ["Window", "describe", "has_display", "open_window"]
@@ -22,9 +22,13 @@ __all__ = ["Window", "describe", "has_display", "open_window"]
 TITLE = "Contrastive Lab"
 SIZE = (1440, 960)
 NAMES = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "microsoft-edge",
     "microsoft-edge-stable",
-)  # fmt: skip
+)
 APPLICATIONS = ("Google Chrome", "Chromium", "Microsoft Edge")  # of macOS
 PROGRAMS = (
     "Google/Chrome/Application/chrome.exe",
@@ -120,18 +124,10 @@ def _app_mode(program: str, address: str) -> subprocess.Popen[bytes] | None:
     is closed. None where it ends at once, as Chromium does for root."""
     profile = atomic.make_folder(tickets.folder() / "window")
     command = [program, f"--app={address}", f"--user-data-dir={profile}"]
-    command += [
-        f"--window-size={SIZE[0]},{SIZE[1]}",
-        "--no-first-run",
-        "--no-default-browser-check",
-    ]
+    command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]
     try:
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **OWN_SESSION,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **OWN_SESSION
         )
     except OSError:
         return None

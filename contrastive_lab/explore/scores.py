@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.record import SOURCES, Evaluation
-from contrastive_core.evaluation.score import Scores, scores_from_json
-from contrastive_core.jobs.results import Result
+from contrastive_core.engine.results import Result
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import SOURCES, Evaluation
+from contrastive_core.records.score import ClassShare, Scores, scores_from_json
 from contrastive_lab import cache, format, plots, state
+from contrastive_lab.locale import N_, _
+from contrastive_lab.tables import draw_table
 
 __all__ = ["VIEWS", "more"]
 
-NAMES = {"own": "this space", "raw": SOURCES["raw"], "random": SOURCES["random"]}
-VIEWS = ("All scores", "kNN over k", "Classes", "Spectrum", "Hubs", "Factors")
+NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
+VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
 
 
 def more(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> None:
@@ -47,10 +49,10 @@ def _table(scores: dict[str, Scores], record: Evaluation | None) -> None:
             recorded = record.score(source, name) if record else None
             row[NAMES[source]] = format.figure_of(scores.get(source, {}).get(name, recorded))
         rows.append(row)
-    st.dataframe(rows, hide_index=True, width="stretch", height="content")
+    draw_table(rows, hide_index=True, width="stretch", height="content")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("An interval is given where the score estimates something from a sample.")
-        st.download_button("Scores as CSV", format.table_csv(rows), "scores.csv", "text/csv")
+        st.caption(_("An interval is given where the score estimates something from a sample."))
+        st.download_button(_("Scores as CSV"), format.table_csv(rows), "scores.csv", "text/csv")
     sides = st.columns(2, gap="medium")
     for number, score in enumerate(scores["own"].values()):
         text = format.plain(score.reading)
@@ -67,15 +69,28 @@ def _over_k(scores: dict[str, Scores]) -> None:
     if not series:
         st.info(_missing(scores["own"], "knn"))
         return
-    figure = plots.curves(series, "k, neighbors that vote", "kNN accuracy, %")
-    ks = sorted({k for xs, _ in series.values() for k in xs})
+    figure = plots.curves(series, _("k, neighbors that vote"), _("kNN accuracy, %"))
+    ks = sorted({k for xs, _unused in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     st.plotly_chart(figure)
     knn_score = scores["own"]["knn"]
     st.caption(
-        f"The score is the one at k = {knn_score.number('k') or 0:g}, which follows from the "
-        "number of training rows; the curve is for reading only, and nothing is selected by it."
+        _(
+            "The score is the one at k = {k}, which follows from the number of training "
+            "rows; the curve is for reading only, and nothing is selected by it."
+        ).format(k=f"{knn_score.number('k') or 0:g}")
     )
+
+
+def _class_row(score: ClassShare, names: list[str]) -> dict[str, object]:
+    """A row of the confusion matrix, with the class's share right and its interval."""
+    return {
+        "class": score.name,
+        "n": score.n,
+        N_("right, %"): np.nan if score.value is None else 100 * score.value,
+        "95 %": format.interval_of(score),
+        **{f"→ {n}": t for n, t in zip(names, score.taken_for, strict=True)},
+    }
 
 
 def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: EmbeddingSet) -> None:
@@ -88,17 +103,7 @@ def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: Em
         st.info(_missing(space_scores, "knn"))
         return
     names = [c.name for c in per_class]
-    table = pd.DataFrame(
-        [
-            {
-                "class": c.name, "n": c.n,
-                "right, %": np.nan if c.value is None else 100 * c.value,
-                "95 %": format.interval_of(c),
-                **{f"→ {n}": t for n, t in zip(names, c.taken_for, strict=True)},
-            }
-            for c in per_class
-        ]
-    )  # fmt: skip
+    table = pd.DataFrame([_class_row(c, names) for c in per_class])
     place = state.place_of(space)
     key = f"confusion-{cache.digest(place)}"
 
@@ -109,17 +114,19 @@ def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: Em
             chosen = _of_cell(rows, answer, labels, int(at), str(column), names)
             state.select(chosen, place)
 
-    st.dataframe(
-        table.style.apply(_shade, subset=[f"→ {n}" for n in names], axis=None).format(
-            {"right, %": "{:.1f}"}
-        ),
-        hide_index=True, on_select=clicked, selection_mode="single-cell", key=key,
-        alt="Confusion matrix of the kNN vote: a row for each class, a column for what it is "
-        "taken for",
-    )  # fmt: skip
+    draw_table(
+        table.style.apply(_shade, subset=[f"→ {n}" for n in names], axis=None).format({N_("right, %"): "{:.1f}"}),
+        hide_index=True,
+        on_select=clicked,
+        selection_mode="single-cell",
+        key=key,
+        alt=_("Confusion matrix of the kNN vote: a row for each class, a column for what it is taken for"),
+    )
     st.caption(
-        "By the kNN vote. Click a cell: those samples are selected on the map and in the gallery; "
-        "in the first columns, the samples of the class that are wrong."
+        _(
+            "By the kNN vote. Click a cell: those samples are selected on the map and in the "
+            "gallery; in the first columns, the samples of the class that are wrong."
+        )
     )
 
 
@@ -153,15 +160,16 @@ def _spectrum(scores: dict[str, Scores]) -> None:
     if not series:
         st.info(_missing(scores["own"], "rankme"))
         return
-    figure = plots.curves(series, "direction, by its size", "singular value, largest = 1")
+    figure = plots.curves(series, _("direction, by its size"), _("singular value, largest = 1"))
     figure.update_yaxes(type="log")
     st.plotly_chart(figure)
     rankme_score = scores["own"]["rankme"]
     st.caption(
-        f"RankMe {format.figure_of(rankme_score)} of {rankme_score.number('width') or 0:g} "
-        "dimensions. "
-        f"{format.plain(rankme_score.reading)} "
-        "A curve that falls steeply uses few directions."
+        _("RankMe {value} of {width} dimensions. {reading} A curve that falls steeply uses few directions.").format(
+            value=format.figure_of(rankme_score),
+            width=f"{rankme_score.number('width') or 0:g}",
+            reading=format.plain(rankme_score.reading),
+        )
     )
 
 
@@ -174,19 +182,24 @@ def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
     numbers = np.bincount(counts[np.isfinite(counts)].astype(np.int64))  # of drawn rows only
     figure = plots.curves(
         {"samples": (range(len(numbers)), numbers.tolist())},
-        f"how often a sample is among the {hubness.number('k') or 0:g} nearest of others",
+        _("how often a sample is among the {k} nearest of others").format(k=f"{hubness.number('k') or 0:g}"),
         "samples",
-    )  # fmt: skip
+    )
     st.plotly_chart(figure)
     st.caption(
-        f"{format.plain(hubness.reading)} Here the skewness is {hubness.value:.2f}; "
-        f"{100 * (hubness.number('never') or 0):.1f} % are nobody's neighbor."
+        _("{reading} Here the skewness is {value}; {share} % are nobody's neighbor.").format(
+            reading=format.plain(hubness.reading),
+            value=f"{hubness.value:.2f}",
+            share=f"{100 * (hubness.number('never') or 0):.1f}",
+        )
     )
     place, row = state.place_of(space), st.container(horizontal=True)
-    row.button("Select the 50 largest hubs", on_click=state.select,
-               args=(np.argsort(-counts)[:50].tolist(), place))  # fmt: skip
-    row.button("Select those that are nobody's neighbor", on_click=state.select,
-               args=(np.flatnonzero(counts == 0).tolist(), place))  # fmt: skip
+    row.button(_("Select the 50 largest hubs"), on_click=state.select, args=(np.argsort(-counts)[:50].tolist(), place))
+    row.button(
+        _("Select those that are nobody's neighbor"),
+        on_click=state.select,
+        args=(np.flatnonzero(counts == 0).tolist(), place),
+    )
 
 
 def _factors(scores: dict[str, Scores]) -> None:
@@ -204,13 +217,12 @@ def _factors(scores: dict[str, Scores]) -> None:
             row[text] = None if value is None else max(0.0, value)
         table.append(row)
     bars = {
-        text: st.column_config.ProgressColumn(text, min_value=0, max_value=1, format="%.2f")
-        for text in NAMES.values()
+        text: st.column_config.ProgressColumn(text, min_value=0, max_value=1, format="%.2f") for text in NAMES.values()
     }
-    st.dataframe(table, hide_index=True, column_config=bars, width="stretch")
+    draw_table(table, hide_index=True, column_config=bars, width="stretch")
     st.caption(format.plain(factor_score.reading))
 
 
 def _missing(space_scores: Scores, name: str) -> str:
     why = space_scores[name].missing if name in space_scores else ""
-    return format.plain(why or "This needs labels and training rows.")
+    return format.plain(why or _("This needs labels and training rows."))

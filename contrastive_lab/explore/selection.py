@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings import ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.nearest import EXACT_UP_TO, nearest_of, ranks_of
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.score import recall_text
+from contrastive_core.engine.vectors import EXACT_UP_TO, nearest_of, ranks_of
+from contrastive_core.records import embedding_ref
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import recall_text
 from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.locale import N_, _
+from contrastive_lab.tables import draw_table
 
 __all__ = ["beside", "neighbors", "out"]
 
@@ -30,22 +32,20 @@ OTHERS = 7  # other runs in which ranks are looked up
 def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
     """What is selected: its images, the neighbors of one of them, and what is known of it."""
     if not picked:
-        st.caption(
-            "Click a point, or draw around some: their images and nearest neighbors appear here."
-        )
+        st.caption(_("Click a point, or draw around some: their images and nearest neighbors appear here."))
         return
     one = picked[0]
     if len(picked) == 1:
         st.header(format.plain(rows.ids[one]))
-        st.caption("Nearest to it in the embedding; an image leads to its point.")
+        st.caption(_("Nearest to it in the embedding; an image leads to its point."))
     else:
-        st.header(f"{len(picked):,} selected")
+        st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
         _classes(rows, picked)
         one = _one_of(space, rows, picked[:LISTED])
     neighbors(space, rows, int(one))
     if rows.columns or rows.labels is not None:
-        with st.expander("What is known of it" if len(picked) == 1 else "The selection as a table"):
-            st.dataframe(plain_table(rows, picked[:LISTED]), hide_index=True)
+        with st.expander(_("What is known of it") if len(picked) == 1 else _("The selection as a table")):
+            draw_table(plain_table(rows, picked[:LISTED]), hide_index=True)
 
 
 def _classes(rows: EmbeddingSet, picked: list[int]) -> None:
@@ -65,17 +65,27 @@ def _one_of(space: EmbeddingRef, rows: EmbeddingSet, listed: list[int]) -> int:
         images = pictures.of(space)
         shown = f"selected-{cache.digest(place, listed)}"
         clicked = draw_gallery(
-            np.stack([images[i] for i in listed]), [""] * len(listed), size=SMALL, single=True,
-            labels=[rows.ids[i] for i in listed], height=TWO_LINES, title="selected images",
+            np.stack([images[i] for i in listed]),
+            [""] * len(listed),
+            size=SMALL,
+            single=True,
+            labels=[rows.ids[i] for i in listed],
+            height=TWO_LINES,
+            title=_("selected images"),
             key=shown,
-        )  # fmt: skip
+        )
         if clicked != st.session_state.get(f"{shown}:before", []):  # else the list may say another
             st.session_state[f"{shown}:before"] = clicked
             query_params.choose(key, listed[clicked[0]] if clicked else listed[0])
     return query_params.one_of(
-        st.selectbox, "Neighbors of", listed, format_func=lambda i: rows.ids[i],
-        name="one", text=lambda i: rows.ids[i], key=key,
-    )  # fmt: skip
+        st.selectbox,
+        _("Neighbors of"),
+        listed,
+        format_func=lambda i: rows.ids[i],
+        name="one",
+        text=lambda i: rows.ids[i],
+        key=key,
+    )
 
 
 def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
@@ -84,33 +94,32 @@ def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
     others = _ranks(space, rows, i, near)
     table = []
     for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True), 1):
-        row: dict[str, Any] = {"rank": q, "id": rows.ids[j], "cosine similarity": round(s, 3)}
+        row: dict[str, Any] = {"rank": q, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[j]))
-        table.append(row | {f"rank in {name}": int(r[q - 1]) for name, r in others.items()})
+        table.append(row | {_("rank in {name}").format(name=name): int(r[q - 1]) for name, r in others.items()})
     place = state.place_of(space)
     with_pictures = pictures.are_decoded(space)
     if with_pictures:
         images = pictures.of(space)
         pictured = [i, *near.tolist()]
-        captions = ["itself", *(_caption(row) for row in table)]
+        captions = [_("itself"), *(_caption(row) for row in table)]
         key = f"near-{cache.digest(place, space.layer, i)}"
-        picked = draw_gallery(np.stack([images[j] for j in pictured]), captions, size=NEAR,
-                              title="nearest samples", key=key)  # fmt: skip
+        picked = draw_gallery(
+            np.stack([images[j] for j in pictured]), captions, size=NEAR, title=_("nearest samples"), key=key
+        )
         if picked and pictured[picked[0]] != i:
             state.select([pictured[picked[0]]], place)
             st.rerun()
-    with st.expander("As a table, with ranks in other runs", expanded=not with_pictures):
-        st.dataframe(table, hide_index=True)
+    with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures):
+        draw_table(table, hide_index=True)
 
 
 def _caption(row: dict[str, Any]) -> str:
     return f"{row.get('class', row['id'])} {row['cosine similarity']:.2f}"
 
 
-def _ranks(
-    space: EmbeddingRef, rows: EmbeddingSet, i: int, near: np.ndarray
-) -> dict[str, np.ndarray]:
+def _ranks(space: EmbeddingRef, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:
     """For each other run on the same samples: how near it has the same neighbors (1: nearest)."""
     if space.is_loaded:
         return {}
@@ -121,7 +130,7 @@ def _ranks(
         other = None
         with contextlib.suppress(*guard.DAMAGE):  # its own page says what is wrong with it
             if run.weights.exists():
-                other = cache.embedding(ref.of_run(run, space.split, space.layer))
+                other = cache.embedding(embedding_ref.of_run(run, space.split, space.layer))
         if other is None or other.ids != rows.ids:
             continue
         by_run[run.name] = ranks_of(other, i, near)
@@ -134,60 +143,80 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
     """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it
     is asked for."""
     name = space.title.rsplit(".", 1)[0]
-    with st.popover("Export", icon=":material/download:", width="content"):
+    with st.popover(_("Export"), icon=":material/download:", width="content"):
         _about_neighbors(rows, len(picked))
         for ending in ("parquet", "csv"):
             if ending == "csv" and not export.fits_csv(len(rows), export.COLUMNS):
                 continue
             st.download_button(
-                f"Map, neighbors and columns (.{ending})",
+                _("Map, neighbors and columns (.{ending})").format(ending=ending),
                 partial(export.table, rows, xy, None, ending),
-                f"{name}-map.{ending}", key=f"map-{ending}",
-            )  # fmt: skip
+                f"{name}-map.{ending}",
+                key=f"map-{ending}",
+            )
         for ending in ("parquet", "csv"):
             if ending == "csv" and not export.fits_csv(len(picked), export.COLUMNS):
                 continue
             st.download_button(
-                f"What is selected: {len(picked):,} of {len(rows):,} (.{ending})",
+                _("What is selected: {picked} of {rows} (.{ending})").format(
+                    picked=f"{len(picked):,}", rows=f"{len(rows):,}", ending=ending
+                ),
                 partial(export.table, rows, xy, picked, ending),
-                f"{name}-selection.{ending}", disabled=not picked, key=f"selection-{ending}",
-            )  # fmt: skip
-        if export.is_sent(rows):
-            st.download_button(
-                "The vectors (.parquet)", partial(export.vectors, rows), f"{name}.parquet"
+                f"{name}-selection.{ending}",
+                disabled=not picked,
+                key=f"selection-{ending}",
             )
-        elif st.button(f"Write the vectors ({rows.features.nbytes / 1e9:.1f} GB) to a file"):
-            _write(rows, name)
-        if export.fits_csv(len(rows), rows.width):
-            st.download_button(
-                "The vectors (.csv)", lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv"
+        _vector_files(rows, name)
+        st.caption(_("Pictures: the button PNG above each map."))
+
+
+def _vector_files(rows: EmbeddingSet, name: str) -> None:
+    """The vectors themselves: sent, or written to a file where they are large."""
+    if export.is_sent(rows):
+        st.download_button(_("The vectors (.parquet)"), partial(export.vectors, rows), f"{name}.parquet")
+    elif st.button(
+        _("Write the vectors ({nbytes} GB) to a file").format(nbytes=f"{rows.features.nbytes / 1000000000.0:.1f}")
+    ):
+        _write(rows, name)
+    if export.fits_csv(len(rows), rows.width):
+        st.download_button(_("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv")
+    else:
+        st.caption(
+            _("CSV holds up to {csv_up_to} values here; Parquet holds them all.").format(
+                csv_up_to=f"{export.CSV_UP_TO:,}"
             )
-        else:
-            st.caption(f"CSV holds up to {export.CSV_UP_TO:,} values here; Parquet holds them all.")
-        st.caption("Pictures: the button PNG above each map.")
+        )
 
 
 def _write(rows: EmbeddingSet, name: str) -> None:
     """Write so many vectors where the app runs, and say where they lie."""
     try:
-        with st.spinner("Writing the vectors…"):
+        with st.spinner(_("Writing the vectors…")):
             path = export.keep_vectors(rows, name)
     except OSError as error:
         st.error(format.plain(error))
     else:
-        st.caption(format.plain(f"They lie in {path}."))
+        st.caption(format.plain(_("They lie in {path}.").format(path=path)))
 
 
 def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     """How the tables name what they hold, and which of them are without neighbors."""
-    st.caption("x, y and neighbors are named as Embedding Atlas reads them.")
+    st.caption(_("x, y and neighbors are named as Embedding Atlas reads them."))
     are_known, recall = export.about_neighbors(rows)
     if not are_known:
         st.caption(
-            f"The neighbors are left out: of more than {EXACT_UP_TO:,} rows they are written where "
-            "a UMAP map by cosine has found those of every row."
+            _(
+                "The neighbors are left out: of more than {exact_up_to} rows they are written where "
+                "a UMAP map by cosine has found those of every row."
+            ).format(exact_up_to=f"{EXACT_UP_TO:,}")
         )
     elif recall is not None:
-        st.caption(f"These are {recall_text(recall)}; the column neighbors_recall says so.")
+        st.caption(
+            _("These are {recall_text}; the column neighbors_recall says so.").format(recall_text=recall_text(recall))
+        )
     if chosen > EXACT_UP_TO:
-        st.caption(f"Within a selection of more than {EXACT_UP_TO:,} rows neighbors are left out.")
+        st.caption(
+            _("Within a selection of more than {exact_up_to} rows neighbors are left out.").format(
+                exact_up_to=f"{EXACT_UP_TO:,}"
+            )
+        )

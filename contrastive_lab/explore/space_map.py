@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings import kept_vectors, ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.recorded import Recorded
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.runs import Run
+from contrastive_core.records import embedding_ref, loaded_vectors
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.recorded_rows import Recorded
+from contrastive_core.records.run import Run
 from contrastive_lab import cache, embedding_map, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
-from contrastive_lab.explore.choice import split_and_layer
+from contrastive_lab.explore.split_picker import split_and_layer
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.recordings.place import choose_place, follows_newest, quick_map
 
@@ -23,7 +24,7 @@ __all__ = ["View", "choose", "choose_recorded", "draw"]
 
 MANY = 50_000  # rows, of which UMAP takes minutes
 WIDTH = 150  # pixels of a list of choices
-NOTHING = "nothing else"
+NOTHING = N_("nothing else")
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,13 @@ def choose(space: EmbeddingRef, rows: EmbeddingSet) -> View:
         color, other = _color(space, rows), NOTHING
         if kind == "umap" and (others := _others_of(space)):
             other = query_params.one_of(
-                st.selectbox, "Place on this map", [NOTHING, *others], name="placed", width=WIDTH,
+                st.selectbox,
+                _("Place on this map"),
+                [NOTHING, *others],
+                name="placed",
+                width=WIDTH,
                 key=f"place-{cache.digest(state.data_of(space), space.split)}",
-            )  # fmt: skip
+            )
     return View(kind, settings, color, "" if other == NOTHING else other)
 
 
@@ -61,15 +66,14 @@ def choose_recorded(run: Run, place: Recorded, space: EmbeddingRef, rows: Embedd
         follows = follows_newest(run, place)
         kind, settings = ("pca", {}) if follows else _kind(rows, "pca")
         color = _color(space, rows)
-    return View(kind, settings, color, is_quick=follows, of=f" of the {place.rows_title}")
+    return View(
+        kind, settings, color, is_quick=follows, of=_(" of the {rows_title}").format(rows_title=place.rows_title)
+    )
 
 
 def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarray, list[int]]:
     """The map: its points (n, 2), and the rows that are selected."""
-    if view.is_quick:
-        drawn_map = quick_map(rows)
-    else:
-        drawn_map = embedding_map.map_of(space, view.kind, view.settings, rows)
+    drawn_map = quick_map(rows) if view.is_quick else embedding_map.map_of(space, view.kind, view.settings, rows)
     extra = _placed(space, view.settings, view.other) if view.other else None
     colors = (view.color, _details(space, view.color))
     picked = embedding_map.draw(space, rows, drawn_map, colors, extra)
@@ -82,54 +86,50 @@ def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarra
 def _line() -> Any:
     """One line, which a narrow screen moves sideways (app.py): there the map comes next, not a
     screen of choices."""
-    return st.container(
-        horizontal=True, vertical_alignment="bottom", gap="small", key="map-choices"
-    )
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="map-choices")
 
 
 def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
     """PCA or UMAP, and its settings. Of many rows UMAP takes minutes: it is made when asked for."""
     large = len(rows) > MANY
-    kind = query_params.one_of(st.segmented_control, "Map", ["umap", "pca"], name="map",
-                               default=default, format_func=str.upper,
-                               width="content", key=f"map-kind-{large}-{default}")  # fmt: skip
+    kind = query_params.one_of(
+        st.segmented_control,
+        _("Map"),
+        ["umap", "pca"],
+        name="map",
+        default=default,
+        format_func=str.upper,
+        width="content",
+        key=f"map-kind-{large}-{default}",
+    )
     return kind, embedding_map.settings(kind)
 
 
 def _color(space: EmbeddingRef, rows: EmbeddingSet) -> str:
     names = names_of(rows, space.split != "train", not space.is_loaded)
     key = f"color-{cache.digest(state.data_of(space))}"
-    return query_params.one_of(
-        st.selectbox, "Color by", names, name="color", key=key, width=WIDTH
-    )  # fmt: skip
+    return query_params.one_of(st.selectbox, _("Color by"), names, name="color", key=key, width=WIDTH)
 
 
 def _details(space: EmbeddingRef, color: str) -> dict[str, np.ndarray]:
     """What is known of each sample for this color; computed when it is first asked for."""
     result = None
     if color in DETAILS:
-        result = answer_or_wait("scores", {"space": space.values}, "What is known of each sample")
+        result = answer_or_wait("scores", {"space": space.values}, message("What is known of each sample"))
     elif color == LOSS:
-        result = answer_or_wait("loss", {"space": space.values}, "The loss of every sample")
+        result = answer_or_wait("loss", {"space": space.values}, message("The loss of every sample"))
     return {} if result is None else result.arrays
 
 
 def _others_of(space: EmbeddingRef) -> dict[str, EmbeddingRef]:
     """What can be placed on a map, by its name: the other split, or loaded vectors."""
     others = {s: space.with_split(s) for s in space.splits if s != space.split}
-    loaded = {
-        str(about["name"]): ref.of_vectors(key) for key, about in kept_vectors.loaded().items()
-    }
+    loaded = {str(about["name"]): embedding_ref.of_vectors(key) for key, about in loaded_vectors.loaded().items()}
     return others | {k: v for k, v in loaded.items() if v.name != space.name}
 
 
-def _placed(
-    space: EmbeddingRef, settings: dict[str, Any], name: str
-) -> tuple[np.ndarray, str] | None:
+def _placed(space: EmbeddingRef, settings: dict[str, Any], name: str) -> tuple[np.ndarray, str] | None:
     """Where other samples fall on this map: the other split, or loaded vectors of its width."""
-    values = {
-        "map": embedding_map.question(space, "umap", settings),
-        "new": _others_of(space)[name].values,
-    }
-    result = answer_or_wait("placed", values, f"Placing {name} on the map")
+    values = {"map": embedding_map.question(space, "umap", settings), "new": _others_of(space)[name].values}
+    result = answer_or_wait("placed", values, message("Placing {name} on the map", name=name))
     return None if result is None else (result.arrays["xy"], name)

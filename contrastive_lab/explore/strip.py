@@ -7,9 +7,10 @@ import html
 
 import streamlit as st
 
-from contrastive_core.evaluation.record import SOURCES
-from contrastive_core.evaluation.score import Score, Scores
-from contrastive_lab import format, words
+from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.score import Score, Scores
+from contrastive_lab import format, locale
+from contrastive_lab.locale import N_, _
 from contrastive_lab.recordings.place import LAYER_TITLES
 
 __all__ = ["draw", "markup"]
@@ -17,13 +18,19 @@ __all__ = ["draw", "markup"]
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
 UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
 NAMES = {
-    "knn": "kNN accuracy", "linear_probe": "Linear probe", "rankme": "Effective rank",
-    "neighbor_stability": "Stable neighbors",
-}  # fmt: skip
+    "knn": N_("kNN accuracy"),
+    "linear_probe": N_("Linear probe"),
+    "rankme": N_("Effective rank"),
+    "neighbor_stability": N_("Stable neighbors"),
+}
 RANGES = {  # uniformity: of rows that fill a sphere of many dimensions to one point
-    "knn": (0.0, 1.0), "linear_probe": (0.0, 1.0), "alignment": (0.0, 4.0),
-    "uniformity": (-4.0, 0.0), "hubness": (0.0, 5.0), "neighbor_stability": (0.0, 1.0),
-}  # fmt: skip
+    "knn": (0.0, 1.0),
+    "linear_probe": (0.0, 1.0),
+    "alignment": (0.0, 4.0),
+    "uniformity": (-4.0, 0.0),
+    "hubness": (0.0, 5.0),
+    "neighbor_stability": (0.0, 1.0),
+}
 MARKS = {source: SOURCES[source] for source in ("raw", "random")}
 STYLE = """<style>
 .scores { container-type: inline-size; }
@@ -72,9 +79,9 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
         return
     st.html(STYLE + markup(scores, other))
     if names[0] != FIRST[0] and "knn" in own and (why := own["knn"].missing):
-        st.caption(f"{format.plain(why)}; so the scores that need no labels are shown.")
+        st.caption(_("{why}; so the scores that need no labels are shown.").format(why=format.plain(why)))
     elif how:
-        st.caption(how)
+        st.caption(locale.text(how))
 
 
 def markup(scores: dict[str, Scores], other: str = "") -> str:
@@ -106,7 +113,7 @@ def _row(name: str, scores: dict[str, Scores], other: str) -> str:
 
 def _said(text: str) -> str:
     """A text in the language of the page, as HTML."""
-    return html.escape(words.shown(text))
+    return html.escape(locale.text(text))
 
 
 def _scale(name: str, scores: dict[str, Scores]) -> str:
@@ -153,11 +160,11 @@ def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
     """Its interval, and what raw pixels and the untrained encoder have."""
     score = scores["own"][name]
     interval = format.interval_of(score)
-    said = [f"95 % interval: {interval}"] if interval else []
+    said = [_("95 % interval: {interval}").format(interval=interval)] if interval else []
     for source, text in MARKS.items():
         beside = scores.get(source, {}).get(name)
         if beside is not None and beside.value is not None:
-            said.append(f"{text}: {_figure(beside)} {beside.approximation}".rstrip())
+            said.append(f"{_(text)}: {_figure(beside)} {locale.text(beside.approximation)}".rstrip())
     return said
 
 
@@ -166,26 +173,24 @@ def _read(name: str, score: Score, scores: dict[str, Scores], other: str) -> lis
     said = []
     beside = scores.get("other", {}).get(name)
     if other in LAYER_TITLES and beside is not None and beside.value is not None:
-        said.append(f"{LAYER_TITLES[other]}: {_figure(beside)}")
+        said.append(f"{_(LAYER_TITLES[other])}: {_figure(beside)}")
     if score.value is None:
         said.append(score.missing)
     if name == "knn" and (k := score.number("k")) and (tau := score.number("temperature")):
-        said.append(f"The {k:g} nearest vote, at τ {tau:g}.")
+        said.append(_("The {k} nearest vote, at τ {tau}.").format(k=f"{k:g}", tau=f"{tau:g}"))
     if score.approximation:
         said.append(score.approximation)
     if score.value is not None and (ends := _range(name, score)):
-        said.append(f"The scale goes from {ends[0]:g} to {ends[1]:g}.")
+        said.append(_("The scale goes from {low} to {high}.").format(low=f"{ends[0]:g}", high=f"{ends[1]:g}"))
     return [*said, score.reading]
 
 
 def _key(names: list[str], scores: dict[str, Scores]) -> str:
     """What the marks are, where there are others than the space's own."""
     has_interval = any(scores["own"][n].interval is not None for n in names)
-    own = "this one, with its 95 % interval" if has_interval else "this one"
+    own = _("this one, with its 95 % interval") if has_interval else _("this one")
     known = {"own": own} | {k: v for k, v in MARKS.items() if scores.get(k)}
     if len(known) == 1:
         return ""
-    marks = "".join(
-        f'<span><i class="{kind}"></i>{_said(text)}</span>' for kind, text in known.items()
-    )
+    marks = "".join(f'<span><i class="{kind}"></i>{_said(text)}</span>' for kind, text in known.items())
     return f'<div class="key">{marks}</div>'

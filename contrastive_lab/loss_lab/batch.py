@@ -10,37 +10,22 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.embeddings import kept_vectors
-from contrastive_core.jobs import apart
-from contrastive_core.loss_lab.batch import (
-    BatchRequest,
-    LabBatch,
-    load_batch,
-    snapshots_of,
-    steps_of,
-)
-from contrastive_core.loss_lab.view import SOURCES, LabView, compute_view, confusable_anchor
-from contrastive_core.runs import Run
+from contrastive_core.engine import client
+from contrastive_core.records import loaded_vectors, runs
+from contrastive_core.records.lab_rows import BatchRequest, LabBatch, snapshots_of, steps_of
+from contrastive_core.records.lab_view import SOURCES, LabView, confusable_anchor
+from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, query_params
-from contrastive_lab.components.loss_view import (
-    Alternatives,
-    LossSetting,
-    LossView,
-    PairAxes,
-    draw_loss_view,
-)
-from contrastive_lab.components.shared.thumbnails import (
-    ThumbnailSheet,
-    thumbnail_sheet,
-)
-from contrastive_lab.loss_lab import traded
+from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.locale import N_, Deferred, _, sentence
+from contrastive_lab.loss_lab import temperature_trade
 from contrastive_lab.loss_lab.choices import choose_batch, in_one_line
 from contrastive_lab.loss_lab.controls import knob_form
-from contrastive_lab.loss_lab.drawn import live_knob, setting_of
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.reported import PanelState, live_value, panel_state, reported
+from contrastive_lab.loss_lab.panel_state import PanelState, live_value, panel_state, reported
+from contrastive_lab.loss_setting import live_knob, setting_of
 from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
 
@@ -49,14 +34,13 @@ __all__ = ["on_batch"]
 KEY = "lab"  # of the live view
 SETTINGS = "lab-settings"  # the expander
 OPEN = "lab-settings-open"  # of the session: with another line it is another one, and as open
-FROZEN = (
-    "The encoder is frozen: what moves with the slider is how the loss sees these images, not the "
-    "images' places."
+FROZEN = N_(
+    "The encoder is frozen: what moves with the slider is how the loss sees these images, not the images' places."
 )
 
 
 @dataclass(frozen=True)
-class Setting:
+class LabSetting:
     """A loss with its knobs on rows of a run; `about`: the loss's entry in the catalog."""
 
     run: str
@@ -74,23 +58,21 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     of_file = query_params.current("rows", ["file"], "", f"lab-rows-{run.is_recording}") == "file"
     line = in_one_line(run, losses)
     is_open = st.session_state.get(OPEN, of_file)
-    with st.expander(
-        f"**{line}**", is_open, icon=":material/tune:", key=SETTINGS, on_change=_keep_open
-    ):
+    with st.expander(f"**{line}**", is_open, icon=":material/tune:", key=SETTINGS, on_change=_keep_open):
         loss, pairing, request = choose_batch(run, losses)
         about, panels = losses[loss], panel_state(key)
         trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
         first = {n: trained.get(n, k["default"]) for n, k in about["knobs"].items()}
         knobs = knob_form(loss, about["knobs"], first)
-        st.caption(FROZEN + (f" {growing.LACKS}" if run.is_recording else ""))
+        st.caption(_(FROZEN) + (f" {_(growing.LACKS)}" if run.is_recording else ""))
     live = live_knob(about)
     if live:
         knobs[live] = live_value(key, loss, about["knobs"][live], live, first[live])
     query_params.keep(**({live: knobs[live]} if live else {}), **asdict(panels))
     if request is None:
-        st.info("Open a file of vectors in the settings above.")
+        st.info(_("Open a file of vectors in the settings above."))
         return
-    setting = Setting(run.name, content_of(run), request, pairing, loss, about, knobs)
+    setting = LabSetting(run.name, content_of(run), request, pairing, loss, about, knobs)
     try:
         view = computed(setting)
     except ValueError as error:
@@ -102,7 +84,7 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     if panels.panel == "formula":
         formula(loss, about)
     if live == "temperature":
-        traded.offer(run, view, _classes(setting, view), float(knobs[live]))
+        temperature_trade.offer(run, view, _classes(setting, view), float(knobs[live]))
     button.offer([run.name])
 
 
@@ -110,7 +92,7 @@ def _keep_open() -> None:
     st.session_state[OPEN] = bool(st.session_state[SETTINGS])
 
 
-def _classes(setting: Setting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
+def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
     """Classes of the anchors and of the candidates; None where rows of a memory stand beside."""
     batch = _batch(setting.run, setting.weights, setting.request)
     if batch.memory is not None:
@@ -125,7 +107,7 @@ def content_of(run: Run) -> str:
     return str(run.manifest.get("id")) if run.is_recording else run.weights_hash()
 
 
-def computed(setting: Setting) -> LabView:
+def computed(setting: LabSetting) -> LabView:
     """The loss on the batch. A softmax is asked for at its default τ: the browser computes every
     other, so that letting go of the slider costs the server nothing. Raises ValueError."""
     live, about, knobs = live_knob(setting.about), setting.about, setting.knobs
@@ -134,14 +116,13 @@ def computed(setting: Setting) -> LabView:
         at_default = knobs | {live: about["knobs"][live]["default"]}
         view = _view(*where, json.dumps(at_default, sort_keys=True))
         if view.kernel is not None:
-            return replace(view, kernel=view.kernel | {live: knobs[live]})
+            return view.with_knob(live, knobs[live])
     return _view(*where, json.dumps(knobs, sort_keys=True))
 
 
 def draw(
-    run: Run, setting: Setting, view: LabView, losses: dict[str, Any], panels: PanelState,
-    lesson: int = 0,
-) -> None:  # fmt: skip
+    run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int = 0
+) -> None:
     """The live view, with what may be set beside it."""
     source, other_rows = setting.request.source, _other_rows(run, setting.request.source)
     has_pictures = not source.startswith("file:") or _file_has_pictures(source)
@@ -151,9 +132,7 @@ def draw(
     axes = PairAxes(view.names, view.column_names)
     if has_pictures:
         sheet = _thumbnails(setting.run, setting.weights, setting.request)
-        axes = PairAxes(
-            view.names, view.column_names, sheet, view.row_thumbs, view.column_thumbs
-        )  # fmt: skip
+        axes = PairAxes(view.names, view.column_names, sheet, view.row_thumbs, view.column_thumbs)
     other_losses = {n: about["title"] for n, about in losses.items() if n != setting.loss}
     alternatives = Alternatives(
         [(f"loss:{n}", title) for n, title in other_losses.items()],
@@ -164,17 +143,26 @@ def draw(
     second = _second(setting, view, losses, other_rows, panels)
     draw_loss_view(
         LossView(
-            _as_drawn(setting, view), axes, setting.loss, setting.about["title"], anchor,
-            asdict(panels), alternatives, panels.second, second, panel_of(lesson),
+            _as_drawn(setting, view),
+            axes,
+            setting.loss,
+            setting.about["title"],
+            anchor,
+            asdict(panels),
+            alternatives,
+            panels.second,
+            second,
+            panel_of(lesson),
             reported(key_of(KEY, lesson)).get("report"),
         ),
-        key=key_of(KEY, lesson), on_change=partial(hear, key_of(KEY, lesson)),
-    )  # fmt: skip
+        key=key_of(KEY, lesson),
+        on_change=partial(hear, key_of(KEY, lesson)),
+    )
     if view.kernel is None:
-        st.caption("This loss is computed by the server, when the slider is let go.")
+        st.caption(_("This loss is computed by the server, when the slider is let go."))
 
 
-def _as_drawn(setting: Setting, view: LabView) -> LossSetting:
+def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
     """A loss on a batch, as the browser gets it."""
     live, knobs = live_knob(setting.about), setting.knobs
     held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
@@ -197,14 +185,10 @@ def _other_rows(run: Run, source: str) -> dict[str, str]:
 
 
 def _second(
-    first: Setting,
-    view: LabView,
-    losses: dict[str, Any],
-    other_rows: dict[str, str],
-    panels: PanelState,
+    first: LabSetting, view: LabView, losses: dict[str, Any], other_rows: dict[str, str], panels: PanelState
 ) -> LossSetting | None:
     """Another loss, or other rows, for the panel of two settings."""
-    kind, _, name = panels.second.partition(":")
+    kind, _unused, name = panels.second.partition(":")
     if panels.panel != "two" or name not in {"loss": losses, "rows": other_rows}.get(kind, {}):
         return None
     if kind == "loss":
@@ -218,9 +202,9 @@ def _second(
     try:
         second_view = computed(second)
     except ValueError as error:
-        return LossSetting(cache.digest(str(error)), reason=str(error))
+        return LossSetting(cache.digest(str(error)), reason=sentence(error))
     if second_view.scores.shape != view.scores.shape:
-        text = "The second setting compares other pairs, so there is no difference to show."
+        text = _("The second setting compares other pairs, so there is no difference to show.")
         return LossSetting(cache.digest(text, name), reason=text)
     return _as_drawn(second, second_view)
 
@@ -228,17 +212,17 @@ def _second(
 # --- kept for all sessions ---------------------------------------------------------------------
 
 
-@st.cache_resource(max_entries=6, show_spinner="Encoding a batch…")
+@st.cache_resource(max_entries=6, show_spinner=Deferred(N_("Encoding a batch…")))
 def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch:
-    return apart.call(load_batch, runs.load(run), request)
+    batch: LabBatch = client.call("contrastive_core.loss_lab.batch:load_batch", runs.load(run), request)
+    return batch
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _view(
-    run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str
-) -> LabView:
+def _view(run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str) -> LabView:
     batch = _batch(run, weights, request)
-    return apart.call(compute_view, batch, pairing, loss, json.loads(knobs))
+    view: LabView = client.call("contrastive_core.loss_lab.view:compute_view", batch, pairing, loss, json.loads(knobs))
+    return view
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
@@ -247,4 +231,4 @@ def _thumbnails(run: str, weights: str, request: BatchRequest) -> ThumbnailSheet
 
 
 def _file_has_pictures(source: str) -> bool:
-    return bool(kept_vectors.loaded()[source.removeprefix("file:")]["images"])
+    return bool(loaded_vectors.loaded()[source.removeprefix("file:")]["images"])

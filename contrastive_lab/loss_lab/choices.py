@@ -6,13 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.embeddings import file_formats, kept_vectors
-from contrastive_core.embeddings.open_vectors import open_upload
-from contrastive_core.loss_lab.batch import SNAPSHOT, STEP, BatchRequest, snapshots_of
-from contrastive_core.loss_lab.view import PAIRINGS, SOURCES
-from contrastive_core.runs import Run, recorded
+from contrastive_core.engine.vectors import file_formats, open_upload
+from contrastive_core.records import loaded_vectors, recorded_steps
+from contrastive_core.records.lab_rows import SNAPSHOT, STEP, BatchRequest, snapshots_of
+from contrastive_core.records.lab_view import PAIRINGS, SOURCES
+from contrastive_core.records.run import Run
 from contrastive_lab import format, query_params
-from contrastive_lab.loss_lab.drawn import default_pairing, request_of
+from contrastive_lab.locale import _
+from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings.place import choose_step
 
 __all__ = ["choose_batch", "in_one_line"]
@@ -30,12 +31,12 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
     sizes = [*SIZES, *map(str, SIZES)]  # as it was chosen, or as the address has it
     size = int(query_params.current("size", sizes, str(FIRST_SIZE)))  # type: ignore[arg-type]
     request = request_of(source, pairing, size, 0)
-    many = f"{request.images} images"
+    many = _("{images} images").format(images=request.images)
     if request.views > 1:
-        many = f"{request.views} views of {request.images} images"
+        many = _("{views} views of {images} images").format(views=request.views, images=request.images)
     if request.memory:
-        many += f" and a {request.memory}"
-    what, how = sources[source], PAIRINGS[pairing]
+        many += _(" and a {memory}").format(memory=request.memory)
+    what, how = _(sources[source]), _(PAIRINGS[pairing])
     parts = [losses[loss]["title"], how[0].lower() + how[1:], what[0].lower() + what[1:], many]
     return format.plain(" · ".join(parts))
 
@@ -44,43 +45,87 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     """Loss, pairing and batch; no batch as long as no file of vectors has been opened."""
     a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
     loss = query_params.one_of(
-        a.selectbox, "Loss", losses, name="loss", key=_key_of_loss(run, losses),
-        default=_first_loss(run, losses), format_func=lambda n: losses[n]["title"],
-    )  # fmt: skip
-    sources = _sources(run)
-    source = query_params.one_of(c.selectbox, "Vectors from", sources, name="rows",
-        key=_key_of_rows(run), default=next(iter(sources)), format_func=lambda s: sources[s],
-        help=(
-            "What the run's loss saw in training is what comes after the head (z); what is used "
-            "afterwards is the encoder's output (h). An untrained encoder shows the start of "
-            "training. Snapshots are z of the run's fixed sample of training images, one view of "
-            "each, as it was after an epoch."
-        ),
-    )  # fmt: skip
+        a.selectbox,
+        _("Loss"),
+        losses,
+        name="loss",
+        key=_key_of_loss(run, losses),
+        default=_first_loss(run, losses),
+        format_func=lambda n: losses[n]["title"],
+    )
+    source = _choose_source(run, c)
     first = _first_pairing(run, source)
     if source == STEP:
-        source = f"{STEP}{choose_step(st.select_slider, run, 'step', recorded.steps(run))}"
-    pairing = query_params.one_of(b.selectbox, "Positives are", PAIRINGS, name="pairing",
-        default=first, format_func=lambda p: PAIRINGS[p], help=(
-        "Views: two augmentations of each image, self-supervised. Classes: every view of a class, "
-        "supervised. Queue: training images ask, against the key of each and a queue of older "
-        "keys. Bank: training images ask, against a slot for each image. A quarter of the columns "
-        "are the queries' own."
-    ))  # fmt: skip
-    size = query_params.one_of(
-        d.selectbox, "Images (views)", SIZES, name="size", default=FIRST_SIZE,
-        help="Candidates: columns of the matrix.",
-    )  # fmt: skip
-    seed = query_params.number(
-        e.number_input, "Batch", 0, 9999, name="batch", default=0,
-        help="Another number draws other images and other augmentations.",
-    )  # fmt: skip
+        source = f"{STEP}{choose_step(st.select_slider, run, 'step', recorded_steps.steps(run))}"
+    pairing = _choose_pairing(b, first)
+    size, seed = _size_and_seed(d, e)
     if source == "file":
         file = choose_vectors()
         if file is None:
             return loss, pairing, None
         source = f"file:{file}"
-    return loss, pairing, request_of(source, pairing, size, int(seed or 0))
+    return loss, pairing, request_of(source, pairing, size, seed)
+
+
+def _choose_source(run: Run, column: Any) -> str:
+    sources = _sources(run)
+    return query_params.one_of(
+        column.selectbox,
+        _("Vectors from"),
+        sources,
+        name="rows",
+        key=_key_of_rows(run),
+        default=next(iter(sources)),
+        format_func=lambda s: sources[s],
+        help=(
+            _(
+                "What the run's loss saw in training is what comes after the head (z); what is used "
+                "afterwards is the encoder's output (h). An untrained encoder shows the start of "
+                "training. Snapshots are z of the run's fixed sample of training images, one view of "
+                "each, as it was after an epoch."
+            )
+        ),
+    )
+
+
+def _choose_pairing(column: Any, first: str) -> str:
+    return query_params.one_of(
+        column.selectbox,
+        _("Positives are"),
+        PAIRINGS,
+        name="pairing",
+        default=first,
+        format_func=lambda p: PAIRINGS[p],
+        help=(
+            _(
+                "Views: two augmentations of each image, self-supervised. Classes: every view of a "
+                "class, supervised. Queue: training images ask, against the key of each and a queue "
+                "of older keys. Bank: training images ask, against a slot for each image. A quarter "
+                "of the columns are the queries' own."
+            )
+        ),
+    )
+
+
+def _size_and_seed(left: Any, right: Any) -> tuple[int, int]:
+    size = query_params.one_of(
+        left.selectbox,
+        _("Images (views)"),
+        SIZES,
+        name="size",
+        default=FIRST_SIZE,
+        help=_("Candidates: columns of the matrix."),
+    )
+    seed = query_params.number(
+        right.number_input,
+        _("Batch"),
+        0,
+        9999,
+        name="batch",
+        default=0,
+        help=_("Another number draws other images and other augmentations."),
+    )
+    return size, int(seed or 0)
 
 
 def _sources(run: Run) -> dict[str, str]:
@@ -107,7 +152,7 @@ def _key_of_rows(run: Run) -> str:
 
 def of_recording(run: Run) -> dict[str, str]:
     """What a recording has: vectors of its steps, snapshots of its probe set; and files."""
-    steps = {STEP: "Vectors of a step"} if recorded.steps(run) else {}
+    steps = {STEP: _("Vectors of a step")} if recorded_steps.steps(run) else {}
     return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
@@ -115,33 +160,46 @@ def choose_vectors() -> str | None:
     """The key of loaded vectors: those that are opened here, were opened before, or stand in the
     address."""
     a, b = st.columns(2)
-    upload = b.file_uploader(
-        "Open my embeddings", [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload",
-        help="One vector for each image; a column or array named label makes classes. Vectors that "
-        "share an id are views of one image. The file stays on this computer.",
-    )  # fmt: skip
+    _open_upload(b)
+    loaded = loaded_vectors.loaded()
+    if not loaded:
+        a.info(_("No vectors have been opened yet."))
+        return None
+    file_key = query_params.requested("file")
+    if file_key and file_key not in loaded:
+        a.warning(_("The vectors of this address are not kept here; open their file again."))
+    key = query_params.one_of(
+        a.selectbox,
+        _("Vectors"),
+        loaded,
+        name="file",
+        key="lab-file",
+        format_func=lambda k: f"{loaded[k]['name']}: {loaded[k]['rows']} × {loaded[k]['width']}",
+    )
+    reasons = {"zero": _("zero vectors, which have no direction"), "not_finite": _("not finite")}
+    left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
+    if left_out:
+        a.caption(_("Left out: {left_out}.").format(left_out="; ".join(left_out)))
+    return key
+
+
+def _open_upload(place: Any) -> None:
+    """Open a file that was just uploaded, and choose it."""
+    upload = place.file_uploader(
+        _("Open my embeddings"),
+        [e.removeprefix(".") for e in file_formats.ENDINGS],
+        key="lab-upload",
+        help=_(
+            "One vector for each image; a column or array named label makes classes. Vectors "
+            "that share an id are views of one image. The file stays on this computer."
+        ),
+    )
     if upload is not None and upload.file_id != st.session_state.get("lab-opened"):
         st.session_state["lab-opened"] = upload.file_id
         try:
             key = open_upload(upload.name, upload.getbuffer())
             query_params.choose("lab-file", key)
-            if note := kept_vectors.loaded()[key]["note"]:
-                b.warning(format.plain(note))
+            if note := loaded_vectors.loaded()[key]["note"]:
+                place.warning(format.plain(note))
         except ValueError as error:
-            b.warning(format.plain(error))
-    loaded = kept_vectors.loaded()
-    if not loaded:
-        a.info("No vectors have been opened yet.")
-        return None
-    file_key = query_params.requested("file")
-    if file_key and file_key not in loaded:
-        a.warning("The vectors of this address are not kept here; open their file again.")
-    key = query_params.one_of(
-        a.selectbox, "Vectors", loaded, name="file", key="lab-file",
-        format_func=lambda k: f"{loaded[k]['name']}: {loaded[k]['rows']} × {loaded[k]['width']}",
-    )  # fmt: skip
-    reasons = {"zero": "zero vectors, which have no direction", "not_finite": "not finite"}
-    left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
-    if left_out:
-        a.caption(f"Left out: {'; '.join(left_out)}.")
-    return key
+            place.warning(format.plain(error))

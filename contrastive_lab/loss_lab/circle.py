@@ -9,14 +9,15 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.jobs import apart
+from contrastive_core.engine import client
 from contrastive_lab import query_params
 from contrastive_lab.components.circle import CircleStart, draw_circle
+from contrastive_lab.locale import _
 from contrastive_lab.loss_lab.controls import knob_form
-from contrastive_lab.loss_lab.drawn import about_loss, knob_of, live_knob
 from contrastive_lab.loss_lab.formula import formula
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.reported import live_value, reported
+from contrastive_lab.loss_lab.panel_state import live_value, reported
+from contrastive_lab.loss_setting import knob_of, live_knob
 
 __all__ = ["on_circle"]
 
@@ -24,25 +25,33 @@ SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows
 LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": (0, 1000)}
 
 
-def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
-    """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
-    if not lesson:
-        st.caption(
+def _introduce() -> None:
+    st.caption(
+        _(
             "Each point is the embedding of one view, on a circle instead of a sphere. Run, and "
             "the points follow the loss's own gradient: arrows show the force on each. Drag a "
             "point and watch the forces change."
         )
-    choices = st.expander("Settings", icon=":material/tune:") if lesson else st.container()
+    )
+
+
+def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
+    """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
+    if not lesson:
+        _introduce()
+    choices = st.expander(_("Settings"), icon=":material/tune:") if lesson else st.container()
     with choices:  # a lesson sets them itself
         loss = query_params.one_of(
-            st.selectbox, "Loss", [n for n, about in losses.items() if about["kernel"]],
-            name="loss", default="nt_xent", key="lab-loss-circle",
+            st.selectbox,
+            _("Loss"),
+            [n for n, about in losses.items() if about["kernel"]],
+            name="loss",
+            default="nt_xent",
+            key="lab-loss-circle",
             format_func=lambda n: losses[n]["title"],
-        )  # fmt: skip
+        )
         about, key = losses[loss], key_of(f"circle-{loss}", lesson)
-        knobs = knob_form(
-            loss, {n: k for n, k in about["knobs"].items() if n not in SAME_ON_A_CIRCLE}
-        )  # fmt: skip
+        knobs = knob_form(loss, {n: k for n, k in about["knobs"].items() if n not in SAME_ON_A_CIRCLE})
     live, start = live_knob(about), circle_start(key)
     if live:
         k = about["knobs"][live]
@@ -53,8 +62,16 @@ def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
         kernel = about["kernel"] | ({live: knobs[live]} if live else {})  # known without torch
     else:
         kernel = _kernel(loss, json.dumps(knobs, sort_keys=True))
-    draw_circle(kernel, about["score"], knob, start, key=key, lesson=panel_of(lesson),
-                on_change=partial(hear, key), heard=reported(key).get("report"))  # fmt: skip
+    draw_circle(
+        kernel,
+        about["score"],
+        knob,
+        start,
+        key=key,
+        lesson=panel_of(lesson),
+        on_change=partial(hear, key),
+        heard=reported(key).get("report"),
+    )
     formula(loss, about)
 
 
@@ -63,8 +80,7 @@ def circle_start(key: str) -> CircleStart:
     report, address = reported(key), query_params.Address("loss_lab")
     first = {f.name: f.default for f in fields(CircleStart)}
     numbers = {
-        name: int(report.get(name, address.number(name, first[name], *limits)))
-        for name, limits in LIMITS.items()
+        name: int(report.get(name, address.number(name, first[name], *limits))) for name, limits in LIMITS.items()
     }
     return CircleStart(**numbers, at=str(report.get("at", address.text("at", ""))))
 
@@ -72,5 +88,6 @@ def circle_start(key: str) -> CircleStart:
 @st.cache_data(max_entries=24, show_spinner=False)
 def _kernel(loss: str, knobs: str) -> dict[str, Any] | None:
     """What the browser needs to compute a loss with these knobs; None where it cannot."""
-    kernel: dict[str, Any] | None = apart.call(about_loss, loss, json.loads(knobs))["kernel"]
+    about = client.call("contrastive_lab.loss_description:about_loss", loss, json.loads(knobs))
+    kernel: dict[str, Any] | None = about["kernel"]
     return kernel

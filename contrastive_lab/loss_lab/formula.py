@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core.loss_lab.view import DERIVATIVES
+from contrastive_core.records.lab_view import DERIVATIVES
+from contrastive_lab.locale import _
 from contrastive_lab.setting_names import shown_value
 
 __all__ = ["formula"]
@@ -16,10 +17,13 @@ def formula(loss: str, about: dict) -> None:
     st.latex(about["formula"])
     if loss in DERIVATIVES:
         st.latex(DERIVATIVES[loss])
-    st.markdown(f"{about['summary']} [Paper]({about['paper']})")
+    paper = _("Paper")
+    st.markdown(f"{_(about['summary'])} [{paper}]({about['paper']})")
     st.markdown(
         "\n".join(
-            f"- **{name.replace('_', ' ')}** (by default {shown_value(k['default'])}): {k['help']}"
+            _("- **{name}** (by default {value}): {help}").format(
+                name=_(name.replace("_", " ")), value=shown_value(k["default"]), help=_(k["help"])
+            )
             for name, k in about["knobs"].items()
         )
     )

@@ -7,11 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.paths import SHIPPED
+from contrastive_core.records import SHIPPED
 from contrastive_lab import query_params, state
 from contrastive_lab.components.shared.mount import component_key
-from contrastive_lab.loss_lab.lesson_words import Words, of_language
-from contrastive_lab.loss_lab.lessons import LESSONS, RUN, Choice
+from contrastive_lab.loss_lab import lesson_words
+from contrastive_lab.loss_lab.lesson_words import Words
+from contrastive_lab.loss_lab.lessons import LESSONS, RUN, LessonOption
 
 __all__ = ["choose_lesson", "hear", "key_of", "leave", "panel_of"]
 
@@ -31,13 +32,23 @@ def choose_lesson(widget: Any = st.selectbox) -> int:
         query_params.ask({name: text for name, text in address.items() if name != "run"})
     elif (run := state.chosen_run()) is None or run.name != RUN:
         leave()  # what a lesson says holds for its run alone
-    words = of_language(None)
+    words = lesson_words.words()
     titles = {n: _title(words, n) for n in range(len(LESSONS) + 1)}
-    return int(query_params.one_of(
-        widget, words.panel["control"], titles, name="lesson", key=CHOSEN, default=0,
-        text=lambda n: str(n or ""), format_func=titles.get, on_change=_picked,
-        label_visibility="collapsed", width=430,
-    ))  # fmt: skip
+    return int(
+        query_params.one_of(
+            widget,
+            words.panel["control"],
+            titles,
+            name="lesson",
+            key=CHOSEN,
+            default=0,
+            text=lambda n: str(n or ""),
+            format_func=titles.get,
+            on_change=_picked,
+            label_visibility="collapsed",
+            width=430,
+        )
+    )
 
 
 def leave() -> None:
@@ -54,18 +65,25 @@ def panel_of(number: int) -> dict[str, Any] | None:
     """A lesson as components/shared/lesson.js draws it; None for no lesson."""
     if not number:
         return None
-    lesson, words = LESSONS[number - 1], of_language(None)
+    lesson, words = LESSONS[number - 1], lesson_words.words()
     said = words.lessons[lesson.name]
     following = words.lessons[LESSONS[number].name].title if number < len(LESSONS) else ""
     return {
-        "number": number, "title": _title(words, number), "next": following,
-        "question": said.question, "goals": said.goals, "said": said.said, "wrong": said.wrong,
-        "checks": [asdict(check) for check in lesson.checks], "region": lesson.region,
-        "first": int(lesson.address.get("anchor", 0)), "words": words.panel,
+        "number": number,
+        "title": _title(words, number),
+        "next": following,
+        "question": said.question,
+        "goals": said.goals,
+        "said": said.said,
+        "wrong": said.wrong,
+        "checks": [asdict(check) for check in lesson.checks],
+        "region": lesson.region,
+        "first": int(lesson.address.get("anchor", 0)),
+        "words": words.panel,
         "choices": [_choice(words, choice) for choice in lesson.choices],
         "heard": st.session_state.get(HEARD, 0),
         "focus": st.session_state.get(BY_PANEL) == st.session_state.get(ROUND, 0),
-    }  # fmt: skip
+    }
 
 
 def hear(key: str) -> None:
@@ -116,7 +134,7 @@ def _title(words: Words, number: int) -> str:
     return f"{name} · {words.lessons[LESSONS[number - 1].name].title}"
 
 
-def _choice(words: Words, choice: Choice) -> dict[str, Any]:
+def _choice(words: Words, choice: LessonOption) -> dict[str, Any]:
     label, options = words.choices[choice.name]
     chosen = query_params.current("", choice.options, choice.options[0], choice.key)
     return {"name": choice.name, "label": label, "options": options, "chosen": chosen}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LESSONS", "RUN", "Check", "Choice", "Lesson"]
+__all__ = ["LESSONS", "RUN", "Check", "Lesson", "LessonOption"]
 
 RUN = "simclr-shapes"  # that all lessons look at
 
@@ -23,7 +23,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Choice:
+class LessonOption:
     """A setting of the page that stands among the lesson's words as buttons."""
 
     name: str  # in lesson_words.py
@@ -39,21 +39,25 @@ class Lesson:
     address: dict[str, str]
     checks: tuple[Check, ...]  # done when all hold
     region: tuple[str, ...]  # parts of the picture that are framed: knob, matrix, bars, ring
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[LessonOption, ...] = ()
 
 
 BATCH = {"run": RUN, "on": "batch", "rows": "z", "size": "64", "batch": "0", "pairing": "views"}
 LESSONS = (
     Lesson(
-        "views",
-        {**BATCH, "loss": "nt_xent", "temperature": "0.5", "anchor": "0"},
-        (Check("other_view"),),
-        ("bars",),
+        "views", {**BATCH, "loss": "nt_xent", "temperature": "0.5", "anchor": "0"}, (Check("other_view"),), ("bars",)
     ),
     Lesson(
         "forces",
-        {"run": RUN, "on": "circle", "loss": "nt_xent", "temperature": "0.2", "points": "18",
-         "groups": "3", "speed": "500"},
+        {
+            "run": RUN,
+            "on": "circle",
+            "loss": "nt_xent",
+            "temperature": "0.2",
+            "points": "18",
+            "groups": "3",
+            "speed": "500",
+        },
         (Check("alignment_below", 0.05),),  # 1.9 at first, below 0.01 at rest
         ("ring",),
     ),
@@ -77,13 +81,12 @@ LESSONS = (
     ),
     Lesson(
         "labels",
-        {**BATCH, "loss": "sup_con", "form": "out", "temperature": "0.2", "anchor": "39",
-         "view": "grad"},
+        {**BATCH, "loss": "sup_con", "form": "out", "temperature": "0.2", "anchor": "39", "view": "grad"},
         (Check("positives_at_least", 2), Check("form_is_in")),
         ("bars",),
         (
-            Choice("positives", "loss_lab-pairing", ("views", "classes")),
-            Choice("form", "lab-sup_con-form", ("out", "in")),
+            LessonOption("positives", "loss_lab-pairing", ("views", "classes")),
+            LessonOption("form", "lab-sup_con-form", ("out", "in")),
         ),
     ),
-)  # fmt: skip
+)

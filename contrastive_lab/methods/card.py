@@ -8,21 +8,14 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.evaluation.record import Evaluation
-from contrastive_lab import cache, format, guard, query_params, state, words
-from contrastive_lab.methods.diagram import in_the_dark
+from contrastive_core.records.evaluation import Evaluation
+from contrastive_lab import cache, format, guard, locale, query_params, state
+from contrastive_lab.locale import N_, _
+from contrastive_lab.methods.diagram import flow_svg, in_the_dark
 from contrastive_lab.methods.table import table
 from contrastive_lab.setting_names import shown_name, shown_value
 
-__all__ = [
-    "choose_data",
-    "defaults",
-    "differences",
-    "head",
-    "loss",
-    "measured",
-    "measured_by_paper",
-]
+__all__ = ["choose_data", "defaults", "differences", "head", "loss", "measured", "measured_by_paper"]
 
 WIDE = 1400  # pixels of a window, with the sidebar open, into which every flow fits, or nearly
 SWITCHED = f"""<style>
@@ -37,59 +30,59 @@ SWITCHED = f"""<style>
 
 def head(name: str, about: dict[str, Any]) -> None:
     """Title, idea and data flow, and the ways to train it and to open its loss."""
-    st.header(f"{about['title']} ({about['year']})")
-    st.markdown(f"{about['idea']} [Paper]({about['paper']})")
-    drawing(name, about["title"])
-    st.caption(f"Compared: {about['compared']}.")
+    st.header(f"{locale.text(about['title'])} ({about['year']})")
+    paper = _("Paper")
+    st.markdown(f"{locale.text(about['idea'])} [{paper}]({about['paper']})")
+    drawing(name, locale.text(about["title"]))
+    st.caption(_("Compared: {compared}.").format(compared=locale.text(about["compared"])))
     buttons = st.container(horizontal=True)
-    if buttons.button("Train it", icon=":material/play_circle:", type="primary"):
+    if buttons.button(_("Train it"), icon=":material/play_circle:", type="primary"):
         st.switch_page("pages/train.py", query_params={"method": name})
-    if buttons.button("Open its loss in the Loss Lab", icon=":material/tune:"):
+    if buttons.button(_("Open its loss in the Loss Lab"), icon=":material/tune:"):
         st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
 
 
 def loss(about: dict[str, Any]) -> None:
     """Formula and summary of a loss."""
-    st.subheader(f"Loss: {about['title']}")
-    st.caption(f"{about['year']} · [paper]({about['paper']})")
+    st.subheader(_("Loss: {title}").format(title=locale.text(about["title"])))
+    paper = _("Paper")
+    st.caption(f"{about['year']} · [{paper}]({about['paper']})")
     st.latex(about["formula"])
-    st.markdown(about["summary"])
+    st.markdown(locale.text(about["summary"]))
 
 
 def defaults(about: dict[str, Any]) -> None:
     """The settings for a data set, each with its reason."""
-    st.subheader("Defaults, and why")
+    st.subheader(_("Defaults, and why"))
     data = choose_data(about)
     rows = [
         {"setting": shown_name(k), "value": value_of(k, v["value"]), "why": v["why"]}
         for k, v in about["defaults"][data].items()
     ]
     if problem := about["problems"].get(data):
-        st.warning(problem)
+        st.warning(locale.text(problem))
     table(rows, "defaults")
-    st.caption(f"The paper's own recipe: {about['paper_recipe']}")
+    st.caption(_("The paper's own recipe: {paper_recipe}").format(paper_recipe=locale.text(about["paper_recipe"])))
 
 
 def choose_data(about: dict[str, Any]) -> str:
     """The data set whose defaults are shown."""
-    return query_params.one_of(
-        st.segmented_control, "Data set", about["defaults"], name="data", default="shapes"
-    )
+    return query_params.one_of(st.segmented_control, _("Data set"), about["defaults"], name="data", default="shapes")
 
 
 def measured_by_paper(about: dict[str, Any]) -> None:
-    st.subheader("What the paper measured")
-    st.markdown(about["measured_by_paper"])
+    st.subheader(_("What the paper measured"))
+    st.markdown(locale.text(about["measured_by_paper"]))
 
 
 def differences(about: dict[str, Any]) -> None:
-    st.subheader("Where paper, code and notes differ")
-    st.markdown(about["differences"])
+    st.subheader(_("Where paper, code and notes differ"))
+    st.markdown(locale.text(about["differences"]))
 
 
 def measured(name: str) -> None:
     """Figures of the runs of this method; as wide as the page, or its columns would not fit."""
-    st.subheader("What this project measured")
+    st.subheader(_("What this project measured"))
     rows = []
     for run in state.all_runs():
         with guard.on_its_own(run.name):
@@ -99,29 +92,41 @@ def measured(name: str) -> None:
             rows.append(
                 {
                     "run": format.plain(run.name),
-                    "kNN %": made_of(record, "h", "knn"),
-                    "linear %": made_of(record, "h", "linear_probe"),
-                    "untrained, kNN %": made_of(record, "random", "knn"),
+                    N_("kNN %"): made_of(record, "h", "knn"),
+                    N_("linear %"): made_of(record, "h", "linear_probe"),
+                    N_("untrained, kNN %"): made_of(record, "random", "knn"),
                     "epochs": format.plain(run.config.get("epochs")),
                 }
             )
     if rows:
         table(rows, "measured")
-        st.caption("Test images; encoder output (h), the default k. The untrained encoder is the "
-                   "same one with random weights.")  # fmt: skip
+        st.caption(
+            _(
+                "Test images; encoder output (h), the default k. The untrained encoder is the same "
+                "one with random weights."
+            )
+        )
     else:
-        st.caption("No scored run of this method here yet: train one, and its figures appear.")
+        st.caption(_("No scored run of this method here yet: train one, and its figures appear."))
 
 
 def drawing(name: str, title: str) -> None:
     """The data flow; where the page is narrow it runs downwards instead of becoming too small."""
-    language, alt = words.language(), html.escape(f"Data flow of {title}")
+    alt = html.escape(_("Data flow of {title}").format(title=title))
     drawn = {
-        kind: f'<img class="flow {kind}" alt="{alt}" '
-        f'src="{_address(cache.flow(name, kind == "upright", language))}">'
+        kind: f'<img class="flow {kind}" alt="{alt}" src="{_address(_flow(name, kind == "upright"))}">'
         for kind in ("wide", "upright")
     }
     st.html(SWITCHED + "".join(drawn.values()))
+
+
+def _flow(method: str, upright: bool = False) -> str:
+    """A method's data flow as SVG, from left to right or downwards, in the session's language."""
+    m = cache.catalog()["methods"][method]
+    loss = cache.catalog()["losses"][m["default_loss"]]["title"]
+    lanes = tuple(tuple(lane) for lane in m["flow"])
+    updates = tuple(tuple(u) for u in m.get("updates", ()))
+    return flow_svg(m["title"], lanes, m["compared"], loss, updates, upright, locale.text)
 
 
 def _address(svg: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
+from contrastive_lab.locale import _, text
+
 __all__ = ["flow_svg", "flow_text", "in_the_dark"]
 
 Lanes = tuple[tuple[str, ...], ...]
@@ -24,10 +26,7 @@ COMPARE = 170
 NARROW, CLOSE, DOWN = 94, 20, 26  # upright: a box's width, and what is between lanes and boxes
 BOX, MEMORY, CHOSEN, INK = "#e8edf4", "#fde9c8", "#dbeafe", "#1f2937"
 GRADIENT, PLAIN = "#d9480f", "#7c8797"
-DARK = {
-    BOX: "#27313f", MEMORY: "#4a3a16", CHOSEN: "#1e3a5c", INK: "#f1f5f9",
-    GRADIENT: "#f0713a", PLAIN: "#9aa5b4",
-}  # fmt: skip
+DARK = {BOX: "#27313f", MEMORY: "#4a3a16", CHOSEN: "#1e3a5c", INK: "#f1f5f9", GRADIENT: "#f0713a", PLAIN: "#9aa5b4"}
 
 
 @dataclass(frozen=True)
@@ -72,20 +71,17 @@ class _Way:
     def point(self, along: float, across: float) -> tuple[float, float]:
         return (across, along) if self.upright else (along, across)
 
-    def box(
-        self, text: str, at: tuple[float, float], size: tuple[float, float], fill: str = BOX
-    ) -> _Box:
+    def box(self, text: str, at: tuple[float, float], size: tuple[float, float], fill: str = BOX) -> _Box:
         return _Box(text, *self.point(*at), *self.point(*size), fill)
 
 
 def flow_svg(
-    title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (),
-    upright: bool = False, say: Say = str,
-) -> str:  # fmt: skip
+    title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (), upright: bool = False, say: Say = str
+) -> str:
     """The drawing as one SVG element, text escaped, with its description for screen readers;
     upright it is less than 360 pixels wide. `say` gives a label as it is written."""
     way = _Way(upright)
-    boxes, arrows = _lanes(way, lanes, {to for _, to, how in updates if how})
+    boxes, arrows = _lanes(way, lanes, {to for _unused, to, how in updates if how})
     columns = max(_start(lanes, i) + len(lane) for i, lane in enumerate(lanes))
     gap, most = (DOWN, COMPARE) if upright else (GAP, 0)
     at, broad = way.along(columns), way.across(len(lanes) - 1) + way.breadth - EDGE
@@ -97,8 +93,7 @@ def flow_svg(
     end = way.box(loss, end_at, (way.length + (0 if upright else 20), end_breadth))
     total = max(b.x + b.width for b in (*boxes, compare, end)) + EDGE
     tall = max(b.y + b.height for b in (*boxes, compare, end)) + EDGE
-    parts = [_arrow(way.point(a, c), way.point(at if to is None else to, c), g)
-             for a, c, to, g in arrows]  # fmt: skip
+    parts = [_arrow(way.point(a, c), way.point(at if to is None else to, c), g) for a, c, to, g in arrows]
     middle = EDGE + broad / 2
     parts.append(_arrow(way.point(at + length, middle), way.point(at + length + gap, middle), True))
     parts += [_update(way, boxes, a, b, say(how)) for a, b, how in updates]
@@ -123,11 +118,16 @@ def in_the_dark(svg: str) -> str:
 
 def flow_text(title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = ()) -> str:
     """The drawing in words."""
-    ways = "; ".join(" → ".join(name.rstrip("*") for name in lane) for lane in lanes)
-    moved = "".join(f" After the step {a} moves {b} ({how})." for a, b, how in updates)
+    ways = "; ".join(" → ".join(text(name.rstrip("*")) for name in lane) for lane in lanes)
+    moved = "".join(
+        _(" After the step {first} moves {second} ({how}).").format(first=text(a), second=text(b), how=text(how))
+        for a, b, how in updates
+    )
     learned = dict.fromkeys(n.rstrip("*") for lane in lanes for n in lane if n.endswith("*"))
-    gradient = f" Gradient flows through {', '.join(learned)}." if learned else ""
-    return f"{title}: {ways}. Compared: {compared}. Loss: {loss}.{gradient}{moved}"
+    gradient = _(" Gradient flows through {learned}.").format(learned=", ".join(map(text, learned))) if learned else ""
+    return _("{title}: {ways}. Compared: {compared}. Loss: {loss}.{gradient}{moved}").format(
+        title=title, ways=ways, compared=text(compared), loss=text(loss), gradient=gradient, moved=moved
+    )
 
 
 # --- layout ------------------------------------------------------------------------------------
@@ -171,8 +171,7 @@ def _draw_box(box: _Box, say: Say) -> str:
     lines = _wrapped(say(box.text), max(8, int(box.width / 6.4)))
     top = box.center - 7.5 * (len(lines) - 1)
     spans = "".join(
-        f'<tspan x="{box.middle:.1f}" y="{top + 15 * i:.1f}">{escape(line)}</tspan>'
-        for i, line in enumerate(lines)
+        f'<tspan x="{box.middle:.1f}" y="{top + 15 * i:.1f}">{escape(line)}</tspan>' for i, line in enumerate(lines)
     )
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
@@ -235,15 +234,15 @@ def _update(way: _Way, boxes: list[_Box], source: str, target: str, how: str) ->
 
 def _legend(y: float, updates: bool, upright: bool, say: Say) -> tuple[str, float]:
     """What the arrows mean, and the height that it takes."""
-    entries = [("carries gradient", GRADIENT, ""), ("no gradient", PLAIN, "")]
+    entries = [(_("carries gradient"), GRADIENT, ""), (_("no gradient"), PLAIN, "")]
     if updates:
-        entries.append(("moves after the step", PLAIN, ' stroke-dasharray="4 3"'))
+        entries.append((_("moves after the step"), PLAIN, ' stroke-dasharray="4 3"'))
     lines = []
-    for i, (text, color, dash) in enumerate(entries):
+    for i, (label, color, dash) in enumerate(entries):
         x, at = (EDGE, y + 16 * i) if upright else (EDGE + 150 * i, y)
         lines.append(
             f'<line x1="{x}" y1="{at}" x2="{x + 26}" y2="{at}" '
             f'stroke="{color}" stroke-width="2"{dash}/><text x="{x + 32}" y="{at}" '
-            f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{escape(say(text))}</text>'
+            f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{escape(say(label))}</text>'
         )
     return "".join(lines), 24 + (16 * (len(entries) - 1) if upright else 0)

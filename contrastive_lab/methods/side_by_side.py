@@ -7,7 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import format, query_params
+from contrastive_lab import format, locale, query_params
+from contrastive_lab.locale import N_, _
 from contrastive_lab.methods import card
 from contrastive_lab.methods.table import table
 from contrastive_lab.setting_names import shown_name
@@ -20,49 +21,55 @@ MOST = 3  # methods beside the first
 def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
     """Methods to set beside the chosen one."""
     return query_params.many_of(
-        st.multiselect, "Set beside it", [n for n in methods if n != name], name="beside",
-        most=MOST, key=f"methods-beside-{name}", placeholder="one, two or three other methods",
-        format_func=lambda n: methods[n]["title"],
-    )  # fmt: skip
+        st.multiselect,
+        _("Set beside it"),
+        [n for n in methods if n != name],
+        name="beside",
+        most=MOST,
+        key=f"methods-beside-{name}",
+        placeholder=_("one, two or three other methods"),
+        format_func=lambda n: locale.text(methods[n]["title"]),
+    )
 
 
 def show(names: list[str], catalog: dict[str, Any]) -> None:
     """Time line, drawings and a table of aspects; what differs stands out."""
     methods = catalog["methods"]
-    titles = [methods[n]["title"] for n in names]
+    titles = [locale.text(methods[n]["title"]) for n in names]
     st.header(" · ".join(titles))
     st.html(_time_line(names, methods))
     for name in names:
         about = methods[name]
-        st.markdown(f"**{about['title']}** ({about['year']})  \n{about['idea']}")
-        card.drawing(name, about["title"])
+        title = locale.text(about["title"])
+        st.markdown(f"**{title}** ({about['year']})  \n{locale.text(about['idea'])}")
+        card.drawing(name, title)
     found = aspects(names, catalog, card.choose_data(methods[names[0]]))
     different = {k: v for k, v in found.items() if len(set(v)) > 1}
     rows = [
-        {"": f"**{aspect}**", **dict(zip(titles, map(format.plain, values), strict=True))}
+        {"": f"**{locale.text(aspect)}**", **dict(zip(titles, map(format.plain, values), strict=True))}
         for aspect, values in different.items()
     ]
     table(rows, "aspects")
-    if alike := [f"{k} – {v[0]}" for k, v in found.items() if k not in different and v[0] != "–"]:
-        st.caption(f"What is alike: {format.plain('; '.join(alike))}.")
+    if alike := [
+        f"{locale.text(k)} – {locale.text(v[0])}" for k, v in found.items() if k not in different and v[0] != "–"
+    ]:
+        st.caption(_("What is alike: {alike}.").format(alike=format.plain("; ".join(alike))))
 
 
 def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, list[str]]:
     """What is known of each method, by aspect: its structure first, then its defaults on the data
     set; "–" where one has no such setting."""
     methods = [catalog["methods"][n] for n in names]
-    found = {
-        "compared": [m["compared"] for m in methods],
-        "labels": ["needed" if m["needs_labels"] else "not used" for m in methods],
-        "carries gradient": [_with_gradient(m) for m in methods],
-        "moves after a step": [_moves(m) for m in methods],
-        "loss": [catalog["losses"][m["default_loss"]]["title"] for m in methods],
+    found: dict[str, list[str]] = {
+        "compared": [locale.text(m["compared"]) for m in methods],
+        "labels": [_("needed") if m["needs_labels"] else _("not used") for m in methods],
+        N_("carries gradient"): [_with_gradient(m) for m in methods],
+        N_("moves after a step"): [_moves(m) for m in methods],
+        N_("loss"): [locale.text(catalog["losses"][m["default_loss"]]["title"]) for m in methods],
     }
     defaults = [_flat(m["defaults"][data]) for m in methods]
     for key in dict.fromkeys(k for d in defaults for k in d):
-        found[shown_name(key)] = [
-            card.value_of(key, d[key]) if d.get(key) else "–" for d in defaults
-        ]
+        found[shown_name(key)] = [card.value_of(key, d[key]) if d.get(key) else "–" for d in defaults]
     return found
 
 
@@ -77,17 +84,17 @@ def _flat(defaults: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_gradient(method: dict[str, Any]) -> str:
-    boxes = [box.rstrip("*") for lane in method["flow"] for box in lane if box.endswith("*")]
+    boxes = [locale.text(box.rstrip("*")) for lane in method["flow"] for box in lane if box.endswith("*")]
     return ", ".join(dict.fromkeys(boxes))
 
 
 def _moves(method: dict[str, Any]) -> str:
     """What moves, by how it does."""
     by_how: dict[str, list[str]] = {}
-    for _, to, how in method["updates"]:
-        by_how.setdefault(how, []).append(to)
+    for _unused, to, how in method["updates"]:
+        by_how.setdefault(locale.text(how), []).append(locale.text(to))
     steps = [f"{how}: {', '.join(those)}".removeprefix(": ") for how, those in by_how.items()]
-    return "; ".join(steps) or "nothing else"
+    return "; ".join(steps) or _("nothing else")
 
 
 def _time_line(names: list[str], methods: dict[str, Any]) -> str:
@@ -97,7 +104,7 @@ def _time_line(names: list[str], methods: dict[str, Any]) -> str:
         by_year.setdefault(about["year"], []).append(name)
     columns = []
     for year, those in sorted(by_year.items()):
-        titles = [html.escape(methods[n]["title"]) for n in those]
+        titles = [html.escape(locale.text(methods[n]["title"])) for n in those]
         marked = [
             f"<b>● <span>{t}</span></b>" if n in names else f"○ <span>{t}</span>"
             for n, t in zip(those, titles, strict=True)
@@ -106,7 +113,7 @@ def _time_line(names: list[str], methods: dict[str, Any]) -> str:
             f'<div style="border-top:2px solid currentcolor;padding:4px 9px 4px 0">{year}<br>'
             f"{'<br>'.join(marked)}</div>"
         )
-    name = "time line of the methods"
+    name = html.escape(_("time line of the methods"))
     return (
         '<div style="display:flex;flex-wrap:wrap;font-size:14px" role="group" '
         f'aria-label="{name}">{"".join(columns)}</div>'

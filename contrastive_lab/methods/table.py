@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import words
+from contrastive_lab import locale
 
 __all__ = ["table"]
 
@@ -37,9 +37,9 @@ STYLE = """<style>
 
 def table(rows: list[dict[str, Any]], name: str) -> None:
     """Draw rows of texts in Markdown; `name` is the table's own among those of the page."""
-    key, columns = f"table-{name}", [words.shown(column) for column in rows[0]]
-    lines = [list(rows[0]), ["---"] * len(columns)]
-    lines += [["–" if v is None else str(v).replace("|", r"\|") for v in r.values()] for r in rows]
+    key, columns = f"table-{name}", [locale.text(column) for column in rows[0]]
+    lines = [columns, ["---"] * len(columns)]
+    lines += [["–" if v is None else locale.text(v).replace("|", r"\|") for v in r.values()] for r in rows]
     says = "\n".join(
         f".st-key-{key} td:nth-child({k}) {{ --column: {json.dumps(column, ensure_ascii=False)}; }}"
         for k, column in enumerate(columns, 1)

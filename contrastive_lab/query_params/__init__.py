@@ -16,29 +16,31 @@ A button that acts on a number that is typed in is drawn by `button`; it stands 
 
 from __future__ import annotations
 
-from contrastive_lab.query_params.address import (
-    Address,
-    ask,
-    begin,
-    choose,
-    chosen,
-    keep,
-    kept_value,
-    requested,
-    take,
-)
+from contrastive_lab.query_params.address import Address, ask, begin, choose, chosen, keep, kept_value, requested, take
 from contrastive_lab.query_params.choices import current, many_of, one_of, switch, text
-from contrastive_lab.query_params.numbers import (
-    button,
-    form_number,
-    number,
-    optional_number,
-    wrong_number,
-)
+from contrastive_lab.query_params.numbers import button, form_number, number, optional_number, wrong_number
 from contrastive_lab.query_params.session import arrive, write
 
 __all__ = [
-    "Address", "arrive", "ask", "begin", "button", "choose", "chosen", "current", "form_number",
-    "keep", "kept_value", "many_of", "number", "one_of", "optional_number", "requested", "switch",
-    "take", "text", "write", "wrong_number",
-]  # fmt: skip
+    "Address",
+    "arrive",
+    "ask",
+    "begin",
+    "button",
+    "choose",
+    "chosen",
+    "current",
+    "form_number",
+    "keep",
+    "kept_value",
+    "many_of",
+    "number",
+    "one_of",
+    "optional_number",
+    "requested",
+    "switch",
+    "take",
+    "text",
+    "write",
+    "wrong_number",
+]

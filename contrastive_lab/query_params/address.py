@@ -7,9 +7,7 @@ from typing import Any
 
 from contrastive_lab.query_params.session import entry, page_values, show
 
-__all__ = [
-    "Address", "ask", "begin", "choose", "chosen", "keep", "kept_value", "requested", "take",
-]  # fmt: skip
+__all__ = ["Address", "ask", "begin", "choose", "chosen", "keep", "kept_value", "requested", "take"]
 
 
 def choose(key: str, value: Any) -> None:

@@ -16,10 +16,18 @@ LONGEST = 1000  # characters of a text
 
 
 def one_of(
-    widget: Callable[..., Any], label: str, options: Iterable[T], *, name: str,
-    default: T | None = None, optional: bool = False, key: str = "",
-    text: Callable[[T], str] = str, on_change: Callable[[], object] | None = None, **more: Any,
-) -> T:  # fmt: skip
+    widget: Callable[..., Any],
+    label: str,
+    options: Iterable[T],
+    *,
+    name: str,
+    default: T | None = None,
+    optional: bool = False,
+    key: str = "",
+    text: Callable[[T], str] = str,
+    on_change: Callable[[], object] | None = None,
+    **more: Any,
+) -> T:
     """One of some options, by a selectbox, radio, segmented control, pills or select slider.
 
     Args: widget: `st.selectbox`, or that of a container; name: the address's parameter ("": it has
@@ -35,9 +43,7 @@ def one_of(
         return value in choices or (optional and value is None)
 
     key = key or key_of(name)
-    value = value_of(
-        name, key, fallback, lambda word: {text(o): o for o in choices}[word], is_valid
-    )
+    value = value_of(name, key, fallback, lambda word: {text(o): o for o in choices}[word], is_valid)
     if widget.__name__ in ("selectbox", "radio"):
         start: dict[str, Any] = {"index": None if value is None else choices.index(value)}
     else:
@@ -48,10 +54,17 @@ def one_of(
 
 
 def many_of(
-    widget: Callable[..., Any], label: str, options: Iterable[str], *, name: str,
-    default: Sequence[str] = (), key: str = "", most: int | None = None,
-    on_change: Callable[[], object] | None = None, **more: Any,
-) -> list[str]:  # fmt: skip
+    widget: Callable[..., Any],
+    label: str,
+    options: Iterable[str],
+    *,
+    name: str,
+    default: Sequence[str] = (),
+    key: str = "",
+    most: int | None = None,
+    on_change: Callable[[], object] | None = None,
+    **more: Any,
+) -> list[str]:
     """Some of the options (at most `most`), by a multiselect or pills; by commas in the address."""
     choices, key = list(options), key or key_of(name)
     if most is not None:
@@ -81,13 +94,18 @@ def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **
 
 
 def switch(
-    widget: Callable[..., Any], label: str, *, name: str, default: bool = False, key: str = "",
-    on_change: Callable[[], object] | None = None, **more: Any,
-) -> bool:  # fmt: skip
+    widget: Callable[..., Any],
+    label: str,
+    *,
+    name: str,
+    default: bool = False,
+    key: str = "",
+    on_change: Callable[[], object] | None = None,
+    **more: Any,
+) -> bool:
     """On or off, by a toggle or a checkbox; yes and no in the address."""
     key = key or key_of(name)
-    value = value_of(name, key, default, {"yes": True, "no": False}.__getitem__,
-                   lambda value: isinstance(value, bool))  # fmt: skip
+    value = value_of(name, key, default, {"yes": True, "no": False}.__getitem__, lambda value: isinstance(value, bool))
     picked = draw(widget, label, key=key, start={"value": value}, then=on_change, **more)
     show(name, picked)
     return bool(picked)

@@ -7,16 +7,24 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import words
+from contrastive_lab import locale
+from contrastive_lab.locale import _
 
 __all__ = ["form_field", "number_field"]
 
 
 def number_field(
-    widget: Callable[..., Any], label: str, bounds: tuple[Any, Any], value: Any, key: str,
-    wrong: dict[str, str], keep: Callable[[Any], object], then: Callable[[], object] | None = None,
-    is_optional: bool = False, **more: Any,
-) -> Any:  # fmt: skip
+    widget: Callable[..., Any],
+    label: str,
+    bounds: tuple[Any, Any],
+    value: Any,
+    key: str,
+    wrong: dict[str, str],
+    keep: Callable[[Any], object],
+    then: Callable[[], object] | None = None,
+    is_optional: bool = False,
+    **more: Any,
+) -> Any:
     """The number, of the bounds' type; None for an empty field. While the field holds what it
     cannot take, an error stands below it, `wrong[key]` says the same, and the number is the last
     good.
@@ -39,7 +47,7 @@ def number_field(
         start = {"value": None} if is_optional else start
     more = _as_typed(bounds, more)
     about = (key, label, bounds, wrong, keep, then)
-    widget(label, key=key, on_change=_typed, args=about, **start, **more)
+    widget(locale.text(label), key=key, on_change=_typed, args=about, **start, **more)
     if why:
         widget.__self__.error(why)  # type: ignore[attr-defined]
     return value
@@ -50,7 +58,7 @@ def form_field(
 ) -> tuple[Any, str]:
     """A number input of an `st.form`: the number, of the bounds' type, and what is wrong with it,
     which stands below the field as well; "" for nothing."""
-    typed = widget(label, value=float(value), **_as_typed(bounds, more))
+    typed = widget(locale.text(label), value=float(value), **_as_typed(bounds, more))
     why = _why(label, typed, bounds)
     if why:
         widget.__self__.error(why)  # type: ignore[attr-defined]
@@ -66,9 +74,13 @@ def _as_typed(bounds: tuple[Any, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 
 def _typed(
-    key: str, label: str, bounds: tuple[Any, Any], wrong: dict[str, str],
-    keep: Callable[[Any], object], then: Callable[[], object] | None,
-) -> None:  # fmt: skip
+    key: str,
+    label: str,
+    bounds: tuple[Any, Any],
+    wrong: dict[str, str],
+    keep: Callable[[Any], object],
+    then: Callable[[], object] | None,
+) -> None:
     """A good number is kept; what is wrong stays in its field."""
     value = st.session_state[key]
     if why := _why(label, value, bounds):
@@ -82,10 +94,9 @@ def _typed(
 
 def _why(label: str, value: Any, bounds: tuple[Any, Any]) -> str:
     """What is wrong with a number; "" for nothing, and for an empty field."""
-    label = words.shown(label)  # a word alone is not translated within a sentence
     low, high = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in bounds)
     if value is not None and not bounds[0] <= value <= bounds[1]:
-        return f"{label} must lie between {low} and {high}."
+        return _("{label} must lie between {low} and {high}.").format(label=locale.text(label), low=low, high=high)
     if value is not None and isinstance(bounds[0], int) and value != int(value):
-        return f"{label} must be a whole number."
+        return _("{label} must be a whole number.").format(label=locale.text(label))
     return ""

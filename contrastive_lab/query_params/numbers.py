@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from contrastive_lab.locale import _
 from contrastive_lab.query_params.number_field import form_field, number_field
 from contrastive_lab.query_params.session import entry, key_of, page_values, show, value_of
 from contrastive_lab.query_params.widget import draw
@@ -14,9 +15,17 @@ __all__ = ["button", "form_number", "number", "optional_number", "wrong_number"]
 
 
 def number(
-    widget: Callable[..., Any], label: str, low: float, high: float, *, name: str, default: float,
-    key: str = "", on_change: Callable[[], object] | None = None, **more: Any,
-) -> Any:  # fmt: skip
+    widget: Callable[..., Any],
+    label: str,
+    low: float,
+    high: float,
+    *,
+    name: str,
+    default: float,
+    key: str = "",
+    on_change: Callable[[], object] | None = None,
+    **more: Any,
+) -> Any:
     """A number between low and high, of the default's type, by a slider or by a number input: while
     another one stands in that, the last good one, with an error beside it."""
     kind, key = type(default), key or key_of(name)
@@ -24,7 +33,7 @@ def number(
     def read(word: str) -> float:
         value = float(word)
         if value != value:
-            raise ValueError("not a number")
+            raise ValueError(_("not a number"))
         return kind(min(high, max(low, value)))
 
     def is_valid(value: Any) -> bool:
@@ -40,9 +49,8 @@ def number(
 
 
 def optional_number(
-    widget: Callable[..., Any], label: str, low: float, high: float, *, name: str,
-    key: str = "", **more: Any,
-) -> Any:  # fmt: skip
+    widget: Callable[..., Any], label: str, low: float, high: float, *, name: str, key: str = "", **more: Any
+) -> Any:
     """A number of the kind of `low` between low and high, or None where the field is empty."""
     kind, key = type(low), key or key_of(name)
 
@@ -73,9 +81,14 @@ def wrong_number(*keys: str) -> str:
 
 
 def button(
-    widget: Callable[..., Any], label: str, *, of: Sequence[str], disabled: bool = False,
-    help: str | None = None, **more: Any,
-) -> bool:  # fmt: skip
+    widget: Callable[..., Any],
+    label: str,
+    *,
+    of: Sequence[str],
+    disabled: bool = False,
+    help: str | None = None,
+    **more: Any,
+) -> bool:
     """Whether a button is pressed that acts on number inputs drawn before it: while one of them
     holds what it cannot take, it is off and its help says why. A press that came together with the
     wrong number is none.
@@ -89,9 +102,15 @@ def button(
 
 
 def _entered(
-    widget: Callable[..., Any], label: str, bounds: tuple[Any, Any], value: Any, name: str,
-    key: str, then: Callable[[], object] | None, **more: Any,
-) -> Any:  # fmt: skip
+    widget: Callable[..., Any],
+    label: str,
+    bounds: tuple[Any, Any],
+    value: Any,
+    name: str,
+    key: str,
+    then: Callable[[], object] | None,
+    **more: Any,
+) -> Any:
     wrong, keep = entry()["wrong"], partial(page_values().__setitem__, key)
     value = number_field(widget, label, bounds, value, key, wrong, keep, then, **more)
     show(name, value)

@@ -63,9 +63,7 @@ def key_of(name: str) -> str:
     return f"{entry()['page']}-{name}"
 
 
-def value_of(
-    name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]
-) -> Any:
+def value_of(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
     """What was chosen, else what the address asks for, else a default that may change with the
     page until somebody chooses."""
     values, word = page_values(), entry()["asked"].pop(name, None)

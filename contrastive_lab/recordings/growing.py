@@ -6,59 +6,67 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.embeddings.recorded import kinds_of
-from contrastive_core.runs import Run
-from contrastive_core.runs.metrics_reader import MetricsReader
-from contrastive_lab import format, plots
+from contrastive_core.records import runs
+from contrastive_core.records.metrics_reader import MetricsReader
+from contrastive_core.records.recorded_rows import kinds_of
+from contrastive_core.records.run import Run
+from contrastive_lab import format, locale, plots
+from contrastive_lab.locale import N_, _
 
 __all__ = ["LACKS", "describe", "figures", "follow"]
 
-LACKS = (
-    "A recording holds embeddings and figures of a training that ran elsewhere; no weights, so "
-    "nothing can be embedded anew, trained on, or taken elsewhere."
+LACKS = N_(
+    "A recording holds embeddings and figures of a training that ran elsewhere; no "
+    "weights, so nothing can be embedded anew, trained on, or taken elsewhere."
 )
 FEW = 300  # points of a curve
 SHOWN = {
-    "loss": "Loss",
-    "effective_negatives": "Negatives that matter",
-    "active_negatives": "Negatives still pushed",
-    "rankme": "RankMe",
-    "knn": "kNN of the step",
+    "loss": N_("Loss"),
+    "effective_negatives": N_("Negatives that matter"),
+    "active_negatives": N_("Negatives still pushed"),
+    "rankme": N_("RankMe"),
+    "knn": N_("kNN of the step"),
 }
 CURVES = {  # by title: names of figures, and the name of the axis
-    "Loss": ({"loss": "recorded", "caller_loss": "the caller's"}, "loss"),
-    "Negatives": (
-        {"effective_negatives": "that matter", "negatives": "all", "active_negatives": "pushed"},
-        "negatives of an anchor",
+    N_("Loss"): ({"loss": "recorded", "caller_loss": N_("the caller's")}, "loss"),
+    N_("Negatives"): (
+        {"effective_negatives": N_("that matter"), "negatives": "all", "active_negatives": "pushed"},
+        N_("negatives of an anchor"),
     ),
-    "Gradient by pair class": (
-        {"grad_positive": "positives", "grad_negative": "negatives"}, "length of the gradient",
+    N_("Gradient by pair class"): (
+        {"grad_positive": "positives", "grad_negative": "negatives"},
+        N_("length of the gradient"),
     ),
-    "Alignment and uniformity": (
-        {"alignment": "alignment", "uniformity": "uniformity"}, "squared distance, nats"
+    N_("Alignment and uniformity"): (
+        {"alignment": "alignment", "uniformity": "uniformity"},
+        N_("squared distance, nats"),
     ),
-    "RankMe": ({"rankme": "of the step", "probe_rankme": "of the probe set"}, "dimensions"),
-    "kNN": ({"knn": "of the step", "probe_knn": "of the probe set"}, "share right, leave one out"),
-    "Temperature": ({"temperature": "τ"}, "τ"),
-}  # fmt: skip
+    "RankMe": ({"rankme": N_("of the step"), "probe_rankme": N_("of the probe set")}, "dimensions"),
+    "kNN": ({"knn": N_("of the step"), "probe_knn": N_("of the probe set")}, N_("share right, leave one out")),
+    N_("Temperature"): ({"temperature": "τ"}, "τ"),
+}
 
 
 def describe(run: Run) -> str:
     """One line on a recording: its loss, how far it is, and how it stands."""
     status = run.status()
     knobs = ", ".join(f"{k} {v}" for k, v in (run.config.get("loss_knobs") or {}).items())
-    loss = run.config.get("loss") or "the caller's own loss"
+    loss = run.config.get("loss") or _("the caller's own loss")
     state = "growing" if status["status"] == "running" else status["status"]
     step = int(status.get("step") or 0)
-    return f"Recording · {loss}{f' ({knobs})' if knobs else ''} · step {step:,} · {state}"
+    return (
+        _("Recording · {loss} ({knobs}) · step {step} · {state}").format(
+            loss=loss, knobs=knobs, step=f"{step:,}", state=state
+        )
+        if knobs
+        else _("Recording · {loss} · step {step} · {state}").format(loss=loss, step=f"{step:,}", state=state)
+    )
 
 
 @st.fragment(run_every=1.0)
 def follow(name: str, drawn: dict[str, list[int]]) -> None:
     """How far a growing recording is, every second; the page is drawn anew when it has other rows
     than those drawn, or has ended."""
-    from contrastive_core import runs
-
     try:
         run = runs.load(name)
     except (ValueError, OSError):
@@ -71,8 +79,6 @@ def follow(name: str, drawn: dict[str, list[int]]) -> None:
 @st.fragment(run_every=1.0)
 def growing_figures(name: str) -> None:
     """The same as `figures`, drawn again every second; the page is when the recording ends."""
-    from contrastive_core import runs
-
     try:
         run = runs.load(name)
     except (ValueError, OSError):
@@ -96,7 +102,7 @@ def _figures(run: Run) -> None:
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
     reader.update()
     if not reader.steps:
-        st.info("No step has been recorded yet.")
+        st.info(_("No step has been recorded yet."))
         return
     _newest(reader.latest[-1])
     lines = [*reader.steps[:: -(-len(reader.steps) // FEW)], *reader.epochs]
@@ -120,11 +126,11 @@ def _newest(line: dict[str, Any]) -> None:
             continue
         text = f"{100 * value:.1f} %" if name == "knn" else f"{value:,.3g}"
         if name.endswith("negatives") and line.get("negatives") is not None:
-            text = f"{value:,.0f} of {line['negatives']:,.0f}"
-        row.metric(title, text)
-    st.caption(f"At step {int(line['step']):,}, of the images of that step.")
+            text = _("{value} of {negatives}").format(value=f"{value:,.0f}", negatives=f"{line['negatives']:,.0f}")
+        row.metric(locale.text(title), text)
+    st.caption(_("At step {step}, of the images of that step.").format(step=f"{int(line['step']):,}"))
 
 
 def _series(lines: list[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
     points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
-    return [x for x, _ in points], [y for _, y in points]
+    return [x for x, _unused in points], [y for _unused, y in points]

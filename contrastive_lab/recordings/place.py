@@ -6,18 +6,19 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.embeddings import recorded, ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.recorded import PROBE, STEP, Recorded, kinds_of
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.runs import Run
+from contrastive_core.records import embedding_ref, recorded_rows
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.recorded_rows import PROBE, STEP, Recorded, kinds_of
+from contrastive_core.records.run import Run
 from contrastive_lab import cache, query_params
+from contrastive_lab.locale import N_, _
 
 __all__ = ["LAYER_TITLES", "NEWEST", "choose_place", "choose_step", "place_of", "space_of"]
 
 NEWEST = "newest"
-LAYER_TITLES = {"h": "encoder output (h)", "z": "after the head (z)"}
-KINDS = {PROBE: "Probe set", STEP: "Images of a step"}
+LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)")}
+KINDS = {PROBE: N_("Probe set"), STEP: N_("Images of a step")}
 
 
 def place_of(run: Run) -> Recorded | None:
@@ -34,7 +35,7 @@ def place_of(run: Run) -> Recorded | None:
 def space_of(place: Recorded) -> EmbeddingRef:
     """The rows of a place, in the layer that is asked for where there are two."""
     layers = ("h", "z") if place.has_h() else ("z",)
-    return ref.of_recording(place, query_params.current("features", layers, layers[0]))
+    return embedding_ref.of_recording(place, query_params.current("features", layers, layers[0]))
 
 
 def choose_place(run: Run, place: Recorded) -> None:
@@ -42,24 +43,33 @@ def choose_place(run: Run, place: Recorded) -> None:
     kinds = kinds_of(run)
     if len(kinds) > 1:
         query_params.one_of(
-            st.segmented_control, "Images", list(kinds), name="rows", width="content",
-            format_func=KINDS.get,
-        )  # fmt: skip
+            st.segmented_control, _("Images"), list(kinds), name="rows", width="content", format_func=KINDS.get
+        )
     choose_step(st.select_slider, run, place.kind, kinds[place.kind])
     if place.has_h():
         query_params.one_of(
-            st.segmented_control, "Features", ("h", "z"), name="features",
-            format_func=LAYER_TITLES.get, width="content",
-        )  # fmt: skip
+            st.segmented_control,
+            _("Features"),
+            ("h", "z"),
+            name="features",
+            format_func=LAYER_TITLES.get,
+            width="content",
+        )
 
 
 def choose_step(widget: Any, run: Run, kind: str, steps: list[int], **more: Any) -> int:
     """A step of those that are kept; the newest is followed until another is chosen."""
     options = [*map(str, steps), NEWEST]
     chosen = query_params.one_of(
-        widget, "Step", options, name="step", key=_key(run, kind), default=NEWEST,
-        format_func=lambda s: s if s == NEWEST else f"{int(s):,}", **more,
-    )  # fmt: skip
+        widget,
+        _("Step"),
+        options,
+        name="step",
+        key=_key(run, kind),
+        default=NEWEST,
+        format_func=lambda s: s if s == NEWEST else f"{int(s):,}",
+        **more,
+    )
     return steps[-1] if chosen == NEWEST else int(chosen)
 
 
@@ -82,4 +92,4 @@ def _key(run: Run, kind: str) -> str:
 
 def has_rows(run: Run) -> bool:
     """Whether a page can show a run: it has weights, or is a recording with rows."""
-    return run.weights.exists() or (run.is_recording and bool(recorded.kinds_of(run)))
+    return run.weights.exists() or (run.is_recording and bool(recorded_rows.kinds_of(run)))

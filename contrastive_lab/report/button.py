@@ -8,19 +8,20 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.embeddings.kept_vectors import PREFIX
-from contrastive_core.jobs.task import Task
-from contrastive_core.paths import data_home
+from contrastive_core.engine.task import Task
+from contrastive_core.records import data_home, runs
+from contrastive_core.records.loaded_vectors import PREFIX
+from contrastive_lab import locale
 from contrastive_lab.digest import digest
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 
 __all__ = ["offer", "task_of"]
 
 VERSION = 1  # of the report: a change makes those that are kept stale
-HELP = (
-    "Maps with pictures, scores with intervals, the verdict, settings, and the live loss view, in "
-    "one file that opens offline in any browser."
+HELP = N_(
+    "Maps with pictures, scores with intervals, the verdict, settings, and the live loss "
+    "view, in one file that opens offline in any browser."
 )
 
 
@@ -38,24 +39,27 @@ def offer(names: Sequence[str], split: str = "test", layer: str = "h", kind: str
     """A button; then how far the report is; then the file. None where a recording is among them:
     a report is of what its weights give."""
     if any(not name.startswith(PREFIX) and runs.load(name).is_recording for name in names):
-        st.caption("A report needs runs with weights; a recording has none.")
+        st.caption(_("A report needs runs with weights; a recording has none."))
         return
     task = task_of(names, split, layer, kind)
     if task.has_result():
         st.download_button(
-            "Download the report (.html)", partial(Path.read_bytes, task.result_path),
-            f"{'-'.join(names)[:80]}.html", "text/html", icon=":material/download:",
-            key=f"get-{task.key}", help=HELP,
-        )  # fmt: skip
+            _("Download the report (.html)"),
+            partial(Path.read_bytes, task.result_path),
+            f"{'-'.join(names)[:80]}.html",
+            "text/html",
+            icon=":material/download:",
+            key=f"get-{task.key}",
+            help=locale.text(HELP),
+        )
         return
     asked = f"asked {task.key}"
     if not st.session_state.get(asked) and not task.is_running():
         pressed = st.button(
-            "Report as one HTML file", icon=":material/description:", help=HELP,
-            key=f"make-{task.key}",
-        )  # fmt: skip
+            _("Report as one HTML file"), icon=":material/description:", help=locale.text(HELP), key=f"make-{task.key}"
+        )
         if not pressed:
             return
     st.session_state[asked] = True
     task.result_path.parent.mkdir(parents=True, exist_ok=True)
-    follow(task, "The report", may_stop=True)
+    follow(task, message("The report"), may_stop=True)

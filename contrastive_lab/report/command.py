@@ -6,18 +6,17 @@ from argparse import Namespace
 from datetime import UTC, datetime
 
 from contrastive_core.cli.output import out_path, print_result, progress_of
-from contrastive_core.storage import atomic
+from contrastive_core.records.files import atomic
+from contrastive_lab.report.contents import ReportRequest, gather
+from contrastive_lab.report.document import document
 
 __all__ = ["report"]
 
 
 def report(args: Namespace) -> None:
     """Write one HTML file of some runs."""
-    from contrastive_lab.report.contents import Asked, gather
-    from contrastive_lab.report.document import document
-
     out = out_path(args.out, ".html", ".htm")
-    asked = Asked(args.split, args.layer, args.map, args.device)
+    asked = ReportRequest(args.split, args.layer, args.map, args.device)
     with progress_of(args) as on_progress:
         contents = gather(args.runs, asked, on_progress)
         on_progress("the file", None)

@@ -8,30 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core import runs
-from contrastive_core.cli import analyses
-from contrastive_core.data.image_form import described
-from contrastive_core.embeddings import ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.ref import EmbeddingRef
-from contrastive_core.evaluation.comparison import Comparison
-from contrastive_core.evaluation.record import Evaluation, read_evaluation
+from contrastive_core.embeddings.reading import read_images
+from contrastive_core.engine import answers
+from contrastive_core.evaluation.embed import embed_run
+from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.progress import OnProgress, fraction_of, prefixed
-from contrastive_core.runs import Run
-from contrastive_lab.compare.asked import comparison_of
+from contrastive_core.records import OnProgress, embedding_ref, fraction_of, prefixed, runs
+from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import Evaluation, read_evaluation
+from contrastive_core.records.image_form import described
+from contrastive_core.records.run import Run
+from contrastive_lab.compare.comparison_request import comparison_of
 from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.digest import digest
-from contrastive_lab.loss_lab.drawn import (
-    about_loss,
-    default_pairing,
-    request_of,
-    setting_of,
-)
+from contrastive_lab.loss_description import about_loss
+from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
 
-__all__ = ["Asked", "Contents", "RunPart", "gather"]
+__all__ = ["Contents", "ReportRequest", "RunPart", "gather"]
 
 MOST = 8  # runs
 POINTS = 2000  # of each run's map
@@ -66,7 +63,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReportRequest:
     """What a report is asked to show of each run."""
 
     split: str = "test"
@@ -75,16 +72,15 @@ class Asked:
     device: str = "auto"
 
 
-def gather(names: Sequence[str], asked: Asked, on_progress: OnProgress) -> Contents:
+def gather(names: Sequence[str], asked: ReportRequest, on_progress: OnProgress) -> Contents:
     """Everything, made where it is not kept. Raises ValueError with the reason."""
     names = list(dict.fromkeys(names))
     if len(names) > MOST:
         raise ValueError(f"a report is of at most {MOST} runs; got {len(names)}")
     chosen = [runs.load(name) for name in names]
-    spaces = [ref.of_run(run, asked.split, asked.layer) for run in chosen]
+    spaces = [embedding_ref.of_run(run, asked.split, asked.layer) for run in chosen]
     parts = [
-        _part(run, space, asked, prefixed(on_progress, run.name))
-        for run, space in zip(chosen, spaces, strict=True)
+        _part(run, space, asked, prefixed(on_progress, run.name)) for run, space in zip(chosen, spaces, strict=True)
     ]
     if len(parts) < 2:
         return Contents(parts)
@@ -92,18 +88,16 @@ def gather(names: Sequence[str], asked: Asked, on_progress: OnProgress) -> Conte
     if len(data) > 1:
         named = ", ".join(sorted({name for name, _ in data}))
         return Contents(parts, apart=f"These runs have no samples in common: they are of {named}.")
-    result = analyses.make("comparison", comparison_of(spaces), on_progress, asked.device)
+    result = answers.make("comparison", comparison_of(spaces), on_progress, asked.device)
     return Contents(parts, Comparison.of(result.meta, result.arrays))
 
 
-def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) -> RunPart:
-    from contrastive_core.evaluation.embed import embed_run
-
+def _part(run: Run, space: EmbeddingRef, asked: ReportRequest, on_progress: OnProgress) -> RunPart:
     on_fraction = fraction_of(on_progress, "embedding")
     rows = embed_run(run, space.split, space.layer, asked.device, on_fraction)
     evaluation = _evaluation(run, asked, on_progress)
-    values = analyses.with_defaults({"space": space.values, "kind": asked.map})
-    drawn_map = analyses.make("map", values, on_progress, asked.device)
+    values = answers.with_defaults({"space": space.values, "kind": asked.map})
+    drawn_map = answers.make("map", values, on_progress, asked.device)
     shown, config = _some(len(rows)), run.config
     on_progress("images and a batch", None)
     images, notes = _images(space, shown)
@@ -117,18 +111,25 @@ def _part(run: Run, space: EmbeddingRef, asked: Asked, on_progress: OnProgress) 
         + (f" · {form}" if (form := described(config)) else "")
     )
     return RunPart(
-        str(run.meta().get("title") or run.name), about, rows, shown, drawn_map.arrays["xy"][shown],
-        images, drawn_map.meta, evaluation, space.layer, _settings(run), view,
+        str(run.meta().get("title") or run.name),
+        about,
+        rows,
+        shown,
+        drawn_map.arrays["xy"][shown],
+        images,
+        drawn_map.meta,
+        evaluation,
+        space.layer,
+        _settings(run),
+        view,
         [*notes, *filter(None, [run.manifest.get("left_out"), problem])],
-    )  # fmt: skip
+    )
 
 
-def _evaluation(run: Run, asked: Asked, on_progress: OnProgress) -> Evaluation | None:
+def _evaluation(run: Run, asked: ReportRequest, on_progress: OnProgress) -> Evaluation | None:
     """The scores that are kept of the split; made if they are of the test split and missing."""
     evaluation = read_evaluation(run, asked.split)
     if evaluation is None and asked.split == "test":
-        from contrastive_core.evaluation.evaluate import evaluate
-
         evaluation = evaluate(run, device=asked.device, on_progress=on_progress)
     return evaluation
 
@@ -143,7 +144,7 @@ def _some(n: int) -> np.ndarray:
 def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
     """Images of some rows; or a sentence where there are none."""
     try:
-        images = space.images()
+        images = read_images(space)
     except (ValueError, OSError) as error:
         return None, [f"The map has no pictures: {error}"]
     return (None if images is None else np.asarray(images[shown])), []
@@ -154,9 +155,7 @@ def _settings(run: Run) -> list[tuple[str, str]]:
     lines = [("run", run.name)]
     for key, value in run.config.items():
         inner = value if isinstance(value, dict) else None
-        lines += [(key, str(value))] if inner is None else [
-            (f"{key}.{name}", str(v)) for name, v in inner.items()
-        ]  # fmt: skip
+        lines += [(key, str(value))] if inner is None else [(f"{key}.{name}", str(v)) for name, v in inner.items()]
     for key in ("created", "data_fingerprint", "versions"):
         value = run.manifest.get(key)
         inner = value if isinstance(value, dict) else {"": value}

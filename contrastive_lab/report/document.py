@@ -13,7 +13,7 @@ from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.digest import digest
-from contrastive_lab.report import tables
+from contrastive_lab.report import sections
 from contrastive_lab.report.contents import Contents, RunPart
 from contrastive_lab.report.markup import Html, el, script_bytes, verbatim
 
@@ -23,8 +23,7 @@ STYLE = Path(__file__).with_name("page.css")
 PICTURES = 2_400_000  # bytes of all thumbnails: a third more as text; the rest has room in 5 MB
 FOOT = "Made by Contrastive Lab. The file holds all that it shows, and sends nothing anywhere."
 WITHOUT_SCRIPTS = (
-    "The maps and the live loss view need JavaScript, which is off here; every figure below is "
-    "plain text."
+    "The maps and the live loss view need JavaScript, which is off here; every figure below is plain text."
 )
 ALIGN = 8  # of the arrays of `pack`
 
@@ -35,19 +34,23 @@ def document(contents: Contents, day: date) -> str:
     title = " and ".join(p.title for p in parts) if len(parts) < 3 else f"{len(parts)} runs"
     sheets = _Sheets(parts)
     body = el(
-        "main", _head(title, parts, day), tables.verdict(contents),
+        "main",
+        _head(title, parts, day),
+        sections.verdict(contents),
         *(_section(part, number, sheets) for number, part in enumerate(parts)),
         el("footer", FOOT),
         *sheets.kept,
-    )  # fmt: skip
+    )
     script = bundle("report/main.js")
     style = style_sheet("lab", "map") + STYLE.read_text("utf-8")
     head = el(
-        "head", el("meta", charset="utf-8"),
+        "head",
+        el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", http_equiv="Content-Security-Policy", content=_policy(script)),
-        el("title", f"{title}: Contrastive Lab"), verbatim("style", style),
-    )  # fmt: skip
+        el("title", f"{title}: Contrastive Lab"),
+        verbatim("style", style),
+    )
     page = el("html", head, el("body", body, verbatim("script", script, type="module")), lang="en")
     return f"<!doctype html>\n{page.markup}\n"
 
@@ -63,21 +66,29 @@ def _policy(script: str) -> str:
 
 def _head(title: str, parts: Sequence[RunPart], day: date) -> Html:
     return el(
-        "header", el("h1", title),
+        "header",
+        el("h1", title),
         *(el("p", f"{part.title}: {part.about}", class_="about") for part in parts),
         el("p", f"{day:%d %B %Y}", class_="about"),
         el("noscript", el("p", WITHOUT_SCRIPTS, class_="note")),
-    )  # fmt: skip
+    )
 
 
 def _section(part: RunPart, number: int, sheets: _Sheets) -> Html:
     """One run: scores, map, live view, settings."""
     notes = [el("p", note, class_="note") for note in part.notes]
     return el(
-        "section", el("h2", part.title), *notes, tables.scores(part),
-        el("h3", "Map"), _map(part, number, sheets),
-        *_live_view(part), el("h3", "Settings"), tables.settings(part), class_="run",
-    )  # fmt: skip
+        "section",
+        el("h2", part.title),
+        *notes,
+        sections.scores(part),
+        el("h3", "Map"),
+        _map(part, number, sheets),
+        *_live_view(part),
+        el("h3", "Settings"),
+        sections.settings(part),
+        class_="run",
+    )
 
 
 def _map(part: RunPart, number: int, sheets: _Sheets) -> Html:
@@ -87,15 +98,20 @@ def _map(part: RunPart, number: int, sheets: _Sheets) -> Html:
     labels = None if rows.labels is None else rows.labels[shown]
     count = 0 if labels is None else int(labels.max(initial=-1)) + 1
     data = ScatterData(
-        part.xy, [rows.ids[int(i)] for i in shown], digest(part.title, number), labels,
+        part.xy,
+        [rows.ids[int(i)] for i in shown],
+        digest(part.title, number),
+        labels,
         () if labels is None else rows.classes or tuple(map(str, range(count))),
-        thumbnails=sheet, title=f"{kind} map of {part.title}",
+        thumbnails=sheet,
+        title=f"{kind} map of {part.title}",
         note="" if len(shown) == len(rows) else f"{len(shown):,} of {len(rows):,} points",
-    )  # fmt: skip
+    )
     return el(
-        "figure", _place("scatter", pack_scatter(data, height=440), sheets.name(sheet), sheet),
-        el("figcaption", tables.map_caption(part)),
-    )  # fmt: skip
+        "figure",
+        _place("scatter", pack_scatter(data, height=440), sheets.name(sheet), sheet),
+        el("figcaption", sections.map_caption(part)),
+    )
 
 
 def _live_view(part: RunPart) -> list[Html]:

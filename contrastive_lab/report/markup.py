@@ -34,9 +34,7 @@ def el(tag: str, *children: Html | str | float | None, **attributes: str | None)
     )
     if tag in VOID:
         return Html(f"<{tag}{written}>")
-    inner = "".join(
-        c.markup if isinstance(c, Html) else _text(str(c)) for c in children if c is not None
-    )
+    inner = "".join(c.markup if isinstance(c, Html) else _text(str(c)) for c in children if c is not None)
     return Html(f"<{tag}{written}>{inner}</{tag}>")
 
 

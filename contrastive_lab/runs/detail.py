@@ -6,16 +6,18 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.errors import BadSetting, Damaged, Locked
-from contrastive_core.jobs import manage, process, queue, training
-from contrastive_core.runs import Run, export_weights
-from contrastive_core.runs import verify as run_verify
-from contrastive_core.training.config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, query_params
+from contrastive_core.engine import process, queue, run_folders, training
+from contrastive_core.engine.run_tools import export_weights, run_verify
+from contrastive_core.records import BadSetting, Damaged, Locked
+from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import from_dict, settings_of, with_settings
+from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab.locale import _
 from contrastive_lab.recordings import growing
 from contrastive_lab.recordings.place import has_rows
 from contrastive_lab.runs import table
 from contrastive_lab.setting_names import shown_name
+from contrastive_lab.tables import draw_table
 
 __all__ = ["compare", "details", "difference"]
 
@@ -23,31 +25,19 @@ __all__ = ["compare", "details", "difference"]
 def details(run: Run) -> None:
     """Everything about one run."""
     status = training.status_of(run)
-    st.header(run.name)
-    if title := run.meta().get("title"):
-        st.text(str(title))
-    if status.get("reason"):
-        show = st.error if status["status"] == "failed" else st.info
-        show(format.plain(status["reason"]))
-    if problem := training.failure(run.name):
-        st.error(format.plain(f"It could not go on: {problem}"))
-    if status.get("note"):
-        st.warning(format.plain(status["note"]))
-    for why in run_verify.damaged_records(run):
-        if why != status.get("reason"):
-            st.warning(format.plain(f"{why}. It is left as it is."))
+    _heading(run, status)
     act(run, str(status["status"]))
     if run.is_recording:
-        st.caption(growing.LACKS)
+        st.caption(locale.text(growing.LACKS))
         growing.figures(run)
     else:
         again(run)
     left, right = st.columns(2)
-    with left, st.expander("Settings"):
+    with left, st.expander(_("Settings")):
         st.json(run.config)
-    with right, st.expander("Versions, data, seed, files"):
+    with right, st.expander(_("Versions, data, seed, files")):
         st.json({k: v for k, v in run.manifest.items() if k != "config"})
-        st.text(f"Its folder: {run.path}")
+        st.text(_("Its folder: {path}").format(path=run.path))
     if not run.is_recording:
         clone(run)
     if not run.shipped:
@@ -57,33 +47,50 @@ def details(run: Run) -> None:
     check(run)
     if run.is_recording:
         return
-    with st.expander("Log"):
+    with st.expander(_("Log")):
         if log := process.log_of(run.name, 100):
             st.code(log, language=None)
         else:
-            st.caption("It has no log.")
+            st.caption(_("It has no log."))
+
+
+def _heading(run: Run, status: dict[str, Any]) -> None:
+    """Name and title, and what is wrong with the run."""
+    st.header(run.name)
+    if title := run.meta().get("title"):
+        st.text(str(title))
+    if status.get("reason"):
+        show = st.error if status["status"] == "failed" else st.info
+        show(format.plain(status["reason"]))
+    if problem := training.failure(run.name):
+        st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
+    if status.get("note"):
+        st.warning(format.plain(status["note"]))
+    for why in run_verify.damaged_records(run):
+        if why != status.get("reason"):
+            st.warning(format.plain(_("{why}. It is left as it is.").format(why=why)))
 
 
 def act(run: Run, state: str) -> None:
     line = st.container(horizontal=True, vertical_alignment="center")
-    if line.button("Explore", icon=":material/scatter_plot:", disabled=not has_rows(run)):
+    if line.button(_("Explore"), icon=":material/scatter_plot:", disabled=not has_rows(run)):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
     if run.name in [job.name for job in queue.queue()]:
-        line.button("Resume", disabled=True, help="It waits for its turn already")
+        line.button(_("Resume"), disabled=True, help=_("It waits for its turn already"))
     elif run.is_recording:
         if state == "running":
-            line.caption("It ends with the training that it is of.")
-    elif state in ("running", "starting") and line.button("Stop", icon=":material/stop:"):
+            line.caption(_("It ends with the training that it is of."))
+    elif state in ("running", "starting") and line.button(_("Stop"), icon=":material/stop:"):
         training.stop(run.name)
-        st.toast("It saves its state and stops.")
+        st.toast(_("It saves its state and stops."))
     else:
         trained = not run.shipped and "imported" not in run.manifest
         can = state in ("stopped", "failed") and trained
-        if can and line.button("Resume", icon=":material/play_arrow:", type="primary"):
+        if can and line.button(_("Resume"), icon=":material/play_arrow:", type="primary"):
             resume(run)
     locked = run.shipped or state in ("running", "starting")
-    if line.button("Delete", icon=":material/delete:", disabled=locked):
+    if line.button(_("Delete"), icon=":material/delete:", disabled=locked):
         table.remove([run])
 
 
@@ -102,50 +109,50 @@ def again(run: Run) -> None:
     if "imported" in run.manifest:
         is_random = run.manifest["imported"].get("random")
         st.caption(
-            "Its weights are random: it was trained nowhere." if is_random
-            else "It was imported, not trained here."
-        )  # fmt: skip
+            _("Its weights are random: it was trained nowhere.")
+            if is_random
+            else _("It was imported, not trained here.")
+        )
         return
-    st.markdown("**The command line that makes this run again**, every setting spelled out")
+    st.markdown(_("**The command line that makes this run again**, every setting spelled out"))
     st.code(training.command_of(run), language="bash", wrap_lines=True)
-    with st.expander("On several GPUs or machines (torchrun)"):
+    with st.expander(_("On several GPUs or machines (torchrun)")):
         a, b = st.columns(2)
         processes = query_params.number(
-            a.number_input, "Processes on each machine", 1, 64, name="", default=4,
-            key="run-processes",
-        )  # fmt: skip
-        machines = query_params.number(
-            b.number_input, "Machines", 1, 256, name="", default=1, key="run-machines"
+            a.number_input, _("Processes on each machine"), 1, 64, name="", default=4, key="run-processes"
         )
+        machines = query_params.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
         if machines > 1:
             st.caption(
-                "Run this on every machine. RANK is 0 on the first and counts up; FIRST is the "
-                "first machine's address. The batch size is that of all processes together."
+                _(
+                    "Run this on every machine. RANK is 0 on the first and counts up; FIRST is the first "
+                    "machine's address. The batch size is that of all processes together."
+                )
             )
         else:
-            st.caption("The batch size is that of all processes together.")
+            st.caption(_("The batch size is that of all processes together."))
 
 
 def clone(run: Run) -> None:
     """Train it again under another name, with changes."""
-    with st.expander("Clone with changes"), st.form(f"clone-{run.name}"):
+    with st.expander(_("Clone with changes")), st.form(f"clone-{run.name}"):
         a, b, c = st.columns(3)
         key = f"clone-name-{cache.digest(run.name)}"
-        name = a.text_input("Name of the clone", queue.free_name(run.name), key=key)
+        name = a.text_input(_("Name of the clone"), queue.free_name(run.name), key=key)
         epochs, of_epochs = query_params.form_number(
-            b.number_input, "Epochs", 1, 100_000, int(run.config.get("epochs") or 20)
+            b.number_input, _("Epochs"), 1, 100_000, int(run.config.get("epochs") or 20)
         )
         seed, of_seed = query_params.form_number(
-            c.number_input, "Seed", 0, 2**31 - 1, int(run.config.get("seed") or 0)
+            c.number_input, _("Seed"), 0, 2**31 - 1, int(run.config.get("seed") or 0)
         )
         text = st.text_area(
-            "Other changes, one a line",
+            _("Other changes, one a line"),
             placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",
             help="Any setting of the command line's --set; all others stay as they are.",
         )
-        pressed = st.form_submit_button("Train the clone", icon=":material/content_copy:")
+        pressed = st.form_submit_button(_("Train the clone"), icon=":material/content_copy:")
         if pressed and not of_epochs + of_seed:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             start_clone(run, name.strip(), [f"epochs={epochs}", f"seed={seed}", *lines])
@@ -165,20 +172,18 @@ def start_clone(run: Run, name: str, changes: list[str]) -> None:
 def annotate(run: Run) -> None:
     """Name, title, tags, note."""
     meta = run.meta()
-    with st.expander("Rename, tag, note"), st.form(f"meta-{run.name}"):
+    with st.expander(_("Rename, tag, note")), st.form(f"meta-{run.name}"):
         a, b = st.columns(2)
-        name = a.text_input("Name", run.name).strip()
-        title = b.text_input("Title", str(meta.get("title") or ""))
-        tags = st.text_input(
-            "Tags", ", ".join(map(str, meta.get("tags") or [])), help="separated by commas"
-        )
-        note = st.text_area("Note", str(meta.get("note") or ""))
-        if st.form_submit_button("Save"):
+        name = a.text_input(_("Name"), run.name).strip()
+        title = b.text_input(_("Title"), str(meta.get("title") or ""))
+        tags = st.text_input(_("Tags"), ", ".join(map(str, meta.get("tags") or [])), help=_("separated by commas"))
+        note = st.text_area(_("Note"), str(meta.get("note") or ""))
+        if st.form_submit_button(_("Save")):
             tag_list = [t.strip() for t in tags.split(",") if t.strip()]
             try:
                 run.set_meta(title=title.strip(), tags=tag_list, note=note)
                 if name != run.name:
-                    table.renamed(run.name, manage.rename(run.name, name).name)
+                    table.renamed(run.name, run_folders.rename(run.name, name).name)
             except (ValueError, OSError, Locked) as error:
                 st.error(format.plain(error))
                 return
@@ -187,38 +192,36 @@ def annotate(run: Run) -> None:
 
 def elsewhere(run: Run) -> None:
     """Weights as safetensors, and Python that loads them without this project."""
-    with st.expander("Use it elsewhere"):
+    with st.expander(_("Use it elsewhere")):
         if not run.weights.exists():
-            st.caption("It has no weights yet.")
+            st.caption(_("It has no weights yet."))
             return
         try:
             text = export_weights.snippet(run, export_weights.shapes_of(run))
         except (Damaged, OSError, KeyError, ValueError) as error:
             st.error(format.plain(error))
             return
-        st.download_button(
-            "Weights (safetensors)", lambda: run.weights.read_bytes(), f"{run.name}.safetensors"
-        )
+        st.download_button(_("Weights (safetensors)"), lambda: run.weights.read_bytes(), f"{run.name}.safetensors")
         st.code(text, language="python")
 
 
 def check(run: Run) -> None:
     """Is every file what was written? What is damaged is named, and what is left to go on from."""
-    if not st.button("Check its files", icon=":material/fact_check:"):
+    if not st.button(_("Check its files"), icon=":material/fact_check:"):
         return
-    with st.spinner("Reading every file…"):
+    with st.spinner(_("Reading every file…")):
         try:
             damaged = training.damage_of(run.name)
         except ValueError as error:
             st.error(format.plain(error))
             return
     if not damaged:
-        st.success("Every file is what was written.")
+        st.success(_("Every file is what was written."))
         return
     for line in damaged:
         st.error(format.plain(line))
     if any(line.startswith("state/") for line in damaged):
-        st.info("Resume goes on from the newest state that is whole.")
+        st.info(_("Resume goes on from the newest state that is whole."))
 
 
 # --- two runs ----------------------------------------------------------------------------------
@@ -226,8 +229,8 @@ def check(run: Run) -> None:
 
 def compare(chosen: list[Run]) -> None:
     """On to Compare, with just these."""
-    label = f"Compare these {len(chosen)}"
-    if st.button(label, icon=":material/compare_arrows:", key="compare-chosen"):
+    label = _("Compare these {chosen}").format(chosen=len(chosen))
+    if st.button(locale.text(label), icon=":material/compare_arrows:", key="compare-chosen"):
         names = ",".join(run.name for run in chosen)
         st.switch_page("pages/compare.py", query_params={"runs": names})
 
@@ -241,13 +244,13 @@ def difference(pair: list[Run]) -> None:
         for k in sorted(one.keys() | two.keys())
         if one.get(k) != two.get(k)
     ]
-    st.header("What differs")
+    st.header(_("What differs"))
     if not rows:
-        st.info("These two runs have the same settings, data, versions and seed.")
+        st.info(_("These two runs have the same settings, data, versions and seed."))
         return
     same = len(one.keys() | two.keys()) - len(rows)
-    st.caption(f"{len(rows)} differ; {same} are the same.")
-    st.dataframe(rows, hide_index=True)
+    st.caption(_("{rows} differ; {same} are the same.").format(rows=len(rows), same=same))
+    draw_table(rows, hide_index=True)
 
 
 def _about(run: Run) -> dict[str, Any]:

@@ -10,30 +10,27 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.importers import stem_of
-from contrastive_core.jobs import queue
-from contrastive_core.jobs.task import run_json
+from contrastive_core.engine import queue
+from contrastive_core.engine.importing import preview as preview_import
+from contrastive_core.records.run_names import default_run_name
 from contrastive_lab import cache, format, query_params
+from contrastive_lab.locale import N_, _
 from contrastive_lab.path_input import path_input
 from contrastive_lab.runs.import_model import of_library
+from contrastive_lab.runs.import_preview import judged_on, preview
 from contrastive_lab.runs.importing import begin, follow_imports, kept_upload
-from contrastive_lab.runs.previewed import judged_on, preview
 
 __all__ = ["elsewhere"]
 
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
-SOURCES = {"file": "A checkpoint file", "model": "A model of torchvision or timm"}
+SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}
 
 
 def elsewhere() -> None:
     """A file, or a library's model by its name; above it, what is being imported."""
     follow_imports()
     source = query_params.one_of(
-        st.segmented_control,
-        "What to import",
-        SOURCES,
-        name="source",
-        format_func=lambda s: SOURCES[s],
+        st.segmented_control, _("What to import"), SOURCES, name="source", format_func=lambda s: SOURCES[s]
     )
     {"file": _of_file, "model": of_library}[source]()
 
@@ -41,17 +38,15 @@ def elsewhere() -> None:
 def _of_file() -> None:
     """Choose a file, see what it is, import it."""
     upload = st.file_uploader(
-        "MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors",
+        _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors"),
         ENDINGS,
-        help="Opened without running anything in it, in a process of its own.",
+        help=_("Opened without running anything in it, in a process of its own."),
     )
-    typed = path_input(
-        "or its path on this computer", "file", placeholder="/path/to/checkpoint.pth.tar"
-    )
+    typed = path_input(_("or its path on this computer"), "file", placeholder="/path/to/checkpoint.pth.tar")
     a, b, c = st.columns(3)
     dataset = judged_on(a)
-    name = b.text_input("Name of the run", placeholder="made from the file's name").strip()
-    encoder = c.text_input("Encoder, if it cannot be told", placeholder="timm:NAME").strip()
+    name = b.text_input(_("Name of the run"), placeholder=_("made from the file's name")).strip()
+    encoder = c.text_input(_("Encoder, if it cannot be told"), placeholder="timm:NAME").strip()
     if upload is None and not typed:
         return
     arguments = ["--dataset", dataset]
@@ -61,15 +56,15 @@ def _of_file() -> None:
         with _file(upload, typed) as path:
             previews = st.session_state.setdefault("previews", {})
             if key not in previews:
-                with st.spinner("Opening it in a process of its own…"):
-                    previews[key] = run_json("import", path, *arguments, "--dry-run")
+                with st.spinner(_("Opening it in a process of its own…")):
+                    previews[key] = preview_import(path, *arguments)
             preview(previews[key])
             bad = bool(previews[key]["missing"] or previews[key]["unlike"])
-            if st.button("Import", type="primary", disabled=bad):
-                name = name or queue.free_name(stem_of(previews[key]))
+            if st.button(_("Import"), type="primary", disabled=bad):
+                name = name or queue.free_name(default_run_name(previews[key]))
                 begin(name, [kept_upload(name, upload) if upload else path, *arguments])
     except (ValueError, OSError) as error:
-        refused = "Not imported."
+        refused = _("Not imported.")
         st.error(f"{refused}  \n{format.plain(error)}")
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.jobs import importing
-from contrastive_core.jobs.task import Task
-from contrastive_core.paths import data_home
-from contrastive_core.storage import atomic
+from contrastive_core.engine import importing
+from contrastive_core.engine.task import Task
+from contrastive_core.records import data_home, runs
+from contrastive_core.records.files import atomic
 from contrastive_lab import format, query_params
+from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow_begun
 
 __all__ = ["begin", "follow_imports", "kept_upload"]
@@ -60,16 +60,16 @@ def _mine() -> str | None:
 
 
 def _label(name: str) -> str:
-    return f"Importing {name}"
+    return message("Importing {name}", name=name)
 
 
 def _failed(name: str, task: Task, why: str) -> None:
-    st.warning(format.plain(f"{_label(name)}: {why}"))
+    st.warning(format.plain(message("{label}: {why}", label=_label(name), why=why)))
     with st.container(horizontal=True):
-        if st.button("Try again", key=f"again-{name}"):
+        if st.button(_("Try again"), key=f"again-{name}"):
             task.start(label=_label(name))
             st.rerun()
-        st.button("Dismiss", key=f"dismiss-{name}", on_click=_over, args=(name,))
+        st.button(_("Dismiss"), key=f"dismiss-{name}", on_click=_over, args=(name,))
 
 
 def _over(name: str) -> None:

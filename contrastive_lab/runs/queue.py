@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.errors import Locked
-from contrastive_core.jobs import queue, training
-from contrastive_core.progress import Progress
+from contrastive_core.engine import queue, training
+from contrastive_core.records import Locked, Progress, runs
 from contrastive_lab import format
+from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
 from contrastive_lab.recordings.growing import describe
 
@@ -35,15 +34,8 @@ def line() -> None:
     names = [*(r.name for r in working), *starting]
     queued = [job for job in queued if job.name not in names]
     for why in broken:
-        st.warning(format.plain(f"{why}. It is left alone; the others wait on."))
-    for name, why in list(failed.items())[:5]:
-        a, b = st.columns([5, 1])
-        run_name, _, attempt = name.partition(training.EARLIER)
-        earlier = f" (attempt {attempt})" if attempt else ""
-        a.error(format.plain(f"{run_name} could not start{earlier}: {why}"))
-        if b.button("Dismiss", key=f"dismiss-{name}"):
-            training.dismiss(name)
-            st.rerun()
+        st.warning(format.plain(_("{why}. It is left alone; the others wait on.").format(why=why)))
+    _failures(failed)
     growing = [run for run in runs.list_runs() if run.is_recording and run.is_alive()]
     for run in growing:
         st.caption(format.plain(f"{run.name}: {describe(run)}"))
@@ -53,29 +45,50 @@ def line() -> None:
         for run in working:
             a, b = st.columns([5, 1], vertical_alignment="center")
             bar(queue.progress_of(run.name) or ENDING, run.name, a)
-            if b.button("Stop", key=f"stop-{run.name}"):
+            if b.button(_("Stop"), key=f"stop-{run.name}"):
                 training.stop(run.name)
         for name in starting:
             bar(queue.progress_of(name) or ENDING, name)
-        for place, job in enumerate(queued[:FIRST], 1):
-            waits(place, job)
-        if len(queued) > FIRST:
-            with st.expander(f"{len(queued) - FIRST} more wait"):
-                for place, job in enumerate(queued[FIRST:MOST], FIRST + 1):
-                    waits(place, job)
-                if len(queued) > MOST:
-                    st.caption(f"… and {len(queued) - MOST} more")
-        if len(queued) > 1 and st.button(f"Remove all {len(queued)} that wait"):
-            for job in queued:
-                leave(job.name, again=False)
+        _waiting(queued)
+
+
+def _failures(failed: dict[str, str]) -> None:
+    """Runs that could not start, each with a button to dismiss it."""
+    for name, why in list(failed.items())[:5]:
+        a, b = st.columns([5, 1])
+        run_name, _unused, attempt = name.partition(training.EARLIER)
+        earlier = _(" (attempt {attempt})").format(attempt=attempt) if attempt else ""
+        a.error(
+            format.plain(
+                _("{run_name} could not start{earlier}: {why}").format(run_name=run_name, earlier=earlier, why=why)
+            )
+        )
+        if b.button(_("Dismiss"), key=f"dismiss-{name}"):
+            training.dismiss(name)
             st.rerun()
+
+
+def _waiting(queued: list[queue.Waiting]) -> None:
+    """Runs in the queue, the first ones in view."""
+    for place, job in enumerate(queued[:FIRST], 1):
+        waits(place, job)
+    if len(queued) > FIRST:
+        with st.expander(_("{queued} more wait").format(queued=len(queued) - FIRST)):
+            for place, job in enumerate(queued[FIRST:MOST], FIRST + 1):
+                waits(place, job)
+            if len(queued) > MOST:
+                st.caption(_("… and {queued} more").format(queued=len(queued) - MOST))
+    if len(queued) > 1 and st.button(_("Remove all {queued} that wait").format(queued=len(queued))):
+        for job in queued:
+            leave(job.name, again=False)
+        st.rerun()
 
 
 def waits(place: int, job: queue.Waiting) -> None:
     line = st.container(horizontal=True, vertical_alignment="center")
-    why = job.blocked_reason() or f"waits for {job.device}"
+    why = job.blocked_reason() or _("waits for {device}").format(device=job.device)
     line.text(f"{place}. {job.name}: {why}", width="stretch")
-    if line.button("Remove", key=f"remove-{job.name}"):
+    if line.button(_("Remove"), key=f"remove-{job.name}"):
         leave(job.name)
 
 

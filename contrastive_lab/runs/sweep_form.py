@@ -8,29 +8,32 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.errors import BadSetting
-from contrastive_core.paths import BUNDLE
-from contrastive_core.storage import atomic
-from contrastive_core.sweeps.spec import FORMS, read
-from contrastive_core.training.config import literal
-from contrastive_lab import cache, format, query_params, words
+from contrastive_core.engine.sweep_results import FORMS, read
+from contrastive_core.records import BUNDLE, BadSetting, runs
+from contrastive_core.records.files import atomic
+from contrastive_core.records.train_config import literal
+from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab.locale import N_, _
 
 __all__ = ["new_sweep", "toml_of"]
 
 AXES = {  # settings that are often swept, as pages name them
-    "": "none", "loss.temperature": "temperature τ", "batch_size": "batch size",
-    "lr": "learning rate", "weight_decay": "weight decay", "epochs": "epochs",
-    "method.dim": "width of the head's output (z)",
-}  # fmt: skip
-CHOOSE = "Choose an option"  # a field's own words, which have no Chinese
-SHORT = {"loss.temperature": "τ", "batch_size": "batch size", "lr": "learning rate"}  # in figures
+    "": "none",
+    "loss.temperature": N_("temperature τ"),
+    "batch_size": N_("batch size"),
+    "lr": N_("learning rate"),
+    "weight_decay": N_("weight decay"),
+    "epochs": "epochs",
+    "method.dim": N_("width of the head's output (z)"),
+}
+CHOOSE = N_("Choose an option")  # a field's own words, which have no Chinese
+SHORT = {"loss.temperature": "τ", "batch_size": N_("batch size"), "lr": N_("learning rate")}  # in figures
 
 
 def new_sweep(folder: Path) -> str:
     """Write a sweep file into `folder`; returns its name once it is written, else nothing."""
-    ways = ["by a form", "as TOML"]
-    how = query_params.one_of(st.segmented_control, "Write it", ways, name="write")
+    ways = [_("by a form"), _("as TOML")]
+    how = query_params.one_of(st.segmented_control, _("Write it"), ways, name="write")
     return (as_toml if how == "as TOML" else by_form)(folder)
 
 
@@ -38,37 +41,26 @@ def by_form(folder: Path) -> str:
     methods = cache.catalog()["methods"]
     with st.form("new-sweep"):
         a, b, c, d = st.columns(4)
-        name = a.text_input("Name", placeholder="tau")
+        name = a.text_input(_("Name"), placeholder="tau")
         method = b.selectbox(
-            "Method", sorted(methods), sorted(methods).index("simclr"),
-            format_func=lambda n: words.shown(cache.method_title(n)), placeholder=CHOOSE,
-        )  # fmt: skip
-        dataset = c.text_input("Data", "digits", help="A data set's name, or folder:PATH")
-        epochs, of_epochs = query_params.form_number(
-            d.number_input, "Epochs of each run", 1, 10_000, 10
+            _("Method"),
+            sorted(methods),
+            sorted(methods).index("simclr"),
+            format_func=lambda n: locale.text(cache.method_title(n)),
+            placeholder=locale.text(CHOOSE),
         )
-        axes = []
-        for number, (key, values) in enumerate((("loss.temperature", "0.1, 0.2, 0.5"), ("", ""))):
-            a, b = st.columns([1, 2])
-            setting = a.selectbox(
-                f"Axis {number + 1}: setting", list(AXES), list(AXES).index(key),
-                format_func=lambda k: words.shown(AXES.get(k) or k), accept_new_options=True,
-                placeholder=CHOOSE,
-                help="Or type the name that a run's settings have for it.",
-            )  # fmt: skip
-            axes.append((
-                str(setting or "").strip(),
-                b.text_input(f"Axis {number + 1}: values, by commas", values),
-            ))  # fmt: skip
+        dataset = c.text_input(_("Data"), "digits", help=_("A data set's name, or folder:PATH"))
+        epochs, of_epochs = query_params.form_number(d.number_input, _("Epochs of each run"), 1, 10_000, 10)
+        axes = [_axis(1, "loss.temperature", "0.1, 0.2, 0.5"), _axis(2, "", "")]
         a, b, c = st.columns(3)
-        seeds = a.text_input("Seeds, by commas", "0")
+        seeds = a.text_input(_("Seeds, by commas"), "0")
         hours, of_hours = query_params.form_number(
-            b.number_input, "Hours after which no new run starts", 0.1, 1000.0, 3.0
+            b.number_input, _("Hours after which no new run starts"), 0.1, 1000.0, 3.0
         )
         form = c.selectbox(
-            "Drawn as", FORMS, FORMS.index("line"), format_func=words.shown, placeholder=CHOOSE
+            _("Drawn as"), FORMS, FORMS.index("line"), format_func=locale.text, placeholder=locale.text(CHOOSE)
         )
-        if st.form_submit_button("Save the sweep", type="primary") and not of_epochs + of_hours:
+        if st.form_submit_button(_("Save the sweep"), type="primary") and not of_epochs + of_hours:
             base = {"method": method, "dataset": dataset.strip(), "epochs": int(epochs)}
             try:
                 text = toml_of(name.strip(), base, axes, seeds, float(hours), form)
@@ -81,31 +73,24 @@ def by_form(folder: Path) -> str:
 
 def as_toml(folder: Path) -> str:
     ready = {p.stem: p for p in sorted((BUNDLE / "sweeps").glob("*.toml"))}
-    start = st.selectbox("Starting from", list(ready), placeholder=CHOOSE)
+    start = st.selectbox(_("Starting from"), list(ready), placeholder=locale.text(CHOOSE))
     with st.form(f"toml-from-{start}"):
-        name = st.text_input("Name", f"my-{start}")
+        name = st.text_input(_("Name"), f"my-{start}")
         content = ready[start].read_text(encoding="utf-8")
         text = st.text_area("TOML", content.replace(f'name = "{start}"', ""), height=420)
-        if st.form_submit_button("Save the sweep", type="primary"):
+        if st.form_submit_button(_("Save the sweep"), type="primary"):
             return save(folder, name.strip(), text)
     return ""
 
 
-def toml_of(
-    name: str,
-    base: dict[str, Any],
-    axes: list[tuple[str, str]],
-    seeds: str,
-    hours: float,
-    form: str,
-) -> str:
+def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds: str, hours: float, form: str) -> str:
     """A sweep file's text. Raises BadSetting for seeds or values that cannot be read."""
     try:
         numbers = [int(s) for s in seeds.split(",") if s.strip()]
     except ValueError:
-        raise BadSetting(f"seeds are whole numbers, by commas; got {seeds!r}") from None
+        raise BadSetting(_("seeds are whole numbers, by commas; got {seeds}").format(seeds=f"{seeds!r}")) from None
     lines = [f"title = {json.dumps(name)}", f"form = {json.dumps(form)}"]
-    lines += [f"seeds = {numbers}", f"budget_hours = {hours}", "", "[base]"]
+    lines += [_("seeds = {numbers}").format(numbers=numbers), f"budget_hours = {hours}", "", "[base]"]
     lines += [f"{k} = {json.dumps(v)}" for k, v in base.items()]
     for key, values in axes:
         if key:
@@ -121,10 +106,25 @@ def save(folder: Path, name: str, text: str) -> str:
     try:
         runs.checked_name(name)
         if (folder / f"{name}.toml").exists() or (BUNDLE / "sweeps" / f"{name}.toml").exists():
-            raise BadSetting(f"there is a sweep {name!r} already; choose another name")
+            raise BadSetting(_("there is a sweep {name} already; choose another name").format(name=f"{name!r}"))
         read(text, f"{name}.toml")
         atomic.write_bytes(folder / f"{name}.toml", text.encode())
     except (ValueError, OSError) as error:
         st.error(format.plain(error))
         return ""
     return name
+
+
+def _axis(number: int, key: str, values: str) -> tuple[str, str]:
+    """The fields of one axis: the setting's name and its values, separated by commas."""
+    a, b = st.columns([1, 2])
+    setting = a.selectbox(
+        _("Axis {number}: setting").format(number=number),
+        list(AXES),
+        list(AXES).index(key),
+        format_func=lambda k: locale.text(AXES.get(k) or k),
+        accept_new_options=True,
+        placeholder=locale.text(CHOOSE),
+        help=_("Or type the name that a run's settings have for it."),
+    )
+    return str(setting or "").strip(), b.text_input(_("Axis {number}: values, by commas").format(number=number), values)

@@ -8,78 +8,108 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.advice.plan import is_trial
-from contrastive_core.errors import Damaged, Locked
-from contrastive_core.jobs import manage, training
-from contrastive_core.runs import Run
+from contrastive_core.engine import run_folders, training
+from contrastive_core.records import Damaged, Locked, runs
+from contrastive_core.records.advice import is_trial
+from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, query_params
+from contrastive_lab.locale import N_, _
+from contrastive_lab.tables import draw_table
 
 __all__ = ["bin_of", "damage", "remove", "renamed", "row", "table", "undo"]
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
-OFTEN_EMPTY = ("title", "kNN made of", "tags")  # columns that stand where a run has any
+OFTEN_EMPTY = ("title", N_("kNN made of"), "tags")  # columns that stand where a run has any
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
 STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
 COLUMNS = {
-    "kNN %": st.column_config.NumberColumn(
-        format="%.1f", help="On the test images; where a run has not been scored: none"
+    N_("kNN %"): st.column_config.NumberColumn(
+        format="%.1f", help=N_("On the test images; where a run has not been scored: none")
     ),
-    "epochs": st.column_config.NumberColumn(help="Done of those asked for"),
-    "of": st.column_config.NumberColumn("asked for"),
+    "epochs": st.column_config.NumberColumn(help=N_("Done of those asked for")),
+    "of": st.column_config.NumberColumn(N_("asked for")),
 }
 
 
 def table(all_runs: Sequence[Run]) -> list[Run]:
     """The table with its search and filters; returns the runs that are selected in it."""
-    a, b, c, d = st.columns([3, 2, 2, 4])
-    text = a.text_input(
-        "Search", placeholder="name, title, tag, note", key="runs-search",
-        help="All words must stand in the name, title, tags, note, method or data of a run.",
-    )  # fmt: skip
-    method_names = sorted({str(_method(r)) for r in all_runs})
-    states = query_params.many_of(b.multiselect, "Status", STATES, name="status", placeholder="all")
-    methods = query_params.many_of(
-        c.multiselect, "Method", method_names, name="method", placeholder="all",
-        format_func=cache.method_title,
-    )  # fmt: skip
-    of_losses, of_methods = cache.titles("losses"), cache.titles("methods")
-    rows = [row(run) for run in all_runs]
-    rows = [r | {"loss": r["loss"] and of_losses.get(str(r["loss"]), r["loss"])} for r in rows]
-    tries = [r for r in rows if r["origin"] == TRIES]
-    origins = ["all", "mine", "shipped"] + [TRIES] * bool(tries)
-    origin = query_params.one_of(d.segmented_control, "Show", origins, name="show")
-    visible = [
-        r for r in rows
-        if _has(r, text.lower().split(), of_methods)
-        and (not states or r["status"] in states)
-        and (not methods or r["method"] in methods)
-        and (r["origin"] == origin or (origin == "all" and r["origin"] != TRIES))
-    ]  # fmt: skip
+    rows = _rows_with_loss_titles(all_runs)
+    visible, origin = _filtered(all_runs, rows)
     if not visible:
-        st.info(f"None of the {len(rows)} runs fits. Clear the search or the filters.")
+        st.info(_("None of the {rows} runs fits. Clear the search or the filters.").format(rows=len(rows)))
         return []
+    n_tries = sum(r["origin"] == TRIES for r in rows)
+    of_methods = cache.titles("methods")
     empty = [k for k in OFTEN_EMPTY if not any(r[k] for r in visible)]  # nothing to say
     visible = [{k: v for k, v in r.items() if k not in empty} for r in visible]
     for r in visible:
         r["method"] = r["method"] and of_methods.get(str(r["method"]), r["method"])
     same_selection([r["name"] for r in visible])
-    picked = st.dataframe(
-        visible, hide_index=True, on_select="rerun", selection_mode="multi-row", key=TABLE,
-        column_config=COLUMNS, column_order=[k for k in visible[0] if k != "note"],
+    picked = draw_table(
+        visible,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="multi-row",
+        key=TABLE,
+        column_config=COLUMNS,
+        column_order=[k for k in visible[0] if k != "note"],
         placeholder="–",
-    ).selection.rows  # fmt: skip
-    apart = (
-        f" {len(tries):,} of an adviser stand apart (tries)." if tries and origin == "all" else ""
+    ).selection.rows
+    _below(
+        visible,
+        rows,
+        _(" {n_tries} of an adviser stand apart (tries).").format(n_tries=f"{n_tries:,}")
+        if n_tries and origin == "all"
+        else "",
     )
-    under = st.container(horizontal=True)
-    under.caption(
-        f"{len(visible)} of {len(rows)} runs.{apart} Select a row for its details, two for the "
-        "difference of their settings. A click on a column's name sorts."
-    )
-    under.download_button("Table as CSV", format.table_csv(visible), "runs.csv", "text/csv")
     by_name = {run.name: run for run in all_runs}
     return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]
+
+
+def _rows_with_loss_titles(all_runs: Sequence[Run]) -> list[dict[str, Any]]:
+    titles = cache.titles("losses")
+    rows = [row(run) for run in all_runs]
+    return [r | {"loss": r["loss"] and titles.get(str(r["loss"]), r["loss"])} for r in rows]
+
+
+def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """The fields of the search and the filters; returns the rows that pass, and the origin chosen."""
+    a, b, c, d = st.columns([3, 2, 2, 4])
+    text = a.text_input(
+        _("Search"),
+        placeholder=_("name, title, tag, note"),
+        key="runs-search",
+        help=_("All words must stand in the name, title, tags, note, method or data of a run."),
+    )
+    method_names = sorted({str(_method(r)) for r in all_runs})
+    states = query_params.many_of(b.multiselect, _("Status"), STATES, name="status", placeholder=_("all"))
+    methods = query_params.many_of(
+        c.multiselect, _("Method"), method_names, name="method", placeholder=_("all"), format_func=cache.method_title
+    )
+    of_methods = cache.titles("methods")
+    origins = ["all", "mine", "shipped"] + [TRIES] * any(r["origin"] == TRIES for r in rows)
+    origin = query_params.one_of(d.segmented_control, _("Show"), origins, name="show")
+    passed = [
+        r
+        for r in rows
+        if _has(r, text.lower().split(), of_methods)
+        and (not states or r["status"] in states)
+        and (not methods or r["method"] in methods)
+        and (r["origin"] == origin or (origin == "all" and r["origin"] != TRIES))
+    ]
+    return passed, origin
+
+
+def _below(visible: list[dict[str, Any]], rows: list[dict[str, Any]], more: str) -> None:
+    """How many runs are shown, and their download."""
+    under = st.container(horizontal=True)
+    under.caption(
+        _(
+            "{visible} of {rows} runs.{more} Select a row for its details, two for the "
+            "difference of their settings. A click on a column's name sorts."
+        ).format(visible=len(visible), rows=len(rows), more=more)
+    )
+    under.download_button(_("Table as CSV"), format.table_csv(visible), "runs.csv", "text/csv")
 
 
 def same_selection(names: list[str]) -> None:
@@ -119,8 +149,8 @@ def row(run: Run) -> dict[str, Any]:
         "of": None if imported else epochs,
         "trained": _trained(imported),
         "seed": run.config.get("seed"),
-        "kNN %": None if knn is None or knn.value is None else 100 * knn.value,
-        "kNN made of": "" if knn is None else knn.approximation,
+        N_("kNN %"): None if knn is None or knn.value is None else 100 * knn.value,
+        N_("kNN made of"): "" if knn is None else knn.approximation,
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
@@ -136,7 +166,7 @@ def _trained(imported: dict[str, Any] | None) -> str:
     """Whether a run was trained here, or what it is instead."""
     if not imported:
         return "here"
-    return "no: random" if imported.get("random") else "not here"
+    return _("no: random") if imported.get("random") else _("not here")
 
 
 def _has(row: dict[str, Any], words: Sequence[str], of_methods: dict[str, str]) -> bool:
@@ -152,7 +182,9 @@ def _has(row: dict[str, Any], words: Sequence[str], of_methods: dict[str, str]) 
 def damage() -> None:
     """Runs that are left out of the table, each with its damaged file."""
     for name, why in runs.damaged().items():
-        st.warning(format.plain(f"{name} is left out: {why}. Nothing else of it was touched."))
+        st.warning(
+            format.plain(_("{name} is left out: {why}. Nothing else of it was touched.").format(name=name, why=why))
+        )
 
 
 def remove(chosen: Sequence[Run]) -> None:
@@ -160,7 +192,7 @@ def remove(chosen: Sequence[Run]) -> None:
     gone = []
     for run in chosen:
         try:
-            gone.append(str(manage.delete(run.name)))
+            gone.append(str(run_folders.delete(run.name)))
         except (ValueError, OSError, Locked) as error:
             st.error(format.plain(error))
     st.session_state["binned"] = gone
@@ -175,9 +207,9 @@ def undo() -> None:
         return
     a, b = st.columns([5, 1])
     a.info(
-        f"Deleted: {', '.join(_name(Path(p)) for p in gone)}. The bin below keeps what is deleted."
+        _("Deleted: {gone}. The bin below keeps what is deleted.").format(gone=", ".join(_name(Path(p)) for p in gone))
     )
-    if b.button("Undo", type="primary"):
+    if b.button(_("Undo"), type="primary"):
         not_restored = [p for p in gone if not _restore(Path(p))]
         st.session_state["binned"] = not_restored
         if not not_restored:
@@ -186,19 +218,19 @@ def undo() -> None:
 
 def bin_of() -> None:
     """Deleted runs, each with a way back; emptied only when asked to."""
-    gone = manage.binned()
+    gone = run_folders.binned()
     if not gone:
         return
-    with st.expander(f"Bin ({len(gone)})"):
+    with st.expander(_("Bin ({gone})").format(gone=len(gone))):
         for path in gone[:50]:
             line = st.container(horizontal=True, vertical_alignment="center")
             line.text(_name(path), width="stretch")
-            if line.button("Restore", key=f"restore-{path.name}") and _restore(path):
+            if line.button(_("Restore"), key=f"restore-{path.name}") and _restore(path):
                 st.session_state.pop("binned", None)
                 st.rerun()
-        sure = st.checkbox("Yes, remove them for good: this cannot be undone")
-        if st.button("Empty the bin", disabled=not sure):
-            manage.empty_bin()
+        sure = st.checkbox(_("Yes, remove them for good: this cannot be undone"))
+        if st.button(_("Empty the bin"), disabled=not sure):
+            run_folders.empty_bin()
             st.session_state.pop("binned", None)
             st.rerun()
 
@@ -209,7 +241,7 @@ def _name(binned: Path) -> str:
 
 def _restore(binned: Path) -> bool:
     try:
-        manage.restore(binned)
+        run_folders.restore(binned)
     except (OSError, ValueError, Damaged) as error:
         st.error(format.plain(error))
         return False

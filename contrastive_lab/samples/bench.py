@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import streamlit as st
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.embeddings.nearest import nearest_of, nearest_of_label
-from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.table import SampleTable, percent, reason
+from contrastive_core.engine.run_tools import sample_annotations
+from contrastive_core.engine.vectors import nearest_of, nearest_of_label
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.sample_table import SampleTable, percent, reason
 from contrastive_lab import cache
-from contrastive_lab.components.bench import Bench, BenchItem, Near, draw_bench, reported, sheets
-from contrastive_lab.samples.at_hand import look_at, moves
-from contrastive_lab.samples.choice import Pictures, embedding_of
+from contrastive_lab.components.bench import Bench, BenchItem, ShownNeighbor, draw_bench, reported, sheets
+from contrastive_lab.locale import _
+from contrastive_lab.samples.current_sample import look_at, moves
 from contrastive_lab.samples.findings import Findings, window
+from contrastive_lab.samples.table_picker import Pictures, embedding_of
 
 __all__ = ["hear", "show"]
 
@@ -56,7 +57,7 @@ def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
     row = findings.table.row(str(event.get("id")))
     if row is None or event["what"] not in sample_annotations.CHOICES:
         return
-    request, _, _ = findings.of(row)
+    request = findings.of(row)[0]
     label = str(event.get("label") or "") if event["what"] == "relabel" else None
     if label == "":
         return
@@ -85,12 +86,20 @@ def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pi
     content = cache.digest(findings.requests, ids, splits, beside)
     large, small = _sheets(content, pictures, ids, splits, beside)
     bench = Bench(
-        items, start if place is not None else -1, len(rows), -1 if place is None else int(place),
-        cache.digest([str(r.marked) for r in findings.requests]), moves(),
-        st.session_state.get("samples-many", 0), bool(marked),
-        pictures.classes or table.classes or _labels(table), st.session_state.get(ACK, {}),
-        large, small, bool(findings.missing),
-    )  # fmt: skip
+        items,
+        start if place is not None else -1,
+        len(rows),
+        -1 if place is None else int(place),
+        cache.digest([str(r.marked) for r in findings.requests]),
+        moves(),
+        st.session_state.get("samples-many", 0),
+        bool(marked),
+        pictures.classes or table.classes or _labels(table),
+        st.session_state.get(ACK, {}),
+        large,
+        small,
+        bool(findings.missing),
+    )
     draw_bench(bench, KEY, lambda: None)
 
 
@@ -100,29 +109,37 @@ def _labels(table: SampleTable) -> list[str]:
 
 
 def _item(
-    findings: Findings, name: str, row: int, title: str, near: list[Near], mark: dict[str, Any]
+    findings: Findings, name: str, row: int, title: str, near: list[ShownNeighbor], mark: dict[str, Any]
 ) -> BenchItem:
     """A sample in the words of the bench."""
-    table, (_, own, at) = findings.table, findings.of(row)
+    table, (_unused, own, at) = findings.table, findings.of(row)
     given = str(table.columns["label"][row])
     suggested = str(table.extra["suggested"][row]) if "suggested" in table.extra else ""
     return BenchItem(
         str(table.columns["id"][row]),
         str(table.extra["split"][row]) if len(findings.requests) > 1 else "",
-        given, suggested, _sentence(table, name, row, given, suggested), reason(own, name, at),
-        title, near, mark.get("what", ""), mark.get("label") or "",
-    )  # fmt: skip
+        given,
+        suggested,
+        _sentence(table, name, row, given, suggested),
+        reason(own, name, at),
+        title,
+        near,
+        mark.get("what", ""),
+        mark.get("label") or "",
+    )
 
 
 def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: str) -> str:
     if not given:
-        return "It has no label."
+        return _("It has no label.")
     wrong = table.columns["mislabeled"][row]
     if not suggested or not np.isfinite(wrong):
-        return f"Labeled {given}."
+        return _("Labeled {given}.").format(given=given)
     if name != "mislabeled" and wrong <= 0.5:
-        return f"Labeled {given}, which is wrong with {percent(wrong)}."
-    return f"Labeled {given}. Rather {suggested}: the label is wrong with {percent(wrong)}."
+        return _("Labeled {given}, which is wrong with {wrong}.").format(given=given, wrong=percent(wrong))
+    return _("Labeled {given}. Rather {suggested}: the label is wrong with {wrong}.").format(
+        given=given, suggested=suggested, wrong=percent(wrong)
+    )
 
 
 def _nearest_of(findings: Findings, name: str, part: np.ndarray) -> dict[int, Nearest]:
@@ -150,10 +167,9 @@ def _nearest(
     alike = [p for p, label in zip(places, labels, strict=True) if label is None]
     of_all = iter(zip(*nearest_of(_rows, np.array(alike), NEAR), strict=True) if alike else ())
     return [
-        Nearest(label, *(next(of_all) if label is None else
-                         (nearest_of_label(_rows, place, label, NEAR), np.zeros(0))))
+        Nearest(label, *(next(of_all) if label is None else (nearest_of_label(_rows, place, label, NEAR), np.zeros(0))))
         for place, label in zip(places, labels, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _suggested(vectors: EmbeddingSet, table: SampleTable, name: str, at: int) -> int | None:
@@ -172,9 +188,7 @@ def _place_of(vectors: EmbeddingSet, table: SampleTable, at: int) -> int | None:
     return _places(vectors.content_hash, vectors.ids).get(sample)
 
 
-def _beside(
-    findings: Findings, name: str, row: int, nearest: Nearest | None
-) -> tuple[str, list[tuple[str, str, str]]]:
+def _beside(findings: Findings, name: str, row: int, nearest: Nearest | None) -> tuple[str, list[tuple[str, str, str]]]:
     """What stands at the right: a title, and (split, id, text) of each: of likely wrong labels the
     nearest of the suggested class, else what the list is about and the nearest of all."""
     request, table, at = findings.of(row)
@@ -184,21 +198,18 @@ def _beside(
     ids = embedding[1].ids
     if nearest.label is not None:
         some = [(request.split, ids[j], _label(table, ids[j])) for j in nearest.rows]
-        return f"Nearest images labeled {embedding[1].classes[nearest.label]}", some
+        return _("Nearest images labeled {classes}").format(classes=embedding[1].classes[nearest.label]), some
     first = []
     if name == "duplicate":
         far = {"train": "test", "test": "train"}.get(request.split, "")
         split = far if table.extra["leaked"][at] else request.split
         duplicate = str(table.extra["nearest_duplicate"][at])
-        first = [(split, duplicate, f"nearest, {split}" if split else "nearest")]
+        first = [(split, duplicate, _("nearest, {split}").format(split=split) if split else "nearest")]
     elif name == "false_negative" and (other := str(table.extra["lookalike"][at])):
-        first = [(request.split, other, f"pushed away: {_label(table, other)}")]
+        first = [(request.split, other, _("pushed away: {label}").format(label=_label(table, other)))]
     near, similarity = (v[: NEAR - len(first)] for v in (nearest.rows, nearest.similarity))
-    some = [
-        (request.split, ids[j], f"{_label(table, ids[j])} {s:.2f}")
-        for j, s in zip(near, similarity, strict=True)
-    ]
-    return "Nearest images, cosine similarity", [*first, *some]
+    some = [(request.split, ids[j], f"{_label(table, ids[j])} {s:.2f}") for j, s in zip(near, similarity, strict=True)]
+    return _("Nearest images, cosine similarity"), [*first, *some]
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -209,24 +220,23 @@ def _places(content: str, _ids: tuple[str, ...]) -> dict[str, int]:
 def _label(table: SampleTable, sample: str) -> str:
     """Its label here; the training set's samples that the run left out have none."""
     at = table.row(sample)
-    return "left out" if at is None else str(table.columns["label"][at]) or sample
+    return _("left out") if at is None else str(table.columns["label"][at]) or sample
 
 
-def _place(pictures: Pictures, one: tuple[str, str, str], beside: list[tuple[str, str]]) -> Near:
+def _place(pictures: Pictures, one: tuple[str, str, str], beside: list[tuple[str, str]]) -> ShownNeighbor:
     """Where a picture stands among all of them, which it joins."""
     split, sample, text = one
     if pictures.get(sample, split) is None:
-        return Near(-1, f"{sample} · {text}")
+        return ShownNeighbor(-1, f"{sample} · {text}")
     if (split, sample) not in beside:
         beside.append((split, sample))
-    return Near(beside.index((split, sample)), text)
+    return ShownNeighbor(beside.index((split, sample)), text)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _sheets(
-    content: str, _pictures: Pictures, _ids: list[str], _splits: list[str],
-    _beside: list[tuple[str, str]],
-) -> Any:  # fmt: skip
+    content: str, _pictures: Pictures, _ids: list[str], _splits: list[str], _beside: list[tuple[str, str]]
+) -> Any:
     """The pictures of a stretch, and of what stands beside it, kept by what they show."""
-    near = _pictures.stack([i for _, i in _beside], [s for s, _ in _beside]) if _beside else None
+    near = _pictures.stack([i for _unused, i in _beside], [s for s, _unused in _beside]) if _beside else None
     return sheets(_pictures.stack(_ids, _splits), near)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples.table import SampleTable, percent
+from contrastive_core.records.sample_table import SampleTable, percent
 from contrastive_lab import cache, query_params
 from contrastive_lab.components.cut_off import CutOff, cut_reported, draw_cut_off
-from contrastive_lab.samples.at_hand import go_to
+from contrastive_lab.locale import _
+from contrastive_lab.samples.current_sample import go_to
 
 __all__ = ["CUTS", "above", "counts", "expected", "how_many", "suspects"]
 
@@ -37,22 +38,18 @@ def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False
 
     nearest = float(CUTS[np.abs(CUTS - cut).argmin()])
     shown = CutOff(
-        *_told(key, so_far, known),
-        nearest,
-        "probability that the label is wrong; counts on a logarithmic scale",
+        *_told(key, so_far, known), nearest, _("probability that the label is wrong; counts on a logarithmic scale")
     )
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{CUT: cut})
     line = under.container(horizontal=True, vertical_alignment="center")
     line.caption(how_many(table, so_far))
-    label = "Show the rest too"
-    every = query_params.switch(
-        line.toggle, label, name="every", on_change=lambda: go_to(None), width="content"
-    )
+    label = _("Show the rest too")
+    every = query_params.switch(line.toggle, label, name="every", on_change=lambda: go_to(None), width="content")
     over = rows[score[rows] > cut]
     if len(over) or every:
         return rows if every else over
-    st.info("No label scores above the cut-off: here are all, the likeliest first.")
+    st.info(_("No label scores above the cut-off: here are all, the likeliest first."))
     return rows
 
 
@@ -78,26 +75,37 @@ def suspects(score: np.ndarray, cut: float, so_far: bool = False) -> str:
     """The number of suspects in a few words."""
     count = int((score > cut).sum())
     if so_far:
-        return f"So far {count:,} above {cut:.2f}"
-    return f"1 suspect above {cut:.2f}" if count == 1 else f"{count:,} suspects above {cut:.2f}"
+        return _("So far {count} above {cut}").format(count=f"{count:,}", cut=f"{cut:.2f}")
+    return (
+        _("1 suspect above {cut}").format(cut=f"{cut:.2f}")
+        if count == 1
+        else _("{count} suspects above {cut}").format(count=f"{count:,}", cut=f"{cut:.2f}")
+    )
 
 
 def expected(score: np.ndarray, cut: float) -> str:
     """How many of the labels above the cut-off are wrong, and how many more below it."""
     p = score[score > cut]
     if not len(p):
-        return f"No label scores above {cut:.2f}."
+        return _("No label scores above {cut}.").format(cut=f"{cut:.2f}")
     spread = 1.96 * float(np.sqrt((p * (1 - p)).sum())) / len(p)
     low, high = max(0.0, p.mean() - spread), min(1.0, p.mean() + spread)
     more = score.sum() - p.sum()
     if low > 0.99:
-        return (
-            f"Nearly all of these {len(p):,} of {len(score):,} labels are expected to be wrong, "
-            f"and {more:,.0f} more below the cut-off."
-        )
-    return (
-        f"Of these {len(p):,} of {len(score):,} labels {percent(p.mean())} are expected to be "
-        f"wrong (95 %: {percent(low)} to {percent(high)}), and {more:,.0f} more below the cut-off."
+        return _(
+            "Nearly all of these {listed} of {total} labels are expected to be wrong, and {more} "
+            "more below the cut-off."
+        ).format(listed=f"{len(p):,}", total=f"{len(score):,}", more=f"{more:,.0f}")
+    return _(
+        "Of these {listed} of {total} labels {mean} are expected to be wrong (95 %: {low} to "
+        "{high}), and {more} more below the cut-off."
+    ).format(
+        listed=f"{len(p):,}",
+        total=f"{len(score):,}",
+        mean=percent(p.mean()),
+        low=percent(low),
+        high=percent(high),
+        more=f"{more:,.0f}",
     )
 
 
@@ -105,8 +113,10 @@ def how_many(table: SampleTable, so_far: bool = False) -> str:
     """The number of wrong labels, with its interval; only of what is scored so far, if it is."""
     wrong, low, high = (round(table.facts.get(k, 0)) for k in ("wrong", "wrong_low", "wrong_high"))
     if so_far:
-        return f"About {wrong:,} of the {len(table):,} labels scored so far look wrong."
-    return (
-        f"About {wrong:,} of {len(table):,} labels look wrong (95 %: {low:,} to {high:,}). What "
-        "the encoder cannot tell apart is not counted: where classes overlap there are more."
-    )
+        return _("About {wrong} of the {total} labels scored so far look wrong.").format(
+            wrong=f"{wrong:,}", total=f"{len(table):,}"
+        )
+    return _(
+        "About {wrong} of {total} labels look wrong (95 %: {low} to {high}). What the "
+        "encoder cannot tell apart is not counted: where classes overlap there are more."
+    ).format(wrong=f"{wrong:,}", total=f"{len(table):,}", low=f"{low:,}", high=f"{high:,}")

@@ -6,10 +6,10 @@ import shutil
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.errors import NoSuchRun
-from contrastive_core.runs import Run
+from contrastive_core.records import NoSuchRun, runs
+from contrastive_core.records.run import Run
 from contrastive_lab import query_params, state
+from contrastive_lab.locale import _
 
 __all__ = ["DATA", "NAME", "make", "say"]
 
@@ -29,8 +29,10 @@ def say() -> None:
     run = state.chosen_run()
     if run is not None and run.config.get("dataset") == DATA:
         st.markdown(
-            "**An example: thirteen labels of these digits were changed on purpose**, ten of "
-            "training images and three of test images. Can you find them?"
+            _(
+                "**An example: thirteen labels of these digits were changed on purpose**, ten of "
+                "training images and three of test images. Can you find them?"
+            )
         )
 
 
@@ -48,9 +50,8 @@ def make() -> Run:
     shutil.copy(source.path / "metrics.jsonl", run.path)
     run.write("weights.safetensors", source.weights.read_bytes())
     run.set_meta(
-        title="Example: thirteen wrong labels",
-        note="The encoder of simclr-digits, which saw no labels, on digits with thirteen labels "
-        "changed on purpose.",
+        title=_("Example: thirteen wrong labels"),
+        note=_("The encoder of simclr-digits, which saw no labels, on digits with thirteen labels changed on purpose."),
     )
     run.set_status("done", epoch=source.config["epochs"], epochs=source.config["epochs"])
     return run

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.joined import joined
-from contrastive_core.samples.request import SampleRequest
-from contrastive_core.samples.table import SampleTable, decimals
+from contrastive_core.engine.run_tools import sample_annotations
+from contrastive_core.records.merged_table import merged_table
+from contrastive_core.records.sample_request import SampleRequest
+from contrastive_core.records.sample_table import SampleTable, decimals
 from contrastive_lab import state
-from contrastive_lab.samples.choice import table_or_wait
+from contrastive_lab.locale import _
+from contrastive_lab.samples.table_picker import table_or_wait
 
 __all__ = ["Findings", "adopt", "window"]
 
@@ -52,9 +53,10 @@ class Findings:
     def table(self) -> SampleTable:
         """All rows as one list; the paths of the tables say whether it is the same."""
         return _joined(
-            tuple(str(r.path()) for r in self.requests), self.requests[0].loss,
+            tuple(str(r.path()) for r in self.requests),
+            self.requests[0].loss,
             dict(zip((r.split for r in self.requests), self.tables, strict=True)),
-        )  # fmt: skip
+        )
 
     def of(self, row: int) -> tuple[SampleRequest, SampleTable, int]:
         """The request and table of a row's own split, and its number there."""
@@ -62,7 +64,7 @@ class Findings:
             if row < len(table):
                 return request, table, row
             row -= len(table)
-        raise IndexError(f"there is no row {row}")
+        raise IndexError(_("there is no row {row}").format(row=row))
 
     def own_id(self, row: int) -> str:
         return str(self.table.extra["own_id"][row])
@@ -114,7 +116,7 @@ def window() -> tuple[str, float]:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _joined(paths: tuple[str, ...], _loss: str, _tables: dict[str, SampleTable]) -> SampleTable:
-    return joined(_tables)
+    return merged_table(_tables)
 
 
 def adopt(request: SampleRequest) -> None:

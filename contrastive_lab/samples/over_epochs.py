@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core.runs import Run
-from contrastive_core.samples.request import SampleRequest
-from contrastive_core.samples.table import SampleTable
+from contrastive_core.engine import questions
+from contrastive_core.records.run import Run
+from contrastive_core.records.sample_request import SampleRequest
+from contrastive_core.records.sample_table import SampleTable
 from contrastive_lab import cache, format, plots, query_params
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.across_runs import ranks
-from contrastive_lab.samples.at_hand import go_to, open_on_findings
-from contrastive_lab.samples.choice import Pictures
+from contrastive_lab.samples.current_sample import go_to, open_on_findings
+from contrastive_lab.samples.table_picker import Pictures
 
 __all__ = ["followed", "of_all", "of_one"]
 
 
-def of_one(
-    request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int, names: np.ndarray
-) -> None:
+def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int, names: np.ndarray) -> None:
     """One sample's loss beside the mean; where snapshots do not follow it, one of the list that
     they do. names: (n) what the page calls the table's rows."""
-    history = losses_over_time(request)
+    history = losses_over_time(request, len(table))
     if history is None:
         return
     where = places(table, history)
@@ -30,15 +30,15 @@ def of_one(
         curves(request, table, history, [row])
         st.caption(covered(table, where, history))
         return
-    st.info(f"The run's snapshots do not follow this sample. {covered(table, where, history)}")
+    st.info(
+        _("The run's snapshots do not follow this sample. {covered}").format(covered=covered(table, where, history))
+    )
     at = int(np.flatnonzero(rows == row)[0]) if row in rows else -1
     other = next((int(r) for r in np.roll(rows, -at - 1) if int(r) in where), None)
     if other is None:
-        st.caption(
-            "No sample of this list is among them: clear the filter, or see Over time above."
-        )
+        st.caption(_("No sample of this list is among them: clear the filter, or see Over time above."))
     elif st.button(
-        f"Go to the next of this list that they follow: {format.plain(names[other])}",
+        _("Go to the next of this list that they follow: {names}").format(names=format.plain(names[other])),
         icon=":material/arrow_forward:",
     ):
         go_to(str(names[other]))
@@ -48,78 +48,79 @@ def of_one(
 def covered(table: SampleTable, where: dict[int, int], history: dict[str, np.ndarray]) -> str:
     """How many samples the snapshots follow, and when they were taken."""
     epochs = history["epochs"].tolist()
-    when = ", ".join(map(str, epochs)) if len(epochs) <= 8 else f"{epochs[0]} to {epochs[-1]}"
-    unit = _unit(history)
-    return (
-        f"{len(where):,} of {len(table):,} samples are followed, at {unit}s {when}; their "
-        "losses are of these samples alone, paired by class."
+    when = (
+        ", ".join(map(str, epochs))
+        if len(epochs) <= 8
+        else _("{first} to {last}").format(first=epochs[0], last=epochs[-1])
     )
+    unit = _unit(history)
+    return _(
+        "{followed} of {total} samples are followed, at {unit}s {when}; their losses are of "
+        "these samples alone, paired by class."
+    ).format(followed=f"{len(where):,}", total=f"{len(table):,}", unit=unit, when=when)
 
 
-def curves(
-    request: SampleRequest, table: SampleTable, history: dict[str, np.ndarray], rows: list[int]
-) -> None:
+def curves(request: SampleRequest, table: SampleTable, history: dict[str, np.ndarray], rows: list[int]) -> None:
     """Losses of rows of the table over the snapshots, beside the mean of all that they follow."""
     every, epochs = history["loss"], history["epochs"].tolist()
     where = places(table, history)
     finite = every[:, np.isfinite(every).all(0)]
-    series = {"mean of all": (epochs, finite.mean(1).tolist())} if finite.size else {}
+    series = {N_("mean of all"): (epochs, finite.mean(1).tolist())} if finite.size else {}
     for row in rows:
         name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
         series[name] = (epochs, every[:, where[row]].tolist())
-    st.plotly_chart(plots.curves(series, _unit(history), f"{request.loss} by class"))
+    st.plotly_chart(plots.curves(series, _unit(history), _("{loss} by class").format(loss=request.loss)))
 
 
 def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
     """Which samples were learned late, or forgotten."""
-    history = losses_over_time(request)
+    history = losses_over_time(request, len(table))
     if history is None:
         return
     where = places(table, history)
     st.caption(covered(table, where, history))
     rows = [row for row, q in where.items() if np.isfinite(history["loss"][:, q]).all()]
     if not rows:
-        st.info("None of them has another of its class, so that none has a loss.")
+        st.info(_("None of them has another of its class, so that none has a loss."))
         return
-    high = np.stack(
-        [ranks(v[[where[row] for row in rows]]) for v in history["loss"]]
-    )  # (epochs, r)
+    high = np.stack([ranks(v[[where[row] for row in rows]]) for v in history["loss"]])  # (epochs, r)
     kinds = {
-        "Hard from first to last": high.min(0),
-        "Learned late: hard on average, easy at the end": high.mean(0) - high[-1],
-        "Forgotten: easy once, hard at the end": high[-1] - high.min(0),
+        N_("Hard from first to last"): high.min(0),
+        N_("Learned late: hard on average, easy at the end"): high.mean(0) - high[-1],
+        N_("Forgotten: easy once, hard at the end"): high[-1] - high.min(0),
     }
-    kind = query_params.one_of(st.segmented_control, "Which", kinds, name="learned")
+    kind = query_params.one_of(st.segmented_control, _("Which"), kinds, name="learned")
     order = [rows[q] for q in np.argsort(-kinds[kind], kind="stable")]
     curves(request, table, history, order[:5])
     columns = st.columns(10)
     for column, row in zip(columns, order, strict=False):
         sample = str(table.columns["id"][row])
         pictures.show(column, sample, f"{table.columns['label'][row]}")
-        if column.button("Open", key=f"time-{cache.digest(sample)}"):
+        if column.button(_("Open"), key=f"time-{cache.digest(sample)}"):
             open_on_findings(sample)
             st.rerun()
 
 
-def losses_over_time(request: SampleRequest) -> dict[str, np.ndarray] | None:
-    """What snapshots say; None, with a sentence, where they say nothing."""
+def losses_over_time(request: SampleRequest, rows: int = 0) -> dict[str, np.ndarray] | None:
+    """What snapshots say; None, with a sentence, where they say nothing. Args: rows: of the table."""
     run = _followed_run(request)
     if run is None or not run.snapshots():
-        st.info("Losses over time need the snapshots of a run's training; here there are none.")
+        st.info(_("Losses over time need the snapshots of a run's training; here there are none."))
         return None
     try:
         history = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
-        if request.task.is_running():
-            follow(request.task, "The losses over the snapshots", may_stop=True)
+        task = questions.samples(request, rows)
+        if task.is_running():
+            follow(task, message("The losses over the snapshots"), may_stop=True)
         else:
-            st.info("The losses over this run's snapshots have not been made.")
-            if st.button("Make them", type="primary"):
-                request.task.start(label="The losses over the snapshots")
+            st.info(_("The losses over this run's snapshots have not been made."))
+            if st.button(_("Make them"), type="primary"):
+                task.start(label=message("The losses over the snapshots"))
                 st.rerun()
         return None
     if "why" in history:
-        st.info(format.plain(f"There are no losses over time here: {history['why']}."))
+        st.info(format.plain(_("There are no losses over time here: {why}.").format(why=history["why"])))
         return None
     return history
 

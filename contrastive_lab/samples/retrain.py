@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
-from contrastive_core.errors import Locked
-from contrastive_core.jobs import queue, training
-from contrastive_core.runs import Run
-from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.request import SampleRequest
+from contrastive_core.engine import queue, training
+from contrastive_core.engine.run_tools import sample_annotations
+from contrastive_core.records import Locked
+from contrastive_core.records.run import Run
+from contrastive_core.records.sample_request import SampleRequest
 from contrastive_lab import cache, format, guard, query_params, state
+from contrastive_lab.locale import _
 from contrastive_lab.progress import follow_training
 from contrastive_lab.samples.findings import Findings, window
 
@@ -28,30 +29,41 @@ def bar(findings: Findings) -> None:
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
     kept, relabeled, dropped = (every.count(what) for what in ("keep", "relabel", "drop"))
     line.caption(
-        f"Decided: {kept} kept, {relabeled} relabeled, {dropped} dropped. Decisions belong to the "
-        "data set: every run of it shows them."
+        _(
+            "Decided: {kept} kept, {relabeled} relabeled, {dropped} dropped. Decisions belong to "
+            "the data set: every run of it shows them."
+        ).format(kept=kept, relabeled=relabeled, dropped=dropped)
     )
     line.download_button(
-        "Download new labels", lambda: sample_annotations.labels_csv(by_split),
-        "new_labels.csv", "text/csv", icon=":material/download:", disabled=not every,
-    )  # fmt: skip
+        _("Download new labels"),
+        lambda: sample_annotations.labels_csv(by_split),
+        "new_labels.csv",
+        "text/csv",
+        icon=":material/download:",
+        disabled=not every,
+    )
 
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     """Drop or relabel the first of a list at once, those that are decided left out."""
     table, marked = findings.table, findings.marked
-    with st.popover("Drop or relabel many", icon=":material/delete_sweep:"):
+    with st.popover(_("Drop or relabel many"), icon=":material/delete_sweep:"):
         number = 1
         if len(rows) > 1:
             number = query_params.number(
-                st.number_input, "The first of this list", 1, len(rows), name="drop",
-                key="drop-first", default=min(10, len(rows)),
-            )  # fmt: skip
+                st.number_input,
+                _("The first of this list"),
+                1,
+                len(rows),
+                name="drop",
+                key="drop-first",
+                default=min(10, len(rows)),
+            )
         part = [int(r) for r in rows[:number] if str(table.columns["id"][r]) not in marked]
-        st.caption("What was decided stays. One undo takes all of these of a split back.")
-        of, decided = ["drop-first"], None if part else "All of these are decided."
+        st.caption(_("What was decided stays. One undo takes all of these of a split back."))
+        of, decided = ["drop-first"], None if part else _("All of these are decided.")
         if query_params.button(
-            st.button, f"Drop {len(part)}", of=of, disabled=not part, help=decided, type="primary"
+            st.button, _("Drop {part}").format(part=len(part)), of=of, disabled=not part, help=decided, type="primary"
         ):
             _many(findings, dict.fromkeys(part))
         if "suggested" not in table.extra:
@@ -59,9 +71,12 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
         classes = {row: str(table.extra["suggested"][row]) for row in part}
         changed = {row: label for row, label in classes.items() if label in table.classes}
         if query_params.button(
-            st.button, f"Relabel {len(changed)} as suggested", of=of, disabled=not changed,
-            help=decided or (None if changed else "No other class is suggested for these."),
-        ):  # fmt: skip
+            st.button,
+            _("Relabel {changed} as suggested").format(changed=len(changed)),
+            of=of,
+            disabled=not changed,
+            help=decided or (None if changed else _("No other class is suggested for these.")),
+        ):
             _many(findings, changed)
 
 
@@ -87,15 +102,17 @@ def retrain(findings: Findings) -> None:
     run = request.run
     done = sample_annotations.changes(request.marked, run)
     changed = done.dropped + done.relabeled
-    with st.expander(f"Train again with {_changes(changed)}", expanded=bool(changed)):
+    with st.expander(_("Train again with {changes}").format(changes=_changes(changed)), expanded=bool(changed)):
         if changed:
             files(request)
         if run is None:
-            st.caption("Vectors cannot be trained again; the files say what to leave out.")
+            st.caption(_("Vectors cannot be trained again; the files say what to leave out."))
         elif request.split != "train":
             st.caption(
-                "Training leaves out training samples only: choose training images above. What is "
-                "decided here is of test images alone."
+                _(
+                    "Training leaves out training samples only: choose training images above. What is "
+                    "decided here is of test images alone."
+                )
             )
         else:
             start(request, run, changed)
@@ -107,7 +124,7 @@ def files(request: SampleRequest) -> None:
     """Both lists to download; nothing is written here, on any draw of the page."""
     for option, content in sample_annotations.changes(request.marked, request.run).files.items():
         name = f"{option}.csv"
-        use = f" for train --{option}" if request.split == "train" else ""
+        use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
         st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:")
 
 
@@ -115,37 +132,33 @@ def start(request: SampleRequest, run: Run, changed: int) -> None:
     a, b = st.columns([1, 2], vertical_alignment="bottom")
     key = f"epochs-{cache.digest(run.name)}"
     epochs = query_params.number(
-        a.number_input, "Epochs", 1, 10_000, name="epochs", key=key,
-        default=int(run.config.get("epochs") or 20),
-    )  # fmt: skip
+        a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=int(run.config.get("epochs") or 20)
+    )
     pressed = query_params.button(
-        b.button, f"Retrain with {_changes(changed)}", of=[key], type="primary",
-        disabled=not changed, help=None if changed else "Nothing is relabeled or dropped yet.",
+        b.button,
+        _("Retrain with {changes}").format(changes=_changes(changed)),
+        of=[key],
+        type="primary",
+        disabled=not changed,
+        help=None if changed else _("Nothing is relabeled or dropped yet."),
         icon=":material/replay:",
-    )  # fmt: skip
+    )
     if not pressed:
         return
-    arguments = [
-        *training.arguments_of(run),
-        *sample_annotations.export(request.marked, run),
-        "--epochs",
-        str(epochs),
-    ]
+    arguments = [*training.arguments_of(run), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
     used_names = queue.taken_names()
-    fresh = next(
-        n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names
-    )
+    fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names)
     try:
         queue.enqueue(fresh, arguments)
     except (ValueError, OSError, Locked) as error:
         st.error(format.plain(error))
         return
     st.session_state["retrained"] = fresh
-    st.toast(f"{format.plain(fresh)} waits for its turn, or trains: Train and Runs show it.")
+    st.toast(_("{fresh} waits for its turn, or trains: Train and Runs show it.").format(fresh=format.plain(fresh)))
 
 
 def _changes(count: int) -> str:
-    return "1 change" if count == 1 else f"{count:,} changes"
+    return _("1 change") if count == 1 else _("{count} changes").format(count=f"{count:,}")
 
 
 def results(run: Run) -> None:
@@ -153,7 +166,7 @@ def results(run: Run) -> None:
     fresh = st.session_state.get("retrained")
     retrained = sample_annotations.cleaned(run, state.all_runs())
     if fresh and (why := training.failure(fresh)):
-        st.error(format.plain(f"{fresh} could not start. {why}"))
+        st.error(format.plain(_("{fresh} could not start. {why}").format(fresh=fresh, why=why)))
     elif fresh and fresh not in {r.name for r in retrained} and queue.progress_of(fresh):
         follow_training(fresh)
     for one in retrained:
@@ -171,11 +184,10 @@ def result(before: str, name: str) -> None:
     parts = [f"**{format.plain(name)}**: {format.plain(one.status()['status'])}"]
     pair = [cache.scores(r) for r in state.all_runs() if r.name in (before, name)]
     if len(pair) == 2 and all(pair):
-        old, new = (cache.scores(r) for n in (before, name) for r in state.all_runs()
-                    if r.name == n)  # fmt: skip
+        old, new = (cache.scores(r) for n in (before, name) for r in state.all_runs() if r.name == n)
         accuracies = [format.figure_of(s.score("h", "knn") if s else None) for s in (old, new)]
-        parts.append(f"kNN accuracy {accuracies[0]} before, {accuracies[1]} now")
+        parts.append(_("kNN accuracy {before} before, {after} now").format(before=accuracies[0], after=accuracies[1]))
     a.markdown(" · ".join(parts))
     key = f"compare-{cache.digest(name)}"
-    if one.weights.exists() and b.button("Compare", key=key, width="stretch"):
+    if one.weights.exists() and b.button(_("Compare"), key=key, width="stretch"):
         st.switch_page("pages/compare.py", query_params={"runs": f"{before},{name}"})

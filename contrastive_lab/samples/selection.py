@@ -6,8 +6,9 @@ import numpy as np
 import streamlit as st
 
 from contrastive_lab import query_params, state
-from contrastive_lab.samples.choice import embedding_of
+from contrastive_lab.locale import _
 from contrastive_lab.samples.findings import Findings
+from contrastive_lab.samples.table_picker import embedding_of
 
 __all__ = ["bar"]
 
@@ -26,10 +27,10 @@ def bar(findings: Findings, rows: np.ndarray) -> np.ndarray:
         inside |= np.isin(own, list(lit)) & (splits == split)
         number += len(lit)
     a, b = st.columns([3, 1], vertical_alignment="center")
-    label = f"Only the {number:,} selected on the maps"
+    label = _("Only the {number} selected on the maps").format(number=f"{number:,}")
     if number and query_params.switch(a.toggle, label, name="selected"):
         rows, own, splits = rows[inside], own[inside], splits[inside]
-    if b.button("Select this list on the maps", width="stretch", disabled=not len(rows)):
+    if b.button(_("Select this list on the maps"), width="stretch", disabled=not len(rows)):
         for split, space, vectors in spaces:
             at = {name: row for row, name in enumerate(vectors.ids)}
             some = own[splits == split].tolist()

@@ -8,35 +8,36 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.data.image_form import visible
-from contrastive_core.data.recipe import Recipe
-from contrastive_lab import format
+from contrastive_core.records.image_form import visible
+from contrastive_core.records.recipe import Recipe
+from contrastive_lab import format, locale
+from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
 
 __all__ = ["preview"]
 
 SIDE = 72  # pixels of an image on the page, before the browser scales it
 GAP = 4
-STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "solarize", "noise", "sobel",
-         "cutout")  # fmt: skip
+STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "solarize", "noise", "sobel", "cutout")
 
 
 def preview(values: dict[str, Any]) -> None:
     """The images in the first column, their views beside them; and which steps are on."""
-    st.header("What it will see")
-    result = answer_or_wait("views", values, "The views")
+    st.header(_("What it will see"))
+    result = answer_or_wait("views", values, message("The views"))
     if result is None:
         return
     st.image(
         sheet(result.arrays["images"], result.arrays["views"]),
-        alt="rows of images, each with the views that training makes of it",
+        alt=_("rows of images, each with the views that training makes of it"),
     )
     st.caption(
-        f"Left: images of {format.data_of(values['dataset'])}. Beside each: views of it, drawn "
-        "anew in every epoch."
+        _("Left: images of {dataset}. Beside each: views of it, drawn anew in every epoch.").format(
+            dataset=format.data_of(values["dataset"])
+        )
     )
     for text in said(result.meta["recipe"], result.arrays["views"].shape[1]):
-        st.caption(text)
+        st.caption(locale.text(text))
     if left_out := result.meta.get("left_out"):
         st.caption(format.plain(left_out))
 
@@ -48,7 +49,9 @@ def said(recipe: dict[str, Any], columns: int) -> list[str]:
         return [steps(each[0])]
     wide = columns // len(each)
     return [
-        f"View {number}, columns {wide * (number - 1) + 1} to {wide * number}: {steps(one)}"
+        _("View {number}, columns {first} to {last}: {steps}").format(
+            number=number, first=wide * (number - 1) + 1, last=wide * number, steps=steps(one)
+        )
         for number, one in enumerate(each, 1)
     ]
 
@@ -56,7 +59,7 @@ def said(recipe: dict[str, Any], columns: int) -> list[str]:
 def steps(recipe: dict[str, Any]) -> str:
     """Which augmentations are on, and how often, in words."""
     on = [f"{name} {100 * recipe[name]:.0f} %" for name in STEPS if recipe[name] > 0]
-    return f"On: {', '.join(on)}." if on else "No augmentation is on: every view is the image."
+    return _("On: {on}.").format(on=", ".join(on)) if on else _("No augmentation is on: every view is the image.")
 
 
 def sheet(images: np.ndarray, views: np.ndarray) -> np.ndarray:
@@ -67,7 +70,7 @@ def sheet(images: np.ndarray, views: np.ndarray) -> np.ndarray:
         tiles = tiles.repeat(3, axis=-1)
     times = max(1, round(SIDE / tiles.shape[2]))
     tiles = tiles.repeat(times, axis=2).repeat(times, axis=3)
-    k, n, h, w, _ = tiles.shape
+    k, n, h, w, _unused = tiles.shape
     paper = np.full((k, h + GAP, n * (w + GAP) + GAP, 3), 255, np.uint8)
     for column in range(n):
         left = column * (w + GAP) + (GAP if column else 0)  # the image stands apart

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.data.subfolders import pictures_in, subfolders
-from contrastive_core.storage.regular import printable
-from contrastive_lab import cache, format, opened
+from contrastive_core.engine.images import pictures_in, subfolders
+from contrastive_core.records.files import printable
+from contrastive_lab import cache, command_files, format
+from contrastive_lab.locale import _, ngettext
 
 __all__ = ["browser"]
 
@@ -21,9 +22,12 @@ def browser(key: str) -> None:
     """A button, and while it is pressed the dialog; `key` is that of the field it writes into."""
     is_open = bool(st.session_state.get(OPEN))
     st.button(
-        "Close the list" if is_open else "Browse…", key="browse", on_click=_toggle, args=(key,),
+        _("Close the list") if is_open else _("Browse…"),
+        key="browse",
+        on_click=_toggle,
+        args=(key,),
         icon=":material/folder_open:",
-    )  # fmt: skip
+    )
     if is_open:
         with st.container(border=True, gap="small"):
             _dialog(_place(), key)
@@ -38,42 +42,64 @@ def _toggle(key: str) -> None:
 
 def _dialog(place: Path, key: str) -> None:
     st.markdown(f"**{format.plain(printable(place))}**")
-    row = st.container(horizontal=True)
-    row.button(
-        "Up", icon=":material/arrow_upward:", key="browse-up", disabled=place == place.parent,
-        on_click=_go, args=(place.parent,),
-    )  # fmt: skip
-    row.button("Home", icon=":material/home:", key="browse-home", on_click=_go, args=(Path.home(),))
-    for path in [p for p in opened.folders() if p != place][:RECENT]:
-        row.button(
-            format.plain(printable(path.name)), icon=":material/history:", help=printable(path),
-            key=f"recent-{cache.digest(str(path))}", on_click=_go, args=(path,),
-        )  # fmt: skip
+    _shortcuts(place)
     try:
         folders = subfolders(place)
     except OSError as error:
-        st.error(format.plain(f"This folder cannot be read: {error.strerror}"))
+        st.error(format.plain(_("This folder cannot be read: {reason}").format(reason=error.strerror)))
         return
     with st.container(height=240, gap=None):
         for one in folders:
             st.button(
                 f"{format.plain(printable(one.name))} · {_pictures(one.pictures, one.is_exact)}",
-                icon=":material/folder:", type="tertiary", on_click=_go, args=(one.path,),
+                icon=":material/folder:",
+                type="tertiary",
+                on_click=_go,
+                args=(one.path,),
                 key=f"folder-{cache.digest(str(one.path))}",
-            )  # fmt: skip
+            )
         if not folders:
-            st.caption("No folders in here.")
+            st.caption(_("No folders in here."))
     count, is_exact = pictures_in(place)
     st.button(
-        f"Use this folder: {_pictures(count, is_exact)}", key="browse-use", type="primary",
-        disabled=not count, on_click=_use, args=(place, key),
-    )  # fmt: skip
+        _("Use this folder: {pictures}").format(pictures=_pictures(count, is_exact)),
+        key="browse-use",
+        type="primary",
+        disabled=not count,
+        on_click=_use,
+        args=(place, key),
+    )
+
+
+def _shortcuts(place: Path) -> None:
+    """Buttons to the parent folder, the home folder and recent ones."""
+    row = st.container(horizontal=True)
+    row.button(
+        _("Up"),
+        icon=":material/arrow_upward:",
+        key="browse-up",
+        disabled=place == place.parent,
+        on_click=_go,
+        args=(place.parent,),
+    )
+    row.button(_("Home"), icon=":material/home:", key="browse-home", on_click=_go, args=(Path.home(),))
+    for path in [p for p in command_files.folders() if p != place][:RECENT]:
+        row.button(
+            format.plain(printable(path.name)),
+            icon=":material/history:",
+            help=printable(path),
+            key=f"recent-{cache.digest(str(path))}",
+            on_click=_go,
+            args=(path,),
+        )
 
 
 def _pictures(count: int, is_exact: bool) -> str:
     if not count:
-        return "no images" if is_exact else "not looked through"
-    return f"{count:,}{'' if is_exact else ' or more'} image{'s' * (count > 1 or not is_exact)}"
+        return _("no images") if is_exact else _("not looked through")
+    if not is_exact:
+        return _("{count} or more images").format(count=f"{count:,}")
+    return ngettext("{count} image", "{count} images", count).format(count=f"{count:,}")
 
 
 def _place() -> Path:

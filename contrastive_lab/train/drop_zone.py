@@ -8,10 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data.dropped import MOST_BYTES, MOST_FILES, keep, parts_of
-from contrastive_core.errors import BadSetting
-from contrastive_core.paths import data_home
+from contrastive_core.engine.images import MOST_BYTES, MOST_FILES, parts_of, save_uploads
+from contrastive_core.records import BadSetting, data_home
 from contrastive_lab import format
+from contrastive_lab.locale import _
 
 __all__ = ["chosen", "drop_zone", "left_out"]
 
@@ -23,23 +23,29 @@ NAMED = 50  # files that are left out, by name
 def drop_zone() -> None:
     """The field, and once files lie in it, what they are and the button that takes them over."""
     files = st.file_uploader(
-        "or drop a folder of images here", accept_multiple_files="directory",
+        _("or drop a folder of images here"),
+        accept_multiple_files="directory",
         key=f"drop-{st.session_state.get(ROUND, 0)}",
-        help="One folder per class inside it, or images only. Your own files are not touched.",
-    )  # fmt: skip
+        help=_("One folder per class inside it, or images only. Your own files are not touched."),
+    )
     st.caption(
-        f"At most {MOST_FILES:,} files and {MOST_BYTES / 1e6:,.0f} MB. They are copied to "
-        f"{format.plain(data_home() / 'dropped')}; of a folder whose path is written above nothing "
-        "is copied."
+        _(
+            "At most {most_files} files and {most_bytes} MB. They are copied to {data_home}; of "
+            "a folder whose path is written above nothing is copied."
+        ).format(
+            most_files=f"{MOST_FILES:,}",
+            most_bytes=f"{MOST_BYTES / 1000000.0:,.0f}",
+            data_home=format.plain(data_home() / "dropped"),
+        )
     )
     if not files:
         return
     st.markdown(f"**{format.plain(_summary([f.name for f in files]))}**")
-    if not st.button("Use these images", type="primary", icon=":material/check:", key="drop-use"):
+    if not st.button(_("Use these images"), type="primary", icon=":material/check:", key="drop-use"):
         return
-    bar = st.progress(0.0, "Copying them…")
+    bar = st.progress(0.0, _("Copying them…"))
     try:
-        folder, without = keep(files, partial(_report, bar))
+        folder, without = save_uploads(files, partial(_report, bar))
     except (BadSetting, OSError) as error:
         bar.empty()
         st.error(format.plain(error))
@@ -51,7 +57,7 @@ def drop_zone() -> None:
 
 
 def _report(bar: Any, share: float) -> None:
-    bar.progress(share, "Copying them…")
+    bar.progress(share, _("Copying them…"))
 
 
 def chosen(key: str) -> None:
@@ -65,16 +71,22 @@ def left_out(folder: str) -> None:
     of, files = st.session_state.get(LEFT_OUT, ("", []))
     if of != folder or not files:
         return
-    with st.expander(f"{len(files):,} dropped files were not copied"):
+    with st.expander(_("{files} dropped files were not copied").format(files=f"{len(files):,}")):
         lines = [f"{name}: {reason}" for name, reason in files[:NAMED]]
         st.code("\n".join(lines), language=None)
         if len(files) > NAMED:
-            st.caption(f"… and {len(files) - NAMED:,} more")
+            st.caption(_("… and {files} more").format(files=f"{len(files) - NAMED:,}"))
 
 
 def _summary(names: list[str]) -> str:
     """How many files, in which folders."""
     counts = Counter(parts[-2] for name in names if len(parts := parts_of(name)) > 1)
     listed = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(6))
-    more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
-    return f"{len(names):,} files{f' in {len(counts)} folders: {listed}{more}' if counts else ''}"
+    more = _(" and {counts} more").format(counts=len(counts) - 6) if len(counts) > 6 else ""
+    return (
+        _("{names} files in {counts} folders: {listed}{more}").format(
+            names=f"{len(names):,}", counts=len(counts), listed=listed, more=more
+        )
+        if counts
+        else _("{names} files").format(names=f"{len(names):,}")
+    )

@@ -11,19 +11,20 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data.image_form import LARGEST
-from contrastive_core.jobs import importing, queue
-from contrastive_core.jobs.task import run_json
-from contrastive_core.runs import Run
-from contrastive_core.training.config import TrainConfig, settings_of, with_settings
-from contrastive_core.training.start_fits import misfit
+from contrastive_core.engine import importing, queue
+from contrastive_core.engine.importing import preview as preview_import
+from contrastive_core.engine.run_tools import misfit
+from contrastive_core.records.image_form import LARGEST
+from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import TrainConfig, settings_of, with_settings
 from contrastive_lab import cache, format, query_params, state
+from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.path_input import path_input
 
 __all__ = ["Encoder", "choose_encoder", "opened_weights", "starting_from", "wrong_start"]
 
-LIBRARY = "another one, of timm or torchvision…"
-NEW = "new, with random weights"
+LIBRARY = N_("another one, of timm or torchvision…")
+NEW = N_("new, with random weights")
 LIBRARIES = ("timm:", "torchvision:")
 
 
@@ -46,14 +47,18 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
     """The fields, each with what is wrong with it beside it."""
     by_name = {run.name: run for run in state.all_runs() if _has_weights(run)}
     start = query_params.one_of(
-        st.selectbox, "Start from", [NEW, *by_name], name="start",
+        st.selectbox,
+        _("Start from"),
+        [NEW, *by_name],
+        name="start",
         text=lambda name: "" if name == NEW else name,
-        help="Another run's encoder, with its weights, instead of a new one.",
-    )  # fmt: skip
+        help=_("Another run's encoder, with its weights, instead of a new one."),
+    )
     if start != NEW:
         return _of_run(by_name[start])
-    encoder = query_params.one_of(st.selectbox, "Encoder", [*names, LIBRARY], name="encoder",
-                                   text=lambda n: "other" if n == LIBRARY else n)  # fmt: skip
+    encoder = query_params.one_of(
+        st.selectbox, _("Encoder"), [*names, LIBRARY], name="encoder", text=lambda n: "other" if n == LIBRARY else n
+    )
     return _of_library() if encoder == LIBRARY else Encoder(encoder)
 
 
@@ -94,35 +99,42 @@ def wrong_start(encoder: Encoder, channels: int | None, further: list[str]) -> s
 def _of_run(run: Run) -> Encoder:
     name, place = str(run.config["encoder"]), st.container()
     data = format.data_of(run.config.get("dataset"))
-    st.caption(format.plain(f"Its encoder is {name}, trained on {data}."))
+    st.caption(format.plain(_("Its encoder is {name}, trained on {data}.").format(name=name, data=data)))
     head = query_params.switch(
-        st.checkbox, "Take its head too", name="head",
-        help="The head after the encoder; it fits where the method's head has the same form.",
-    )  # fmt: skip
+        st.checkbox,
+        _("Take its head too"),
+        name="head",
+        help=_("The head after the encoder; it fits where the method's head has the same form."),
+    )
     return Encoder(name, starting_from(run, head), start=run, place=place)
 
 
 def _of_library() -> Encoder:
     model = query_params.text(
-        st.text_input, "Model", name="model",
+        st.text_input,
+        _("Model"),
+        name="model",
         placeholder="timm:vit_small_patch16_224 or torchvision:resnet50",
-        help="Any model of torchvision, or of timm where it is installed.",
-    ).strip()  # fmt: skip
+        help=_("Any model of torchvision, or of timm where it is installed."),
+    ).strip()
     file = path_input(
-        "A file of its weights; without one they are random", "weights",
-        placeholder="/path/to/weights.safetensors",
-    )  # fmt: skip
+        _("A file of its weights; without one they are random"), "weights", placeholder="/path/to/weights.safetensors"
+    )
     if not model:
-        return Encoder("", wrong="Write the model's name above, such as timm:resnet18.")
+        return Encoder("", wrong=_("Write the model's name above, such as timm:resnet18."))
     name = model if model.startswith(LIBRARIES) else f"timm:{model}"
     try:
         about = _looked_up(name, file)
     except (ValueError, OSError) as error:
-        return Encoder(name, wrong=str(error))
+        return Encoder(name, wrong=sentence(error))
     bad = [*about.get("missing", ()), *about.get("unlike", ())] if file else []
     if bad:
-        return Encoder(name, wrong=f"The file does not fit: {len(bad)} tensors are missing or of "
-                                   f"another shape, such as {bad[0]}.")  # fmt: skip
+        return Encoder(
+            name,
+            wrong=_(
+                "The file does not fit: {count} tensors are missing or of another shape, such as {example}."
+            ).format(count=len(bad), example=bad[0]),
+        )
     st.caption(format.plain(_known(name, about, file)))
     return Encoder(name, weights=file, pixels=about.get("pixels") or None)
 
@@ -132,15 +144,17 @@ def _known(name: str, about: dict[str, Any], file: str) -> str:
     if not pixels:
         size = ""
     elif pixels <= LARGEST:
-        size = f" It was made for images of {pixels} pixels, to which a folder's are brought."
+        size = _(" It was made for images of {pixels} pixels, to which a folder's are brought.").format(pixels=pixels)
     else:
-        size = (
-            f" It was made for images of {pixels} pixels. A folder's are kept at {LARGEST}, the "
+        size = _(
+            " It was made for images of {pixels} pixels. A folder's are kept at {largest}, the "
             "largest size here, and are no sharper where they are scaled up."
-        )
+        ).format(pixels=pixels, largest=LARGEST)
     if file:
-        return f"{name}: {about['matched']} tensors of the file fit.{size}"
-    return f"{name} is known; it starts from random weights.{size}"
+        return _("{name}: {matched} tensors of the file fit.{size}").format(
+            name=name, matched=about["matched"], size=size
+        )
+    return _("{name} is known; it starts from random weights.{size}").format(name=name, size=size)
 
 
 def _looked_up(name: str, file: str) -> dict[str, Any]:
@@ -150,11 +164,11 @@ def _looked_up(name: str, file: str) -> dict[str, Any]:
     known = st.session_state.setdefault("encoders looked up", {})
     key = cache.digest(*words, changed)
     if key not in known:
-        with st.spinner("Looking it up…"):
+        with st.spinner(_("Looking it up…")):
             try:
-                known[key] = run_json("import", *words, "--dry-run")
+                known[key] = preview_import(*words)
             except ValueError as error:
-                known[key] = {"wrong": str(error)}
+                known[key] = {"wrong": sentence(error)}
     if why := known[key].get("wrong"):
         raise ValueError(why)
     return dict(known[key])

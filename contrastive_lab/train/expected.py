@@ -6,10 +6,11 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.data.image_form import SMALL
-from contrastive_core.runs import Run
+from contrastive_core.records import runs
+from contrastive_core.records.image_form import SMALL
+from contrastive_core.records.run import Run
 from contrastive_lab import format
+from contrastive_lab.locale import _
 
 __all__ = ["expected"]
 
@@ -23,13 +24,16 @@ def expected(data: str, arguments: list[str], method: str, epochs: int, given: l
         is_like = _is_like(run, data, method, encoder, batch) and _has_size(run, arguments)
         if is_like and (rate := _seconds_per_epoch(run)):
             each = f"{rate:.2g} s" if rate < 10 else format.duration(rate)
-            st.caption(format.plain(
-                f"About {format.duration(epochs * rate)}: an estimate, from {each} an epoch of "
-                f"{run.name} on this machine."
-            ))  # fmt: skip
+            st.caption(
+                format.plain(
+                    _("About {epochs}: an estimate, from {each} an epoch of {name} on this machine.").format(
+                        epochs=format.duration(epochs * rate), each=each, name=run.name
+                    )
+                )
+            )
             return
     if data:
-        st.caption("How long it takes is not known yet: nothing like it was trained here.")
+        st.caption(_("How long it takes is not known yet: nothing like it was trained here."))
 
 
 def _is_like(run: Run, data: str, method: str, encoder: str | None, batch: str | None) -> bool:

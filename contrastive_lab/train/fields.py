@@ -9,26 +9,24 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.data import datasets
-from contrastive_core.data.batch_size import fitting
-from contrastive_core.data.recipe import view_changes
-from contrastive_core.errors import BadName, BadSetting
-from contrastive_core.jobs import queue
-from contrastive_core.training.config import TrainConfig, with_settings
-from contrastive_lab import query_params
+from contrastive_core.engine import queue
+from contrastive_core.engine.images import datasets
+from contrastive_core.records import BadName, BadSetting, runs
+from contrastive_core.records.batch_size import fitting
+from contrastive_core.records.recipe import view_changes
+from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_lab import locale, query_params
+from contrastive_lab.locale import N_, _, sentence
 
-__all__ = [
-    "OPTIMIZERS", "Choice", "numbers", "optimizing", "views_recipe", "wrong_name", "wrong_settings",
-]  # fmt: skip
+__all__ = ["OPTIMIZERS", "TrainChoice", "numbers", "optimizing", "views_recipe", "wrong_name", "wrong_settings"]
 
-OPTIMIZERS = {"sgd": "SGD with momentum", "adamw": "AdamW", "lars": "LARS"}
-VIEWS_TITLES = {"": "all made alike (default)", "byol": "two strengths, as BYOL has them"}
-UNKNOWN = "What the method takes for this data."
+OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
+VIEWS_TITLES = {"": N_("all made alike (default)"), "byol": N_("two strengths, as BYOL has them")}
+UNKNOWN = N_("What the method takes for this data.")
 
 
 @dataclass(frozen=True)
-class Choice:
+class TrainChoice:
     """What the fields are for. `loss`: one's own choice, or the method's."""
 
     catalog: dict[str, Any]
@@ -58,7 +56,7 @@ class Choice:
         if self.optimizer != "lars":
             return self.usual("lr")
         size = batch or self.usual("batch_size")[0]
-        return (0.3 * size / 256 if size else None), "SimCLR's with LARS: 0.3 · batch / 256"
+        return (0.3 * size / 256 if size else None), _("SimCLR's with LARS: 0.3 · batch / 256")
 
     def temperature(self) -> tuple[Any, str] | None:
         """That of the loss; None where it has none."""
@@ -67,7 +65,7 @@ class Choice:
             return None
         card = self.catalog["methods"][self.method]
         if self.loss != card["default_loss"]:
-            return knob["default"], f"the default of {self.loss}"
+            return knob["default"], _("the default of {loss}").format(loss=self.loss)
         value, why = self.usual("loss_knobs")
         if isinstance(value, dict) and "temperature" in value:
             return value["temperature"], why
@@ -77,43 +75,59 @@ class Choice:
         return own, str(knob["help"])
 
 
-def numbers(choice: Choice) -> tuple[list[str], int, str]:
+def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
     """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
     the seed, and what is wrong besides what each field says (`query_params.wrong_number`)."""
     settings: list[str] = []
     with st.container(key="train-numbers"):  # wide enough for their defaults (app.py)
         columns = iter(st.columns(2) + st.columns(2))
     if (usual := choice.temperature()) is not None:
-        value = _field(next(columns), "Temperature τ", "temperature", usual, (0.001, 100.0, 0.05))
+        value = _field(next(columns), _("Temperature τ"), "temperature", usual, (0.001, 100.0, 0.05))
         settings += [f"loss.temperature={value:g}"] if value is not None else []
-    batch = _field(next(columns), "Batch size", "batch", choice.usual("batch_size"), (2, 65536, 32))
+    batch = _field(next(columns), _("Batch size"), "batch", choice.usual("batch_size"), (2, 65536, 32))
     settings += [f"batch_size={batch}"] if batch is not None else []
     beside = next(columns)
-    lr = _field(beside, "Learning rate", "lr", choice.learning_rate(batch), (0.0, 100.0, 0.001))
+    lr = _field(beside, _("Learning rate"), "lr", choice.learning_rate(batch), (0.0, 100.0, 0.001))
     settings += [f"lr={lr:g}"] if lr is not None else []
-    wrong = "" if lr != 0 else "At a learning rate of 0 nothing is learned."
+    wrong = "" if lr != 0 else _("At a learning rate of 0 nothing is learned.")
     if wrong:
-        beside.error(wrong)
+        beside.error(locale.text(wrong))
     place = next(columns).number_input
-    seed = query_params.number(place, "Seed", 0, 2**31 - 1, name="seed", default=0)
+    seed = query_params.number(place, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
     return settings, int(seed), wrong
 
 
-def optimizing(choice: Choice) -> list[str]:
+def optimizing(choice: TrainChoice) -> list[str]:
     """Optimizer and layer-wise decay; gives `--set` values of those that were chosen."""
     usual, why = choice.usual("optimizer")
-    first = f"{OPTIMIZERS[usual]} (default)" if usual in OPTIMIZERS else "the method's own"
+    first = (
+        _("{optimizers} (default)").format(optimizers=OPTIMIZERS[usual])
+        if usual in OPTIMIZERS
+        else _("the method's own")
+    )
     optimizer = query_params.one_of(
-        st.selectbox, "Optimizer", ["", *OPTIMIZERS], name="optimizer",
+        st.selectbox,
+        _("Optimizer"),
+        ["", *OPTIMIZERS],
+        name="optimizer",
         format_func=lambda name: OPTIMIZERS.get(name, first),
-        help=f"{why} LARS is for batches of thousands.".strip(),
-    )  # fmt: skip
+        help=_("{why} LARS is for batches of thousands.").format(why=why).strip(),
+    )
     decay = query_params.optional_number(
-        st.number_input, "Layer-wise decay", 0.01, 1.0, name="layer_decay", step=0.05,
-        format="%.2f", placeholder="1 (default)",
-        help="Each layer nearer to the images learns at this part of the rate of the one above it. "
-        "1: all at one rate, for a new encoder; 0.65 to 0.75 keeps what a pretrained one knows.",
-    )  # fmt: skip
+        st.number_input,
+        _("Layer-wise decay"),
+        0.01,
+        1.0,
+        name="layer_decay",
+        step=0.05,
+        format="%.2f",
+        placeholder=_("1 (default)"),
+        help=_(
+            "Each layer nearer to the images learns at this part of the rate of the one above "
+            "it. 1: all at one rate, for a new encoder; 0.65 to 0.75 keeps what a pretrained one "
+            "knows."
+        ),
+    )
     settings = [f"optimizer={optimizer}"] if optimizer else []
     return settings + ([f"layer_decay={decay:g}"] if decay is not None else [])
 
@@ -121,25 +135,35 @@ def optimizing(choice: Choice) -> list[str]:
 def views_recipe() -> list[str]:
     """Whether views are made alike; gives the `--set` value of those that are not."""
     chosen = query_params.one_of(
-        st.selectbox, "Views", list(VIEWS_TITLES), name="views",
+        st.selectbox,
+        _("Views"),
+        list(VIEWS_TITLES),
+        name="views",
         format_func=VIEWS_TITLES.__getitem__,
-        help="Two strengths: view 1 is always blurred, view 2 seldom, and some of view 2 have "
-        "their bright pixels inverted (solarized).",
-    )  # fmt: skip
+        help=_(
+            "Two strengths: view 1 is always blurred, view 2 seldom, and some of view 2 have "
+            "their bright pixels inverted (solarized)."
+        ),
+    )
     return [f"recipe.views={chosen}"] if chosen else []
 
 
-def _field(
-    place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float]
-) -> Any:
+def _field(place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float]) -> Any:
     """A number that is left to its default where nobody has written one. It is shown with the
     digits with which it is passed on."""
     low, high, step = bounds
     value, why = usual
     return query_params.optional_number(
-        place.number_input, label, low, high, name=name, step=step, format="%.6g",
-        placeholder="default" if value is None else f"{value:g} (default)", help=why,
-    )  # fmt: skip
+        place.number_input,
+        label,
+        low,
+        high,
+        name=name,
+        step=step,
+        format="%.6g",
+        placeholder="default" if value is None else _("{value} (default)").format(value=f"{value:g}"),
+        help=why,
+    )
 
 
 def wrong_name(name: str) -> str:
@@ -149,24 +173,24 @@ def wrong_name(name: str) -> str:
     try:
         runs.checked_name(name)
     except BadName as error:
-        return str(error)
+        return sentence(error)
     taken = name in queue.taken_names()
-    return f"there is a run {name!r} already; choose another name" if taken else ""
+    return _("there is a run {name} already; choose another name").format(name=f"{name!r}") if taken else ""
 
 
-def wrong_settings(choice: Choice, further: list[str]) -> str:
+def wrong_settings(choice: TrainChoice, further: list[str]) -> str:
     """What is wrong with the lines of further settings, as far as it can be told without torch."""
     try:
         config = with_settings(TrainConfig(choice.method), further)
     except BadSetting as error:
-        return str(error)
+        return sentence(error)
     try:
         view_changes(str(config.recipe.get("views") or ""))
     except ValueError as error:
-        return str(error)
+        return sentence(error)
     card = choice.catalog["methods"][choice.method]
     if config.method != choice.method or config.dataset != TrainConfig().dataset:
-        return "method and dataset are chosen above"
+        return _("method and dataset are chosen above")
     for group, values, knobs in (
         ("loss", config.loss_knobs, choice.catalog["losses"].get(config.loss or choice.loss)),
         ("method", config.method_knobs, card),
@@ -180,9 +204,17 @@ def wrong_settings(choice: Choice, further: list[str]) -> str:
 
 def _wrong_knob(group: str, knob: str, value: Any, knobs: dict[str, Any]) -> str:
     if knob not in knobs:
-        return f"{group}.{knob} is no setting here; known: {', '.join(knobs) or 'none'}"
+        return _("{group}.{knob} is no setting here; known: {knobs}").format(
+            group=group, knob=knob, knobs=", ".join(knobs) or "none"
+        )
     low, high = knobs[knob].get("low"), knobs[knob].get("high")
     if not isinstance(value, (int, float)) or isinstance(value, bool) or low is None:
         return ""
     outside = math.isnan(value) or value < low or (high is not None and value > high)
-    return f"{group}.{knob} must lie in {low:g}..{high:g}; got {value:g}" if outside else ""
+    return (
+        _("{group}.{knob} must lie in {low}..{high}; got {value}").format(
+            group=group, knob=knob, low=f"{low:g}", high=f"{high:g}", value=f"{value:g}"
+        )
+        if outside
+        else ""
+    )

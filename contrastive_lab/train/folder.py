@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import changed, values_of
-from contrastive_core.jobs import results
+from contrastive_core.engine import questions
+from contrastive_core.engine.images import changed, datasets, values_of
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import follow
 
 __all__ = ["contents", "training_images", "with_change", "wrong_batch", "wrong_folder"]
@@ -23,11 +23,11 @@ def contents(folder: str) -> None:
     """What a training would get of it; a folder that is not there is said to be so at its field."""
     if not is_folder(folder):
         return
-    st.header("What it holds")
+    st.header(_("What it holds"))
     result = cache.result("folder", values_of(folder))
     if result is None:
-        task = results.analysis("folder", values_of(folder))
-        follow(task, "The images", said=task.failure())  # which `wrong_folder` says at the form
+        task = questions.analysis("folder", values_of(folder))
+        follow(task, message("The images"), said=task.failure())  # which `wrong_folder` says at the form
         return
     st.markdown(f"**{format.plain(summary(result.meta))}**")
     st.caption(format.plain(classes(result.meta)))
@@ -35,14 +35,17 @@ def contents(folder: str) -> None:
         st.caption(format.plain(" ".join(remarks)))
     captions = [_caption(result.meta, row) for row in range(len(result.meta["ids"]))]
     picked = draw_gallery(
-        result.arrays["images"], captions, size=64, title="images of the folder",
+        result.arrays["images"],
+        captions,
+        size=64,
+        title=_("images of the folder"),
         key=f"folder-{cache.digest(folder)}",
-    )  # fmt: skip
+    )
     names = [result.meta["ids"][row] for row in picked]
-    st.caption(format.plain(", ".join(names)) if names else "Press an image for its file's name.")
+    st.caption(format.plain(", ".join(names)) if names else _("Press an image for its file's name."))
     if left_out := result.meta["left_out"]:
         n = result.meta["n_left_out"]
-        with st.expander(f"{n:,} files are left out" if n > 1 else "1 file is left out"):
+        with st.expander(ngettext("{n} file is left out", "{n} files are left out", n).format(n=f"{n:,}")):
             st.code("\n".join(f"{name}: {reason}" for name, reason in left_out), language=None)
 
 
@@ -51,16 +54,18 @@ def wrong_folder(folder: str, needs_labels: str) -> str:
     go without classes."""
     if not is_folder(folder):
         if is_other_file(folder):
-            return f"{folder} is no folder of images, and no list of them (.csv)."
-        return f"There is no folder or list {folder}."
+            return _("{folder} is no folder of images, and no list of them (.csv).").format(folder=folder)
+        return _("There is no folder or list {folder}.").format(folder=folder)
     result = cache.result("folder", values_of(folder))
     if result is None:
-        task = results.analysis("folder", values_of(folder))
+        task = questions.analysis("folder", values_of(folder))
         return "" if task.is_running() else task.failure() or ""
     if needs_labels and len(result.meta["classes"]) < 2:
-        return f"{needs_labels} learns from classes, and this folder has none to tell apart."
+        return _("{needs_labels} learns from classes, and this folder has none to tell apart.").format(
+            needs_labels=needs_labels
+        )
     if sum(count[0] for count in result.meta["counts"]) < 2:
-        return "One image is too few to compare: a training needs two or more."
+        return _("One image is too few to compare: a training needs two or more.")
     return ""
 
 
@@ -72,7 +77,9 @@ def wrong_batch(folder: str, settings: list[str]) -> str:
     n = training_images(folder)
     if not n or int(sizes[-1]) <= n:
         return ""
-    return f"A batch of {int(sizes[-1]):,} is larger than the {n:,} training images of this folder."
+    return _("A batch of {sizes} is larger than the {n} training images of this folder.").format(
+        sizes=f"{int(sizes[-1]):,}", n=f"{n:,}"
+    )
 
 
 def training_images(folder: str) -> int:
@@ -114,25 +121,36 @@ def summary(meta: dict[str, Any]) -> str:
     "450 images · 3 classes · 32×32 · 360 train, 90 test · 1 unreadable: notes.png"."""
     train, test = (sum(count[part] for count in meta["counts"]) for part in (0, 1))
     n, left_out = len(meta["classes"]), meta["left_out"]
-    parts = [f"{train + test:,} images", f"{n} class{'es' * (n > 1)}" if n else "no classes"]
+    parts = [
+        _("{train} images").format(train=f"{train + test:,}"),
+        ngettext("{n} class", "{n} classes", n).format(n=n) if n else _("no classes"),
+    ]
     parts.append(" to ".join(f"{width}×{height}" for width, height in meta.get("sizes", ())))
-    parts.append(f"{channels} channels" if (channels := meta.get("channels")) else "")
-    parts.append(f"{train:,} train, {test:,} test")
+    parts.append(_("{channels} channels").format(channels=channels) if (channels := meta.get("channels")) else "")
+    parts.append(_("{train} train, {test} test").format(train=f"{train:,}", test=f"{test:,}"))
     if left_out:
         more = ", …" if meta["n_left_out"] > 1 else ""
-        parts.append(f"{meta['n_left_out']:,} left out: {left_out[0][0]}{more}")
+        parts.append(
+            _("{n_left_out} left out: {left_out}{more}").format(
+                n_left_out=f"{meta['n_left_out']:,}", left_out=left_out[0][0], more=more
+            )
+        )
     return " · ".join(filter(None, parts))
 
 
 def classes(meta: dict[str, Any]) -> str:
     """The classes with their sizes; what follows where there are none."""
     if not meta["classes"]:
-        return "No folders of classes: methods without labels apply."
+        return _("No folders of classes: methods without labels apply.")
     sizes = [f"{c} {a + b:,}" for c, (a, b) in zip(meta["classes"], meta["counts"], strict=True)]
     named = ", ".join(sizes[:CLASSES])
     if (more := len(sizes) - CLASSES) < 1:
         return named
-    return f"{named} and {more} more classes" if more > 1 else f"{named} and 1 more class"
+    return (
+        _("{named} and {more} more classes").format(named=named, more=more)
+        if more > 1
+        else _("{named} and 1 more class").format(named=named)
+    )
 
 
 def _caption(meta: dict[str, Any], row: int) -> str:

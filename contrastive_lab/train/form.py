@@ -7,54 +7,37 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.data import datasets, image_list, torchvision_sets
-from contrastive_core.data.folder_preview import name_of, values_of
-from contrastive_core.errors import BadSetting, Locked
-from contrastive_core.jobs import queue, training
-from contrastive_lab import cache, format, query_params, words
+from contrastive_core.engine import queue, training
+from contrastive_core.engine.images import datasets, image_list, name_of, torchvision_sets, values_of
+from contrastive_core.records import BadSetting, Locked
+from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab.locale import N_, _
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.train import drop_zone
 from contrastive_lab.train.browse import browser
-from contrastive_lab.train.encoder import (
-    Encoder,
-    choose_encoder,
-    opened_weights,
-    wrong_start,
-)
+from contrastive_lab.train.encoder import Encoder, choose_encoder, opened_weights, wrong_start
 from contrastive_lab.train.expected import expected
 from contrastive_lab.train.fields import (
     OPTIMIZERS,
-    Choice,
+    TrainChoice,
     numbers,
     optimizing,
     views_recipe,
     wrong_name,
     wrong_settings,
 )
-from contrastive_lab.train.folder import (
-    training_images,
-    with_change,
-    wrong_batch,
-    wrong_folder,
-)
-from contrastive_lab.train.image_size import (
-    as_settings,
-    image_form,
-    on_disk,
-    size_of_run,
-    wrong_size,
-)
+from contrastive_lab.train.folder import training_images, with_change, wrong_batch, wrong_folder
+from contrastive_lab.train.image_size import as_settings, image_form, on_disk, size_of_run, wrong_size
 from contrastive_lab.train.watch import watch_next
 
 __all__ = ["form"]
 
-FOLDER = "folder of images…"
-NO_CLASSES = "none: no classes"
-DEFAULT_LOSS = "the method's own"
-KNOWN_CHANNELS = {"digits": 1, "mnist": 1, "fashion_mnist": 1, "shapes": 3, "cifar10": 3,
-                  "cifar100": 3, "stl10": 3}  # fmt: skip
-STARTED = "runs that were started here"
+FOLDER = N_("folder of images…")
+NO_CLASSES = N_("none: no classes")
+DEFAULT_LOSS = N_("the method's own")
+KNOWN_CHANNELS = {"digits": 1, "mnist": 1, "fashion_mnist": 1, "shapes": 3, "cifar10": 3, "cifar100": 3, "stl10": 3}
+STARTED = N_("runs that were started here")
 
 
 @dataclass(frozen=True)
@@ -87,41 +70,46 @@ def form() -> Data:
 def choose_method(methods: dict[str, Any]) -> str:
     """One of those that are registered."""
     return query_params.one_of(
-        st.selectbox, "Method", methods, name="method", default="simclr",
-        format_func=lambda m: methods[m]["title"],
-    )  # fmt: skip
+        st.selectbox, _("Method"), methods, name="method", default="simclr", format_func=lambda m: methods[m]["title"]
+    )
+
+
+def _further_settings() -> list[str]:
+    """Settings without a field: of the views, and as lines of text, which override them."""
+    extra = query_params.text(
+        st.text_area,
+        _("Further settings, one a line"),
+        name="further",
+        placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
+        help=_("Settings that have no field here, by the names that a run's settings have."),
+    )
+    return views_recipe() + [line.strip() for line in extra.splitlines() if line.strip()]
+
+
+def _choice(catalog: dict[str, Any], method: str, data: Data) -> TrainChoice:
+    loss = query_params.current("loss", catalog["losses"], DEFAULT_LOSS)
+    own = catalog["methods"][method]["default_loss"] if loss == DEFAULT_LOSS else loss
+    optimizer = query_params.current("optimizer", OPTIMIZERS, "")
+    return TrainChoice(catalog, method, own, data.name, optimizer, training_images(data.files) if data.files else 0)
 
 
 def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     """How to train it; Start, or a look at its views. What is known to fail is not started."""
-    epochs = query_params.number(st.number_input, "Epochs", 1, 10_000, name="epochs", default=20)
-    loss = query_params.current("loss", catalog["losses"], DEFAULT_LOSS)
-    own = catalog["methods"][method]["default_loss"] if loss == DEFAULT_LOSS else loss
-    optimizer = query_params.current("optimizer", OPTIMIZERS, "")
-    n_train = training_images(data.files) if data.files else 0
-    choice = Choice(catalog, method, own, data.name, optimizer, n_train)
+    epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=20)
+    choice = _choice(catalog, method, data)
     chosen, seed, why = numbers(choice)
     wrong = [why]
-    key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
-    name = query_params.text(
-        st.text_input, "Name", name="called", key=key, placeholder="made from the settings"
-    ).strip()
+    name = _name()
     wrong.append(_error(wrong_name(name)))
-    with st.expander("Advanced"):
+    with st.expander(_("Advanced")):
         arguments, encoder, beside = advanced(catalog, choice)
         wrong.append(_error(encoder.wrong))
         form = image_form() if data.files else []
         below = st.container()
-        extra = query_params.text(
-            st.text_area, "Further settings, one a line", name="further",
-            placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
-            help="Settings that have no field here, by the names that a run's settings have.",
-        )  # fmt: skip
-        further = views_recipe()  # a line below it, of the same setting, counts
-        further += [line.strip() for line in extra.splitlines() if line.strip()]
+        further = _further_settings()
         side = size_of_run(data.files, encoder, form, further) if data.files else None
         if data.files and (text := on_disk(data.files, side)):
-            below.caption(text)
+            below.caption(locale.text(text))
         wrong.append(_error(wrong_settings(choice, further)))
         wrong.append(wrong_start(encoder, channels_of(data), further))
     wrong.append(_error(wrong_size(data.files, form, side) if side else ""))
@@ -130,35 +118,48 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)
     why = next(filter(None, [*wrong, query_params.wrong_number()]), "")
     stays = bool(why) or not data.name
-    off = format.plain(why) or None
-    buttons = st.container(horizontal=True)
-    go = buttons.button(
-        "Start", type="primary", icon=":material/play_arrow:", key="start", disabled=stays,
-        help=off,
-    )  # fmt: skip
-    look = buttons.button(
-        "See its views", icon=":material/visibility:", key="see-views", disabled=stays,
-        help=off,
-    )  # fmt: skip
+    go, look = _buttons(stays, format.plain(why) or None)
     if stays:  # also for a press that came with the number that is wrong
         return
     if look:
         st.session_state["preview"] = views_of(method, data.name, [*as_settings(form), *further])
     elif go:
         st.session_state.pop("preview", None)
-        if encoder.weights:
-            try:
-                arguments += opened_weights(encoder, data.name)
-            except (ValueError, OSError, Locked) as error:
-                st.error(format.plain(f"The weights were not opened. {error}"))
-                return
-        arguments += [*form, "--method", method, "--dataset", data.name, "--epochs"]
-        arguments += [str(int(epochs))]
-        arguments += ["--seed", str(seed), *(["--download"] if data.download else [])]
-        for setting in chosen + further:
-            arguments += ["--set", setting]
-        kind = "folder" if data.files else data.name
-        start(name or queue.free_name(f"{method}-{kind}-s{seed}"), arguments, beside)
+        try:
+            arguments += opened_weights(encoder, data.name) if encoder.weights else []
+        except (ValueError, OSError, Locked) as error:
+            st.error(format.plain(_("The weights were not opened. {error}").format(error=error)))
+            return
+        arguments += [*form, "--method", method, "--dataset", data.name, "--epochs", str(int(epochs))]
+        arguments += ["--seed", str(seed), *(["--download"] if data.download else []), *_as_options(chosen + further)]
+        start(name or _free_name(method, data, seed), arguments, beside)
+
+
+def _as_options(settings: list[str]) -> list[str]:
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+def _free_name(method: str, data: Data, seed: int) -> str:
+    """A name for the run, of what is trained on what."""
+    return queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
+
+
+def _name() -> str:
+    key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
+    typed = query_params.text(st.text_input, _("Name"), name="called", key=key, placeholder=_("made from the settings"))
+    return typed.strip()
+
+
+def _buttons(is_off: bool, reason: str | None) -> tuple[bool, bool]:
+    """Whether Start or "See its views" was pressed."""
+    row = st.container(horizontal=True)
+    go = row.button(
+        _("Start"), type="primary", icon=":material/play_arrow:", key="start", disabled=is_off, help=locale.text(reason)
+    )
+    look = row.button(
+        _("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off, help=locale.text(reason)
+    )
+    return go, look
 
 
 def _error(why: str) -> str:
@@ -173,7 +174,7 @@ def wrong_data(method: dict[str, Any], data: Data) -> str:
     if not data.name:
         return ""  # the field above says what to do
     if data.fetch and not data.download:
-        return f"{data.name} is not on this machine: tick Fetch above, or choose other data."
+        return _("{name} is not on this machine: tick Fetch above, or choose other data.").format(name=data.name)
     if data.files:
         return wrong_folder(data.files, method["title"] if method["needs_labels"] else "")
     return str(method["problems"].get(data.name) or "")
@@ -183,15 +184,16 @@ def choose_data() -> Data:
     """A data set by name, with what it takes to fetch it, or a folder of images."""
     names = ["digits", "shapes", *torchvision_sets.SIZES, FOLDER]
     name = query_params.one_of(
-        st.selectbox, "Data", names, name="data", text=lambda n: "folder" if n == FOLDER else n
+        st.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n
     )
     if name == FOLDER:
         drop_zone.chosen("path-folder")
         folder = path_input(
-            "Folder (one folder per class, or images only)", "folder",
+            _("Folder (one folder per class, or images only)"),
+            "folder",
             placeholder="/path/to/images",
-            help="Or the path of a list of images: .csv with the columns file, label, split.",
-        )  # fmt: skip
+            help=_("Or the path of a list of images: .csv with the columns file, label, split."),
+        )
         browser("path-folder")
         if folder:
             drop_zone.left_out(folder)
@@ -200,8 +202,10 @@ def choose_data() -> Data:
         return Data(with_label(name_of(folder)) if folder else "")
     if name not in torchvision_sets.SIZES or is_here(name):
         return Data(name)
-    size = f"{torchvision_sets.SIZES[name]:,} MB"
-    fetch = st.checkbox(f"Fetch {name}: {size}", help="It is not on this machine yet.")
+    size = _("{sizes} MB").format(sizes=f"{torchvision_sets.SIZES[name]:,}")
+    fetch = st.checkbox(
+        _("Fetch {name}: {size}").format(name=name, size=size), help=_("It is not on this machine yet.")
+    )
     return Data(name, fetch, True)
 
 
@@ -219,9 +223,11 @@ def with_label(name: str) -> str:
     usual = image_list.LABEL if image_list.LABEL in columns else NO_CLASSES
     options = [usual, *(c for c in columns if c != usual)]
     chosen = st.selectbox(
-        "Classes are in the column", options, key="train-label-column",
-        format_func=lambda c: words.shown(c) if c == NO_CLASSES else c,  # else a name of the file's
-    )  # fmt: skip
+        _("Classes are in the column"),
+        options,
+        key="train-label-column",
+        format_func=lambda c: locale.text(c) if c == NO_CLASSES else c,  # else a name of the file's
+    )
     return name if chosen == usual else f"{name}#{chosen}"
 
 
@@ -230,20 +236,21 @@ def is_here(dataset: str) -> bool:
     return torchvision_sets.is_there(dataset, None) or datasets.is_made(dataset, "train")
 
 
-def advanced(catalog: dict[str, Any], choice: Choice) -> tuple[list[str], Encoder, bool]:
+def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], Encoder, bool]:
     """Loss, optimizer, encoder and GPUs, as arguments; the encoder; and whether to wait for what is
     training."""
     titles = {name: about["title"] for name, about in catalog["losses"].items()}
     loss = query_params.one_of(
-        st.selectbox, "Loss", [DEFAULT_LOSS, *catalog["losses"]], name="loss",
+        st.selectbox,
+        _("Loss"),
+        [DEFAULT_LOSS, *catalog["losses"]],
+        name="loss",
         format_func=lambda name: titles.get(name, name),
-    )  # fmt: skip
+    )
     settings = optimizing(choice)
     encoder = choose_encoder(catalog["encoders"])
     processes = gpus()
-    beside = query_params.switch(
-        st.checkbox, "Start at once, beside what is training", name="beside"
-    )
+    beside = query_params.switch(st.checkbox, _("Start at once, beside what is training"), name="beside")
     arguments = ["--encoder", encoder.name, *encoder.arguments]
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
     arguments += [word for setting in settings for word in ("--set", setting)]
@@ -265,10 +272,17 @@ def gpus() -> int:
     """How many GPUs to train on, asked where there are several."""
     if (count := training.gpus()) < 2:
         return 1
-    return int(query_params.number(
-        st.number_input, "GPUs", 1, count, name="gpus", default=1,
-        help="The batch is shared out: loss and weights stay.",
-    ))  # fmt: skip
+    return int(
+        query_params.number(
+            st.number_input,
+            _("GPUs"),
+            1,
+            count,
+            name="gpus",
+            default=1,
+            help=_("The batch is shared out: loss and weights stay."),
+        )
+    )
 
 
 def views_of(method: str, data: str, settings: list[str]) -> dict[str, Any]:

@@ -6,35 +6,37 @@ import shutil
 
 import streamlit as st
 
-from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import name_of, values_of
-from contrastive_core.data.image_cache import space_of
-from contrastive_core.data.image_form import LARGEST, RESIZES, SMALL, ImageForm
-from contrastive_core.paths import data_home
-from contrastive_core.training.config import TrainConfig, with_settings
-from contrastive_core.training.image_size import size_of
+from contrastive_core.engine.images import datasets, name_of, size_of, space_of, values_of
+from contrastive_core.records import data_home
+from contrastive_core.records.image_form import LARGEST, RESIZES, SMALL, ImageForm
+from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_lab import cache, query_params
+from contrastive_lab.locale import N_, _
 from contrastive_lab.train.encoder import Encoder
 
 __all__ = ["as_settings", "image_form", "on_disk", "size_of_run", "wrong_size"]
 
 SIZE = "--image-size"
 
-HOW = {"crop": "crop to the middle", "pad": "pad with black"}
+HOW = {"crop": N_("crop to the middle"), "pad": N_("pad with black")}
 EXAMPLES = (64, 224)
 
 
 def image_form() -> list[str]:
     """The settings `image_size` and `resize` for a folder's images, as arguments of `train`."""
     size = query_params.optional_number(
-        st.number_input, "Image size in pixels", 4, LARGEST, name="image_size",
-        placeholder="what the encoder was made for",
-        help="224 for encoders that were made for ImageNet and for timm's, unless they name "
-        f"another; else the median of the images' shorter sides, at most {SMALL}.",
-    )  # fmt: skip
-    resize = query_params.one_of(
-        st.selectbox, "Resize", RESIZES, name="resize", format_func=HOW.__getitem__
+        st.number_input,
+        _("Image size in pixels"),
+        4,
+        LARGEST,
+        name="image_size",
+        placeholder=_("what the encoder was made for"),
+        help=_(
+            "224 for encoders that were made for ImageNet and for timm's, unless they name "
+            "another; else the median of the images' shorter sides, at most {small}."
+        ).format(small=SMALL),
     )
+    resize = query_params.one_of(st.selectbox, _("Resize"), RESIZES, name="resize", format_func=HOW.__getitem__)
     return ["--resize", resize, *(["--image-size", str(int(size))] if size else [])]
 
 
@@ -74,10 +76,9 @@ def wrong_size(folder: str, form: list[str], side: int) -> str:
     n = sum(k for s, k in parts.items() if not datasets.is_made(name_of(folder), s, wanted))
     if not n or (needed := space_of(n, side, channels)) < free:
         return ""
-    return (
-        f"Decoded at {side} pixels, {n:,} images take {needed / 1e9:,.1f} GB, and "
-        f"{free / 1e9:,.1f} GB are free: choose a smaller size."
-    )
+    return _(
+        "Decoded at {side} pixels, {n} images take {needed} GB, and {free} GB are free: choose a smaller size."
+    ).format(side=side, n=f"{n:,}", needed=f"{needed / 1000000000.0:,.1f}", free=f"{free / 1000000000.0:,.1f}")
 
 
 def on_disk(folder: str, side: int | None) -> str:
@@ -89,12 +90,25 @@ def on_disk(folder: str, side: int | None) -> str:
     n = sum(sum(counts) for counts in result.meta["counts"])
     sides = EXAMPLES if side is None else (side,)
     channels = result.meta.get("channels")
-    images = f"{n:,} images of {channels} channels" if channels else f"{n:,} images in color"
-    sizes = [f"{space_of(n, side, channels or 3) / 1e6:,.0f} MB at {side} pixels" for side in sides]
+    images = (
+        _("{n} images of {channels} channels").format(n=f"{n:,}", channels=channels)
+        if channels
+        else _("{n} images in color").format(n=f"{n:,}")
+    )
+    sizes = [
+        _("{space_of} MB at {side} pixels").format(
+            space_of=f"{space_of(n, side, channels or 3) / 1000000.0:,.0f}", side=side
+        )
+        for side in sides
+    ]
     home = data_home()
     there = home if home.exists() else home.parent
-    free = f"; {shutil.disk_usage(there).free / 1e9:,.0f} GB are free" if there.exists() else ""
-    return f"Decoded once, {images} take {', '.join(sizes)}{free}."
+    free = (
+        _("; {free} GB are free").format(free=f"{shutil.disk_usage(there).free / 1000000000.0:,.0f}")
+        if there.exists()
+        else ""
+    )
+    return _("Decoded once, {images} take {sizes}{free}.").format(images=images, sizes=", ".join(sizes), free=free)
 
 
 def as_settings(arguments: list[str]) -> list[str]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from contrastive_core import runs
-from contrastive_core.errors import Locked
-from contrastive_core.jobs import importing, process, queue, training
-from contrastive_core.ops.intervals import wilson
-from contrastive_core.progress import Progress
-from contrastive_core.runs import Run
-from contrastive_core.runs.metrics_reader import MetricsReader
-from contrastive_core.runs.watched_sample import labeled_images
-from contrastive_lab import format, forming_map, plots, query_params
+from contrastive_core.engine import importing, process, queue, training
+from contrastive_core.records import Locked, Progress, runs
+from contrastive_core.records.intervals import wilson
+from contrastive_core.records.metrics_reader import MetricsReader
+from contrastive_core.records.run import Run
+from contrastive_core.records.watched_sample import labeled_images
+from contrastive_lab import format, forming_map, locale, plots, query_params
 from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
 
 __all__ = ["is_at_work", "watch", "watch_next"]
@@ -45,8 +44,8 @@ def watch() -> None:
     """The run that is watched."""
     busy, name = [run.name for run in training.working()], watched()
     if name is None:
-        st.info("Nothing is training. Choose a method and data, and press Start.")
-        st.caption("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes.")
+        st.info(_("Nothing is training. Choose a method and data, and press Start."))
+        st.caption(_("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes."))
         return
     watch_next(name)
     options = list(dict.fromkeys([name, *busy, *(job.name for job in queue.queue())]))
@@ -55,7 +54,7 @@ def watch() -> None:
     else:
         query_params.choose(PICKER, name)
         name = query_params.one_of(
-            st.segmented_control, "Watch", options, name="watch", key=PICKER, on_change=_picked
+            st.segmented_control, _("Watch"), options, name="watch", key=PICKER, on_change=_picked
         )
     live(name)
 
@@ -78,8 +77,8 @@ def live(name: str) -> None:
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
     curves(run, reader.update())
     forming(run)
-    with st.expander("Log"):
-        st.code(process.log_of(name, 30) or "nothing yet", language=None)
+    with st.expander(_("Log")):
+        st.code(process.log_of(name, 30) or _("nothing yet"), language=None)
 
 
 def not_yet(name: str, error: Exception) -> None:
@@ -96,7 +95,7 @@ def _starting(name: str) -> None:
     """A training at its first steps: it may be decoding images, or wait for what it starts from."""
     place, button = st.columns([6, 1])
     bar(queue.progress_of(name) or Progress("starting"), name, place)
-    if button.button("Stop", icon=":material/stop:", key=f"stop-{name}"):
+    if button.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
         training.stop(name)
         if opened := importing.waited_for(name):
             opened.stop()
@@ -106,9 +105,12 @@ def in_line(name: str) -> None:
     """A run that waits: behind which others, and a way out."""
     before = [job.name for job in queue.queue()]
     ahead = before[: before.index(name)] if name in before else []
-    at_work = ", ".join(run.name for run in training.working()) or "the run before it"
-    st.info(f"{name} waits for {at_work}" + (f", then {', '.join(ahead)}." if ahead else "."))
-    if st.button("Take it out of the queue", key=f"leave-{name}"):
+    at_work = ", ".join(run.name for run in training.working()) or _("the run before it")
+    st.info(
+        _("{name} waits for {at_work}").format(name=name, at_work=at_work)
+        + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else ".")
+    )
+    if st.button(_("Take it out of the queue"), key=f"leave-{name}"):
         queue.remove(name)
         st.rerun()
 
@@ -122,19 +124,24 @@ def progress(run: Run) -> None:
         bar(now, state)
     else:
         fraction = min(1.0, status.get("epoch", 0) / max(1, epochs))
-        st.progress(fraction, f"{state}: epoch {status.get('epoch', 0)} of {epochs}")
+        st.progress(
+            fraction,
+            _("{state}: epoch {epoch} of {epochs}").format(
+                state=locale.text(state), epoch=status.get("epoch", 0), epochs=epochs
+            ),
+        )
     a, b, c = st.columns(3)
-    if state in ("running", "starting") and a.button("Stop", icon=":material/stop:", key="stop"):
+    if state in ("running", "starting") and a.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
     if run.name in [job.name for job in queue.queue()]:
         in_line(run.name)
     elif state in ("stopped", "failed") and not run.shipped:
         (st.error if state == "failed" else st.info)(format.plain(status.get("reason") or state))
         if problem := training.failure(run.name):
-            st.error(format.plain(f"It could not go on: {problem}"))
-        if b.button("Resume", icon=":material/play_arrow:", type="primary", key="resume"):
+            st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
+        if b.button(_("Resume"), icon=":material/play_arrow:", type="primary", key="resume"):
             resume(run.name)
-    if state == "done" and c.button("Explore it", icon=":material/scatter_plot:", key="explore"):
+    if state == "done" and c.button(_("Explore it"), icon=":material/scatter_plot:", key="explore"):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
 
@@ -151,16 +158,19 @@ def resume(name: str) -> None:
 def curves(run: Run, metrics: MetricsReader) -> None:
     """The figures of now, and how they came about."""
     if not metrics.steps:
-        st.caption("The first step is being taken…")
+        st.caption(_("The first step is being taken…"))
         return
     epochs = metrics.epochs
     a, b, c = st.columns(3)
-    a.metric("Loss", f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
+    a.metric(_("Loss"), f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
     knn = epochs[-1].get("knn_train_sample") if epochs else None
-    b.metric("kNN on the training sample", f"{100 * knn:.1f} %" if knn is not None else "–",
-             help="A fixed sample of training images, each voted on by the others.")  # fmt: skip
+    b.metric(
+        _("kNN on the training sample"),
+        f"{100 * knn:.1f} %" if knn is not None else "–",
+        help=_("A fixed sample of training images, each voted on by the others."),
+    )
     speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
-    c.metric("Images/s", f"{speed:,.0f}")
+    c.metric(_("Images/s"), f"{speed:,.0f}")
     thin = metrics.steps[:: -(-len(metrics.steps) // FEW_STEPS)]
     scored = [x for x in epochs if "knn_train_sample" in x]
     left, right = st.columns(2)
@@ -173,14 +183,12 @@ def curves(run: Run, metrics: MetricsReader) -> None:
 
 def vote(run: Run, scored: list[tuple[int, float]]) -> None:
     """kNN over the epochs with the interval of each share, and what the intervals show."""
-    epochs, values = [e for e, _ in scored], [100 * v for _, v in scored]
-    figure = plots.curves({"kNN": (epochs, values)}, "epoch", "kNN on the training sample, %")
+    epochs, values = [e for e, _unused in scored], [100 * v for _unused, v in scored]
+    figure = plots.curves({"kNN": (epochs, values)}, "epoch", _("kNN on the training sample, %"))
     ends = shares(scored, labeled_images(run))
     if ends:
         plots.band(figure, epochs, ends, "95 %", PALETTE[0])
-    zoom = query_params.switch(
-        st.toggle, "Zoom to the figures", name="zoom", help="Instead of 0 to 100 %."
-    )
+    zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
     plots.whole_range(figure, zoom)
     figure.update_layout(showlegend=False)
     st.plotly_chart(figure, key=f"knn-{run.name}")
@@ -192,7 +200,7 @@ def shares(scored: list[tuple[int, float]], n: int) -> list[tuple[float, float]]
     """The 95 % interval of each share of n images, in per cent; none where n is not known."""
     if not n:
         return []
-    return [(100 * low, 100 * high) for _, v in scored for low, high in (wilson(round(v * n), n),)]
+    return [(100 * low, 100 * high) for _unused, v in scored for low, high in (wilson(round(v * n), n),)]
 
 
 def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
@@ -201,12 +209,14 @@ def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
     first = len(ends) - 1
     while first and ends[first - 1][0] <= high and low <= ends[first - 1][1]:
         first -= 1
-    of = f"The band is the 95 % interval of a share of {n:,} images, of this one seed."
+    of = _("The band is the 95 % interval of a share of {n} images, of this one seed.").format(n=f"{n:,}")
     if len(ends) == 1:
         return of
     if first == len(ends) - 1:
-        return f"{of} The last epoch's lies apart from that of the one before."
-    return f"{of} From epoch {epochs[first]} on the bands show no difference from the last one."
+        return _("{of} The last epoch's lies apart from that of the one before.").format(of=of)
+    return _("{of} From epoch {epochs} on the bands show no difference from the last one.").format(
+        of=of, epochs=epochs[first]
+    )
 
 
 def forming(run: Run) -> None:
@@ -216,5 +226,5 @@ def forming(run: Run) -> None:
         return
     epoch = epochs[-1]
     if run.status()["status"] != "running" and len(epochs) > 1:
-        epoch = st.select_slider("Map after epoch", epochs, value=epoch, key=f"epoch-{run.name}")
+        epoch = st.select_slider(_("Map after epoch"), epochs, value=epoch, key=f"epoch-{run.name}")
     forming_map.draw(run, epoch)

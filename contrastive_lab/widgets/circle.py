@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from contrastive_lab.components.circle import CircleStart, pack_circle
-from contrastive_lab.loss_lab.drawn import knob_of
+from contrastive_lab.loss_setting import knob_of
 from contrastive_lab.widgets.host import KnobWidget
 
 __all__ = ["CircleWidget", "circle"]
@@ -13,9 +13,7 @@ __all__ = ["CircleWidget", "circle"]
 LIMITS = {"groups": (1, 20), "points": (2, 400)}
 
 
-def circle(
-    loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter: int = 0, **knobs: Any
-) -> CircleWidget:
+def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter: int = 0, **knobs: Any) -> CircleWidget:
     """Points on a circle under a loss: run them, drag one, turn the knob.
 
     Args:

@@ -12,7 +12,8 @@ import anywidget
 import traitlets
 
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
-from contrastive_lab.loss_lab.drawn import about_loss, knob_of, live_knob
+from contrastive_lab.loss_description import about_loss
+from contrastive_lab.loss_setting import knob_of, live_knob
 
 __all__ = ["KnobWidget", "LabWidget", "digest"]
 
@@ -76,9 +77,7 @@ class KnobWidget(LabWidget):
             raise traitlets.TraitError(f"{self.about['title']} has no {name}")
         limits = knob_of(self.about, name, 1.0)
         if value is None or math.isnan(value) or not limits.low <= value <= limits.high:
-            raise traitlets.TraitError(
-                f"{name} must be from {limits.low:g} to {limits.high:g}; got {value!r}"
-            )
+            raise traitlets.TraitError(f"{name} must be from {limits.low:g} to {limits.high:g}; got {value!r}")
         return float(value)
 
     @traitlets.observe("temperature", "margin")

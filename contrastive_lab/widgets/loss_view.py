@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import traitlets
 
-from contrastive_core.loss_lab.batch import LabBatch
-from contrastive_core.loss_lab.view import LabView, compute_view
-from contrastive_lab.components.loss_view import (
-    Alternatives,
-    LossSetting,
-    LossView,
-    PairAxes,
-    pack_loss_view,
-)
+from contrastive_core import losses
+from contrastive_core.loss_lab.view import compute_view
+from contrastive_core.records.lab_rows import LabBatch
+from contrastive_core.records.lab_view import LabView
+from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, pack_loss_view
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.loss_lab.drawn import about_loss, live_knob, setting_of
-from contrastive_lab.widgets.given import images_of, labels_of, rows_of
+from contrastive_lab.loss_description import about_loss
+from contrastive_lab.loss_setting import live_knob, setting_of
 from contrastive_lab.widgets.host import KnobWidget, digest
+from contrastive_lab.widgets.validation import images_of, labels_of, rows_of
 
 __all__ = ["LossViewWidget", "loss_view"]
 
@@ -55,9 +51,7 @@ def loss_view(
     if b * v > MOST:
         raise ValueError(f"the live view draws at most {MOST:,} rows; got {b * v:,}: give some")
     if labels is None and v == 1:
-        raise ValueError(
-            "these rows have no positives: give labels, or views (images, views, d) of each image"
-        )
+        raise ValueError("these rows have no positives: give labels, or views (images, views, d) of each image")
     numbers, names = labels_of(labels, b, classes)
     pictures = images_of(images, b, v)
     batch = LabBatch(rows, numbers, pictures, names, [str(i) for i in range(b)])
@@ -69,9 +63,7 @@ class LossViewWidget(KnobWidget):
 
     anchor = traitlets.Int(0).tag(sync=True)
 
-    def __init__(
-        self, batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any], anchor: int = 0
-    ) -> None:
+    def __init__(self, batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any], anchor: int = 0) -> None:
         super().__init__("loss_view", loss, knobs)
         self._batch, self._pairing = batch, pairing
         self._sheet = thumbnail_sheet(batch.thumbs)
@@ -111,35 +103,40 @@ class LossViewWidget(KnobWidget):
             self._view = self._compute(self.loss, self.knobs)
         view, others = self._view, self._others()
         axes = PairAxes(
-            view.names, view.column_names, self._sheet,
+            view.names,
+            view.column_names,
+            self._sheet,
             *((view.row_thumbs, view.column_thumbs) if self._sheet.picture else ((), ())),
-        )  # fmt: skip
+        )
         choice = str(self._shown.get("second", ""))
         self.data = pack_loss_view(
             LossView(
-                self._setting(view, self.about, self.knobs), axes, self.loss, self.about["title"],
-                self.anchor, self._shown, Alternatives(others), choice, self._second(choice),
+                self._setting(view, self.about, self.knobs),
+                axes,
+                self.loss,
+                self.about["title"],
+                self.anchor,
+                self._shown,
+                Alternatives(others),
+                choice,
+                self._second(choice),
             )
-        )  # fmt: skip
+        )
 
     def _compute(self, loss: str, knobs: dict[str, Any]) -> LabView:
         return compute_view(self._batch, self._pairing, loss, knobs)
 
-    def _setting(
-        self, view: LabView, about: dict[str, Any], knobs: dict[str, Any]
-    ) -> LossSetting:  # fmt: skip
+    def _setting(self, view: LabView, about: dict[str, Any], knobs: dict[str, Any]) -> LossSetting:
         live = live_knob(about)
         if view.kernel is not None and live:
-            view = replace(view, kernel=view.kernel | {live: knobs[live]})
+            view = view.with_knob(live, knobs[live])
         held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
         content = digest(view.scores, view.mask, about["title"], sorted(held.items()), self._moves)
         return setting_of(view, about, knobs, content)
 
     def _others(self) -> list[tuple[str, str]]:
         """Losses that can be set beside this one."""
-        from contrastive_core import losses
-
-        return [(f"loss:{n}", losses.get(n).title) for n in losses.names() if n != self.loss]
+        return [(f"loss:{n}", losses.get(n).card.title) for n in losses.names() if n != self.loss]
 
     def _second(self, choice: str) -> LossSetting | None:
         """Another loss on the same pairs, once it is asked for."""

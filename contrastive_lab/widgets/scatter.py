@@ -9,16 +9,11 @@ import numpy as np
 import traitlets
 
 from contrastive_core.embeddings.pca import pca
-from contrastive_lab.components.scatter import (
-    MAX_IMAGES,
-    MAX_POINTS,
-    ScatterData,
-    pack_scatter,
-)
+from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter
 from contrastive_lab.components.scatter import rows_of as rows_reported
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.widgets.given import images_of, labels_of, rows_of, texts_of
 from contrastive_lab.widgets.host import LabWidget, digest
+from contrastive_lab.widgets.validation import images_of, labels_of, rows_of, texts_of
 
 __all__ = ["ScatterWidget", "scatter"]
 
@@ -46,20 +41,31 @@ def scatter(
     if rows.ndim != 2:
         raise ValueError(f"z must be rows (n, d); got shape {rows.shape}: a map has one row each")
     n, d = rows.shape
-    if n > MAX_POINTS:
-        raise ValueError(f"a map draws at most {MAX_POINTS:,} rows; got {n:,}: give some of them")
-    if images is not None and n > MAX_IMAGES:
-        raise ValueError(f"a map holds at most {MAX_IMAGES:,} images; got {n:,}: leave them out")
+    _check_number(n, images is not None)
     xy = rows if d == 2 else pca(rows)
     numbers, names = labels_of(labels, n, classes)
     values = numbers if labels is not None else None if color is None else _numbers(color, n)
     sheet = thumbnail_sheet(images_of(images, n))
     return ScatterWidget(
         ScatterData(
-            xy, texts_of(ids, n, "ids") if ids is not None else [str(i) for i in range(n)],
-            digest(xy, sheet.picture), values, names, thumbnails=sheet, title=title,
-        ), height,
-    )  # fmt: skip
+            xy,
+            texts_of(ids, n, "ids") if ids is not None else [str(i) for i in range(n)],
+            digest(xy, sheet.picture),
+            values,
+            names,
+            thumbnails=sheet,
+            title=title,
+        ),
+        height,
+    )
+
+
+def _check_number(n: int, with_images: bool) -> None:
+    """Raises ValueError for more rows than a map draws, or more images than it holds."""
+    if n > MAX_POINTS:
+        raise ValueError(f"a map draws at most {MAX_POINTS:,} rows; got {n:,}: give some of them")
+    if with_images and n > MAX_IMAGES:
+        raise ValueError(f"a map holds at most {MAX_IMAGES:,} images; got {n:,}: leave them out")
 
 
 class ScatterWidget(LabWidget):

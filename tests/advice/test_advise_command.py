@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from contrastive_core import runs
-from contrastive_core.advice import advise
-from contrastive_core.advice import plan as plans
+from contrastive_core.advice import adviser, planning
 from contrastive_core.advice import search as searching
 from contrastive_core.cli.main import main
+from contrastive_core.records import advice as plans
+from contrastive_core.records import runs
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) -> None:
-    for module in (plans, searching):  # so that little time is enough
+    for module in (plans, planning, searching):  # so that little time is enough
         monkeypatch.setattr(module, "OVERHEAD", 1.0)
     asked = ["advise", folder, "--choose", "head", "--epochs", "2", "--device", "cpu"]
     assert main([*asked, "--minutes", "2", "--name", "mine", "--json"]) == 0
@@ -44,13 +44,13 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     name = found["best"]["runs"][0]
     assert runs.load(name).status()["status"] == "done"
     assert runs.load(name).manifest["n_train"] == 64  # a fifth of 80 is set aside
-    judged = sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
-    monkeypatch.setattr(advise, "baselines", lambda *_: pytest.fail("they are kept"))
+    scored = sorted(p.name for p in (plans.folder_of("mine") / "scores").glob("*.json"))
+    monkeypatch.setattr(adviser, "baselines", lambda *_: pytest.fail("they are kept"))
     assert main([*asked, "--minutes", "2", "--name", "mine", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["verdict"] == found["verdict"]
     assert again["baselines"] == found["baselines"] != {}
-    assert judged == sorted(p.name for p in (plans.folder_of("mine") / "judged").glob("*.json"))
+    assert scored == sorted(p.name for p in (plans.folder_of("mine") / "scores").glob("*.json"))
     assert main(["advise", "digits", "--name", "mine"]) == 2
     assert "mine advises on folder:" in capsys.readouterr().err
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from played_advice import made, played
 
-from contrastive_core.advice.answer import answer
-from contrastive_core.advice.curve import spread, through
-from contrastive_core.advice.space import Candidate
+from contrastive_core.advice.answer import answer_of
+from contrastive_core.advice.candidates import Candidate
+from contrastive_core.advice.curve import fit_curve, spread
 
 VALUES = (0.05, 0.1, 0.2, 0.5, 1.0)
 HELD_OUT = 300
@@ -32,37 +32,35 @@ def test_it_is_nearer_to_the_truth_than_single_runs() -> None:
     raw, smooth = [], []
     for _ in range(40):
         scores = [truth(v) + 0.03 * rng.normal() for v in VALUES]
-        curve = through([(v, s, right) for v, s in zip(VALUES, scores, strict=True)])
+        curve = fit_curve([(v, s, right) for v, s in zip(VALUES, scores, strict=True)])
         assert curve is not None
         errors = [truth(v) for v in VALUES] - curve.at(VALUES)[0]
         smooth.append(float(np.mean(errors**2)))
-        raw.append(
-            float(np.mean([(truth(v) - s) ** 2 for v, s in zip(VALUES, scores, strict=True)]))
-        )
+        raw.append(float(np.mean([(truth(v) - s) ** 2 for v, s in zip(VALUES, scores, strict=True)])))
     assert np.mean(smooth) < 0.75 * np.mean(raw)
 
 
 def test_its_interval_holds_the_truth_and_widens_between_places() -> None:
     rng, right, held = np.random.default_rng(1), np.zeros(HELD_OUT), []
     for _ in range(60):
-        curve = through([(v, rng.binomial(HELD_OUT, truth(v)) / HELD_OUT, right) for v in VALUES])
+        curve = fit_curve([(v, rng.binomial(HELD_OUT, truth(v)) / HELD_OUT, right) for v in VALUES])
         assert curve is not None
         mean, half = curve.at(VALUES)
         held += list(abs(mean - [truth(v) for v in VALUES]) <= half)
     assert np.mean(held) >= 0.9
     at, between = curve.at([0.2])[1][0], curve.at([0.32])[1][0]
     assert between > at
-    rows = curve.drawn(9)
+    rows = curve.sampled(9)
     assert [rows[0]["value"], rows[-1]["value"]] == pytest.approx([0.05, 1.0])
     assert all(r["low"] < r["score"] < r["high"] for r in rows)
 
 
 def test_two_places_or_runs_without_a_score_are_no_curve() -> None:
     right = np.zeros(HELD_OUT)
-    assert through([]) is None
-    assert through([(0.1, 0.5, right), (0.2, 0.6, right), (0.2, 0.6, right)]) is None
-    assert through([(0.1, 0.5, None), (0.2, 0.6, None), (1.0, float("nan"), None)]) is None
-    assert through([(0.1, 2.0, None), (0.2, 2.0, None), (1.0, 2.0, None)]) is not None  # all alike
+    assert fit_curve([]) is None
+    assert fit_curve([(0.1, 0.5, right), (0.2, 0.6, right), (0.2, 0.6, right)]) is None
+    assert fit_curve([(0.1, 0.5, None), (0.2, 0.6, None), (1.0, float("nan"), None)]) is None
+    assert fit_curve([(0.1, 2.0, None), (0.2, 2.0, None), (1.0, 2.0, None)]) is not None  # all alike
 
 
 def test_places_are_spread() -> None:
@@ -81,9 +79,9 @@ def test_a_short_time_is_spent_on_few_places_and_long_runs(best: float) -> None:
     search = played(plan, effect=staticmethod(effect), seconds=22.0)
     search.run()
     assert len(search.trained) == 4
-    values = [t.value for t in search.tried.values()]
+    values = [t.value for t in search.trials.values()]
     assert values[:3] == [0.2, 1.0, 0.05]
-    found = answer(search)
+    found = answer_of(search)
     worth = [effect({"loss.temperature": v}) for v in values if v is not None]
     assert effect({"loss.temperature": 0.2, **found["best"]["settings"]}) >= max(worth) - 0.03
     assert all(0.05 <= v <= 1.0 for v in values if v is not None)  # what the plan is about

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 from played_advice import made, played
 
-from contrastive_core.advice import plan as plans
-from contrastive_core.advice.advise import advise
-from contrastive_core.advice.answer import answer
+from contrastive_core.advice.adviser import advise
+from contrastive_core.advice.answer import answer_of
 from contrastive_core.advice.answer_text import text_of
-from contrastive_core.advice.judge import held_out
+from contrastive_core.advice.held_out import held_out_rows
+from contrastive_core.advice.planning import AdviceRequest, make_plan
 from contrastive_core.advice.suggestions import batch_of
-from contrastive_core.advice.tried import Tried
+from contrastive_core.advice.trials import Trial
 from contrastive_core.data import datasets
 from contrastive_core.errors import BadSetting
+from contrastive_core.records import advice as plans
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,7 @@ def test_a_planted_optimum_is_found_and_shown() -> None:
 
     search = played(made(), effect=staticmethod(effect))
     search.run()
-    found = answer(search)
+    found = answer_of(search)
     assert 0.35 <= found["best"]["settings"]["loss.temperature"] <= 0.75
     assert found["best"]["shown"] == "better"
     assert found["best"]["seeds"] == 3
@@ -47,7 +48,7 @@ def test_a_planted_optimum_is_found_and_shown() -> None:
 def test_where_nothing_differs_it_says_so() -> None:
     search = played(made())
     search.run()
-    found = answer(search)
+    found = answer_of(search)
     assert not any(r["shown"] == "better" for r in found["rows"])
     assert "No difference that these data can show" in found["verdict"] or (
         found["verdict"].startswith("Keep the default")
@@ -84,12 +85,12 @@ def test_a_killed_adviser_goes_on_and_trains_nothing_twice() -> None:
     names += search.trained
     assert len(names) > 12
     assert len(names) == len(set(names))
-    found = answer(search)
+    found = answer_of(search)
     assert found["best"]["shown"] == "better"
     assert found["failed"] == {"τ 1": "it broke"}  # also known after it
-    planned = {t.value for t in search.tried.values()}
+    planned = {t.value for t in search.trials.values()}
     assert {0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0} <= planned
-    assert search.spent == pytest.approx(5.0 * sum(len(t.judged) for t in search.tried.values()))
+    assert search.spent == pytest.approx(5.0 * sum(len(t.scores) for t in search.trials.values() if not t.failure))
 
 
 def test_a_setting_that_fails_is_named_and_the_others_go_on() -> None:
@@ -98,7 +99,7 @@ def test_a_setting_that_fails_is_named_and_the_others_go_on() -> None:
 
     search = played(made(), effect=staticmethod(effect))
     search.run()
-    found = answer(search)
+    found = answer_of(search)
     assert found["failed"] == {"τ 1": "it broke"}
     assert "failed: τ 1: it broke" in text_of(found)
     assert len(found["rows"]) >= 6
@@ -108,7 +109,7 @@ def test_several_questions_are_asked_one_at_a_time_first() -> None:
     plan = made(60, ("temperature", "augmentation", "head"))
     search = played(plan)
     search.run()
-    labels = [t.label for t in search.tried.values()]
+    labels = [t.label for t in search.trials.values()]
     assert labels[0] == "τ 0.2, usual views, nonlinear head"
     assert any("no color" in x or "crops" in x for x in labels)
     assert any(x.endswith("linear head") for x in labels)
@@ -123,15 +124,11 @@ def test_what_cannot_be_planned_has_its_sentence() -> None:
         made(-1)
     with pytest.raises(BadSetting, match="--choose takes temperature, method"):
         made(10, ("colour",))
-    few = type(digits)(
-        "few", "train", digits.images[:5], digits.labels[:5], digits.classes, digits.ids[:5], ""
-    )
+    few = type(digits)("few", "train", digits.images[:5], digits.labels[:5], digits.classes, digits.ids[:5], "")
     with pytest.raises(BadSetting, match="has 5 training images; at least 40"):
-        held_out(few)
-    one = type(digits)(
-        "one", "train", digits.images[:50], np.zeros(50, np.int64), ("a",), digits.ids[:50], ""
-    )
-    plan = plans.make("b", one, "simclr", ["temperature"], 10, 20, 1.0)
+        held_out_rows(few)
+    one = type(digits)("one", "train", digits.images[:50], np.zeros(50, np.int64), ("a",), digits.ids[:50], "")
+    plan = make_plan(AdviceRequest("one", 10, ["temperature"], "b"), one, 1.0)
     assert plan.criterion == "lidar"
     assert plan.held_out == 10
     assert "LiDAR stands in for labels" in plan.sentence()
@@ -144,19 +141,19 @@ def test_a_short_time_gets_a_shorter_plan() -> None:
         assert long.rungs[-1] == 20
         assert 2 <= short.rungs[-1] < 20
         assert "are set aside" in short.sentence()
-    assert plans.load("a") is None
+    assert plans.load_plan("a") is None
 
 
 def test_held_out_rows_are_of_every_class_and_left_out_of_training(home: Path) -> None:
     dataset = datasets.load("digits", "train")
-    rows = held_out(dataset)
+    rows = held_out_rows(dataset)
     counts = np.bincount(dataset.labels[rows], minlength=10)
     assert counts.min() >= 0.18 * np.bincount(dataset.labels).min()
     search = played(made())
     search.run()
     ids = (search.folder / "held_out.txt").read_text().split()
     assert ids == [dataset.ids[i] for i in rows]
-    assert "--exclude" in search._arguments(next(iter(search.tried.values())), 3, 0)
+    assert "--exclude" in search.cell(next(iter(search.trials.values())), 3, 0).arguments()
 
 
 def test_two_at_one_adviser_and_a_damaged_plan(home: Path) -> None:
@@ -170,7 +167,7 @@ def test_two_at_one_adviser_and_a_damaged_plan(home: Path) -> None:
         advise(plan)
     (folder / "plan.json").write_text("{")
     with pytest.raises(BadSetting, match="damaged"):
-        plans.load("a")
+        plans.load_plan("a")
     assert plans.read_answer("a") is None
 
 
@@ -178,7 +175,7 @@ def test_one_seed_shows_nothing_and_the_default_stands() -> None:
     search = played(made(0.9, ("head",)), effect=staticmethod(_by_head), seconds=12.0)
     search.baselines = {"raw pixels": 0.4, "an untrained encoder": 0.95}
     search.run()
-    found = answer(search)
+    found = answer_of(search)
     assert not found["best"]["is_default"]
     assert found["recommended"]["is_default"]
     assert found["verdict"].startswith("No difference is shown yet: linear head came out highest")
@@ -196,5 +193,5 @@ def test_small_sets_are_tried_in_the_batches_that_are_advised() -> None:
     plan = replace(made(choose=("head",)), batch_size=64)
     search = played(plan)
     assert "in batches of 64" in plan.sentence()
-    assert "batch_size=64" in search._arguments(Tried("head", {}, None), 2, 0)
-    assert plans.of_json({k: v for k, v in plan.to_json().items() if k != "batch_size"}) is not None
+    assert "batch_size=64" in search.cell(Trial("head", {}, None), 2, 0).arguments()
+    assert plans.plan_from_json({k: v for k, v in plan.to_json().items() if k != "batch_size"}) is not None

@@ -11,7 +11,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 __all__ = ["CHOICES", "LOOK", "POPOVERS", "Answers", "Choosing", "shown", "state_of"]
 
-CHOICES = 3
+CHOICES = 2
 LOOK = 200  # ms between two looks at a page, which cost it as much as drawing does
 
 # By kind: its value as it is shown, its options where they stand in the page, and the buttons.
@@ -125,8 +125,8 @@ def state_of(page: Any) -> str:
 class Choosing:
     """Choices one after the other with the widget of this name."""
 
-    def __init__(self, page: Any, answers: Answers, name: str, behind: Any = None) -> None:
-        self.page, self.answers, self.name, self.behind = page, answers, name, behind
+    def __init__(self, page: Any, answers: Answers, name: str) -> None:
+        self.page, self.answers, self.name = page, answers, name
         self.chosen: Any = None
         self.past: list[str] = []  # what was shown at first, and what was chosen
 
@@ -135,8 +135,6 @@ class Choosing:
         end = time.monotonic() + PATIENCE
         while (widget := shown(self.page).get(self.name)) is None:
             assert time.monotonic() < end, f"{self.name} is gone"
-            if self.behind:
-                self.behind.click()
             self.page.wait_for_timeout(LOOK)
         return widget
 
@@ -197,9 +195,7 @@ class Choosing:
 
     def _number(self, place: Any, widget: dict[str, Any]) -> bool:
         low, high, step = (float(widget[k] or d) for k, d in (("low", 0), ("high", 9), ("step", 1)))
-        low = (
-            low if low > -1e300 else 0
-        )  # without bounds the browser part names the largest numbers
+        low = low if low > -1e300 else 0  # without bounds the browser part names the largest numbers
         value = float(widget["value"] or low)
         steps = [value + k * step for k in (1, 2, 3, -1, -2, -3)]
         text = self._fresh([f"{v:.6g}" for v in steps if low <= v <= high])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,8 +18,8 @@ from patience import SLOW
 from visits import filled
 
 from benchmarks import browser as real
-from contrastive_core import catalog
 from contrastive_core.data import datasets
+from contrastive_core.engine import catalog
 from contrastive_lab.desktop import window
 
 SERVED: list[dict[str, str]] = []  # homes of the servers at work: what a page began ends with it
@@ -96,17 +96,13 @@ def fill(home: Path, prepared: Path) -> None:
             shutil.copy(path, target)
 
 
-@pytest.fixture(scope="module")
-def serve(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[Callable[..., str]]:
-    """serve(script, *arguments) starts Streamlit with a script; returns the address.
-
-    The server has homes of its own, unless `environment` names others. `is_new`: nothing was
-    prepared in them.
-    """
+@contextmanager
+def servers(folders: pytest.TempPathFactory, prepared: Path) -> Iterator[Callable[..., str]]:
+    """Give `start(script, *arguments)`, which starts Streamlit and returns its address."""
     with ExitStack() as stack:
 
         def start(script: Path, *arguments: str, is_new: bool = False, **options: Any) -> str:
-            home = tmp_path_factory.mktemp("server")
+            home = folders.mktemp("server")
             homes = {**real.homes_in(home), **(options.get("environment") or {})}
             if not is_new:
                 fill(Path(homes["CONTRASTIVE_LAB_HOME"]), prepared)
@@ -118,9 +114,25 @@ def serve(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def filled_app(
-    serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """The app with a sweep, runs that wait, and one in the bin (see visits.py)."""
-    with filled(tmp_path_factory.mktemp("runs")) as environment:
-        yield serve(real.ROOT / "app.py", environment=environment)
+def serve(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[Callable[..., str]]:
+    """serve(script, *arguments) starts Streamlit with a script; returns the address.
+
+    The server has homes of its own, unless `environment` names others. `is_new`: nothing was
+    prepared in them.
+    """
+    with servers(tmp_path_factory, prepared) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def shared_app(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[str]:
+    """The app for tests that only look at its pages: one server for each worker of pytest."""
+    with servers(tmp_path_factory, prepared) as start:
+        yield start(real.ROOT / "app.py")
+
+
+@pytest.fixture(scope="session")
+def filled_app(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[str]:
+    """The app with a sweep, runs that wait, and one in the bin (see visits.py); one for each worker."""
+    with filled(tmp_path_factory.mktemp("runs")) as environment, servers(tmp_path_factory, prepared) as start:
+        yield start(real.ROOT / "app.py", environment=environment)

@@ -7,10 +7,10 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core import losses
-from contrastive_core.loss_lab.batch import LabBatch
 from contrastive_core.loss_lab.view import compute_view
+from contrastive_core.records.lab_rows import LabBatch
 from contrastive_lab.components.loss_view import LossView, PairAxes, draw_loss_view
-from contrastive_lab.loss_lab.drawn import setting_of
+from contrastive_lab.loss_setting import setting_of
 
 given = np.load(sys.argv[1])
 batch = LabBatch(given["z"], given["labels"], None, tuple("abcdefghij"), [])

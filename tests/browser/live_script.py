@@ -14,7 +14,7 @@ from contrastive_lab.components.loss_view import (
     PairAxes,
     draw_loss_view,
 )
-from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 
 asked = st.query_params
@@ -29,12 +29,18 @@ np.fill_diagonal(mask, 3)
 if kind == "lonely":
     mask[mask == 1] = 0
 names = [f"<b>row {i}</b>" for i in range(n)]
-temperature = Knob("τ, temperature", 0.01, 10.0, 0.5, log=True)
-margin = Knob("ε, margin", 0.0, 2.0, 0.5)
+temperature = SliderKnob("τ, temperature", 0.01, 10.0, 0.5, log=True)
+margin = SliderKnob("ε, margin", 0.0, 2.0, 0.5)
 softmax = {
-    "family": "softmax", "knob": "temperature", "temperature": 0.5, "denominator": "all",
-    "aggregate": "out", "scale": "none", "base": None, "sign": 1,
-}  # fmt: skip
+    "family": "softmax",
+    "knob": "temperature",
+    "temperature": 0.5,
+    "denominator": "all",
+    "aggregate": "out",
+    "scale": "none",
+    "base": None,
+    "sign": 1,
+}
 hinge = {"family": "hinge", "knob": "margin", "margin": 0.5}
 far = np.maximum(0, 2 - 2 * dots)
 view = {
@@ -42,12 +48,9 @@ view = {
     "one group": (dots, softmax, temperature, "similarity"),
     "lonely": (dots, softmax, temperature, "similarity"),
     "pair": (np.sqrt(far), hinge | {"form": "pair", "squared": False}, margin, "distance"),
-    "triplet": (
-        far, hinge | {"form": "triplet", "mining": "all", "average": "all"}, margin,
-        "squared distance",
-    ),
+    "triplet": (far, hinge | {"form": "triplet", "mining": "all", "average": "all"}, margin, "squared distance"),
     "server": (dots, None, temperature, "similarity"),
-}[kind]  # fmt: skip
+}[kind]
 st.session_state.runs = st.session_state.get("runs", 0) + 1
 chosen = st.session_state.get("lab", {}).get("chosen") or {}
 value = chosen.get("value") or 0.5
@@ -56,28 +59,42 @@ computed = ComputedLoss(dots, dots, dots.sum(1))
 choice = chosen.get("second", start.get("second", ""))
 second = {
     "loss:pair": LossSetting(
-        f"pair {n}", np.sqrt(far), mask, hinge | {"form": "pair", "squared": False},
-        knob=margin, loss=0.0, score_name="distance",
+        f"pair {n}",
+        np.sqrt(far),
+        mask,
+        hinge | {"form": "pair", "squared": False},
+        knob=margin,
+        loss=0.0,
+        score_name="distance",
     ),
     "loss:server": LossSetting(f"server {n}", dots, mask, computed=computed, loss=1.5),
     "loss:refused": LossSetting("refused", reason="It needs labels."),
-}.get(choice)  # fmt: skip
+}.get(choice)
 scores, kernel, knob, score_name = view
 first = LossSetting(
-    f"{n} {kind}", scores, mask, None if kernel is None else kernel | {kernel["knob"]: value},
-    computed, replace(knob, value=value), 1.5, score_name,
+    f"{n} {kind}",
+    scores,
+    mask,
+    None if kernel is None else kernel | {kernel["knob"]: value},
+    computed,
+    replace(knob, value=value),
+    1.5,
+    score_name,
     "No anchor has a positive in this batch." if kind == "lonely" else "",
-)  # fmt: skip
+)
 thumbs = thumbnail_sheet(rng.integers(0, 255, (n, 3, 8, 8)).astype(np.uint8))
 found = draw_loss_view(
     LossView(
-        first, PairAxes(names, names, thumbs, range(n), range(n)),
+        first,
+        PairAxes(names, names, thumbs, range(n), range(n)),
         anchor=int(asked.get("anchor", 0)),
         start=start | {"second_value": chosen.get("second_value")},
         alternatives=Alternatives([(f"loss:{k}", k) for k in ("pair", "server", "refused")]),
-        choice=choice, second=second, heard=chosen.get("report"),
+        choice=choice,
+        second=second,
+        heard=chosen.get("report"),
     ),
     key="lab",
-)  # fmt: skip
+)
 st.button("again")  # the server answers once more
 st.text(f"runs {st.session_state.runs} value {found.get('value')} anchor {found.get('anchor')}")

@@ -24,9 +24,7 @@ data = ScatterData(
     str(n),
     label if by == "label" else xy[:, 0],
     [f"<i>class {k}</i>" for k in range(5)] if by == "label" else (),
-    thumbnails=thumbnail_sheet(images if pictured is None else images[pictured])
-    if n <= 2000
-    else NO_THUMBNAILS,
+    thumbnails=thumbnail_sheet(images if pictured is None else images[pictured]) if n <= 2000 else NO_THUMBNAILS,
     pictured=pictured,
 )
 lit = [1, 2, 3] if asked.get("given") else st.session_state.get("kept", [])

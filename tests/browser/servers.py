@@ -46,9 +46,7 @@ class Server:
         command = [sys.executable, "-m", "streamlit", "run", str(real.ROOT / "app.py")]
         command += ["--server.headless", "true", "--server.port", str(self.port)]
         with self.log.open("ab") as out:
-            self.process = subprocess.Popen(
-                command, cwd=real.ROOT, env=self.environment, stdout=out, stderr=out
-            )
+            self.process = subprocess.Popen(command, cwd=real.ROOT, env=self.environment, stdout=out, stderr=out)
         real.wait_for(f"{self.address}/_stcore/health", self.process, self.log)
 
     def kill(self) -> None:

@@ -31,9 +31,7 @@ def keep() -> None:
     st.session_state.picked = query_params.chosen("letter")
 
 
-query_params.one_of(
-    st.sidebar.selectbox, "letter", "abc", name="letter", key="letter", on_change=keep
-)
+query_params.one_of(st.sidebar.selectbox, "letter", "abc", name="letter", key="letter", on_change=keep)
 page.run()
 st.text(f"picked {st.session_state.picked} on {page.title}")
 query_params.write()

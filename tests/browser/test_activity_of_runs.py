@@ -11,7 +11,7 @@ import pytest
 from patience import SLOW
 
 from benchmarks import browser as real
-from contrastive_core import runs
+from contrastive_core.records import runs
 
 
 def test_a_run_that_goes_on_is_told_of_and_so_is_its_failure(

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from patience import SLOW
-
-from contrastive_core.paths import ROOT
 
 # Every text that is seen or read out, those of browser parts too; code and formulas are no words.
 TEXTS = """() => {
@@ -28,8 +25,11 @@ TEXTS = """() => {
 }"""
 SENTENCE = re.compile(r"[A-Za-z][a-z’'-]*(?:[,;:]? [a-z][a-z’'-]*){2,}[.…:?!]?")
 STREAMLIT = (  # its own words, which it has in English only
-    "Skip to main content", "Navigate to home page", "Download plot as a PNG", "Link to heading",
-)  # fmt: skip
+    "Skip to main content",
+    "Navigate to home page",
+    "Download plot as a PNG",
+    "Link to heading",
+)
 BUSY = """[data-testid=stApp][data-test-script-state=running], [data-testid=stSkeleton],
   [data-testid=stMain] [data-testid=stProgress]"""
 PAGES = {  # address and what is there once it has come
@@ -48,15 +48,15 @@ PAGES = {  # address and what is there once it has come
 }
 
 
-@pytest.fixture(scope="module")
-def app(serve: Callable[..., str]) -> str:
-    return serve(ROOT / "app.py")
+@pytest.fixture
+def app(shared_app: str) -> str:
+    return shared_app
 
 
 def settled(page: Any) -> None:
     """Nothing is drawn or made any more, for a while."""
     calm = 0
-    while calm < 5:
+    while calm < 4:
         calm = 0 if page.locator(BUSY).count() else calm + 1
         page.wait_for_timeout(300)
 
@@ -92,22 +92,19 @@ def switch(page: Any, language: str, chosen: str) -> None:
     page.wait_for_function(
         """(said) => [...document.querySelectorAll("[data-testid=stSelectbox] input")]
           .some((input) => input.value === said)""",
-        arg=chosen, timeout=SLOW,
-    )  # fmt: skip
+        arg=chosen,
+        timeout=SLOW,
+    )
 
 
 @pytest.mark.parametrize(("width", "kind"), [(1440, "wide"), (1024, "upright"), (390, "upright")])
-def test_the_flow_of_a_method_is_drawn_in_chinese(
-    app: str, page: Any, width: int, kind: str
-) -> None:
+def test_the_flow_of_a_method_is_drawn_in_chinese(app: str, page: Any, width: int, kind: str) -> None:
     """From left to right where there is room, else downwards; no label of it is English."""
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"{app}/methods?method=moco_v2&lang=zh")
     page.locator(f".flow.{kind}").wait_for(timeout=SLOW)
     assert page.locator(".flow:visible").count() == 1
-    drawn = page.locator(f".flow.{kind}").evaluate(
-        "e => [atob(e.src.split(',')[1]), e.getBoundingClientRect().right]"
-    )
+    drawn = page.locator(f".flow.{kind}").evaluate("e => [atob(e.src.split(',')[1]), e.getBoundingClientRect().right]")
     assert drawn[1] <= width
     svg = drawn[0].encode("latin-1").decode()
     assert "旧键的队列" in re.sub(r"</tspan><tspan[^>]*>", "", svg)

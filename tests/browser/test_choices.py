@@ -1,47 +1,29 @@
-"""Every choice counts: three in a row with every widget of Explore, Samples, Runs, Methods.
-
-What the labels below name must be among the widgets that are found; others are tried too.
-"""
+"""The second choice counts as the first did: a widget of each kind, on each page, in a browser."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from choices import CHOICES, shown
-from visits import Visit, every_choice_counts
+from patience import PATIENCE
+from visits import Visit, second_choice_counts
 
-PAGES = {
-    "explore": (
-        ("explore?run=simclr-digits",),
-        "Images, Features, Map, Color by, Place on this map, More, Seed, Neighbors, min_dist, "
-        "Metric",
-    ),
-    "samples": (
-        (
-            "samples?run=simclr-digits&split=test",
-            "samples?run=simclr-digits&split=test&list=outlier",
-            "samples?run=simclr-digits&split=test&part=Across runs",
-        ),
-        "Images, Loss, Part, List, More of it, As, The first of this list, Against, Samples",
-    ),
-    "runs": (
-        (
-            "runs",
-            "runs?view=import",
-            "runs?view=sweeps&sweep=two",
-            "runs?view=sweeps&sweep=a new one…",
-        ),
-        "View, What to import, Status, Method, Show, Yes, Sweep, To be judged on, Accuracy, "
-        "Runs to train now, Write it, Epochs of each run, Hours, Drawn as, Starting from",
-    ),
-    "methods": (("methods", "methods?beside=moco_v2"), "Run, Method, Set beside it, Data set"),
-}
+PAGES = (
+    "explore?run=simclr-digits",
+    "samples?run=simclr-digits&split=test",
+    "runs",
+    "methods",
+    "train?watch=simclr-digits",
+    "loss_lab?run=simclr-digits&on=circle",
+    "compare?runs=simclr-digits,sup_con-digits,cpc-digits",
+)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_choice_counts(filled_app: str, page: Any, name: str) -> None:
-    every_choice_counts(filled_app, page, *PAGES[name])
+@pytest.mark.parametrize("address", PAGES)
+def test_second_choice_counts(filled_app: str, page: Any, address: str) -> None:
+    second_choice_counts(filled_app, page, address)
 
 
 def test_each_of_some_selected_samples_can_be_looked_at(filled_app: str, page: Any) -> None:
@@ -57,6 +39,40 @@ def test_each_of_some_selected_samples_can_be_looked_at(filled_app: str, page: A
     page.mouse.up()
     visit.answers.wait(asked + 1)
     name = next(n for n in shown(page) if "Neighbors of" in n)
-    visit.first = list(shown(page))
     visit.try_out(name)
     assert visit.tried[name] == CHOICES
+
+
+@pytest.mark.parametrize(
+    ("part", "keys"),
+    [
+        ("view", ["grad", "mask", "score"]),
+        ("order", ["cluster", "group", "cluster"]),
+        ("panel", ["curves", "formula", "two"]),
+    ],
+)
+def test_choices_within_the_live_view_count(filled_app: str, page: Any, part: str, keys: list[str]) -> None:
+    visit = Visit(page)
+    visit.open(f"{filled_app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent")
+    page.locator(".matrix:visible").wait_for(timeout=1000 * PATIENCE)
+    for key in keys:
+        asked = visit.answers.asked
+        page.locator(f"button[data-key={key}]").click()
+        visit.answers.wait(asked + 1)
+        button = page.locator(f"button[data-key={key}]")
+        assert button.get_attribute("aria-pressed") == "true", key
+        assert f"{part}={key}" in page.url
+
+
+def test_choices_of_the_second_setting_count(filled_app: str, page: Any) -> None:
+    visit = Visit(page)
+    visit.open(f"{filled_app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent&panel=two")
+    listed = page.locator(".panel select")
+    listed.wait_for(timeout=1000 * PATIENCE)
+    options = listed.locator("option").evaluate_all("all => all.map((o) => o.value)")
+    for option in [o for o in options if o != listed.input_value()][:: len(options) // 4][:3]:
+        asked = visit.answers.asked
+        listed.select_option(option)
+        visit.answers.wait(asked + 1)
+        assert listed.input_value() == option
+        assert f"second={option}" in unquote(page.url)

@@ -67,9 +67,8 @@ def agree(modules: Any, name: str, knobs: dict[str, Any]) -> None:
     mask = torch.where(labels[:, None] == labels[None], 1, 2).fill_diagonal_(3)
     found = modules.evaluate(
         GRADIENT,
-        {"angles": angles.tolist(), "mask": mask.flatten().tolist(),
-         "kernel": loss.kernel(), "score": loss.score},
-    )  # fmt: skip
+        {"angles": angles.tolist(), "mask": mask.flatten().tolist(), "kernel": loss.kernel(), "score": loss.score},
+    )
     value = float(anatomy.output.value)
     assert abs(found["value"] - value) <= 1e-4 * max(1, abs(value)), knobs
     worst = np.abs(np.array(found["force"]) - wanted) / np.maximum(1, np.abs(wanted))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from patience import SLOW
 
-from contrastive_core.paths import ROOT
 
-
-@pytest.fixture(scope="module")
-def app(serve: Callable[..., str]) -> str:
-    return serve(ROOT / "app.py")
+@pytest.fixture
+def app(shared_app: str) -> str:
+    return shared_app
 
 
 def test_the_circle_moves_and_comes_back_when_it_is_disturbed(app: str, page: Any) -> None:
@@ -54,19 +51,14 @@ def test_one_click_to_the_temperature(app: str, page: Any) -> None:
     page.goto(app)
     page.get_by_role("link", name="See why temperature matters").click()
     said = page.locator(".lab .sentence")
-    said.filter(has_text=re.compile(r"At τ = 0\.5, all \d+ negatives are pushed")).wait_for(
-        timeout=SLOW
-    )
+    said.filter(has_text=re.compile(r"At τ = 0\.5, all \d+ negatives are pushed")).wait_for(timeout=SLOW)
     page.get_by_role("heading", name="Lesson 3 of 6").wait_for(timeout=SLOW)
     for position, symbol in ((100, "τ = 0.0"), (500, "τ = 0."), (900, "τ = ")):
         before = said.inner_text()
         page.locator(".lab .knob input").first.evaluate(
-            "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }",
-            position,
+            "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }", position
         )
-        page.wait_for_function(
-            "([e, before]) => e.textContent !== before", arg=[said.element_handle(), before]
-        )
+        page.wait_for_function("([e, before]) => e.textContent !== before", arg=[said.element_handle(), before])
         assert symbol in said.inner_text()
 
 
@@ -81,6 +73,4 @@ def test_one_click_to_the_list_of_wrong_labels(app: str, page: Any) -> None:
     page.goto(app)
     page.get_by_role("link", name="Find wrong labels").click()
     page.get_by_text("Likely mislabeled").first.wait_for(timeout=SLOW)
-    page.get_by_text(re.compile(r"labeled \S+, wrong with (over )?\d+%")).first.wait_for(
-        timeout=SLOW
-    )
+    page.get_by_text(re.compile(r"labeled \S+, wrong with (over )?\d+%")).first.wait_for(timeout=SLOW)

@@ -15,8 +15,9 @@ import pytest
 from notebooks import jupyter, open_notebook, outputs, run_all, write_notebook
 
 from benchmarks import browser as real
-from contrastive_core import runs
-from contrastive_core.loss_lab.batch import BatchRequest, load_batch
+from contrastive_core.loss_lab.batch import load_batch
+from contrastive_core.records import runs
+from contrastive_core.records.lab_rows import BatchRequest
 
 pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
 
@@ -90,9 +91,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = home / "report.html"
     done = subprocess.run(
         [sys.executable, "-m", "contrastive_core", "report", RUN, OTHER, "--out", str(out)],
-        cwd=real.ROOT, capture_output=True, text=True,
+        cwd=real.ROOT,
+        capture_output=True,
+        text=True,
         env={**os.environ, "CONTRASTIVE_LAB_HOME": f"{home}/home"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return out
 
@@ -100,9 +103,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(browser: Any, report: Path) -> Iterator[Any]:
     """The report on a phone without a connection; what it asks for, and what goes wrong."""
-    context = browser.new_context(
-        viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True, offline=True
-    )
+    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True, offline=True)
     page, asked = context.new_page(), []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: asked.append(f"error {error}"))
@@ -186,9 +187,7 @@ def test_a_theme_of_the_notebook_is_followed(notebook: Any) -> None:
     change = "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })"
     page.evaluate(change, "JupyterLab Dark")
     page.wait_for_function(f"(light) => ({FIND})('_lab').paper !== light", arg=light)
-    page.wait_for_function(
-        f"() => ({FIND})('_lab').matrix.width > 0 && ({FIND})('_ring').canvas.width > 0"
-    )
+    page.wait_for_function(f"() => ({FIND})('_lab').matrix.width > 0 && ({FIND})('_ring').canvas.width > 0")
     page.evaluate(change, "JupyterLab Light")
     page.wait_for_function(f"(light) => ({FIND})('_lab').paper === light", arg=light)
 
@@ -201,14 +200,9 @@ def test_a_report_opens_on_a_phone_without_a_connection(opened: Any, report: Pat
     for words in ("360 samples that all share", "98.9 %", "97.2 to 99.6", "batch_size"):
         assert words in text
     before = page.locator(".loss").first.inner_text()
-    page.locator(".knob input").first.evaluate(
-        "e => { e.value = 100; e.dispatchEvent(new Event('input')); }"
-    )
-    page.wait_for_function("(before) => document.querySelector('.loss').textContent !== before",
-                           arg=before)  # fmt: skip
-    pictures = (
-        "() => [...document.querySelectorAll('[data-part=scatter] > div')].map((d) => d._map)"
-    )
+    page.locator(".knob input").first.evaluate("e => { e.value = 100; e.dispatchEvent(new Event('input')); }")
+    page.wait_for_function("(before) => document.querySelector('.loss').textContent !== before", arg=before)
+    pictures = "() => [...document.querySelectorAll('[data-part=scatter] > div')].map((d) => d._map)"
     page.wait_for_function(f"() => ({pictures})().every((map) => map.sprite?.width > 32)")
     assert page.evaluate(f"() => new Set(({pictures})().map((map) => map.sprite.width)).size") == 1
 
@@ -222,9 +216,7 @@ def test_a_report_is_dark_on_white_on_paper(browser: Any, report: Path) -> None:
     assert page.evaluate(ink) == "rgb(232, 234, 237)"
     page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate(ink) == "rgb(31, 35, 40)"
-    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == (
-        "rgb(255, 255, 255)"
-    )
+    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == ("rgb(255, 255, 255)")
     page.evaluate("() => dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(ink) == "rgb(232, 234, 237)"
     assert page.pdf(format="A4")[:5] == b"%PDF-"

@@ -119,11 +119,7 @@ def test_kernels_agree_with_the_library(modules: Any, name: str) -> None:
             agree(found["grad"], anatomy.grad_scores, f"{where}: gradients")
             agree([found["value"]], anatomy.output.value, f"{where}: value")
             assert found["valid"] == anatomy.output.n_valid, where
-            for theirs, mine in (
-                ("effective_negatives", "effective"),
-                ("active", "active"),
-                ("hard", "hard"),
-            ):
+            for theirs, mine in (("effective_negatives", "effective"), ("active", "active"), ("hard", "hard")):
                 if theirs in anatomy.extras:
                     agree(found[mine], anatomy.extras[theirs], f"{where}: {theirs}")
             tried += 1

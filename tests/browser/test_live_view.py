@@ -283,11 +283,7 @@ def test_clusters_stand_together(modules: Any, anchors: int) -> None:
           const { clustersOf } = await import("/loss_view/order.js");
           return clustersOf({ n, w: 64, S: Float32Array.from(S), meta });
         }""",
-        [
-            scores.ravel().tolist(),
-            {"names": names[:anchors], "columnNames": names, "scoreName": "similarity"},
-            anchors,
-        ],
+        [scores.ravel().tolist(), {"names": names[:anchors], "columnNames": names, "scoreName": "similarity"}, anchors],
     )
     for found, m in ((order, anchors), (columns, 64)):
         assert sorted(found) == list(range(m))
@@ -307,9 +303,7 @@ def test_two_settings_differ_as_the_formula_says(page: Any, address: str) -> Non
     repainted(page)
     assert ask(page, "lab.two.out.value <= lab.out.value + 1e-9")  # Jensen
     assert "but not the same gradient" in page.locator(".panel .hint").inner_text()
-    page.locator(".panel input").first.evaluate(
-        "e => { e.value = 200; e.dispatchEvent(new Event('input')); }"
-    )
+    page.locator(".panel input").first.evaluate("e => { e.value = 200; e.dispatchEvent(new Event('input')); }")
     repainted(page)
     assert "weigh more in the first" in page.locator(".panel .hint").inner_text()
 
@@ -322,9 +316,7 @@ def test_a_second_loss_comes_from_the_server_and_is_then_live(page: Any, address
     rows = [row.split() for row in page.locator(".panel tr").all_inner_texts()]
     assert rows[0] == "first, τ 0.500 second, ε 0.500 difference".split()
     before = ask(page, "lab.two.out.value")
-    page.locator(".panel input").first.evaluate(
-        "e => { e.value = 900; e.dispatchEvent(new Event('input')); }"
-    )
+    page.locator(".panel input").first.evaluate("e => { e.value = 900; e.dispatchEvent(new Event('input')); }")
     repainted(page)
     assert ask(page, "lab.two.out.value") > before
     select.select_option("loss:server")

@@ -17,9 +17,9 @@ from patience import PATIENCE, SLOW
 from PIL import Image
 from servers import Server
 
-from contrastive_core import runs
-from contrastive_core.jobs import importing
+from contrastive_core.engine import importing
 from contrastive_core.paths import SHIPPED
+from contrastive_core.records import runs
 
 HELD = """
 import os, sys, time
@@ -86,9 +86,7 @@ def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(
     assert not list((held.home / "home" / "uploads").iterdir())
 
 
-def test_a_training_waits_for_the_weights_it_starts_from(
-    held: Server, page: Any, tmp_path: Path
-) -> None:
+def test_a_training_waits_for_the_weights_it_starts_from(held: Server, page: Any, tmp_path: Path) -> None:
     timm = pytest.importorskip("timm")
     net = timm.create_model("test_vit")
     torch.save(net.state_dict(), tmp_path / "mine.pt")

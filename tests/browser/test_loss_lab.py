@@ -84,9 +84,7 @@ def test_the_uploader_says_the_limit_that_holds(page: Any, address: str) -> None
     shown = page.get_by_text(re.compile("per file")).first.inner_text()
     number, unit = re.findall(r"([\d.]+) ?([MG]B) per file", shown)[0]
     power = {"MB": 2, "GB": 3}[unit]  # of 1,024 or of 1,000, as this system counts
-    assert any(
-        float(number) * base**power == pytest.approx(limit, rel=0.01) for base in (1000, 1024)
-    )
+    assert any(float(number) * base**power == pytest.approx(limit, rel=0.01) for base in (1000, 1024))
 
 
 def test_vectors_of_a_file_can_be_bookmarked(page: Any, address: str, tmp_path: Path) -> None:
@@ -177,11 +175,13 @@ def test_the_slider_is_at_most_eight_tabs_from_the_top(page: Any, address: str) 
     types = []
     while "range" not in types and len(types) < 8:
         page.keyboard.press("Tab")
-        types.append(page.evaluate(
-            """() => { let a = document.activeElement;
+        types.append(
+            page.evaluate(
+                """() => { let a = document.activeElement;
             while (a?.shadowRoot?.activeElement) a = a.shadowRoot.activeElement;
             return a?.type ?? a?.tagName; }"""
-        ))  # fmt: skip
+            )
+        )
     assert types[-1] == "range", types
 
 

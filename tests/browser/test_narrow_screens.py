@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from patience import SLOW
-
-from contrastive_core.paths import ROOT
 
 WIDTH = 390
 # Words of an element that stand on two lines, or out of the screen.
@@ -34,9 +32,9 @@ SAID = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def app(serve: Callable[..., str]) -> str:
-    return serve(ROOT / "app.py")
+@pytest.fixture
+def app(shared_app: str) -> str:
+    return shared_app
 
 
 @pytest.fixture
@@ -57,17 +55,16 @@ def test_no_word_of_a_methods_tables_is_broken(app: str, phone: Any, address: st
 
 
 @pytest.mark.parametrize(("runs", "high"), [(2, 240), (3, 180)])
-def test_compares_stage_is_no_higher_than_its_maps(
-    app: str, phone: Any, runs: int, high: int
-) -> None:
+def test_compares_stage_is_no_higher_than_its_maps(app: str, phone: Any, runs: int, high: int) -> None:
     names = ["simclr-digits", "sup_con-digits", "moco_v1-digits"][:runs]
     phone.goto(f"{app}/compare?runs={','.join(names)}")
     stage = phone.locator(".map .stage")
     stage.wait_for(timeout=SLOW)
     phone.wait_for_function(
         "([stage, high]) => stage.clientHeight > 100 && stage.clientHeight < high",
-        arg=[stage.element_handle(), high], timeout=SLOW,
-    )  # fmt: skip
+        arg=[stage.element_handle(), high],
+        timeout=SLOW,
+    )
 
 
 def test_a_lesson_has_its_bars_above_the_matrix(app: str, phone: Any) -> None:
@@ -81,9 +78,7 @@ def test_a_lesson_has_its_bars_above_the_matrix(app: str, phone: Any) -> None:
     assert tops == sorted(tops)
 
 
-def test_a_lesson_on_the_circle_has_its_buttons_and_the_circle_on_one_screen(
-    app: str, phone: Any
-) -> None:
+def test_a_lesson_on_the_circle_has_its_buttons_and_the_circle_on_one_screen(app: str, phone: Any) -> None:
     phone.goto(f"{app}/loss_lab?lesson=2")
     ring, run = phone.locator(".lab .ring"), phone.get_by_role("button", name="Run", exact=True)
     ring.wait_for(timeout=SLOW)

@@ -22,10 +22,10 @@ from PIL import Image
 from servers import Server
 
 from benchmarks import browser as real
-from contrastive_core import runs
-from contrastive_core.jobs import process, queue, training
+from contrastive_core.engine import process, queue, training
 from contrastive_core.paths import SHIPPED
-from contrastive_core.storage import atomic, records
+from contrastive_core.records import runs
+from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock_holder
 
 
@@ -183,9 +183,7 @@ def test_rename_tag_note_delete_undo(server: Server, home: Path, page: Any) -> N
     assert runs.load("draft-final").meta()["note"] == "keep this"
 
 
-def test_two_settings_are_told_apart_and_a_clone_has_its_change(
-    server: Server, home: Path, page: Any
-) -> None:
+def test_two_settings_are_told_apart_and_a_clone_has_its_change(server: Server, home: Path, page: Any) -> None:
     made("pair-a")
     made("pair-b", seed=7)
     opened(page, server, "pair-", 2)
@@ -206,9 +204,7 @@ def test_two_settings_are_told_apart_and_a_clone_has_its_change(
     wait(lambda: mine()["pair-clone"] == "done")
 
 
-def test_rows_that_move_take_no_run_in_the_place_of_another(
-    server: Server, home: Path, page: Any
-) -> None:
+def test_rows_that_move_take_no_run_in_the_place_of_another(server: Server, home: Path, page: Any) -> None:
     """A run is made elsewhere while one is selected and a note typed: both stay as they are."""
     for number, name in enumerate(("row-a", "row-b", "row-c")):
         if name == "row-c":
@@ -219,7 +215,7 @@ def test_rows_that_move_take_no_run_in_the_place_of_another(
             page.get_by_role("textbox", name="Note").fill("typed, not saved")
         runs.create(name, {"method": "simclr", "dataset": "digits"}).set_status("done")
         manifest = {**runs.load(name).manifest, "created": f"2026-01-0{number + 1}T00:00:00"}
-        records.write_json(runs.load(name).path / "run.json", manifest)  # the last one comes first
+        json_files.write_json(runs.load(name).path / "run.json", manifest)  # the last one comes first
     page.get_by_text(re.compile(r"^3 of")).wait_for(timeout=SLOW)  # the page saw it by itself
     page.get_by_role("heading", name="row-b").wait_for(timeout=SLOW)
     assert page.get_by_role("textbox", name="Note").input_value() == "typed, not saved"
@@ -242,9 +238,7 @@ def test_damage_is_named_beside_the_run(server: Server, home: Path, page: Any) -
     page.get_by_text("metrics.jsonl: line 1 is damaged").wait_for(timeout=SLOW)
 
 
-EVIL = (
-    '<img src="http://evil.example/a.png" onerror="window.harm=1"> ![x](http://evil.example/b.png)'
-)
+EVIL = '<img src="http://evil.example/a.png" onerror="window.harm=1"> ![x](http://evil.example/b.png)'
 
 
 def test_what_people_and_files_say_is_never_markup(server: Server, home: Path, page: Any) -> None:
@@ -278,16 +272,12 @@ def test_classes_and_files_with_markup_in_their_names_are_words(
         (tmp_path / "data" / name).mkdir(parents=True)
         for i in range(12):
             pixels = rng.integers(0, 256, (16, 16, 3), np.uint8)
-            Image.fromarray(pixels).save(
-                tmp_path / "data" / name / f"<b>{i}<svg onload=harm()>.png"
-            )
+            Image.fromarray(pixels).save(tmp_path / "data" / name / f"<b>{i}<svg onload=harm()>.png")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     train = [sys.executable, "-m", "contrastive_core", "train", "--run", "marked", "--epochs", "1"]
     train += ["--dataset", f"folder:{tmp_path / 'data'}", "--set", "batch_size=12"]
-    done = subprocess.run(
-        train, cwd=real.ROOT, env=server.environment, capture_output=True, text=True
-    )
+    done = subprocess.run(train, cwd=real.ROOT, env=server.environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for path in ("explore", "samples", "loss_lab", "train?watch=marked"):
         page.goto(f"{server.address}/{path}{'&' if '?' in path else '?'}run=marked")
@@ -345,9 +335,7 @@ def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page
     page.locator(".js-plotly-plot").first.wait_for(timeout=SLOW)
 
 
-def test_a_checkpoint_is_shown_before_it_is_imported(
-    server: Server, home: Path, page: Any, tmp_path: Path
-) -> None:
+def test_a_checkpoint_is_shown_before_it_is_imported(server: Server, home: Path, page: Any, tmp_path: Path) -> None:
     """One with a part missing is not taken; our own, exported, comes back under another name."""
     net = models.resnet18()
     net.fc = torch.nn.Identity()

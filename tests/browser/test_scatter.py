@@ -51,9 +51,7 @@ def at(page: Any, i: int) -> tuple[float, float]:
     """Where point i is on the page."""
     box = page.locator(".stage").bounding_box()
     x, y = ask(
-        page,
-        f"[map.xy[{2 * i}] * map.view.scale + map.view.x,"
-        f" map.view.y - map.xy[{2 * i + 1}] * map.view.scale]",
+        page, f"[map.xy[{2 * i}] * map.view.scale + map.view.x, map.view.y - map.xy[{2 * i + 1}] * map.view.scale]"
     )
     return box["x"] + x, box["y"] + y
 
@@ -120,9 +118,7 @@ def test_hover_shows_picture_and_id_as_text(page: Any, address: str) -> None:
     tip = page.locator(".tip").inner_text()
     assert f"test/{i:06d}" in tip
     assert f"<i>class {i % 5}</i>" in tip
-    shown = page.locator(".tip canvas").evaluate(
-        "c => c.getContext('2d').getImageData(30, 30, 1, 1).data[0]"
-    )
+    shown = page.locator(".tip canvas").evaluate("c => c.getContext('2d').getImageData(30, 30, 1, 1).data[0]")
     assert abs(shown - i % 5 * 50) < 3
     # the grid finds what a search over all points finds
     near = "((x, y) => { let b = -1, d = 1e9; for (let i = 0; i < map.n; i++) {"
@@ -219,9 +215,7 @@ def test_a_line_of_images_shows_what_is_in_view(page: Any, address: str) -> None
         assert {row % 3 for row in ask(page, "map.inView")} == {0}
     rows = ask(page, "map.inView")
     shown = line.locator("button").first
-    inks = shown.locator("canvas").evaluate(
-        "c => c.getContext('2d').getImageData(20, 20, 1, 1).data[0]"
-    )
+    inks = shown.locator("canvas").evaluate("c => c.getContext('2d').getImageData(20, 20, 1, 1).data[0]")
     assert abs(inks - rows[0] % 5 * 50) < 3
     shown.click()
     page.get_by_text(f"rows 1 sum {rows[0]}").wait_for()

@@ -18,9 +18,11 @@ from patience import SLOW
 from contrastive_core.paths import ROOT
 
 UPGRADE = {
-    "Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": "13",
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec_WebSocket_Version": "13",
     "Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==",
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +56,7 @@ def test_another_host_name_is_refused(address: tuple[str, int], host: str) -> No
 
 
 @pytest.mark.parametrize("path", ["/", "/_stcore/health", "/_stcore/host-config", "/runs"])
-def test_every_request_is_held_to_the_names_of_this_computer(
-    address: tuple[str, int], path: str
-) -> None:
+def test_every_request_is_held_to_the_names_of_this_computer(address: tuple[str, int], path: str) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", f"evil@127.0.0.1:{address[1]}", ""):
         assert status(address, path, Host=host) in (400, 403)
     assert status(address, path, Host=f"localhost:{address[1]}") == 200
@@ -72,16 +72,13 @@ def test_another_origin_may_not_open_the_socket(address: tuple[str, int]) -> Non
 
 
 @pytest.mark.parametrize("path", ["/", "/_stcore/health", "/nowhere", "/_stcore/upload_file/a/b"])
-def test_no_page_may_frame_it_and_nothing_comes_from_elsewhere(
-    address: tuple[str, int], path: str
-) -> None:
+def test_no_page_may_frame_it_and_nothing_comes_from_elsewhere(address: tuple[str, int], path: str) -> None:
     headers = answer(address, path).headers
     assert headers["X-Frame-Options"] == "DENY"
     assert headers["X-Content-Type-Options"] == "nosniff"
     rules = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
     assert rules["frame-ancestors"] == rules["object-src"] == "'none'"
-    assert not any("http" in rule or "*" in rule for name, rule in rules.items()
-                   if name != "connect-src")  # fmt: skip
+    assert not any("http" in rule or "*" in rule for name, rule in rules.items() if name != "connect-src")
     assert "unsafe" not in rules["script-src"]
     assert answer(address, path, Host="evil.example").headers["X-Frame-Options"] == "DENY"
 
@@ -92,9 +89,7 @@ def test_no_other_page_steers_it_by_messages(address: tuple[str, int]) -> None:
     assert not about["enableCustomParentMessages"]
 
 
-def test_the_pages_work_under_the_policy_and_fetch_nothing(
-    address: tuple[str, int], page: Any
-) -> None:
+def test_the_pages_work_under_the_policy_and_fetch_nothing(address: tuple[str, int], page: Any) -> None:
     """A script, a picture or a style that the policy refuses would be named in the console."""
     refused: list[str] = []
     page.on("console", lambda m: refused.append(m.text) if "Content Security" in m.text else None)
@@ -187,9 +182,16 @@ def test_a_file_cannot_be_uploaded_from_elsewhere(address: tuple[str, int]) -> N
 
 @pytest.mark.parametrize(
     "path",
-    ["/../README.md", "/static/../../README.md", "/app/static/../README.md", "/media/../../x",
-     "/%2e%2e/%2e%2e/etc/passwd", "/component/../../../etc/passwd", "//etc/passwd"],
-)  # fmt: skip
+    [
+        "/../README.md",
+        "/static/../../README.md",
+        "/app/static/../README.md",
+        "/media/../../x",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/component/../../../etc/passwd",
+        "//etc/passwd",
+    ],
+)
 def test_no_path_leads_out_of_what_is_served(address: tuple[str, int], path: str) -> None:
     connection = http.client.HTTPConnection(*address, timeout=20)
     connection.putrequest("GET", path)

@@ -13,17 +13,15 @@ import pytest
 from patience import SLOW, repainted
 from test_scatter import FIND as MAP
 
-from contrastive_core import runs
-from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import kept_vectors, ref
-from contrastive_core.embeddings.cache import cached, path_of
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.engine import answers, results
 from contrastive_core.evaluation import evaluate
-from contrastive_core.evaluation.record import Evaluation, write_evaluation
-from contrastive_core.jobs import results
 from contrastive_core.paths import ROOT
-from contrastive_core.storage import atomic, records
+from contrastive_core.records import embedding_ref, loaded_vectors, runs
+from contrastive_core.records.embedding_files import cached, path_of
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import Evaluation, write_evaluation
+from contrastive_core.storage import atomic, json_files
 
 WRONG = 36  # of 360 test images, in the run that is planted as the worse: 10 points
 POINTS = 50_000
@@ -61,15 +59,12 @@ def plant_runs() -> tuple[str, ...]:
             where = labels.copy()
             if name == "worse" and split == "test":
                 where[moved] = (where[moved] + 1) % 10
-            x = np.eye(10, 12)[where] + 0.05 * np.random.default_rng(0).normal(
-                size=(len(labels), 12)
-            )
+            x = np.eye(10, 12)[where] + 0.05 * np.random.default_rng(0).normal(size=(len(labels), 12))
             for which in "hz":
-                rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids), split, which,
-                                    tuple(found.classes))  # fmt: skip
+                rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids), split, which, tuple(found.classes))
                 path = path_of(run, split, which)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                records.write_npz(path, **rows.arrays())
+                json_files.write_npz(path, **rows.arrays())
         plant_pages(run)
     return tuple(sorted(str(sets["test"].ids[i]) for i in moved))
 
@@ -84,11 +79,9 @@ def plant_pages(run: runs.Run) -> None:
     write_evaluation(run, Evaluation(run.name, "test", run.weights_hash(), both, 0, len(train)))
     for which, rows in sets.items():
         for kind in ("pca", "umap"):
-            made = results.Result(
-                {"settings": {"kind": kind}, "quality": {}}, {"xy": rows.features[:, :2]}
-            )
-            values = {"space": ref.of_run(run, "test", which).values, "kind": kind}
-            results.write("map", analyses.with_defaults(values), made)
+            made = results.Result({"settings": {"kind": kind}, "quality": {}}, {"xy": rows.features[:, :2]})
+            values = {"space": embedding_ref.of_run(run, "test", which).values, "kind": kind}
+            results.write("map", answers.with_defaults(values), made)
 
 
 def plant_points() -> str:
@@ -96,12 +89,10 @@ def plant_points() -> str:
     rng = np.random.default_rng(0)
     labels = np.arange(POINTS) % 5
     xy = np.eye(5, 4)[labels] * 6 + rng.normal(size=(POINTS, 4))
-    pictures = np.broadcast_to(
-        (labels * 50).astype(np.uint8)[:, None, None, None], (POINTS, 1, 4, 4)
-    )
+    pictures = np.broadcast_to((labels * 50).astype(np.uint8)[:, None, None, None], (POINTS, 1, 4, 4))
     rows = EmbeddingSet(xy.astype(np.float32), labels.astype(np.int64))
-    key = kept_vectors.save_vectors(rows, "many.npz", np.array(pictures))
-    space = {"space": ref.of_vectors(key).values}
+    key = loaded_vectors.save_vectors(rows, "many.npz", np.array(pictures))
+    space = {"space": embedding_ref.of_vectors(key).values}
     score = {"title": "RankMe", "reading": "planted", "value": 4.0, "unit": "", "extras": {}}
     scores = {"scores": {"own": {"rankme": score}}, "how": "", "n": POINTS}
     results.write("scores", space, results.Result(scores))
@@ -113,9 +104,7 @@ def plant_points() -> str:
 
 def test_identical_runs_give_no_difference(planted: Planted, page: Any) -> None:
     page.goto(f"{planted.address}/compare?runs=good,same")
-    page.get_by_role("heading", name="No difference that these data can show").wait_for(
-        timeout=SLOW
-    )
+    page.get_by_role("heading", name="No difference that these data can show").wait_for(timeout=SLOW)
     page.get_by_text("How alike", exact=True).click()
     page.get_by_text("Linear CKA (debiased)").wait_for(timeout=SLOW)
 
@@ -197,9 +186,7 @@ def test_a_selection_stays_when_the_map_becomes_another(planted: Planted, page: 
     assert download.value.suggested_filename == "pca-map-of-the-rows-of-good-h-test.png"
 
 
-def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(
-    planted: Planted, page: Any, tmp_path: Path
-) -> None:
+def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(planted: Planted, page: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = ["id,class,note,a,b,c"]
     for i in range(90):
@@ -238,9 +225,7 @@ def test_map_scores_and_selection_stand_on_the_first_screen(planted: Planted, pa
     page.goto(f"{planted.address}/explore?run=good")
     page.get_by_text("360 points").wait_for(timeout=SLOW)
     page.wait_for_function(f"() => ({MAP})()?.laidOut", timeout=SLOW)
-    rows, at = page.evaluate(
-        f"() => {{ const l = ({MAP})().laidOut; return [l.rows, [...l.at]]; }}"
-    )
+    rows, at = page.evaluate(f"() => {{ const l = ({MAP})().laidOut; return [l.rows, [...l.at]]; }}")
     assert len(rows) == 40
     box = page.locator(".map .stage").bounding_box()
     assert box["y"] + box["height"] <= 900

@@ -8,27 +8,25 @@ import pytest
 from patience import PATIENCE
 from visits import Visit
 
-FIELDS = {  # label: name in the address, what it cannot take, what it can
-    "Epochs": ("epochs", ("0", "-3", "1e30"), ("1", "5", "300")),
-    "Temperature τ": ("temperature", ("-1", "0", "1e6"), ("0.07", "0.5", "0.0015")),
-    "Batch size": ("batch", ("100000", "1", "2.5"), ("2", "64", "4096")),
-    "Learning rate": ("lr", ("-0.1", "0", "1e9"), ("0.000001", "0.003", "1")),
-    "Seed": ("seed", ("-1", "12345678901234567890", "0.5"), ("0", "7", "2147483647")),
+FIELDS = {  # label: name in the address, a value that the field refuses, one that it takes
+    "Epochs": ("epochs", "0", "5"),
+    "Temperature τ": ("temperature", "-1", "0.0015"),
+    "Batch size": ("batch", "2.5", "64"),
+    "Learning rate": ("lr", "1e9", "0.003"),
+    "Seed": ("seed", "12345678901234567890", "7"),
 }
 
 
-@pytest.mark.parametrize("label", FIELDS)
-def test_what_is_typed_counts_or_start_is_off(filled_app: str, page: Any, label: str) -> None:
-    visit, (name, bad, good) = Visit(page), FIELDS[label]
+def test_what_is_typed_counts_or_start_is_off(filled_app: str, page: Any) -> None:
     page.set_default_timeout(1000 * PATIENCE)
-    visit.open(f"{filled_app}/train")
-    box = page.get_by_role("spinbutton", name=label)
+    Visit(page).open(f"{filled_app}/train")
     start = page.locator(".st-key-start button:visible")  # help comes in two widths
     error = page.get_by_test_id("stAlertContentError")
-    for wrong, right in zip(bad, good, strict=True):
+    for label, (name, wrong, right) in FIELDS.items():
+        box = page.get_by_role("spinbutton", name=label)
         box.fill(wrong)
         box.press("Tab")
-        error.filter(has_text=label.lower() if wrong == "0" and name == "lr" else label).wait_for()
+        error.filter(has_text=label).wait_for()
         start.locator("xpath=self::*[@disabled]").wait_for()
         assert float(box.input_value()) == pytest.approx(float(wrong))
         box.fill(right)

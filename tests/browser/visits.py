@@ -1,9 +1,5 @@
-"""A visit of one page: three choices in a row with each of its widgets, in an app that has a sweep,
-runs that wait, and one in the bin.
-
-The widgets are found in the page as it is drawn; what a choice uncovers is tried in its turn,
-before the next choice hides it again.
-"""
+"""A visit of one page: two choices with a widget of each kind, in an app that has a sweep, queued runs
+and a run in the bin. `tests/lab/test_every_choice.py` tries every widget, without a browser."""
 
 from __future__ import annotations
 
@@ -20,11 +16,11 @@ from choices import CHOICES, LOOK, POPOVERS, Answers, Choosing, shown, state_of
 from patience import PATIENCE
 
 from benchmarks.browser import end_tasks
-from contrastive_core import runs
-from contrastive_core.jobs import queue_files
+from contrastive_core.engine import queue_files
 from contrastive_core.paths import SHIPPED
+from contrastive_core.records import runs
 
-__all__ = ["Visit", "every_choice_counts", "filled"]
+__all__ = ["Visit", "filled", "second_choice_counts"]
 
 # What counts when a button is pressed, as what stands in a form does.
 LATER = ("Checkbox Fetch", "Selectbox To be judged on", "Number Runs to train now")
@@ -57,8 +53,9 @@ def filled(home: Path) -> Iterator[dict[str, str]]:
         run = runs.create("old", {"method": "simclr", "dataset": "digits"})
         (home / ".bin").mkdir()
         run.path.rename(home / ".bin" / "old-01234567")
-        yield {"CONTRASTIVE_LAB_RUNS": str(home)}
-        end_tasks()
+    environment = {"CONTRASTIVE_LAB_RUNS": str(home)}
+    yield environment
+    end_tasks(environment)
 
 
 def copy_of(shipped: str, path: Path, temperature: float) -> None:
@@ -76,7 +73,6 @@ class Visit:
     def __init__(self, page: Any) -> None:
         self.page, self.answers = page, Answers(page)
         self.tried: dict[str, int] = {}
-        self.first: list[str] = []
 
     def open(self, address: str) -> None:
         """Opened anew, with everything made that the page waits for."""
@@ -98,34 +94,19 @@ class Visit:
             self.page.wait_for_timeout(700)
             self.answers.wait(0)
 
-    def try_all(self, address: str) -> None:
-        """From the last to the first: what stands below changes less."""
+    def try_kinds(self, address: str) -> None:
+        """One widget of each kind, from the last to the first: what stands below changes less."""
         self.open(address)
-        self.first = list(shown(self.page))
-        for button in self.page.locator(POPOVERS).all():
-            self.try_behind(button)
-        for name in reversed(self.first):
-            if name in self.tried:
-                continue
+        of_kind = {name.split(" ", 1)[0]: name for name in shown(self.page) if not name.startswith((PICKER, SWITCH))}
+        for name in reversed(of_kind.values()):
             if name not in shown(self.page):
                 self.open(address)
             self.try_out(name)
 
-    def try_behind(self, button: Any) -> None:
-        """What opens above the page."""
-        button.click()
-        self.page.get_by_test_id("stPopoverBody").first.wait_for(timeout=1000 * PATIENCE)
-        self.answers.wait(0)  # what stands in it may come a moment later
-        for name in [n for n in shown(self.page) if n not in (*self.first, *self.tried)]:
-            self.try_out(name, button)
-        self.page.keyboard.press("Escape")
-
-    def try_out(self, name: str, behind: Any = None) -> None:
-        """Make the choices, and those with what each uncovers; what stands beside it from the
-        start is tried by who uncovered both."""
+    def try_out(self, name: str) -> None:
+        """Make the choices; each is shown and changes the page."""
         self.tried[name] = 0
-        beside = list(shown(self.page))
-        choosing = Choosing(self.page, self.answers, name, behind)
+        choosing = Choosing(self.page, self.answers, name)
         is_later = choosing.widget()["form"] or name.startswith(LATER)
         for _ in range(CHOICES):
             before = state_of(self.page)
@@ -136,22 +117,11 @@ class Visit:
                 assert time.monotonic() < end, f"{name}: {choosing.chosen} changes nothing"
                 self.page.wait_for_timeout(LOOK)
             self.tried[name] += 1
-            for other in shown(self.page):
-                if other not in (*self.tried, *self.first, *beside):
-                    self.wait_until_drawn()  # what was there before may be going
-                    if other in shown(self.page):
-                        self.try_out(other)
 
 
-def every_choice_counts(app: str, page: Any, addresses: tuple[str, ...], labels: str) -> None:
-    """Three choices with every widget of a page; those of these labels, by commas, were there."""
-    wanted, visit = labels.split(", "), Visit(page)
-    visit.tried[SWITCH] = CHOICES
-    if "Run" not in wanted:
-        visit.tried[PICKER] = CHOICES
-    for address in addresses:
-        visit.try_all(f"{app}/{address}")
-    tried = [widget.split(" ", 1)[1] for widget in visit.tried]
-    missing = [w for w in wanted if not any(t.startswith(w) for t in tried)]
-    assert not missing, f"{missing} were not among {tried}"
+def second_choice_counts(app: str, page: Any, address: str) -> None:
+    """Two choices with one widget of each kind that a page has; the second counts as the first did."""
+    visit = Visit(page)
+    visit.try_kinds(f"{app}/{address}")
+    assert visit.tried
     assert set(visit.tried.values()) == {CHOICES}, visit.tried

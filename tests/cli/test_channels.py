@@ -11,13 +11,13 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import runs
-from contrastive_core.cli import analyses
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
+from contrastive_core.engine import answers
 from contrastive_core.evaluation import embed
 from contrastive_core.exporters.tensorboard import export_tensorboard
 from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
 from contrastive_core.runs import export_weights
 from contrastive_lab import cache
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
@@ -73,10 +73,10 @@ def test_pictures_show_the_first_three(folder: str, tmp_path: Path) -> None:
     assert thumbnail_sheet(images).picture == thumbnail_sheet(images[:, :3]).picture
     views = images[:, None].repeat(2, axis=1)
     assert np.array_equal(sheet(images, views), sheet(images[:, :3], views[:, :, :3]))
-    card = analyses.make("folder", {"path": folder.removeprefix("folder:")})
+    card = answers.make("folder", {"path": folder.removeprefix("folder:")})
     assert card.meta["channels"] == 5
     assert card.arrays["images"].shape[1] == 3
-    seen = analyses.make("views", {"method": "simclr", "dataset": folder, "set": []})
+    seen = answers.make("views", {"method": "simclr", "dataset": folder, "set": []})
     assert seen.arrays["views"].shape[2] == 5
 
 
@@ -105,9 +105,7 @@ def test_any_encoder_takes_them_and_is_given_away(
         ("encoder.gray_as_color=true", "gray_as_color is of gray images; these have 5 channels"),
     ],
 )
-def test_a_model_of_other_channels_is_refused_in_a_sentence(
-    folder: str, setting: str, why: str, capsys
-) -> None:
+def test_a_model_of_other_channels_is_refused_in_a_sentence(folder: str, setting: str, why: str, capsys) -> None:
     assert main(["train", "--dataset", folder, "--run", "r", "--set", setting])
     assert why in capsys.readouterr().err
 

@@ -12,15 +12,14 @@ import numpy as np
 import pandas
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.cli import output, train
 from contrastive_core.cli.main import main, parser
 from contrastive_core.paths import SHIPPED
 from contrastive_core.progress import read_progress
+from contrastive_core.records import runs
 
 COMMANDS = (
-    "train embed evaluate project samples compare import sweep queue list verify present analyze "
-    "answer decode"
+    "train embed evaluate project samples compare import sweep queue list verify present analyze decode"
 ).split()
 QUICK = ["--epochs", "1", "--device", "cpu", "--set", "batch_size=256", "--set", "threads=2"]
 
@@ -76,9 +75,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["sweep", "nothing.toml"], "cannot read nothing.toml"),
     ],
 )
-def test_errors_are_one_line(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_one_line(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert sentence in fails(capsys, *argv)
 
 
@@ -127,9 +124,7 @@ def _text(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 
 def test_verify_computes_the_figures_that_come_along(capsys: pytest.CaptureFixture[str]) -> None:
-    assert says(capsys, "verify", "metric-digits", "--device", "cpu")["runs"] == {
-        "metric-digits": []
-    }
+    assert says(capsys, "verify", "metric-digits", "--device", "cpu")["runs"] == {"metric-digits": []}
 
 
 def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,9 +150,7 @@ def test_verify_names_the_damaged_file(capsys: pytest.CaptureFixture[str]) -> No
     assert "status.json" in capsys.readouterr().out
 
 
-def test_a_line_for_each_epoch_where_there_is_no_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_line_for_each_epoch_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--run", "told", *QUICK]) == 0
     out = capsys.readouterr()
     assert "epoch 1/1, loss" in out.err
@@ -166,9 +159,7 @@ def test_a_line_for_each_epoch_where_there_is_no_terminal(
 
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "contrastive_core", "train", "--method", "byol"],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "contrastive_core", "train", "--method", "byol"], capture_output=True, text=True
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error: unknown method 'byol'")
@@ -179,9 +170,7 @@ def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text().splitlines() == ["id,x", "'=1+1,-1.5", "a,2.0"]
 
 
-def test_messages_hold_no_control_characters_and_are_not_too_long(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_messages_hold_no_control_characters_and_are_not_too_long(capsys: pytest.CaptureFixture[str]) -> None:
     """What a name or a file says can neither colour nor clear a terminal, nor fill it."""
     line = fails(capsys, "evaluate", "\x1b[2J\x07evil\u202e\udcff")
     assert "\\x1b[2J\\x07evil\\u202e\\udcff" in line
@@ -216,11 +205,7 @@ WRITERS = {
 @pytest.mark.parametrize("errno", [28, 30, 13], ids=["full", "read-only", "forbidden"])
 @pytest.mark.parametrize("command", WRITERS)
 def test_a_disk_that_takes_nothing_is_said_in_one_sentence(
-    command: str,
-    errno: int,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    command: str, errno: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     sweep = tmp_path / "s.toml"
     sweep.write_text('[base]\nmethod = "sup_con"\nepochs = 1\n')
@@ -234,7 +219,7 @@ def test_a_disk_that_takes_nothing_is_said_in_one_sentence(
         monkeypatch.setattr(f"tempfile.{name}", refuse)
     monkeypatch.setattr(Path, "mkdir", refuse)
     if command == "queue":  # it looks before it writes
-        monkeypatch.setattr("contrastive_core.jobs.queue.queue", refuse)
+        monkeypatch.setattr("contrastive_core.engine.queue.queue", refuse)
     files = {"{sweep}": str(sweep), "{weights}": str(SHIPPED / "simclr-digits/weights.safetensors")}
     status = main([files.get(part, part) for part in WRITERS[command]])
     lines = capsys.readouterr().err.strip().splitlines()
@@ -249,19 +234,23 @@ def test_a_disk_that_takes_nothing_is_said_in_one_sentence(
 
 def test_an_errors_class_says_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     from contrastive_core import errors
-    from contrastive_core.cli import look_after
+    from contrastive_core.cli import run_listing
 
     wanted = {
-        errors.NoSuchRun("x"): 2, errors.Locked("x"): 1, errors.CannotGoOn("x"): 1,
-        errors.Elsewhere("x"): 2, OSError(28, "x", "y"): 1, FileNotFoundError(2, "x", "y"): 2,
+        errors.NoSuchRun("x"): 2,
+        errors.Locked("x"): 1,
+        errors.CannotGoOn("x"): 1,
+        errors.Elsewhere("x"): 2,
+        OSError(28, "x", "y"): 1,
+        FileNotFoundError(2, "x", "y"): 2,
         KeyError("x"): 1,
-    }  # fmt: skip
+    }
     for error, status in wanted.items():
 
         def raises(args: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr(look_after, "list_all", raises)
+        monkeypatch.setattr(run_listing, "list_all", raises)
         assert main(["list"]) == status
 
 
@@ -275,9 +264,7 @@ def test_progress_goes_into_the_file_and_not_among_the_words(
     assert "--progress" not in runs.load("followed").manifest["command"]
 
 
-def test_a_comparison_says_what_it_waits_for(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_comparison_says_what_it_waits_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "progress"
     says(capsys, "compare", "simclr-digits", "sup_con-digits", "--progress", str(out))
     stages = list(dict.fromkeys(json.loads(line)["stage"] for line in out.open()))
@@ -290,13 +277,10 @@ def test_the_first_epoch_is_seen_to_move() -> None:
     told: list[tuple[str, float | None]] = []
     report = train._Report(2, 4, lambda stage, share: told.append((stage, share)), False)
     for step in range(5):
-        report({"epoch": step // 4, "step": step, "loss": 1.0, "images_per_s": 9.0})
+        report([{"epoch": step // 4, "step": step, "loss": 1.0, "images_per_s": 9.0}])
         if step == 3:
-            report({"epoch": 1, "step": step, "loss": 1.0})
-    assert told == [
-        *[("epoch 1 of 2", k / 8) for k in range(1, 5)],
-        ("epoch 2 of 2", 5 / 8),
-    ]
+            report([{"epoch": 1, "step": step, "loss": 1.0}])
+    assert told == [*[("epoch 1 of 2", k / 8) for k in range(1, 5)], ("epoch 2 of 2", 5 / 8)]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "project", "samples"])

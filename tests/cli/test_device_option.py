@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +12,13 @@ import pytest
 import torch
 from PIL import Image
 
-from contrastive_core import device, runs
-from contrastive_core.cli import analyses
+from contrastive_core import device
 from contrastive_core.cli.main import main
-from contrastive_core.embeddings import ref
+from contrastive_core.engine import answers
 from contrastive_core.evaluation import projection
-from contrastive_core.ops import neighbors
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
-from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.setup import prepare
 
 ASKED = "cuda:1"
@@ -28,16 +29,19 @@ def names(tmp_path: Path) -> list[str]:
     """Two untrained runs on 36 pictures in three classes."""
     rng = np.random.default_rng(0)
     for number in range(36):
-        folder = (
-            tmp_path / "images" / ("test" if number % 3 == 0 else "train") / "abc"[number % 4 % 3]
-        )
+        folder = tmp_path / "images" / ("test" if number % 3 == 0 else "train") / "abc"[number % 4 % 3]
         folder.mkdir(parents=True, exist_ok=True)
         pixels = rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / f"{number}.png")
     config = TrainConfig(
-        "simclr", f"folder:{tmp_path / 'images'}", encoder_knobs={"width": 0.25}, batch_size=8,
-        device="cpu", sample=20, threads=1,
-    )  # fmt: skip
+        "simclr",
+        f"folder:{tmp_path / 'images'}",
+        encoder_knobs={"width": 0.25},
+        batch_size=8,
+        device="cpu",
+        sample=20,
+        threads=1,
+    )
     for seed, name in enumerate(("one", "two")):
         setup = prepare(config)
         torch.manual_seed(seed)
@@ -62,20 +66,30 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(device)  # the layout itself is the CPU's, and slow to compile
         return projection.pca(features)
 
-    monkeypatch.setattr(projection, "umap", layout)
-    monkeypatch.setattr(device, "choose", choose)
-    monkeypatch.setattr(neighbors, "choose", choose)
+    for name in ("inspect", "prepare", "samples", "train"):
+        importlib.import_module(f"contrastive_core.cli.{name}")
+    own = [module for name, module in sys.modules.items() if name.startswith("contrastive_core")]
+    for name, stand_in, real in (("umap", layout, projection.umap), ("choose", choose, device.choose)):
+        for module in own:
+            if vars(module).get(name) is real:
+                monkeypatch.setattr(module, name, stand_in)
     return asked
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "embed one", "evaluate one", "compare one two", "samples one --split test",
-        "samples one --split train", "project one --method pca --out map.csv",
-        "project one --method umap --neighbors 4 --out map.csv", "present one", "verify one",
+        "embed one",
+        "evaluate one",
+        "compare one two",
+        "samples one --split test",
+        "samples one --split train",
+        "project one --method pca --out map.csv",
+        "project one --method umap --neighbors 4 --out map.csv",
+        "present one",
+        "verify one",
     ],
-)  # fmt: skip
+)
 def test_a_command_computes_on_its_device(
     command: str, names: list[str], chosen: list[str], monkeypatch, tmp_path: Path, capsys
 ) -> None:
@@ -87,9 +101,7 @@ def test_a_command_computes_on_its_device(
 
 
 @pytest.mark.parametrize("command", ["evaluate", "samples", "project"])
-def test_so_does_a_command_on_a_file_of_vectors(
-    command: str, chosen: list[str], tmp_path: Path, capsys
-) -> None:
+def test_so_does_a_command_on_a_file_of_vectors(command: str, chosen: list[str], tmp_path: Path, capsys) -> None:
     rng = np.random.default_rng(0)
     file = tmp_path / "rows.npz"
     np.savez(file, features=rng.normal(size=(40, 6)).astype(np.float32), labels=np.arange(40) % 2)
@@ -98,22 +110,25 @@ def test_so_does_a_command_on_a_file_of_vectors(
     assert set(chosen) == {ASKED}
 
 
-@pytest.mark.parametrize("kind", analyses.KINDS)
+@pytest.mark.parametrize("kind", answers.KINDS)
 def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], capsys) -> None:
-    one, two = (ref.of_run(runs.load(name), "test").values for name in names)
+    one, two = (embedding_ref.of_run(runs.load(name), "test").values for name in names)
     a_map = {"space": one, "kind": "pca"}
     of_images = {"dataset": runs.load("one").config["dataset"], "method": "simclr"}
     values = {
-        "scores": {"space": one}, "loss": {"space": one}, "map": a_map,
-        "agreement": {**a_map, "seed": 0}, "placed": {"map": a_map, "new": two},
+        "scores": {"space": one},
+        "loss": {"space": one},
+        "map": a_map,
+        "agreement": {**a_map, "seed": 0},
+        "placed": {"map": a_map, "new": two},
         "comparison": {"spaces": [one, two], "names": names},
         "snapshots": {"run": "one", "layer": "z"},
         "views": {"method": "simclr", "dataset": "digits", "set": []},
         "folder": {"path": runs.load("one").config["dataset"].removeprefix("folder:")},
-        "look": of_images, "advice_plan": {"dataset": "digits", "method": "simclr", "minutes": 60,
-                        "choose": ["temperature"]},
+        "look": of_images,
+        "advice_plan": {"dataset": "digits", "method": "simclr", "minutes": 60, "choose": ["temperature"]},
         "catalog": {"sources": "of the present files"},
-    }[kind]  # fmt: skip
+    }[kind]
     status = main(["analyze", kind, json.dumps(values), "--device", ASKED])
     assert status == 0, capsys.readouterr().err
     on_the_cpu = kind in ("views", "folder", "catalog")

@@ -10,13 +10,13 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import runs
-from contrastive_core.cli import analyses
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
-from contrastive_core.jobs import process
+from contrastive_core.engine import answers, process
+from contrastive_core.messages import message, translate
 from contrastive_core.paths import ROOT
-from contrastive_lab.words import translate
+from contrastive_core.records import runs
+from contrastive_lab.locale import catalog
 
 SMALL = ["batch_size=8", "sample=16", "encoder.width=0.25", "recipe.crop=0"]
 
@@ -61,7 +61,7 @@ def test_commands_and_pages_say_it(folder: str, capsys, monkeypatch) -> None:
         assert main(["samples", "r", "--split", split, "--device", "cpu"]) == 0
         assert capsys.readouterr().err.count("files were left out") == count
     asked = {"method": "simclr", "dataset": folder, "set": []}
-    assert analyses.make("views", asked).meta["left_out"].startswith("3 files")
+    assert answers.make("views", asked).meta["left_out"].startswith("3 files")
     assert runs.load("r").manifest["left_out"].startswith("3 files")
 
     monkeypatch.chdir(ROOT)
@@ -87,7 +87,8 @@ PAGES = "of several pages the first was taken"
     ("skipped", "notes", "english", "chinese"),
     [
         (
-            [("a/1.jpg", CUT_OFF)], [(f"a/{i}.tif", PAGES) for i in range(2)],
+            [("a/1.jpg", CUT_OFF)],
+            [(f"a/{i}.tif", PAGES) for i in range(2)],
             "1 file was left out of the test images, a/1.jpg: the file is cut off. 2 files of the "
             "test images were not taken whole (the first is a/0.tif): of several pages the first "
             "was taken.",
@@ -95,7 +96,8 @@ PAGES = "of several pages the first was taken"
             "测试图像中有 2 个文件只取了一部分（第一个是 a/0.tif）：多页中取了第一页。",
         ),
         (
-            [(f"{i}.png", LINKED) for i in range(1200)], [("b.tif", PAGES)],
+            [(f"{i}.png", LINKED) for i in range(1200)],
+            [("b.tif", PAGES)],
             "1,200 files were left out of the test images (the first is 0.png): a link, which is "
             "followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1. 1 file of the test images was "
             "not taken whole, b.tif: of several pages the first was taken.",
@@ -113,18 +115,25 @@ PAGES = "of several pages the first was taken"
             "其中 1 个的原因：文件不完整。其中 1 个的原因：x。其中 1 个是因为其他原因。",
         ),
     ],
-)  # fmt: skip
+)
 def test_whole_sentences_in_both_languages(
     skipped: list[tuple[str, str]], notes: list[tuple[str, str]], english: str, chinese: str
 ) -> None:
     """Those on endings follow them, and each has its full stop."""
     dataset = datasets.Dataset(
-        "folder:/pictures", "test", np.zeros((0, 1, 8, 8), np.uint8), np.zeros(0, np.int64), (), [],
-        "", skipped=skipped, notes=notes,
-        remarks=("1 .avif file is left out: it cannot be read here.",),
-    )  # fmt: skip
+        "folder:/pictures",
+        "test",
+        np.zeros((0, 1, 8, 8), np.uint8),
+        np.zeros(0, np.int64),
+        (),
+        [],
+        "",
+        skipped=skipped,
+        notes=notes,
+        remarks=(message("1 {ending} file is left out: it cannot be read here.", ending=".avif"),),
+    )
     assert dataset.left_out == f"{english} 1 .avif file is left out: it cannot be read here."
-    assert translate(dataset.left_out, "zh") == f"{chinese}1 个 .avif 文件未纳入：这里无法读取。"
+    assert translate(dataset.left_out, catalog("zh").gettext) == f"{chinese}1 个 .avif 文件未纳入：这里无法读取。"
 
 
 def _head_of(manifest: dict, config: dict) -> None:
@@ -140,8 +149,15 @@ def _head_of(manifest: dict, config: dict) -> None:
 def test_the_head_of_explore_in_chinese(tmp_path: Path) -> None:
     """Its parts are translated each by itself; what an old run's manifest says is shown, with a
     full stop, where its folder is gone."""
-    config = {"method": "simclr", "loss": "nt_xent", "dataset": f"folder:{tmp_path / 'gone'}",
-              "epochs": 3, "seed": 0, "image_size": 128, "resize": "crop"}  # fmt: skip
+    config = {
+        "method": "simclr",
+        "loss": "nt_xent",
+        "dataset": f"folder:{tmp_path / 'gone'}",
+        "epochs": 3,
+        "seed": 0,
+        "image_size": 128,
+        "resize": "crop",
+    }
     old = {"left_out": "1 .avif file is left out: it cannot be read here"}
     for manifest, known in ((old, "3 轮"), ({**old, "imported": {"kind": "timm"}}, "并非在此训练")):
         app = AppTest.from_function(_head_of, args=(manifest, config), default_timeout=90)

@@ -61,9 +61,7 @@ def test_a_folder_per_class(tmp_path: Path) -> None:
     train, test = (datasets.load(f"folder:{tmp_path}", s) for s in ("train", "test"))
     assert train.classes == ("cats", "dogs")
     assert len(train) + len(test) == 20
-    assert set(train.ids) | set(test.ids) == {
-        f"{c}/{i}.png" for c in train.classes for i in range(10)
-    }
+    assert set(train.ids) | set(test.ids) == {f"{c}/{i}.png" for c in train.classes for i in range(10)}
     assert train.images.shape[1:] == (3, 16, 16)
     assert [name for name, _ in train.skipped + test.skipped] == ["dogs/broken.jpg"]
     where = train.ids.index("cats/3.png") if "cats/3.png" in train.ids else None
@@ -144,9 +142,7 @@ def test_links_in_a_folder_are_left_out_and_listed(linked: Path) -> None:
     assert all("CONTRASTIVE_LAB_FOLLOW_LINKS is 1" in why for why in skipped.values())
 
 
-def test_links_are_followed_where_a_person_says_so(
-    linked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_are_followed_where_a_person_says_so(linked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each folder once, so that a link back up ends."""
     monkeypatch.setenv("CONTRASTIVE_LAB_FOLLOW_LINKS", "1")
     ids, skipped, classes = both_splits(linked)
@@ -208,8 +204,20 @@ def test_listing_is_linear_in_files_and_classes(tmp_path: Path) -> None:
 
 
 def test_files_are_listed_in_the_order_of_their_paths_parts(tmp_path: Path) -> None:
-    names = ("b/2.png", "b/a.png", "b/a/9.png", "b/a!/1.png", "b/a-b.png", "b/a/b/c.PNG", "b/..png",
-             "b/.png", "b/x.txt", "b/png", "a b/1.jpeg", "a/1.png")  # fmt: skip
+    names = (
+        "b/2.png",
+        "b/a.png",
+        "b/a/9.png",
+        "b/a!/1.png",
+        "b/a-b.png",
+        "b/a/b/c.PNG",
+        "b/..png",
+        "b/.png",
+        "b/x.txt",
+        "b/png",
+        "a b/1.jpeg",
+        "a/1.png",
+    )
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"1234")
@@ -232,9 +240,7 @@ def test_a_class_that_one_split_lacks_keeps_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("follow", ["0", "1"])
-def test_links_in_a_circle_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follow: str
-) -> None:
+def test_links_in_a_circle_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follow: str) -> None:
     monkeypatch.setenv("CONTRASTIVE_LAB_FOLLOW_LINKS", follow)
     picture(tmp_path / "a" / "1.png", (1, 2, 3))
     (tmp_path / "circle").symlink_to("circle")
@@ -245,9 +251,9 @@ def test_links_in_a_circle_are_left_out(
 
 
 def test_an_image_bomb_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastive_core.data import pictures
+    from contrastive_core.data import image_decoding
 
-    monkeypatch.setattr(pictures, "MAX_PIXELS", 1000)
+    monkeypatch.setattr(image_decoding, "MAX_PIXELS", 1000)
     for i in range(6):
         picture(tmp_path / f"{i}.png", (i, 0, 0))
     picture(tmp_path / "bomb.png", (0, 0, 0), (200, 200))

@@ -14,10 +14,10 @@ import pytest
 from PIL import Image, ImageOps
 
 from contrastive_core.data import datasets, decode_worker, image_cache
-from contrastive_core.data.decode_worker import HEADER, Chunk, Worker
-from contrastive_core.data.decoding import decoded
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.data.decode_worker import HEADER, Chunk, DecodeWorker
+from contrastive_core.data.image_decoding import decode_image
 from contrastive_core.paths import ROOT, data_home
+from contrastive_core.records.image_form import ImageForm
 
 ORIENTATION = 0x0112  # of EXIF
 
@@ -36,20 +36,20 @@ def by_processes(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(image_cache, "processes", lambda: count)
 
 
-def test_a_process_that_decodes_pictures_imports_neither_numpy_nor_torch(tmp_path: Path) -> None:
+def test_a_process_that_decodes_images_imports_no_torch(tmp_path: Path) -> None:
     path = written(tmp_path / "set", 1) / "000.png"
     (tmp_path / "rows").write_bytes(bytes(HEADER + 3 * 64))
     script = (
         "import sys\nfrom contrastive_core.data.decode_worker import Chunk, decode_chunk\n"
         "answer = decode_chunk(Chunk(sys.argv[1], 0, [sys.argv[2]], 8, 3, 'crop'))\n"
         "assert not answer['failed'], answer\n"
-        "print([m for m in ('numpy', 'torch', 'scipy') if m in sys.modules])"
+        "print([m for m in ('torch', 'scipy') if m in sys.modules])"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "rows"), str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
     row = np.fromfile(tmp_path / "rows", np.uint8, offset=HEADER).reshape(3, 8, 8)
-    assert np.array_equal(row, decoded(path, 8, 3)[0])
+    assert np.array_equal(row, decode_image(path, 8, 3)[0])
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGB", "CMYK"])
@@ -66,7 +66,7 @@ def test_pixels_are_those_of_pillows_own_steps(tmp_path: Path, mode: str, turn: 
             upright = ImageOps.exif_transpose(image).convert(to)
         fitted = np.asarray(ImageOps.fit(upright, (16, 16), Image.Resampling.BILINEAR))
         expected = fitted[None] if channels == 1 else fitted.transpose(2, 0, 1)
-        assert np.array_equal(decoded(path, 16, channels)[0], expected)
+        assert np.array_equal(decode_image(path, 16, channels)[0], expected)
 
 
 def test_a_folder_named_from_where_one_stands_is_decoded_elsewhere(
@@ -82,9 +82,7 @@ def test_a_folder_named_from_where_one_stands_is_decoded_elsewhere(
     assert (near.fingerprint, near.skipped) == (whole.fingerprint, [])
 
 
-def test_only_what_lies_on_the_disk_is_named_as_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_lies_on_the_disk_is_named_as_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"folder:{written(tmp_path / 'set')}"
     events: list[tuple[str, int]] = []
     real_sync, real_chunk = image_cache.atomic.sync_file, decode_worker.decode_chunk
@@ -107,9 +105,7 @@ def test_only_what_lies_on_the_disk_is_named_as_decoded(
     monkeypatch.setattr(image_cache.atomic, "sync_file", sync)
     monkeypatch.setattr(image_cache, "FLUSH", 0.0)
     datasets.load(name, form=ImageForm(8))
-    assert events == [
-        ("decoded", 0), ("flushed", 0), ("decoded", 1), ("flushed", 1), ("flushed", 2)
-    ]  # fmt: skip
+    assert events == [("decoded", 0), ("flushed", 0), ("decoded", 1), ("flushed", 1), ("flushed", 2)]
     events.clear()
     monkeypatch.setattr(image_cache, "FLUSH", 1e9)
     datasets.load(name, form=ImageForm(9))
@@ -141,9 +137,9 @@ def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
 
 def test_rows_that_cannot_be_written_are_no_fault_of_the_pictures(tmp_path: Path) -> None:
     path = os.fspath(written(tmp_path / "set", 1) / "000.png")
-    worker = Worker()
+    worker = DecodeWorker()
     try:
         with pytest.raises(FileNotFoundError):
-            worker.decode(Chunk(str(tmp_path / "none" / "rows"), 0, [path], 8, False, "crop"))
+            worker.decode(Chunk(str(tmp_path / "none" / "rows"), 0, [path], 8, 1, "crop"))
     finally:
         worker.close()

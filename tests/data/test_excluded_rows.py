@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import runs
 from contrastive_core.data import datasets, overrides
+from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.distributed.collectives import World
 from contrastive_core.evaluation import embed
-from contrastive_core.loss_lab.batch import BatchRequest, load_batch
+from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.paths import SHIPPED
-from contrastive_core.samples import build as sample_build
-from contrastive_core.training.batch_loader import BatchLoader
+from contrastive_core.records import runs
+from contrastive_core.records.lab_rows import BatchRequest
+from contrastive_core.samples import run_samples as sample_build
 
 
 class Watched:
@@ -26,9 +27,7 @@ class Watched:
 
     def __init__(self, images: np.ndarray) -> None:
         self.images, self.most = images, 0
-        self.shape, self.dtype, self.ndim, self.size = (
-            images.shape, images.dtype, images.ndim, images.size
-        )  # fmt: skip
+        self.shape, self.dtype, self.ndim, self.size = (images.shape, images.dtype, images.ndim, images.size)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -49,7 +48,7 @@ def test_the_rows_that_stay_are_read_when_they_are_asked_for(tmp_path: Path) -> 
     indexed = overrides.curated(every, str(gone), None)
     keep = np.arange(len(every)) % 3 > 0
     copied = dataclasses.replace(indexed, images=every.images[keep])
-    assert isinstance(indexed.images, overrides.Rows)
+    assert isinstance(indexed.images, overrides.ImageRows)
     assert indexed.images.images is every.images  # the memory map itself
     assert indexed.images.shape == copied.images.shape
     assert indexed.images.size == copied.images.size
@@ -58,9 +57,7 @@ def test_the_rows_that_stay_are_read_when_they_are_asked_for(tmp_path: Path) -> 
     for rows in (np.array([5, 1, 7]), slice(2, 9), 3, *parts, (np.array([4, 2]), slice(0, 1))):
         assert np.array_equal(indexed.images[rows], copied.images[rows])
     batches = [
-        BatchLoader.of(d, "shuffled", 8, 0, torch.device("cpu"), World(0, 1, 0, 1)).batch(
-            np.array([9, 4, 100])
-        )
+        BatchLoader.of(d, "shuffled", 8, 0, torch.device("cpu"), World(0, 1, 0, 1)).batch(np.array([9, 4, 100]))
         for d in (indexed, copied)
     ]
     assert torch.equal(batches[0].images, batches[1].images)
@@ -77,16 +74,16 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[runs.Run, 
     run = runs.create("fewer", config)
     shutil.copy(SHIPPED / "simclr-digits" / "weights.safetensors", run.weights)
     images = Watched(digits.images)
+    monkeypatch.setattr(embed, "data_of", lambda run, split: dataclasses.replace(digits, images=images))
+    monkeypatch.setattr(sample_build, "data_of", lambda run, split: dataclasses.replace(digits, images=images))
     monkeypatch.setattr(
-        embed, "data_of", lambda run, split: dataclasses.replace(digits, images=images)
+        "contrastive_core.loss_lab.batch.data_of", lambda *_: dataclasses.replace(digits, images=images)
     )
     monkeypatch.setattr(embed, "CHUNK", 100)
     return run, images
 
 
-def test_samples_read_no_copy_of_all_images(
-    watched: tuple[runs.Run, Watched], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_read_no_copy_of_all_images(watched: tuple[runs.Run, Watched], monkeypatch: pytest.MonkeyPatch) -> None:
     run, images = watched
     dataset, h, z = sample_build.rows_of(run, "train", "cpu")
     assert len(dataset) == len(h) == len(z) == len(images) - 1
@@ -106,7 +103,7 @@ def test_the_loss_lab_reads_no_copy_of_all_images(watched: tuple[runs.Run, Watch
 def test_rows_are_no_copy_where_nothing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.load("simclr-digits")
     kept = embed.embed_run(run, "test", "h", "cpu")
-    monkeypatch.setattr(embed, "embed_run", lambda *_: kept)
+    monkeypatch.setattr(sample_build, "embed_run", lambda *_: kept)
     _, h, _ = sample_build.rows_of(run, "test", "cpu")
     assert np.shares_memory(h.features, kept.features)
     assert h.content_hash == kept.content_hash

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from contrastive_core.cli import analyses
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets, image_folder
 from contrastive_core.data.folder_preview import folder_preview, values_of
+from contrastive_core.engine import answers
 
 
 def save(*paths: Path) -> None:
@@ -95,9 +95,23 @@ def test_a_list_takes_its_validation_lines_for_the_test(tmp_path: Path) -> None:
 
 def test_files_of_other_endings_are_counted(tmp_path: Path) -> None:
     save_classes(tmp_path)
-    for name in ("1.heic", "2.HEIC", "deeper/3.heic", "4.tga", "5.npy", "6", "7.avif", "8.jp2",
-                 "README", "notes.txt", "about.json", ".DS_Store", ".hidden.heic", "Thumbs.db",
-                 "labels.csv"):  # fmt: skip
+    for name in (
+        "1.heic",
+        "2.HEIC",
+        "deeper/3.heic",
+        "4.tga",
+        "5.npy",
+        "6",
+        "7.avif",
+        "8.jp2",
+        "README",
+        "notes.txt",
+        "about.json",
+        ".DS_Store",
+        ".hidden.heic",
+        "Thumbs.db",
+        "labels.csv",
+    ):
         (tmp_path / "cat" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "cat" / name).write_bytes(b"some")
     (tmp_path / "only").mkdir()
@@ -117,10 +131,8 @@ def test_endings_of_both_splits_are_summed_and_arrays_beside_pictures_named(tmp_
     save_classes(tmp_path / "test", 2)
     for split in ("train", "test"):
         np.save(tmp_path / split / "cat" / "features.npy", np.zeros(3))
-    meta = analyses.make("folder", values_of(str(tmp_path))).meta
-    assert list(meta["remarks"]) == [
-        "2 .npy files are left out: they are read where a folder has no pictures."
-    ]
+    meta = answers.make("folder", values_of(str(tmp_path))).meta
+    assert list(meta["remarks"]) == ["2 .npy files are left out: they are read where a folder has no pictures."]
 
 
 def test_each_split_says_of_the_endings_what_the_card_does(tmp_path: Path) -> None:
@@ -128,7 +140,7 @@ def test_each_split_says_of_the_endings_what_the_card_does(tmp_path: Path) -> No
     save_classes(tmp_path / "val", 2)
     for name in ("train/cat/1.heic", "train/cat/2.avif", "val/cat/3.avif"):
         (tmp_path / name).write_bytes(b"some")
-    card = analyses.make("folder", values_of(str(tmp_path))).meta["remarks"]
+    card = answers.make("folder", values_of(str(tmp_path))).meta["remarks"]
     assert "2 .avif files are left out: they cannot be read here." in card
     assert "1 .heic file is left out: it cannot be read here." in card
     assert [one.left_out for one in both(tmp_path)] == 2 * [" ".join(card)]

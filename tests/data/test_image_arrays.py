@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import datasets, image_cache, image_sets
-from contrastive_core.data.decoding import channels_of, decoded
 from contrastive_core.data.folder_preview import folder_preview
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.data.image_decoding import count_channels, decode_image
+from contrastive_core.records.image_form import ImageForm
 
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)
 
@@ -30,12 +30,10 @@ RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)
     ],
 )
 @pytest.mark.parametrize("scale", [np.uint8(1), np.uint16(257), np.float32(1 / 255)])
-def test_arrays(
-    tmp_path: Path, shape: tuple[int, ...], layout: np.ndarray, note: str, scale: Any
-) -> None:
+def test_arrays(tmp_path: Path, shape: tuple[int, ...], layout: np.ndarray, note: str, scale: Any) -> None:
     assert layout.shape == shape
     np.save(tmp_path / "a.npy", layout.astype(scale.dtype) * scale)
-    array, remark = decoded(tmp_path / "a.npy", 16, channels=1)
+    array, remark = decode_image(tmp_path / "a.npy", 16, channels=1)
     assert np.array_equal(array[0], RAMP)
     assert remark == note
 
@@ -66,36 +64,39 @@ def test_every_channel_of_an_array_is_kept(tmp_path: Path, channels: int, resize
     np.save(tmp_path / "first.npy", array)
     np.save(tmp_path / "last.npy", array.transpose(1, 2, 0))
     for name in ("first", "last"):
-        got, note = decoded(tmp_path / f"{name}.npy", 16, channels, resize)
+        got, note = decode_image(tmp_path / f"{name}.npy", 16, channels, resize)
         assert (got.shape, note) == ((channels, 16, 16), "")
         for plane, expected in zip(got, array, strict=True):
             np.save(tmp_path / "one.npy", expected)
-            assert np.array_equal(plane, decoded(tmp_path / "one.npy", 16, 1, resize)[0][0])
+            assert np.array_equal(plane, decode_image(tmp_path / "one.npy", 16, 1, resize)[0][0])
     with pytest.raises(ValueError, match=f"of {channels} channels; those of the others have 9"):
-        decoded(tmp_path / "first.npy", 16, 9)
+        decode_image(tmp_path / "first.npy", 16, 9)
     Image.fromarray(RAMP).save(tmp_path / "a.png")
     with pytest.raises(ValueError, match="a picture; an array of 5 channels is expected"):
-        decoded(tmp_path / "a.png", 16, 5)
+        decode_image(tmp_path / "a.png", 16, 5)
 
 
 @pytest.mark.parametrize(
     ("shape", "channels"),
     [
-        ((200, 64, 64), 200), ((64, 64, 200), 200), ((64, 64, 64), 64), ((12, 30, 50), 12),
-        ((30, 50, 12), 12), ((40, 50, 60), 40), ((60, 50, 40), 40),
+        ((200, 64, 64), 200),
+        ((64, 64, 200), 200),
+        ((64, 64, 64), 64),
+        ((12, 30, 50), 12),
+        ((30, 50, 12), 12),
+        ((40, 50, 60), 40),
+        ((60, 50, 40), 40),
     ],
-)  # fmt: skip
-def test_which_axis_is_that_of_the_channels(
-    tmp_path: Path, shape: tuple[int, ...], channels: int
-) -> None:
+)
+def test_which_axis_is_that_of_the_channels(tmp_path: Path, shape: tuple[int, ...], channels: int) -> None:
     np.save(tmp_path / "a.npy", np.zeros(shape, np.uint8))
-    assert channels_of(tmp_path / "a.npy") == channels
+    assert count_channels(tmp_path / "a.npy") == channels
 
 
 def test_many_images_in_one_array_are_none(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((1025, 8, 8), np.uint8))
     with pytest.raises(ValueError, match="which is that of no image"):
-        channels_of(tmp_path / "a.npy")
+        count_channels(tmp_path / "a.npy")
 
 
 def test_a_folder_of_arrays_has_the_channels_that_all_have(tmp_path: Path) -> None:
@@ -116,8 +117,7 @@ def test_a_folder_of_arrays_has_the_channels_that_all_have(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("counts", "expected"),
-    [([1, 1], 1), ([1, 2], 1), ([2, 2], 2), ([1, 5], 3), ([5, 3], 3), ([4, 6], 3), ([3, 3], 3)],
+    ("counts", "expected"), [([1, 1], 1), ([1, 2], 1), ([2, 2], 2), ([1, 5], 3), ([5, 3], 3), ([4, 6], 3), ([3, 3], 3)]
 )
 def test_the_channels_that_a_folder_has(tmp_path: Path, counts: list[int], expected: int) -> None:
     for i, count in enumerate(counts):

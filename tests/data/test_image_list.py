@@ -33,9 +33,7 @@ def both(name: str) -> tuple[datasets.Dataset, datasets.Dataset]:
 
 
 def test_files_classes_and_splits_as_the_list_says(place: Path) -> None:
-    lines = [
-        f"images/{i}.png,{10 - i % 3},{'test' if i > 6 else 'train'}" for i in range(9, -1, -1)
-    ]
+    lines = [f"images/{i}.png,{10 - i % 3},{'test' if i > 6 else 'train'}" for i in range(9, -1, -1)]
     train, test = both(listed(place, "file,label,split", *lines))
     assert train.classes == ("8", "9", "10")  # numbers by size
     assert train.ids == [f"images/{i}.png" for i in range(6, -1, -1)]
@@ -85,10 +83,17 @@ def test_what_is_left_out_is_named(place: Path, tmp_path: Path) -> None:
     (place / "notes.txt").write_text("no picture")
     Image.new("RGB", (9, 9)).save(tmp_path / "far.png")
     lines = [f"images/{i}.png,a,train" for i in range(5)] + [
-        "images/0.png,a,train", "images/1.png,b,train", "images/none.png,a,train",
-        "../far.png,a,train", f"{tmp_path / 'far.png'},a,train", "images/link.png,a,train",
-        "notes.txt,a,train", "images/9.png,a,val", ",a,train", "images/8.png,a,test",
-    ]  # fmt: skip
+        "images/0.png,a,train",
+        "images/1.png,b,train",
+        "images/none.png,a,train",
+        "../far.png,a,train",
+        f"{tmp_path / 'far.png'},a,train",
+        "images/link.png,a,train",
+        "notes.txt,a,train",
+        "images/9.png,a,val",
+        ",a,train",
+        "images/8.png,a,test",
+    ]
     train, test = both(listed(place, "file,label,split", *lines))
     assert train.ids == [f"images/{i}.png" for i in range(5)]
     assert test.ids == ["images/8.png"]
@@ -124,13 +129,9 @@ def test_a_way_over_a_link_and_back_does_not_lead_out(place: Path, tmp_path: Pat
         ("file,label", "", "names no images for train that are there; 1 were left out"),
     ],
 )
-def test_lists_that_cannot_be_used_say_why(
-    place: Path, head: str, column: str, sentence: str
-) -> None:
+def test_lists_that_cannot_be_used_say_why(place: Path, head: str, column: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        datasets.load(
-            listed(place, head, "images/none.png,a,a"[: 17 + 2 * head.count(",")]) + column
-        )
+        datasets.load(listed(place, head, "images/none.png,a,a"[: 17 + 2 * head.count(",")]) + column)
 
 
 def test_names(place: Path) -> None:

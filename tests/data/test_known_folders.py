@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from contrastive_core.cli.main import main
 from contrastive_core.data import datasets, image_folder, image_list, image_sets
 from contrastive_core.data.folder_preview import changed
-from contrastive_core.data.image_form import ImageForm
+from contrastive_core.records.image_form import ImageForm
 
 FORM = ImageForm(8)
 
@@ -86,6 +87,13 @@ def test_a_training_looks_afresh(folder: Path, looks: list[str], kind: str) -> N
     assert len(looks) == 2
 
 
+@pytest.mark.parametrize("kind", ["folder:{}", "csv:{}/list.csv"])
+def test_a_training_lists_its_files_once(folder: Path, looks: list[str], kind: str) -> None:
+    options = ["--epochs", "1", "--device", "cpu", "--set", "batch_size=4", "--set", "sample=4"]
+    assert main(["train", "--dataset", kind.format(folder), "--run", "once", *options]) == 0
+    assert len(looks) == 1
+
+
 @pytest.mark.parametrize("change", ["train/a/new.png", "train/c/new.png", "val/a/new.png"])
 def test_a_file_that_is_added_is_seen_at_once(folder: Path, change: str) -> None:
     name = f"folder:{folder}"
@@ -123,9 +131,7 @@ def test_a_file_that_is_taken_away_and_a_list_that_is_written_are_seen(folder: P
     assert image_sets.known(names[1], "test", FORM) is None
 
 
-def test_what_was_just_written_or_is_long_ago_is_looked_at_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_just_written_or_is_long_ago_is_looked_at_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"folder:{folder}"
     save(folder / "train" / "a" / "new.png")
     datasets.is_made(name, "train", FORM)

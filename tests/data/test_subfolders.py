@@ -24,16 +24,11 @@ def test_each_folder_has_its_pictures(tmp_path: Path) -> None:
     files(tmp_path, "4.png")
     (tmp_path / "link").symlink_to(tmp_path / "Pets")
     listed = subfolders(tmp_path)
-    assert [(s.name, s.pictures, s.is_exact) for s in listed] == [
-        ("empty", 0, True),
-        ("Pets", 3, True),
-    ]
+    assert [(s.name, s.pictures, s.is_exact) for s in listed] == [("empty", 0, True), ("Pets", 3, True)]
     assert pictures_in(tmp_path) == (4, True)
 
 
-def test_a_huge_folder_is_not_looked_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_huge_folder_is_not_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOKS", 10)
     files(tmp_path / "many", *(f"{i}.png" for i in range(30)))
     (one,) = subfolders(tmp_path)

@@ -64,17 +64,23 @@ def test_version_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [("contrastive-lab tr", "train"), ("contrastive-lab simclr-d", "simclr-digits"),
-     ("contrastive-lab --no", "--no-window"), ("contrastive-lab evaluate --met", "--metrics"),
-     ("contrastive-lab compare --split te", "test")],
-)  # fmt: skip
-def test_the_shell_completes_commands_runs_and_options(
-    line: str, expected: str, tmp_path: Path
-) -> None:
+    [
+        ("contrastive-lab tr", "train"),
+        ("contrastive-lab simclr-d", "simclr-digits"),
+        ("contrastive-lab --no", "--no-window"),
+        ("contrastive-lab evaluate --met", "--metrics"),
+        ("contrastive-lab compare --split te", "test"),
+    ],
+)
+def test_the_shell_completes_commands_runs_and_options(line: str, expected: str, tmp_path: Path) -> None:
     environment = {
-        **os.environ, "_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)),
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "out"), "_ARGCOMPLETE_IFS": "\n",
-    }  # fmt: skip
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "out"),
+        "_ARGCOMPLETE_IFS": "\n",
+    }
     subprocess.run([sys.executable, "-m", "contrastive_lab"], cwd=ROOT, env=environment, check=True)
     assert expected in (tmp_path / "out").read_text().split()
 
@@ -100,10 +106,7 @@ def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["HOME", "RUNS"])
 def test_a_home_that_cannot_be_written_is_said(
-    name: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv(f"CONTRASTIVE_LAB_{name}", str(tmp_path / "file" / "home"))
@@ -112,9 +115,7 @@ def test_a_home_that_cannot_be_written_is_said(
     assert f"set CONTRASTIVE_LAB_{name} to a folder" in line
 
 
-def test_another_users_home_is_left_alone(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_users_home_is_left_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 54321)
     assert "belongs to another user of this computer" in refused(capsys, "--no-window")
 
@@ -170,9 +171,7 @@ def test_without_a_browser_it_says_so(display: Path, monkeypatch: pytest.MonkeyP
         window.open_window("http://127.0.0.1:1/")
 
 
-def test_a_browser_that_cannot_start_is_passed_over(
-    display: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_browser_that_cannot_start_is_passed_over(display: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(display / "chromium", "exit 1")
     asked: list[str] = []
     monkeypatch.setattr(window.webbrowser, "open", lambda address: not asked.append(address))
@@ -185,10 +184,7 @@ def test_a_window_is_waited_for_until_it_is_closed(
 ) -> None:
     monkeypatch.setattr(window, "SOON", 0.2)
     wait_for, out = tmp_path / "close", tmp_path / "arguments"
-    program(
-        display / "google-chrome",
-        f'echo "$@" > {out}; while [ ! -e {wait_for} ]; do /bin/sleep 0.05; done',
-    )
+    program(display / "google-chrome", f'echo "$@" > {out}; while [ ! -e {wait_for} ]; do /bin/sleep 0.05; done')
     wait = window.open_window("http://127.0.0.1:1/explore?a=b")
     assert wait is not None
     assert "--app=http://127.0.0.1:1/explore?a=b" in out.read_text()
@@ -221,17 +217,13 @@ class Records:
 def test_closing_the_window_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     records = Records(monkeypatch, [])
     asked: list[str] = []
-    monkeypatch.setattr(
-        window, "open_window", lambda address, browser: asked.append(address) or (lambda: None)
-    )
+    monkeypatch.setattr(window, "open_window", lambda address, browser: asked.append(address) or (lambda: None))
     assert command.main([]) == 0
     assert asked == ["http://127.0.0.1:1/?ticket=ticket"]  # nobody else sees the token
     assert records.done[-1] == "stop"
 
 
-def test_runs_at_work_keep_the_server(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_at_work_keep_the_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     work = [["mine"], ["mine"], ["mine"]]
     records = Records(monkeypatch, work)
     monkeypatch.setattr(window, "open_window", lambda address, browser: lambda: None)
@@ -241,9 +233,7 @@ def test_runs_at_work_keep_the_server(
     assert records.done[-1] == "stop"
 
 
-def test_ctrl_c_ends_cleanly(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_ends_cleanly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     records = Records(monkeypatch, [])
 
     def interrupt() -> None:
@@ -345,9 +335,7 @@ def test_a_shortcut_for_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert image.width >= 64
 
 
-def test_the_shortcut_is_put_where_this_system_looks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shortcut_is_put_where_this_system_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert command.main(["--install-shortcut"]) == 0

@@ -70,13 +70,13 @@ from pathlib import Path
 import torch
 from contrastive_core import device
 from contrastive_core.embeddings import open_vectors
-from contrastive_core.storage import limited, lock
+from contrastive_core.storage import sandbox, lock
 from contrastive_core.training.stop_signals import stop_signals
 from contrastive_lab.desktop import command, serving, tickets
 assert not hasattr(command.signal, "SIGHUP") and not hasattr(serving.os, "getuid")
 assert device.memory_bytes(torch.device("cpu")) > 1 << 20
 assert open_vectors._memory() == open_vectors.MEMORY
-limited._cap(limited.Limits(1 << 30))
+sandbox._cap(sandbox.Limits(1 << 30))
 serving.check_homes()
 with command._ends_cleanly(), stop_signals(), serving._changing() as state:
     assert state is None
@@ -88,9 +88,7 @@ print("used")
 
 
 def on_windows(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", ON_WINDOWS + code], cwd=ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", ON_WINDOWS + code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -117,11 +115,13 @@ def test_the_trial_itself_takes_something_away() -> None:
     ("system", "variables", "expected"),
     [
         (MacOS, {"HOME": "/Users/jö"}, "/Users/jö/Library/Application Support/contrastive-lab"),
-        (Windows, {"WIN_PD_OVERRIDE_LOCAL_APPDATA": "/C/Jö/AppData/Local",
-                   "LOCALAPPDATA": "/C/Jö/AppData/Local"},
-         "/C/Jö/AppData/Local/contrastive-lab"),
+        (
+            Windows,
+            {"WIN_PD_OVERRIDE_LOCAL_APPDATA": "/C/Jö/AppData/Local", "LOCALAPPDATA": "/C/Jö/AppData/Local"},
+            "/C/Jö/AppData/Local/contrastive-lab",
+        ),
     ],
-)  # fmt: skip
+)
 def test_data_lie_where_the_system_keeps_them(
     system: type, variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,8 +130,9 @@ def test_data_lie_where_the_system_keeps_them(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(platformdirs, "PlatformDirs", system)
-    monkeypatch.setattr("platformdirs.windows.get_win_folder", lambda name: variables[
-        {"CSIDL_LOCAL_APPDATA": "LOCALAPPDATA"}[name]])  # fmt: skip
+    monkeypatch.setattr(
+        "platformdirs.windows.get_win_folder", lambda name: variables[{"CSIDL_LOCAL_APPDATA": "LOCALAPPDATA"}[name]]
+    )
     monkeypatch.setattr(paths, "is_checkout", lambda: False)
     assert paths.runs_home().as_posix() == f"{expected}/runs"
     assert paths.data_home().as_posix() == f"{expected}/cache"
@@ -181,9 +182,7 @@ def test_browsers_are_found_where_they_are_installed(
     assert str(tmp_path / program) in list(window.chromiums())
 
 
-def test_a_lock_s_holder_is_read_where_a_locked_file_cannot_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_s_holder_is_read_where_a_locked_file_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks.sys, "platform", "win32")
     path = tmp_path / "lock"
     with locks.lock(path):

@@ -15,14 +15,15 @@ from worlds import spread
 from contrastive_core import losses, methods, pairs
 from contrastive_core.data import batch_sampler
 from contrastive_core.data.augmentations import to_float
-from contrastive_core.data.batch import Batch
-from contrastive_core.data.recipe import Recipe
+from contrastive_core.data.batch_loader import Batch
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import Elsewhere
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.row_part import part_of
 from contrastive_core.training import global_batch, sync_norms
 
 SIZES = [1, 2, 4]
@@ -75,9 +76,13 @@ def problem() -> tuple[nn.Module, torch.Tensor]:
     return net, torch.randn(2 * ROWS, 6, dtype=torch.float64)
 
 
+def local_share(batch: torch.Tensor, world: World) -> torch.Tensor:
+    return batch[part_of(len(batch), (world.rank, world.size))]
+
+
 def step(world: World) -> dict:
     """One step of every way to pair rows, on this process's share of the rows."""
-    mine = collectives.local_share(torch.arange(ROWS), world)
+    mine = local_share(torch.arange(ROWS), world)
     found = {}
     for name in ("views", "first_view", "labeled_views", "labels"):
         net, x = problem()
@@ -110,7 +115,7 @@ def step(world: World) -> dict:
 
 def every_loss(world: World) -> dict:
     """Value and gradient of every registered loss, on rows that this process has a share of."""
-    mine, found = collectives.local_share(torch.arange(ROWS), world), {}
+    mine, found = local_share(torch.arange(ROWS), world), {}
     for name in losses.names():
         for dtype in WITHIN:
             torch.manual_seed(1)
@@ -125,21 +130,14 @@ def every_loss(world: World) -> dict:
             else:
                 by_label = True
             if loss.check(made) or name in ("nce", "instance_softmax"):
-                noise = (
-                    (torch.arange(ROWS)[:, None] + torch.arange(1, 6)) % 20
-                    if name == "nce"
-                    else None
-                )
+                noise = (torch.arange(ROWS)[:, None] + torch.arange(1, 6)) % 20 if name == "nce" else None
                 noise = None if noise is None else noise[mine]
                 made = pairs.from_bank(z[mine, 0], mine, bank, noise, log_z=3.0)
             made = global_batch.global_pairs(made, by_label)
             value = global_batch.local_value(loss(made))
             value.backward()
             assert z.grad is not None
-            found[name, dtype] = (
-                collectives.all_reduce_sum(value.detach()),
-                collectives.all_reduce_sum(z.grad),
-            )
+            found[name, dtype] = (collectives.all_reduce_sum(value.detach()), collectives.all_reduce_sum(z.grad))
     return found
 
 
@@ -195,15 +193,15 @@ def every_method(world: World) -> dict:
         sync_norms.synchronize_norms(method)
         method.gather = collectives.all_gather
         cls = methods.get(name)
-        loss = losses.create(LOSS.get(name, cls.default_loss))
+        loss = losses.create(LOSS.get(name, cls.card.default_loss))
         method.loss = loss
         parameters = [p for p in method.parameters() if p.requires_grad]
         optimizer = torch.optim.SGD(parameters, lr=0.05)
         generator = torch.Generator().manual_seed(world.rank)
         for start in (0, 5):
-            mine = collectives.local_share(torch.arange(start, start + 11), world)
+            mine = local_share(torch.arange(start, start + 11), world)
             batch = Batch(images[mine].to(torch.uint8), labels[mine], mine)
-            made = global_batch.global_pairs(method.pairs(batch, generator), cls.needs_labels)
+            made = global_batch.global_pairs(method.pairs(batch, generator), cls.card.needs_labels)
             value = global_batch.local_value(loss(made))
             optimizer.zero_grad()
             value.backward()
@@ -212,11 +210,7 @@ def every_method(world: World) -> dict:
             method.after_step(made)
         assert not collectives.mismatched_tensors(method.state_dict()), name
         gradients = {k: p.grad for k, p in method.named_parameters() if p.requires_grad}
-        found[name, dtype] = (
-            collectives.all_reduce_sum(value.detach()),
-            gradients,
-            method.state_dict(),
-        )
+        found[name, dtype] = (collectives.all_reduce_sum(value.detach()), gradients, method.state_dict())
     return found
 
 
@@ -233,10 +227,7 @@ def test_every_method_equals_one_process(worlds: dict[str, list]) -> None:
             for key, tensor in state.items():  # weights, queue, bank
                 scale = max(1.0, float(tensor.nan_to_num().abs().max()))
                 within = WITHIN_NETWORK[dtype] * scale
-                assert torch.allclose(got_state[key], tensor, 0, within, equal_nan=True), (
-                    name,
-                    key,
-                )
+                assert torch.allclose(got_state[key], tensor, 0, within, equal_nan=True), (name, key)
 
 
 class Largest(TorchDispatchMode):
@@ -258,7 +249,7 @@ def large(world: World) -> dict:
     torch.set_num_threads(1)  # one lane: everything happens where it can be watched
     generator = torch.Generator().manual_seed(3)
     z = torch.randn(LARGE, 2, 8, generator=generator).requires_grad_()
-    mine = collectives.local_share(torch.arange(LARGE), world)
+    mine = local_share(torch.arange(LARGE), world)
     made = global_batch.global_pairs(pairs.from_views(z[mine]), by_label=False)
     with Largest() as largest:
         value = global_batch.local_value(losses.create("nt_xent")(made))
@@ -286,7 +277,7 @@ def test_no_process_holds_the_matrix_of_scores(worlds: dict[str, list]) -> None:
 def test_every_kind_of_batch_is_shared_out(kind: str) -> None:
     labels = np.repeat(np.arange(6), 9)
     for batch in batch_sampler.plan(kind, labels, 16, seed=1, epoch=2):
-        parts = [collectives.local_share(torch.from_numpy(batch), World(r, 4)) for r in range(4)]
+        parts = [local_share(torch.from_numpy(batch), World(r, 4)) for r in range(4)]
         assert torch.equal(torch.cat(parts), torch.from_numpy(batch))
         assert all(len(part) for part in parts)
 
@@ -317,7 +308,7 @@ def test_one_process_says_what_is_wrong_and_all_end(worlds: dict[str, list]) -> 
 
 def test_shares_cover_the_batch_in_order() -> None:
     for n in (1, 5, 13):
-        parts = [collectives.local_share(torch.arange(n), World(r, 4)) for r in range(4)]
+        parts = [local_share(torch.arange(n), World(r, 4)) for r in range(4)]
         assert torch.equal(torch.cat(parts), torch.arange(n))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 

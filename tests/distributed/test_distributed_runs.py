@@ -16,13 +16,13 @@ from streamlit.testing.v1 import AppTest
 from worlds import started, torchrun
 
 from benchmarks.browser import free_port
-from contrastive_core import runs
 from contrastive_core.distributed import collectives
+from contrastive_core.engine import queue, training
 from contrastive_core.errors import BadSetting, CannotGoOn, Elsewhere
-from contrastive_core.jobs import queue, training
 from contrastive_core.paths import ROOT, runs_home
+from contrastive_core.records import runs
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
-from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.loop import train
 from contrastive_core.training.setup import prepare
 
@@ -69,9 +69,7 @@ def test_readme_command_trains_on_two_machines(two_machines: Path, monkeypatch) 
     assert all(f"rank{rank}.random.torch" in tensors for rank in (0, 1))
 
 
-def test_a_process_that_dies_ends_the_run_and_it_goes_on(
-    two_machines: Path, tmp_path: Path, monkeypatch
-) -> None:
+def test_a_process_that_dies_ends_the_run_and_it_goes_on(two_machines: Path, tmp_path: Path, monkeypatch) -> None:
     """With the same number of processes it ends as if nothing had happened; with another one it
     says that it is not equal."""
     command = readme_command()
@@ -111,15 +109,9 @@ def test_a_process_that_dies_ends_the_run_and_it_goes_on(
 
 
 def test_processes_that_drift_apart_end_the_run_before_it_is_saved(monkeypatch) -> None:
-    made = prepare(
-        TrainConfig(
-            method="moco_v2", epochs=1, batch_size=720, sample=50, encoder_knobs={"width": 0.25}
-        )
-    )
+    made = prepare(TrainConfig(method="moco_v2", epochs=1, batch_size=720, sample=50, encoder_knobs={"width": 0.25}))
     run = runs.create("apart", made.config.to_dict(), made.dataset.fingerprint)
-    monkeypatch.setattr(
-        collectives, "mismatched_tensors", lambda state: ["queue.rows", "queue.pointer"]
-    )
+    monkeypatch.setattr(collectives, "mismatched_tensors", lambda state: ["queue.rows", "queue.pointer"])
     with pytest.raises(CannotGoOn, match=r"queue\.rows is no longer the same"):
         train(made, run)
     assert run.status()["status"] == "failed"

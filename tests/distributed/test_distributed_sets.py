@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from worlds import spread
 
-from contrastive_core import metrics, runs
+from contrastive_core import metrics
 from contrastive_core.distributed.collectives import World
 from contrastive_core.distributed.sharded_rows import SPREAD
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.file_formats import read
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation.embed import embed_run, parts
@@ -20,10 +19,12 @@ from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets
 from contrastive_core.evaluation.evaluate_files import evaluate_file
 from contrastive_core.metrics import _logistic, _strength, linear_probe, silhouette, uniformity
 from contrastive_core.ops import neighbors
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
-from contrastive_core.samples.build import samples_of_run
-from contrastive_core.samples.score import SampleInputs, score_samples
-from contrastive_core.training.config import TrainConfig
+from contrastive_core.samples.run_samples import samples_of_run
+from contrastive_core.samples.table_builder import SampleInputs, build_table
 from contrastive_core.training.setup import prepare
 
 SIZE = 4
@@ -66,7 +67,7 @@ def blocks(base: int, queries: int) -> None:
     """Rows that meet at a time."""
     for module in (neighbors, silhouette, uniformity):
         module.BASE = base
-    neighbors.QUERIES = silhouette.BLOCK = uniformity.BLOCK = queries
+    neighbors.SCORES, silhouette.BLOCK, uniformity.BLOCK = queries * base, queries, queries
 
 
 def everything(world: World, vectors: Path) -> dict:
@@ -82,7 +83,7 @@ def everything(world: World, vectors: Path) -> dict:
     own = {k: v.features for k, v in parts(run, "test", "cpu").items()}  # encoded, not read
     whole = embed_run(run, "test", "h", "cpu")
     mine = parts(run, "test", "cpu")["h"]  # read from what `embed_run` wrote
-    graph = score_samples(SampleInputs(read(vectors), "sup_con", batch_size=50))
+    graph = build_table(SampleInputs(read(vectors), "sup_con", batch_size=50))
     return {
         "file": scored,
         "drawn": drawn,
@@ -114,7 +115,7 @@ def found(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, l
     with pytest.MonkeyPatch.context() as patch:
         for module in (neighbors, silhouette, uniformity):
             patch.setattr(module, "BASE", module.BASE)
-            name = "QUERIES" if module is neighbors else "BLOCK"
+            name = "SCORES" if module is neighbors else "BLOCK"
             patch.setattr(module, name, getattr(module, name))
         lives_in(alone, patch)
         one = job(World())

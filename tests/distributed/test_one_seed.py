@@ -11,8 +11,8 @@ import train_every_method
 from train_every_method import RESUMED, VARIANTS
 from worlds import spread
 
-from contrastive_core import runs
 from contrastive_core.data import datasets
+from contrastive_core.records import runs
 from contrastive_core.runs import checkpoints
 
 SIZES = (2, 4)

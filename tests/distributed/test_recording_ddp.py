@@ -10,9 +10,10 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from worlds import spread
 
-from contrastive_core import runs, watch
+from contrastive_core import watch
 from contrastive_core.distributed.collectives import World
-from contrastive_core.embeddings import ref
+from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.records import embedding_ref, runs
 
 SIZE, IMAGES, STEPS = 2, 8, 5  # processes, images of each, steps
 
@@ -35,8 +36,9 @@ def trained(world: World, name: str = "", **how: bool) -> dict[str, torch.Tensor
         optimizer.step()
         if w is not None:
             first = world.rank * IMAGES
-            w.step(z, labels=torch.arange(IMAGES) % 2, ids=torch.arange(first, first + IMAGES),
-                   caller_loss=loss, step=step)  # fmt: skip
+            w.step(
+                z, labels=torch.arange(IMAGES) % 2, ids=torch.arange(first, first + IMAGES), caller_loss=loss, step=step
+            )
             if w._recorder is not None:
                 w._recorder.wait()  # so that none is dropped, however slow the machine
     if w is not None:
@@ -75,7 +77,7 @@ def test_rank_0_records_its_rows_or_those_of_all(
     assert not run.status().get("note")
     assert [line["step"] for line in run.metrics()] == [1, 2, 4]
     for step in (1, 2, 4):
-        rows = ref.of_name(f"recording:{name}@step-{step}").rows()
+        rows = read_rows(embedding_ref.of_name(f"recording:{name}@step-{step}"))
         assert rows is not None
         assert sorted({int(i) for i in rows.ids}) == list(range(processes * IMAGES))
         assert len(rows) == 2 * processes * IMAGES

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from contrastive_core.embeddings.attached_images import GRAY, SIDE, Attached, pictures_of
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 
 @pytest.fixture
@@ -47,9 +47,11 @@ def test_a_name_that_leads_out_is_refused_with_a_sentence(home: Path, how: str) 
     (home / "mine" / "link.png").symlink_to(home / "secret.png")
     (home / "mine" / "out").symlink_to(home)
     name = {
-        "dots": "../secret.png", "absolute": str(home / "secret.png"), "file link": "link.png",
+        "dots": "../secret.png",
+        "absolute": str(home / "secret.png"),
+        "file link": "link.png",
         "folder link": "out/secret.png",
-    }[how]  # fmt: skip
+    }[how]
     found = attached(home, "a.png", name)
     assert shades(found) == [10, GRAY]
     assert found.note.startswith("1 of 2 pictures were not opened, since their names lead out")

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 
 def make(n: int = 6, d: int = 3, **more) -> EmbeddingSet:

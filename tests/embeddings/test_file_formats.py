@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from mutation import mutated
 
-from contrastive_core.embeddings import file_formats, kept_vectors, open_vectors, ref
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings import file_formats, open_vectors
+from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.records import embedding_ref, loaded_vectors
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 LABELS = np.arange(12) % 3
@@ -95,22 +97,15 @@ def test_a_header_that_promises_terabytes_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "table", "sentence"),
-    [
-        ("a.csv", {"id": ["x", "y"]}, "no columns of numbers"),
-        ("a.txt", {"x": [1]}, "vectors are read from"),
-    ],
+    [("a.csv", {"id": ["x", "y"]}, "no columns of numbers"), ("a.txt", {"x": [1]}, "vectors are read from")],
 )
-def test_tables_without_vectors_say_so(
-    tmp_path: Path, name: str, table: dict, sentence: str
-) -> None:
+def test_tables_without_vectors_say_so(tmp_path: Path, name: str, table: dict, sentence: str) -> None:
     pd.DataFrame(table).to_csv(tmp_path / name, index=False)
     with pytest.raises(UnusableEmbedding, match=sentence):
         file_formats.read(tmp_path / name)
 
 
-def test_a_few_bytes_of_parquet_that_unpack_far_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_few_bytes_of_parquet_that_unpack_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flat = {k: np.zeros(1_000_000) for k in "ab"}
     pd.DataFrame(flat).to_parquet(tmp_path / "flat.parquet")
     pd.DataFrame(flat | {"label": 0}).to_parquet(tmp_path / "labeled.parquet")
@@ -209,14 +204,23 @@ def test_a_thousand_mutated_files_give_rows_or_a_sentence(tmp_path: Path, ending
         ("column:x", np.zeros(12, np.complex64), "one a row"),
         ("views", np.zeros((4, 2, 9), np.float32), "views"),
         ("meta", np.frombuffer(b"null", np.uint8), "damaged"),
-        ("meta", np.frombuffer(b'{"split": [1], "which": "h", "classes": [], "provenance": {}}',
-                               np.uint8), "must be texts"),
-        ("meta", np.frombuffer(b'{"split": "", "which": "h", "classes": [{}], "provenance": {}}',
-                               np.uint8), "must be texts"),
-        ("meta", np.frombuffer(b'{"split": "", "which": "h", "classes": [], "provenance": 3}',
-                               np.uint8), "must be a dict"),
+        (
+            "meta",
+            np.frombuffer(b'{"split": [1], "which": "h", "classes": [], "provenance": {}}', np.uint8),
+            "must be texts",
+        ),
+        (
+            "meta",
+            np.frombuffer(b'{"split": "", "which": "h", "classes": [{}], "provenance": {}}', np.uint8),
+            "must be texts",
+        ),
+        (
+            "meta",
+            np.frombuffer(b'{"split": "", "which": "h", "classes": [], "provenance": 3}', np.uint8),
+            "must be a dict",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_archive_that_carries_meta_passes_the_same_checks(
     tmp_path: Path, part: str, value: np.ndarray, sentence: str
 ) -> None:
@@ -267,10 +271,12 @@ def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path, ending: str) ->
 def constant_column(path: Path, rows: int, text: str = "x" * 400) -> Path:
     """A few kilobytes of Parquet: one text, and one list, a great many times."""
     index = pa.array(np.zeros(rows, np.int32))
-    table = pa.table({
-        "embedding": pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * rows, np.float32)), 2),
-        "text": pa.DictionaryArray.from_arrays(index, [text]),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "embedding": pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * rows, np.float32)), 2),
+            "text": pa.DictionaryArray.from_arrays(index, [text]),
+        }
+    )
     pq.write_table(table, path, compression="zstd")
     return path
 
@@ -289,18 +295,16 @@ def test_what_a_page_opens_is_read_in_a_child_with_little_memory(
     monkeypatch.setattr(open_vectors, "MEMORY", 300 << 20)
     with pytest.raises(UnusableEmbedding, match=r"c\.parquet .*memory"):
         open_vectors.open_vectors(path, path.name)
-    assert kept_vectors.loaded() == {}
+    assert loaded_vectors.loaded() == {}
     monkeypatch.undo()
 
 
-def test_a_file_that_a_page_opens_is_kept_under_its_content(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_a_page_opens_is_kept_under_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
     path = make(tmp_path, ".parquet")
     key = open_vectors.open_upload("mine.parquet", path.read_bytes())
-    assert kept_vectors.loaded()[key]["name"] == "mine.parquet"
-    np.testing.assert_allclose(ref.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
+    assert loaded_vectors.loaded()[key]["name"] == "mine.parquet"
+    np.testing.assert_allclose(read_rows(embedding_ref.of_vectors(key)).features, X)  # type: ignore[union-attr]
     content = io.BytesIO()
     np.save(content, X[0])
     with pytest.raises(UnusableEmbedding, match=r"mine\.npy must hold"):
@@ -321,11 +325,19 @@ def test_the_column_of_vectors_is_found_whatever_its_type(kind: str, tmp_path: P
         "fixed": fixed,
         "tensor": pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), [d]), fixed),
     }[kind]
-    pq.write_table(pa.table({
-        "input_ids": pa.array([[i, 2, 3] for i in range(n)]), "identifier": np.arange(n),
-        "vec": column, "projection_x": rows[:, 0], "text": [f"text {i}" for i in range(n)],
-        "image": pa.array([{"bytes": b"x", "path": "x.png"}] * n),
-    }), tmp_path / "rows.parquet")  # fmt: skip
+    pq.write_table(
+        pa.table(
+            {
+                "input_ids": pa.array([[i, 2, 3] for i in range(n)]),
+                "identifier": np.arange(n),
+                "vec": column,
+                "projection_x": rows[:, 0],
+                "text": [f"text {i}" for i in range(n)],
+                "image": pa.array([{"bytes": b"x", "path": "x.png"}] * n),
+            }
+        ),
+        tmp_path / "rows.parquet",
+    )
     made = file_formats.read(tmp_path / "rows.parquet")
     np.testing.assert_array_equal(made.features, rows)
     assert {"identifier", "projection_x", "text"} <= set(made.columns)
@@ -345,7 +357,5 @@ def test_one_array_is_taken_and_of_several_the_one_that_is_named_as_usual(tmp_pa
     np.savez(path, before=X + 1, z=X)
     np.testing.assert_allclose(file_formats.read(path).features, X)
     np.savez(path, before=X, after=X)
-    with pytest.raises(
-        UnusableEmbedding, match=r"several arrays \(n, d\), before, after; .*vectors"
-    ):
+    with pytest.raises(UnusableEmbedding, match=r"several arrays \(n, d\), before, after; .*vectors"):
         file_formats.read(path)

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastive_core.embeddings import kept_vectors, label_files, open_vectors
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings import label_files, open_vectors
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.records import loaded_vectors
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 ROWS = EmbeddingSet(np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32))
 REFUSED = UnusableEmbedding
@@ -37,7 +38,7 @@ def written(folder: Path, text: str | bytes, name: str = "labels.csv") -> Path:
         ([10**18, 7, 10**18, 8, -1], [0, 1, 0, 2, -1], (f"{10**18}", "7", "8")),
         ([True, False, True, True, False], [1, 0, 1, 1, 0], ()),
     ],
-)  # fmt: skip
+)
 def test_arrays_of_numbers_and_names(
     tmp_path: Path, values: object, labels: list[int], classes: tuple[str, ...]
 ) -> None:
@@ -58,7 +59,7 @@ def test_arrays_of_numbers_and_names(
         ("a.csv", '\ufeffid,Label\na,"x, y"\nb,z\nc,z\nd,\ne,z\n', [0, 1, 1, -1, 1], ("x, y", "z")),
         ("a.tsv", "y\tname\n4\ta\n4\tb\n0\tc\nnan\td\n\te\n", [4, 4, 0, -1, -1], ()),
     ],
-)  # fmt: skip
+)
 def test_texts_with_and_without_a_line_of_names(
     tmp_path: Path, name: str, text: str, labels: list[int], classes: tuple[str, ...]
 ) -> None:
@@ -82,10 +83,8 @@ def test_texts_with_and_without_a_line_of_names(
         ([np.nan] * 5, "has no label: all are empty, NaN or below 0"),
         ([-1] * 5, "has no label"),
     ],
-)  # fmt: skip
-def test_arrays_that_lie_are_refused_with_a_sentence(
-    tmp_path: Path, values: object, sentence: str
-) -> None:
+)
+def test_arrays_that_lie_are_refused_with_a_sentence(tmp_path: Path, values: object, sentence: str) -> None:
     with pytest.raises(REFUSED, match=sentence):
         label_files.labeled(ROWS, saved(tmp_path, values))
 
@@ -104,7 +103,7 @@ def test_arrays_that_lie_are_refused_with_a_sentence(
         ("a.npy", pickle.dumps([1, 2, 3, 4, 5]), "does not begin as a .npy file does"),
         ("a.json", "[1]", "labels are read from .npy, .txt, .csv, .tsv; got 'a.json'"),
     ],
-)  # fmt: skip
+)
 def test_texts_that_lie_are_refused_with_a_sentence(
     tmp_path: Path, name: str, content: str | bytes, sentence: str
 ) -> None:
@@ -130,7 +129,7 @@ def test_they_are_opened_beside_their_vectors_in_a_child(tmp_path: Path) -> None
     bare = open_vectors.open_vectors(vectors, "mine.npy")
     key = open_vectors.open_vectors(vectors, "mine.npy", labels=labels)
     assert key != bare
-    rows = kept_vectors.rows(key)
+    rows = loaded_vectors.rows(key)
     assert rows.labels is not None
     assert (rows.labels.tolist(), rows.classes) == ([0, 1, 0, 1, 0], ("cat", "dog"))
     assert open_vectors.open_upload("my.npy", vectors.read_bytes(), labels=labels) == key

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from contrastive_core.embeddings import nearest
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops import neighbors
-from contrastive_core.storage import records
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage import json_files
 
 
 def test_at_once_and_by_a_task_the_same_rows_are_nearest(monkeypatch) -> None:
@@ -68,21 +68,19 @@ def test_ranks_are_the_places_in_the_order_of_the_nearest(monkeypatch: pytest.Mo
             assert nearest.ranks_of(rows, at, some).tolist() == [51, 4]
 
 
-def test_a_kept_graph_comes_with_its_recall(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_graph_comes_with_its_recall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest, "graph_path", lambda *a: tmp_path / "graph.npz")
     rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
     assert nearest.kept_graph(rows, 5) is None
     graph = neighbors.nearest(rows.features, None, 9)
     path = tmp_path / "graph.npz"
-    records.write_npz(path, index=graph.index, score=graph.score, recall=np.array(0.97))
+    json_files.write_npz(path, index=graph.index, score=graph.score, recall=np.array(0.97))
     found = nearest.kept_graph(rows, 5)
     assert found is not None
     assert np.array_equal(found[0], graph.index[:, :5])
     assert found[2] == 0.97
     assert nearest.kept_graph(rows, 10) is None
-    records.write_npz(path, index=graph.index, score=graph.score)
+    json_files.write_npz(path, index=graph.index, score=graph.score)
     exact = nearest.kept_graph(rows, 9)
     assert exact is not None
     assert exact[2] is None

@@ -8,15 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contrastive_core.embeddings import (
-    csv_files,
-    file_formats,
-    kept_vectors,
-    open_vectors,
-    parquet_files,
-)
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings import csv_files, file_formats, open_vectors, parquet_files
 from contrastive_core.errors import Damaged, UnusableEmbedding
+from contrastive_core.records import loaded_vectors
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 LABELS = np.arange(12) % 3
@@ -39,7 +34,7 @@ def test_numbered_columns_are_the_vectors_and_others_are_kept_to_color_by(
     rows = file_formats.read(path)
     np.testing.assert_allclose(rows.features, X)
     np.testing.assert_array_equal(rows.columns["price"], np.arange(12.0))
-    note = kept_vectors.about(open_vectors.open_vectors(path, path.name))["note"]
+    note = loaded_vectors.about(open_vectors.open_vectors(path, path.name))["note"]
     assert f"The vectors are 3 columns, {prefix}0 to {prefix}2; with labels" in note
     assert "further columns to color by: 2." in note
 
@@ -131,13 +126,11 @@ def test_a_table_without_rows_says_so(tmp_path: Path, ending: str) -> None:
         file_formats.read(path)
 
 
-def test_other_names_of_classes_are_other_vectors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_names_of_classes_are_other_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the page would go on with the names, or the lack of names, that it holds in memory."""
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
     keys = {
-        kept_vectors.save_vectors(EmbeddingSet(X, LABELS, classes=classes), "mine.npz")
+        loaded_vectors.save_vectors(EmbeddingSet(X, LABELS, classes=classes), "mine.npz")
         for classes in ((), ("a", "b", "c"), ("c", "b", "a"))
     }
     assert len(keys) == 3

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrastive_core.evaluation.best_setting import Setting, best_setting
+from contrastive_core.evaluation.best_setting import best_setting
+from contrastive_core.evaluation.verdicts import SettingScores
 
 
-def tried(label: str, *wrong: int, n: int = 400) -> Setting:
+def tried(label: str, *wrong: int, n: int = 400) -> SettingScores:
     """A setting whose run of each seed has so many images wrong, always the first ones."""
     right = {seed: (np.arange(n) >= w).astype(float) for seed, w in enumerate(wrong)}
-    return Setting(label, {s: float(r.mean()) for s, r in right.items()}, right)
+    return SettingScores(label, {s: float(r.mean()) for s, r in right.items()}, right)
 
 
 def test_what_is_not_shown_is_not_said() -> None:
@@ -22,12 +23,8 @@ def test_what_is_not_shown_is_not_said() -> None:
 
 def test_the_best_and_those_beside_it() -> None:
     said, _ = best_setting("τ", [tried("0.1", 80), tried("0.2", 40), tried("0.5", 42)])
-    assert (
-        said == "τ 0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1."
-    )
-    assert best_setting("τ", [tried("0.1", 80), tried("0.2", 40)])[0] == (
-        "τ 0.2 is better than the other."
-    )
+    assert said == "τ 0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1."
+    assert best_setting("τ", [tried("0.1", 80), tried("0.2", 40)])[0] == ("τ 0.2 is better than the other.")
 
 
 def test_every_seed_has_to_show_it() -> None:
@@ -48,15 +45,15 @@ def test_many_pairs_are_corrected_for() -> None:
 
 
 def test_without_images_three_seeds_are_needed() -> None:
-    one = [Setting("a", {0: 0.9}), Setting("b", {0: 0.5})]
+    one = [SettingScores("a", {0: 0.9}), SettingScores("b", {0: 0.5})]
     said, why = best_setting("τ", one)
     assert said == "Which is better cannot be said yet."
     assert "score the runs on the test images" in why
-    three = [Setting("a", {0: 0.9, 1: 0.91, 2: 0.9}), Setting("b", {0: 0.5, 1: 0.52, 2: 0.49})]
+    three = [SettingScores("a", {0: 0.9, 1: 0.91, 2: 0.9}), SettingScores("b", {0: 0.5, 1: 0.52, 2: 0.49})]
     said, why = best_setting("τ", three)
     assert said == "τ a is better than the other."
     assert why == "A paired t test over 3 seeds; p below 0.05."
-    three[1] = Setting("b", {0: 0.88, 1: 0.93, 2: 0.9})
+    three[1] = SettingScores("b", {0: 0.88, 1: 0.93, 2: 0.9})
     assert "cannot be told apart" in best_setting("τ", three)[0]
 
 

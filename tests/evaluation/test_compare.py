@@ -9,16 +9,12 @@ import numpy as np
 import pytest
 
 from contrastive_core import metrics as all_metrics
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.evaluation import (
-    compare,
-    comparison,
-    paired_tests,
-    representation_similarity,
-)
+from contrastive_core.evaluation import compare, paired_tests, representation_similarity, verdicts
 from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.records import comparison
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 RNG = np.random.default_rng
 Entry = compare.Entry
@@ -153,10 +149,8 @@ def test_the_verdict_says_who_cannot_be_told_apart() -> None:
         right = np.stack([np.arange(400) < 400 * a for a in accuracy])
         sets = [EmbeddingSet(RNG(0).normal(size=(400, 2)).astype(np.float32))] * len(accuracy)
         made = compare.compare([Entry("abcd"[q], None, rows) for q, rows in enumerate(sets)])
-        found = compare._differences(made.names, {"knn": right}, 0)
-        planted = dataclasses.replace(
-            made, correct={"knn": right}, accuracy={"knn": [*accuracy]}, differences=found
-        )
+        found = verdicts.compare_runs(made.names, {"knn": right}, 0)
+        planted = dataclasses.replace(made, correct={"knn": right}, accuracy={"knn": [*accuracy]}, differences=found)
         return planted.verdict
 
     assert said(0.9, 0.9) == "No difference that these data can show."
@@ -174,9 +168,7 @@ def test_cka_is_debiased_and_blind_to_turning_and_scaling() -> None:
     x = RNG(0).normal(size=(300, 20))
     turn = np.linalg.qr(RNG(1).normal(size=(20, 20)))[0]
     assert representation_similarity.cka(x, 3 * x @ turn + 5) == pytest.approx(1)
-    independent = [
-        representation_similarity.cka(x, RNG(s).normal(size=(300, 40))) for s in range(2, 12)
-    ]
+    independent = [representation_similarity.cka(x, RNG(s).normal(size=(300, 40))) for s in range(2, 12)]
     assert abs(np.mean(independent)) < 0.02  # the biased one gives about 0.12 here
 
 
@@ -199,9 +191,7 @@ def test_cka_equals_the_unbiased_hsic_written_out() -> None:
 def test_similarity_by_blocks_is_that_of_all_rows(widest: int, monkeypatch) -> None:
     x, y = RNG(0).normal(size=(300, 9)).astype(np.float32) + 5, RNG(1).normal(size=(300, 12))
     y[:, :9] += x
-    cka, distance = (
-        f(x, y) for f in (representation_similarity.cka, representation_similarity.procrustes)
-    )
+    cka, distance = (f(x, y) for f in (representation_similarity.cka, representation_similarity.procrustes))
     monkeypatch.setattr(representation_similarity, "BLOCK", 17 * 21)
     monkeypatch.setattr(representation_similarity, "WIDEST", widest)
     assert representation_similarity.cka(x, y) == pytest.approx(cka, abs=1e-6)
@@ -211,9 +201,7 @@ def test_similarity_by_blocks_is_that_of_all_rows(widest: int, monkeypatch) -> N
 def test_maps_are_turned_and_mirrored_onto_each_other() -> None:
     x = RNG(0).normal(size=(50, 2)).astype(np.float32)
     mirrored = (x * [1, -1] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) * 3 + 7).astype(np.float32)
-    np.testing.assert_allclose(
-        representation_similarity.procrustes_align(mirrored, x), x, atol=1e-4
-    )
+    np.testing.assert_allclose(representation_similarity.procrustes_align(mirrored, x), x, atol=1e-4)
 
 
 def test_only_common_samples_are_compared() -> None:
@@ -233,12 +221,10 @@ def test_two_methods_are_told_apart_only_if_every_seed_agrees() -> None:
     for seed in range(3):
         right += [RNG(seed).random(n) < 0.9, RNG(seed + 10).random(n) < 0.6]
     groups = [(name, seed) for seed in range(3) for name in ("a", "b")]
-    assert compare.seeds_verdict(groups, np.stack(right)).startswith(
-        "a is better than b with each of 3 seeds, by "
-    )
+    assert verdicts.compare_methods(groups, np.stack(right)).startswith("a is better than b with each of 3 seeds, by ")
     right[5] = right[4].copy()  # one seed shows nothing
-    assert "do not all show" in compare.seeds_verdict(groups, np.stack(right))
-    assert compare.seeds_verdict(groups[:4], np.stack(right[:4])) == ""
+    assert "do not all show" in verdicts.compare_methods(groups, np.stack(right))
+    assert verdicts.compare_methods(groups[:4], np.stack(right[:4])) == ""
 
 
 def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import methods, runs
+from contrastive_core import methods
 from contrastive_core.data import datasets
-from contrastive_core.data.recipe import Recipe
 from contrastive_core.errors import CannotGoOn
 from contrastive_core.evaluation import embed
-from contrastive_core.loss_lab.batch import BatchRequest, load_batch
+from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.methods import Method
-from contrastive_core.samples import build as sample_build
+from contrastive_core.records import runs
+from contrastive_core.records.lab_rows import BatchRequest
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.training import monitor
 
 
@@ -41,9 +43,8 @@ class Mean(torch.nn.Module):
 def of(encoder: Mean) -> Method:
     """A method whose z is h."""
     return methods.create(
-        "simclr", encoder=encoder, image_shape=(1, 128, 128), n_train=60, recipe=Recipe(),
-        head="none",
-    ).eval()  # fmt: skip
+        "simclr", encoder=encoder, image_shape=(1, 128, 128), n_train=60, recipe=Recipe(), head="none"
+    ).eval()
 
 
 @pytest.fixture
@@ -52,9 +53,7 @@ def large() -> datasets.Dataset:
     digits = datasets.load("digits", "test")
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (60, 1, 128, 128), np.uint8)
-    return dataclasses.replace(
-        digits, images=images, labels=digits.labels[:60], ids=digits.ids[:60]
-    )
+    return dataclasses.replace(digits, images=images, labels=digits.labels[:60], ids=digits.ids[:60])
 
 
 def test_embedding(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,15 +84,16 @@ def test_the_fixed_sample_of_a_training(large: datasets.Dataset) -> None:
 
 def test_augmented_views(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder, made = runs.load("simclr-digits"), Mean(), []
-    monkeypatch.setattr(embed, "load_model", lambda *_: of(encoder))
-    monkeypatch.setattr(embed, "data_of", lambda *_: large)
+    for module in (embed, sample_build):
+        monkeypatch.setattr(module, "load_model", lambda *_: of(encoder))
+        monkeypatch.setattr(module, "data_of", lambda *_: large)
     monkeypatch.setattr(sample_build, "CHUNK", 100)
 
     def scored(inputs: Any, on_progress: object) -> None:
         made.append(inputs)
         raise InterruptedError
 
-    monkeypatch.setattr(sample_build, "score_samples", scored)
+    monkeypatch.setattr(sample_build, "build_table", scored)
     with pytest.raises(InterruptedError):
         sample_build.samples_of_run(run, split="test", device="cpu")
     assert encoder.given[:3] == [4 * 25, 4 * 25, 4 * 10]  # two draws of two views
@@ -102,17 +102,15 @@ def test_augmented_views(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatc
 
 def test_the_loss_lab(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder = runs.load("simclr-digits"), Mean()
-    monkeypatch.setattr(embed, "load_model", lambda *_: of(encoder))
-    monkeypatch.setattr(embed, "data_of", lambda *_: large)
+    monkeypatch.setattr("contrastive_core.loss_lab.batch.load_model", lambda *_: of(encoder))
+    monkeypatch.setattr("contrastive_core.loss_lab.batch.data_of", lambda *_: large)
     monkeypatch.setattr("contrastive_core.loss_lab.batch.AT_ONCE", 100)
     batch = load_batch(run, BatchRequest("z", 32, 2, 0))
     assert encoder.given == [25, 25, 14]
     assert batch.rows.shape == (32, 2, 2)
 
 
-def test_too_little_memory_is_said_in_a_sentence(
-    large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_is_said_in_a_sentence(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder = runs.load("simclr-digits"), Mean(most=20)
     monkeypatch.setattr(embed, "load_model", lambda *_: of(encoder))
     said = "cpu has too little memory for 60 images of 128 × 128 pixels; end what else is at work"

@@ -8,22 +8,22 @@ import json
 import numpy as np
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.__main__ import main
-from contrastive_core.cli import analyses
-from contrastive_core.cli.analyses import scores as score_analyses
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import file_formats, gathered_rows, ref
-from contrastive_core.embeddings.cache import cached, path_of
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings import file_formats
+from contrastive_core.engine import answers
+from contrastive_core.engine.answers import scores as score_analyses
 from contrastive_core.evaluation import embed
 from contrastive_core.evaluation import evaluate as evaluation
-from contrastive_core.evaluation.comparison import Comparison
 from contrastive_core.evaluation.evaluate import evaluate
-from contrastive_core.evaluation.record import read_evaluation, read_published, write_evaluation
-from contrastive_core.evaluation.score import scores_from_json
-from contrastive_core.runs import Run
-from contrastive_core.storage import atomic, records
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.embedding_files import cached, path_of
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import read_evaluation, read_published, write_evaluation
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import scores_from_json
+from contrastive_core.storage import atomic, json_files, large_arrays
 
 NAMES = ["knn", "linear_probe"]
 ROWS = {"train": 250, "test": 150}
@@ -41,20 +41,17 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         noise = np.random.default_rng([len(labels)]).normal(size=(len(labels), 12))
         x = np.eye(10, 12)[labels] * 2.5 + noise
         for layer in "hz":
-            rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids[:n]), split, layer,
-                                tuple(found.classes))  # fmt: skip
+            rows = EmbeddingSet(x.astype(np.float32), labels, tuple(found.ids[:n]), split, layer, tuple(found.classes))
             path = path_of(run, split, layer)
             path.parent.mkdir(parents=True, exist_ok=True)
-            records.write_npz(path, **rows.arrays())
+            json_files.write_npz(path, **rows.arrays())
     monkeypatch.setattr(embed, "load_model", lambda *a: pytest.fail("it is embedded already"))
     monkeypatch.setattr(score_analyses, "_references", lambda *a: {})
     few = {}  # raw pixels and the random encoder are beside the point, and slow
     for split in ("train", "test"):
-        few[split] = EmbeddingSet.from_arrays(records.read_npz(path_of(run, split, "h")))
+        few[split] = EmbeddingSet.from_arrays(json_files.read_npz(path_of(run, split, "h")))
     monkeypatch.setattr(evaluation, "raw_pixels", lambda dataset: few[dataset.split])
-    monkeypatch.setattr(
-        evaluation, "random_encoder", lambda r, d, device, **more: (few[d.split], None)
-    )
+    monkeypatch.setattr(evaluation, "random_encoder", lambda r, d, device, **more: (few[d.split], None))
     return run
 
 
@@ -63,9 +60,7 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:
     return dict(json.loads(capsys.readouterr().out))
 
 
-def test_every_command_and_page_shows_the_recorded_figure(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_and_page_shows_the_recorded_figure(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     said = printed(capsys, "evaluate", run.name, "--metrics", ",".join(NAMES))["scores"]["h"]
     record = read_evaluation(run)
     assert record is not None
@@ -73,13 +68,13 @@ def test_every_command_and_page_shows_the_recorded_figure(
     assert figures == {name: said[name]["value"] for name in NAMES}
     assert 0.5 < figures["knn"] < 0.99
 
-    space = ref.of_run(run)
-    scores = analyses.make("scores", {"space": space.values}).meta["scores"]  # Explore
+    space = embedding_ref.of_run(run)
+    scores = answers.make("scores", {"space": space.values}).meta["scores"]  # Explore
     own = scores_from_json(scores["own"])
     assert {name: own[name].value for name in NAMES} == figures
 
     values = {"names": ["a", "b"], "spaces": [space.values] * 2}
-    answer = analyses.make("comparison", values)  # Compare
+    answer = answers.make("comparison", values)  # Compare
     made = Comparison.of(answer.meta, answer.arrays)
     for name in NAMES:
         assert made.scores[0][name].value == made.accuracy[name][0] == figures[name]
@@ -101,8 +96,8 @@ def test_a_figure_that_came_along_is_shown_though_this_machine_would_round_other
         )
     write_evaluation(run, made)
     figures = {name: made.value("h", name) for name in NAMES}
-    space = ref.of_run(run)
-    answer = analyses.make("scores", {"space": space.values})
+    space = embedding_ref.of_run(run)
+    answer = answers.make("scores", {"space": space.values})
     own = scores_from_json(answer.meta["scores"]["own"])
     assert {name: own[name].value for name in NAMES} == figures
     assert answer.arrays["knn:per_sample"].mean() == pytest.approx(figures["knn"])
@@ -164,7 +159,7 @@ def test_a_large_embedding_is_gathered_in_a_file_that_an_interruption_leaves_not
     run = runs.load("simclr-digits")
     whole = embed.from_weights(run, embed.data_of(run, "test"), "cpu")
     folder = path_of(run, "test", "h").parent
-    monkeypatch.setattr(gathered_rows, "MAPPED", 0)
+    monkeypatch.setattr(large_arrays, "MAPPED_ROWS", 0)
     monkeypatch.setattr(embed, "CHUNK", 50)
     monkeypatch.setattr(embed, "cached", lambda *_: None)
 
@@ -176,7 +171,7 @@ def test_a_large_embedding_is_gathered_in_a_file_that_an_interruption_leaves_not
         embed.embed_run(run, "test", "h", "cpu", stop)
     assert list(folder.iterdir()) == []
     rows = embed.embed_run(run, "test", "h", "cpu")
-    assert not rows.features.flags.writeable  # a map of the file
+    assert isinstance(rows.features.base, np.memmap)
     assert np.allclose(rows.features, whole["h"].features, atol=1e-5)
     written = file_formats.read(path_of(run, "test", "h"))
     assert written.content_hash == rows.content_hash

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from contrastive_core.embeddings import pca as pca_module
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation import projection
 from contrastive_core.evaluation.projection import map_of, project_new, umap
 from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 
 def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -66,9 +66,7 @@ def test_a_new_row_falls_among_most_of_its_neighbors_not_between_them() -> None:
 
 def test_umap_repeats_and_separates() -> None:
     labels = np.arange(90) % 3
-    x = (np.eye(3, 5)[labels] * 5 + np.random.default_rng(0).normal(size=(90, 5)) * 0.2).astype(
-        np.float32
-    )
+    x = (np.eye(3, 5)[labels] * 5 + np.random.default_rng(0).normal(size=(90, 5)) * 0.2).astype(np.float32)
     first = map_of(EmbeddingSet(x, labels), "umap", seed=1, neighbors=8)
     assert np.array_equal(first.xy, umap(x, seed=1, neighbors=8))
     assert first.settings["min_dist"] == 0.1

@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.cli.output import score_text
 from contrastive_core.data import datasets
 from contrastive_core.evaluation import embed
 from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.records import runs
 
 IMAGE = 4 * 64  # bytes of the pixels of a digit in float32
 
@@ -21,9 +21,7 @@ IMAGE = 4 * 64  # bytes of the pixels of a digit in float32
 def digits() -> datasets.Dataset:
     """300 images."""
     whole = datasets.load("digits", "train")
-    return dataclasses.replace(
-        whole, images=whole.images[:300], labels=whole.labels[:300], ids=whole.ids[:300]
-    )
+    return dataclasses.replace(whole, images=whole.images[:300], labels=whole.labels[:300], ids=whole.ids[:300])
 
 
 def test_references_of_few_images_are_of_all(digits: datasets.Dataset) -> None:
@@ -51,9 +49,7 @@ def test_references_of_many_images_are_of_the_same_sample(
     assert np.array_equal(np.concatenate(halves), some.features)
 
 
-def test_a_figure_of_a_sample_says_so(
-    digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_figure_of_a_sample_says_so(digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * IMAGE)
     rows = embed.raw_pixels(digits)
     scores = evaluate_sets(["knn", "rankme"], rows, rows)
@@ -62,18 +58,14 @@ def test_a_figure_of_a_sample_says_so(
     assert scores["knn"].extras["sample"].count("100 of 300") == 2
 
 
-def test_large_images_are_averaged_and_say_so(
-    digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_images_are_averaged_and_say_so(digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "PIXELS", 4)
     monkeypatch.setattr(embed, "CHUNK", 70)
     rows = embed.raw_pixels(digits)
     means = np.asarray(digits.images, np.float32).reshape(300, -1, 4, 2, 4, 2).mean((3, 5))
     assert np.allclose(rows.features, means.reshape(300, -1) / 255 - 0.5, atol=1e-6)
     assert rows.provenance["sample"] == "pixels averaged to 4 × 4"
-    monkeypatch.setattr(
-        embed, "REFERENCE_BYTES", 100 * 4 * 16
-    )  # of what is kept, not of the images
+    monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * 4 * 16)  # of what is kept, not of the images
     assert embed.raw_pixels(digits).provenance["sample"].startswith("100 of 300 train images, ")
 
 

@@ -8,11 +8,11 @@ import shutil
 
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.evaluation.reproduce import accepted, deviations
-from contrastive_core.evaluation.score import Score
-from contrastive_core.runs import Run
-from contrastive_core.storage import records
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import Score
+from contrastive_core.storage import json_files
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_the_figures_that_come_along_follow_from_the_weights(run: Run) -> None:
 
 
 def test_a_figure_that_does_not_follow_is_named(run: Run) -> None:
-    record = records.read_json(run.path / "evaluation.json")
+    record = json_files.read_json(run.path / "evaluation.json")
     record["scores"]["h"]["knn"]["value"] -= 0.02
     record["scores"]["random"]["rankme"]["value"] *= 1.1
     (run.path / "evaluation.json").write_text(json.dumps(record))
@@ -40,7 +40,7 @@ def test_a_figure_that_does_not_follow_is_named(run: Run) -> None:
 
 
 def test_figures_of_other_weights_are_not_trusted(run: Run) -> None:
-    record = records.read_json(run.path / "evaluation.json")
+    record = json_files.read_json(run.path / "evaluation.json")
     (run.path / "evaluation.json").write_text(json.dumps({**record, "weights": "0" * 64}))
     assert deviations(run) == ["evaluation.json is missing, or of other weights"]
 

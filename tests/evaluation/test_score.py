@@ -8,17 +8,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_core import metrics, runs
+from contrastive_core import metrics
 from contrastive_core.cli.output import score_text
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.evaluate import evaluate_sets
-from contrastive_core.evaluation.score import Score, recall_text, scores_from_json, scores_to_json
-from contrastive_core.storage import records
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import Score, recall_text, scores_from_json, scores_to_json
+from contrastive_core.storage import json_files
 
 BAD: list[Any] = [
-    None, True, 3, -1.5, float("nan"), "text", "![](https://example.org/x.png)", [], [1, 2, 3],
-    {}, {"value": {}}, [None, None], "9" * 5000, 10**400, {"a": [{}]},
-]  # fmt: skip
+    None,
+    True,
+    3,
+    -1.5,
+    float("nan"),
+    "text",
+    "![](https://example.org/x.png)",
+    [],
+    [1, 2, 3],
+    {},
+    {"value": {}},
+    [None, None],
+    "9" * 5000,
+    10**400,
+    {"a": [{}]},
+]
 
 
 def blobs(n: int, seed: int) -> EmbeddingSet:
@@ -29,7 +43,7 @@ def blobs(n: int, seed: int) -> EmbeddingSet:
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, Any]:
-    record = records.read_json(runs.load("simclr-digits").path / "evaluation.json")
+    record = json_files.read_json(runs.load("simclr-digits").path / "evaluation.json")
     return dict(record["scores"]["h"])
 
 
@@ -80,9 +94,7 @@ def test_a_figure_of_approximate_neighbors_says_so_wherever_it_is_text() -> None
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: repr(bad)[:20])
-def test_any_value_in_any_place_is_read_without_an_exception(
-    bad: Any, shipped: dict[str, Any]
-) -> None:
+def test_any_value_in_any_place_is_read_without_an_exception(bad: Any, shipped: dict[str, Any]) -> None:
     assert used(Score.from_json(bad, "knn"))
     assert isinstance(scores_from_json(bad), dict)
     for name in shipped:

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.cli.main import main
 from contrastive_core.evaluation.embed import data_of, embed_run, from_weights
 from contrastive_core.exporters import onnx as exporter
 from contrastive_core.exporters.tensorboard import _cell, export_tensorboard
+from contrastive_core.records import runs
 
 RUN = "sup_con-digits"
 
@@ -31,9 +31,7 @@ def test_onnx_gives_what_torch_gives(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.glob("*.onnx*")] == ["encoder.onnx"]  # one file, no parts
 
 
-def test_an_onnx_file_that_differs_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_onnx_file_that_differs_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it differs a little, or gives no number at all."""
     pytest.importorskip("onnxruntime")
     monkeypatch.setattr(exporter, "_write", lambda model, example, path, layer: None)
@@ -54,9 +52,7 @@ def test_tensorboard_reads_scalars_and_projector(tmp_path: Path) -> None:
     lines = [line for line in run.metrics() if "images_per_s" not in line]
     losses = events.Scalars("epoch/loss")
     assert [e.step for e in losses] == [line["step"] for line in lines if "loss" in line]
-    np.testing.assert_allclose(
-        [e.value for e in losses], [line["loss"] for line in lines if "loss" in line], 1e-6
-    )
+    np.testing.assert_allclose([e.value for e in losses], [line["loss"] for line in lines if "loss" in line], 1e-6)
     (config,) = out.rglob("projector_config.pbtxt")
     (tensors,) = out.rglob("tensors.tsv")
     rows = embed_run(run, "test", "h", "cpu")
@@ -85,9 +81,12 @@ def test_cells_have_no_tabs() -> None:
     ],
 )
 def test_bad_input_has_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    arguments: list[str], sentence: str,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    sentence: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     assert main(["export", *arguments]) == 2

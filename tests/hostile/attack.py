@@ -22,8 +22,17 @@ from pathlib import Path
 from typing import Any
 
 MEMORY = 1 << 30  # bytes beyond what the libraries map
-FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork",
-             "socket.connect", "socket.getaddrinfo", "shutil.rmtree", "os.remove")  # fmt: skip
+FORBIDDEN = (
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "socket.connect",
+    "socket.getaddrinfo",
+    "shutil.rmtree",
+    "os.remove",
+)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from contrastive_core import runs
 from contrastive_core.errors import Damaged, NotRecognized
-from contrastive_core.importers import conversion, recognize
+from contrastive_core.importers import conversion
+from contrastive_core.importers.state_dict_names import recognize
+from contrastive_core.records import runs
 from contrastive_core.runs import checkpoints, export_weights
 from hostile.attack import Target
 
@@ -35,16 +36,16 @@ def targets(folder: Path) -> Iterator[Target]:
     harm = folder / "harm.pth"
     structures = []
     for new in (True, False):
-        torch.save({"state_dict": state, "x": Harm(folder.parent / "touched")}, harm,
-                   _use_new_zipfile_serialization=new)  # fmt: skip
+        torch.save(
+            {"state_dict": state, "x": Harm(folder.parent / "touched")}, harm, _use_new_zipfile_serialization=new
+        )
         structures.append(harm.read_bytes())
     harm.unlink()
     structures += [b"", b"\x80\x02" * 50, b"\x80\x04\x95" + b"\xff" * 8, b"PK\x03\x04" * 30]
     for name in ("new.pth", "old.pth", "plain.safetensors"):
         path = folder / name
         if name.endswith("pth"):
-            torch.save({"state_dict": state, "epoch": 3}, path,
-                       _use_new_zipfile_serialization=name == "new.pth")  # fmt: skip
+            torch.save({"state_dict": state, "epoch": 3}, path, _use_new_zipfile_serialization=name == "new.pth")
         else:
             save_file(state, path)
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from contrastive_core.data import decoding, overrides
+from contrastive_core.data import image_decoding, overrides
 from contrastive_core.embeddings import attached_images, file_formats
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.paths import ROOT
-from contrastive_core.storage import records
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage import json_files
 from contrastive_core.sweeps import spec
 from hostile.attack import Target
 
@@ -38,15 +38,26 @@ def targets(folder: Path) -> Iterator[Target]:
     yield from pictures(folder)
     yield from lists(folder)
     path = folder / "arrays.npz"
-    records.write_npz(path, x=np.arange(50), y=np.ones((3, 4)))
-    yield Target(path, lambda: records.read_npz(path))
+    json_files.write_npz(path, x=np.arange(50), y=np.ones((3, 4)))
+    yield Target(path, lambda: json_files.read_npz(path))
     sweep = folder / "sweep.toml"
     sweep.write_bytes(next((ROOT / "sweeps").glob("*.toml")).read_bytes())
     long_key = b".".join([b"a"] * 50_000) + b" = 1\n"
-    yield Target(sweep, lambda: spec.load(sweep), structures=(
-        DEEP, b"", b"\x00", b"a = " + DEEP, long_key, b'"' + b"a" * 10**6,
-        b"[grid]\nseed = []\n", b"[grid]\nseed = [nan]\n", b"grid = 3\n",
-    ))  # fmt: skip
+    yield Target(
+        sweep,
+        lambda: spec.load(sweep),
+        structures=(
+            DEEP,
+            b"",
+            b"\x00",
+            b"a = " + DEEP,
+            long_key,
+            b'"' + b"a" * 10**6,
+            b"[grid]\nseed = []\n",
+            b"[grid]\nseed = [nan]\n",
+            b"grid = 3\n",
+        ),
+    )
 
 
 def vectors(folder: Path) -> Iterator[Target]:
@@ -66,8 +77,7 @@ def vectors(folder: Path) -> Iterator[Target]:
     np.save(folder / "objects.npy", objects, allow_pickle=True)
     pickled = (folder / "objects.npy").read_bytes()
     (folder / "objects.npy").unlink()
-    for name in ("plain.npy", "plain.npz", "ours.npz", "plain.csv", "plain.parquet",
-                 "ours.parquet", "stored.parquet"):  # fmt: skip
+    for name in ("plain.npy", "plain.npz", "ours.npz", "plain.csv", "plain.parquet", "ours.parquet", "stored.parquet"):
         path = folder / name
 
         def read(path: Path = path) -> None:
@@ -85,11 +95,20 @@ def pictures(folder: Path) -> Iterator[Target]:
     for ending in ("png", "jpg", "gif", "bmp", "webp", "tif", "ppm"):
         path = folder / f"picture.{ending}"
         Image.fromarray(pixels).save(path)
-        refusals = (ValueError, OSError, SyntaxError, EOFError, Image.DecompressionBombError,
-                    TypeError, IndexError, KeyError, AttributeError)  # fmt: skip
+        refusals = (
+            ValueError,
+            OSError,
+            SyntaxError,
+            EOFError,
+            Image.DecompressionBombError,
+            TypeError,
+            IndexError,
+            KeyError,
+            AttributeError,
+        )
 
         def read(path: Path = path) -> None:
-            assert decoding.decoded(path, 8, 3)[0].shape == (3, 8, 8)
+            assert image_decoding.decode_image(path, 8, 3)[0].shape == (3, 8, 8)
 
         # decoding and `_thumbnail` leave out a picture for whatever Pillow raises
         yield Target(path, read, (*refusals, Exception), (script, b"", script * 100))
@@ -97,14 +116,28 @@ def pictures(folder: Path) -> Iterator[Target]:
 
 def lists(folder: Path) -> Iterator[Target]:
     files = {
-        "ids.csv": b"id,label\nx,1\ny,2\n", "ids.json": b'["x", "y"]', "ids.txt": b"x\ny\n",
-        "labels.csv": b"id,label\nx,1\ny,2\n", "labels.json": b'{"x": "1", "y": "2"}',
-    }  # fmt: skip
+        "ids.csv": b"id,label\nx,1\ny,2\n",
+        "ids.json": b'["x", "y"]',
+        "ids.txt": b"x\ny\n",
+        "labels.csv": b"id,label\nx,1\ny,2\n",
+        "labels.json": b'{"x": "1", "y": "2"}',
+    }
     for name, content in files.items():
         path = folder / name
         path.write_bytes(content)
         reader = overrides.read_ids if name.startswith("ids") else overrides.read_labels
-        yield Target(path, lambda path=path, reader=reader: reader(str(path)), structures=(
-            b"", DEEP, b"id,label\n" + b'"' * 200_000, b"id,label\nx\n", b"id\nx,y,z\n", b"null",
-            b"id,label\r\n" + b"\x00" * 9, b"\xff\xfe", b"id," + b"x" * 200_000,
-        ))  # fmt: skip
+        yield Target(
+            path,
+            lambda path=path, reader=reader: reader(str(path)),
+            structures=(
+                b"",
+                DEEP,
+                b"id,label\n" + b'"' * 200_000,
+                b"id,label\nx\n",
+                b"id\nx,y,z\n",
+                b"null",
+                b"id,label\r\n" + b"\x00" * 9,
+                b"\xff\xfe",
+                b"id," + b"x" * 200_000,
+            ),
+        )

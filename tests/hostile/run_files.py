@@ -7,18 +7,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contrastive_core import runs
-from contrastive_core.evaluation import record
-from contrastive_core.evaluation.score import Score
-from contrastive_core.runs import Run
+from contrastive_core.records import evaluation, runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import Score
 from hostile.attack import Target
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0, "encoder": "small"}
 FILES = ("run.json", "status.json", "meta.json", "evaluation.json", "metrics.jsonl")
 VALUES: tuple[Any, ...] = (
-    None, True, -1, 10**400, "", "x" * 5000, [], {}, [None], [[]], {"": None}, "<script>",
-    "![](http://evil.example/x.png)", "\x1b[31m",
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    10**400,
+    "",
+    "x" * 5000,
+    [],
+    {},
+    [None],
+    [[]],
+    {"": None},
+    "<script>",
+    "![](http://evil.example/x.png)",
+    "\x1b[31m",
+)
 
 
 def broken_run(name: str) -> Run:
@@ -30,7 +41,7 @@ def broken_run(name: str) -> Run:
     run.weights.write_bytes(b"weights")
     hashed = run.weights_hash()
     scores = {"h": {"knn": Score("kNN accuracy", value=0.5, interval=(0.4, 0.6), unit="share")}}
-    record.write_evaluation(run, record.Evaluation(name, "test", hashed, scores, 9, 9))
+    evaluation.write_evaluation(run, evaluation.Evaluation(name, "test", hashed, scores, 9, 9))
     return run
 
 
@@ -56,7 +67,7 @@ def targets(folder: Path) -> Iterator[Target]:
         assert "healthy" in {r.name for r in listed}
         for other in (r for r in listed if not r.shipped):
             other.status(), other.meta(), other.metrics()
-            record.read_evaluation(other)
+            evaluation.read_evaluation(other)
 
     for name in FILES:
         path = run.path / name

@@ -17,11 +17,7 @@ from contrastive_core.paths import ROOT
 
 TIMES = 10 if os.environ.get("HOSTILE_ALL") else 1
 # of each group: mutations of each file, its files, and their structures, at least
-GROUPS = {
-    "data_files": (120, 21, 110),
-    "checkpoint_files": (120, 5, 20),
-    "run_files": (60, 5, 600),
-}
+GROUPS = {"data_files": (120, 21, 110), "checkpoint_files": (120, 5, 20), "run_files": (60, 5, 600)}
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -16,13 +16,12 @@ import torch
 from mutation import mutated
 from PIL import Image
 
-from contrastive_core import runs
 from contrastive_core.data import image_sets
-from contrastive_core.embeddings import attached_images  # fmt: skip
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation import record
-from contrastive_core.evaluation.score import Score
+from contrastive_core.embeddings import attached_images
 from contrastive_core.paths import data_home
+from contrastive_core.records import evaluation, runs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import Score
 from contrastive_core.runs import checkpoints, export_weights
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
@@ -79,12 +78,12 @@ def test_status_notes_and_metrics_never_hide_a_run() -> None:
     scores = {"h": {"knn": Score("kNN accuracy", value=0.5, interval=(0.4, 0.6), unit="share")}}
     run.weights.write_bytes(b"weights")
     hashed = run.weights_hash()
-    record.write_evaluation(run, record.Evaluation("seen", "test", hashed, scores, 9, 9))
-    assert record.read_evaluation(run) is not None
+    evaluation.write_evaluation(run, evaluation.Evaluation("seen", "test", hashed, scores, 9, 9))
+    assert evaluation.read_evaluation(run) is not None
     readers = {
         "status.json": run.status,
         "meta.json": run.meta,
-        "evaluation.json": lambda: record.read_evaluation(run),
+        "evaluation.json": lambda: evaluation.read_evaluation(run),
         "metrics.jsonl": run.metrics,
     }
     for name, read in readers.items():
@@ -107,8 +106,6 @@ def test_images(tmp_path: Path) -> None:
             data_home().mkdir(parents=True, exist_ok=True)
             found = make()
             assert len(found["images"]) + len(found.get("skipped", [])) == 10
-            rows = EmbeddingSet(
-                np.zeros((1, 2), np.float32), columns={"path": np.array([path.name])}
-            )
+            rows = EmbeddingSet(np.zeros((1, 2), np.float32), columns={"path": np.array([path.name])})
             attached_images.pictures_of(tmp_path / "v.csv", rows)
         path.write_bytes(whole)

@@ -16,32 +16,11 @@ CORE = ROOT / "contrastive_core"
 
 # Bottom to top: a package may import from itself and from packages before it, never after it.
 ORDER = """
-errors paths progress registry device storage distributed pairs ops data losses models methods runs
-embeddings metrics training evaluation importers exporters jobs samples loss_lab sweeps recording
-advice catalog cli
+messages errors paths progress registry device storage records distributed pairs ops data losses models methods runs
+embeddings metrics training evaluation importers exporters samples loss_lab sweeps recording
+advice engine cli
 """.split()
 
-# What pages pass through: importing any of it must not import torch or its like.
-TORCH_FREE = """
-errors paths progress registry storage distributed data embeddings runs jobs samples
-evaluation storage.atomic storage.lock storage.records storage.shapes storage.tables
-storage.regular storage.limited distributed.partition data.pictures data.folder_preview
-cli.main cli.analyses cli.analyses.previews
-embeddings.open_vectors embeddings.nearest embeddings.pca embeddings.csv_files
-embeddings.parquet_files embeddings.table_columns
-data.subfolders data.datasets data.batch_sampler embeddings.embedding_set embeddings.file_formats
-embeddings.label_files
-embeddings.attached_images embeddings.kept_vectors embeddings.splits embeddings.ref
-embeddings.cache runs.run runs.catalog runs.formats
-runs.recorded runs.verify runs.cost runs.export_weights runs.metrics_reader training.config
-evaluation.best_setting ops.intervals sweeps.cells sweeps.verdict runs.watched_sample
-evaluation.comparison evaluation.compare evaluation.representation_similarity
-evaluation.paired_tests data.recipe
-jobs.process jobs.task jobs.at_once training.image_size
-jobs.activity jobs.training jobs.results jobs.queue jobs.queue_files jobs.manage samples.table
-samples.annotations samples.losses samples.request loss_lab.view
-loss_lab.batch loss_lab.memory sweeps.spec sweeps.grid sweeps.runner sweeps.plots catalog
-""".split()
 HEAVY = ("torch", "torchvision", "sklearn", "umap", "plotly", "pandas")
 
 
@@ -90,17 +69,87 @@ def test_only_the_app_sees_streamlit() -> None:
 
 def test_notebooks_and_reports_import_no_streamlit() -> None:
     """Imported for real, in one process: they run where no app is."""
-    names = (
-        "contrastive_lab.widgets, contrastive_lab.report.command, contrastive_lab.report.document"
-    )
+    names = "contrastive_lab.widgets, contrastive_lab.report.command, contrastive_lab.report.document"
     code = f"import sys, {names}\nif 'streamlit' in sys.modules: print('streamlit')"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
 
 
-def test_readers_stay_torch_free() -> None:
-    """Imported for real, each in turn, in one process: none of them brings torch along."""
-    names = ", ".join(f"contrastive_core.{name}" for name in TORCH_FREE)
+# The app, bottom to top, by the same rule.
+LAB_ORDER = """
+digest command_files locale tables loss_description plots export format setting_names query_params language_switch
+path_input guard colors components loss_setting desktop widgets cache state progress pictures forming_map
+embedding_map recordings methods train activity samples home compare report loss_lab explore runs server __main__
+""".split()
+
+
+def lab_package(path: Path) -> str:
+    return path.relative_to(ROOT / "contrastive_lab").parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", modules(ROOT / "contrastive_lab"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_of_the_app_run_one_way(path: Path) -> None:
+    own = lab_package(path)
+    if own == "__init__":
+        return
+    assert own in LAB_ORDER, f"{own} has no place in the order of the app"
+    for name in starts(imports(path), "contrastive_lab"):
+        package = name.split(".")[1]
+        if package != own:
+            assert package in LAB_ORDER[: LAB_ORDER.index(own)], f"{own} may not import {package}"
+
+
+# Participles, adverbs and prepositions say nothing of what a module holds.
+BANNED_MODULES = set(
+    """
+about alike apart as_before asked at at_hand at_once beside drawn filing found given handed joined judged known lanes
+left_out look_after opened regular remembered reported room said seen start_fits told traded tried where why
+""".split()
+)
+
+
+def test_modules_are_named_for_what_they_hold() -> None:
+    files = [*modules(CORE), *modules(ROOT / "contrastive_lab"), *modules(ROOT / "pages")]
+    assert not sorted(str(path.relative_to(ROOT)) for path in files if path.stem in BANNED_MODULES)
+
+
+# A loss and its method share the name of their paper; settings belong to a method, a watch to a framework.
+SHARED_CLASS_NAMES = {"Metric", "SupCon", "Settings", "WatchCallback"}
+
+
+def test_a_class_name_exists_once() -> None:
+    seen: dict[str, Path] = {}
+    for path in [*modules(CORE), *modules(ROOT / "contrastive_lab")]:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in SHARED_CLASS_NAMES:
+                assert node.name not in seen, f"{node.name} in {path} and {seen[node.name]}"
+                seen[node.name] = path
+
+
+# Parts of the app that run outside its server: the commands, notebooks, a report's writer.
+OUTSIDE_THE_SERVER = ("desktop/", "widgets/", "report/command.py", "report/contents.py", "loss_description.py")
+CLIENT = """
+activity catalog client images importing process queue questions results run_folders run_tools sweep_results
+sweep_runner task training vectors
+""".split()
+
+
+def test_the_app_imports_records_and_the_engine() -> None:
+    """And of the engine only what stays without torch, as the next test shows."""
+    lab = ROOT / "contrastive_lab"
+    files = [path for path in modules(lab) if not path.relative_to(lab).as_posix().startswith(OUTSIDE_THE_SERVER)]
+    for path in [*files, *modules(ROOT / "pages"), ROOT / "app.py"]:
+        for name in starts(imports(path), "contrastive_core"):
+            package, module = (*name.split("."), "")[1:3]
+            assert package == "records" or (package == "engine" and module in CLIENT), f"{path.name} imports {name}"
+
+
+def test_records_and_client_stay_torch_free() -> None:
+    """Imported for real, in one process: the app starts quickly and stays small."""
+    records = [f"contrastive_core.records.{path.stem}" for path in modules(CORE / "records")]
+    names = ", ".join(
+        [*(name.removesuffix(".__init__") for name in records), *(f"contrastive_core.engine.{m}" for m in CLIENT)]
+    )
     code = f"import sys, {names}\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -115,9 +164,7 @@ def test_the_app_does_no_tensor_maths(folder: str) -> None:
 
 def test_what_an_error_says_is_no_markup() -> None:
     """An error names files and classes: pages quote it, as `format.plain` does."""
-    shown = re.compile(
-        r"\.(error|warning|info|caption|markdown|success|toast)\(\s*(str\(|f?\"\{)?error\b"
-    )
+    shown = re.compile(r"\.(error|warning|info|caption|markdown|success|toast)\(\s*(str\(|f?\"\{)?error\b")
     for folder in ("pages", "contrastive_lab"):
         for path in modules(ROOT / folder):
             assert not shown.search(path.read_text()), path.name
@@ -148,12 +195,8 @@ def test_every_registered_file_is_named_by_a_test() -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)],
-    ids=lambda c: "-".join(c[:2]),
+    "command", [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)], ids=lambda c: "-".join(c[:2])
 )
 def test_lint_and_types(command: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

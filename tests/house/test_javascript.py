@@ -17,11 +17,7 @@ import pytest
 from contrastive_core.paths import ROOT
 
 COMPONENTS = ROOT / "contrastive_lab" / "components"
-TOOLS = {
-    "tsc": ["--project", "."],
-    "eslint": ["."],
-    "prettier": ["--check", "--log-level", "warn", "."],
-}
+TOOLS = {"tsc": ["--project", "."], "eslint": ["."], "prettier": ["--check", "--log-level", "warn", "."]}
 IMPORT = re.compile(r'from "([^"]+)";')
 
 

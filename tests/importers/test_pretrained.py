@@ -17,16 +17,17 @@ from PIL import Image
 from safetensors.torch import save_file
 from torchvision import models
 
-from contrastive_core import importers, runs
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
 from contrastive_core.errors import CannotImport, NotDownloaded, NotRecognized
 from contrastive_core.evaluation import embed
 from contrastive_core.importers import checkpoint, pretrained, weights_files
+from contrastive_core.importers.imported_run import create_run
 from contrastive_core.importers.pretrained import Wanted, open_model
 from contrastive_core.models import libraries
 from contrastive_core.models.libraries import Pretrained
 from contrastive_core.paths import runs_home
+from contrastive_core.records import runs
 
 timm = pytest.importorskip("timm")
 
@@ -43,7 +44,7 @@ def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
 @pytest.fixture(autouse=True)
 def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Empty places of what was fetched before, and no child."""
-    monkeypatch.setattr(checkpoint, "call_limited", here)
+    monkeypatch.setattr(checkpoint, "run_sandboxed", here)
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
     return tmp_path
@@ -68,24 +69,19 @@ def network(name: str, **settings: Any) -> torch.nn.Module:
 
 def file_of(name: str, folder: Path) -> Path:
     path = folder / "weights.pt"
-    torch.save(
-        {"state_dict": {f"module.{k}": v for k, v in network(name).state_dict().items()}}, path
-    )
+    torch.save({"state_dict": {f"module.{k}": v for k, v in network(name).state_dict().items()}}, path)
     return path
 
 
 @pytest.mark.parametrize(
-    ("name", "classifier"),
-    [(VIT, "head"), (RESNET, "fc"), (SHUFFLE, "fc"), (MNASNET, "classifier")],
+    ("name", "classifier"), [(VIT, "head"), (RESNET, "fc"), (SHUFFLE, "fc"), (MNASNET, "classifier")]
 )
-def test_its_features_are_those_of_its_own_network(
-    name: str, classifier: str, tmp_path: Path, photos: str
-) -> None:
+def test_its_features_are_those_of_its_own_network(name: str, classifier: str, tmp_path: Path, photos: str) -> None:
     entry = libraries.pretrained(name)[0]
     with open_model(Wanted(name, str(file_of(name, tmp_path)))) as it:
         assert not it.missing
         assert not it.unlike
-        run = importers.create_run(it, photos)
+        run = create_run(it, photos)
     dataset = datasets.load(photos, "train")
     images = torch.from_numpy(np.array(dataset.images)).float() / 255
     net = network(name)
@@ -132,9 +128,7 @@ def test_torchvision_resizes_positions_too() -> None:
     assert torch.equal(found["encoder.pos_embedding"][:, :1], first)
 
 
-def test_random_weights_are_said_to_be_random(
-    photos: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_random_weights_are_said_to_be_random(photos: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", RESNET, "--random", "--dataset", photos]) == 0
     assert "it has learned nothing" in capsys.readouterr().out
     assert main(["import", RESNET, "--random", "--dataset", "digits"]) == 0  # gray images too
@@ -148,9 +142,7 @@ def test_random_weights_are_said_to_be_random(
     torch.testing.assert_close(model.features(gray), model.features(gray.expand(-1, 3, -1, -1)))
 
 
-def test_nothing_is_fetched_by_itself(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_fetched_by_itself(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Host, size and license are said instead; a dry run fetches nothing even where it may."""
     monkeypatch.setattr(pretrained, "fetch", lambda entry: pytest.fail("it was fetched"))
     said = r"huggingface\.co \(about \d+ MB; license: apache"
@@ -183,15 +175,13 @@ def test_what_was_fetched_before_is_used(caches: Path) -> None:
         assert f"license: {entry.license}" in it.recognized.notes
 
 
-def test_it_is_fetched_where_that_is_asked_for(
-    caches: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_fetched_where_that_is_asked_for(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = caches / "served" / "net.pth"
     served.parent.mkdir()
     torch.save(network(SHUFFLE).state_dict(), served)
     url = f"file://localhost{served}"
     entry = Pretrained(SHUFFLE, 64, (0.5,) * 3, (0.5,) * 3, url, license="mit", size=9)
-    monkeypatch.setattr(libraries, "pretrained", lambda name: [entry])
+    monkeypatch.setattr(pretrained, "pretrained", lambda name: [entry])
     said: list[str] = []
     with open_model(Wanted(SHUFFLE, may_fetch=True), lambda stage, _: said.append(stage)) as it:
         assert it.source == caches / "hub" / "checkpoints" / "net.pth"
@@ -245,7 +235,7 @@ def test_decoding_is_told_of_and_what_is_stopped_leaves_no_run(
 
         monkeypatch.setattr("contrastive_core.runs.checkpoints.save_weights", stop)
         with pytest.raises(SystemExit):
-            importers.create_run(it, photos, on_progress=lambda *told: stages.append(told))
+            create_run(it, photos, on_progress=lambda *told: stages.append(told))
         monkeypatch.undo()
         assert not [run for run in runs.list_runs() if not run.shipped]
         assert not list(runs_home().glob("test_resnet*"))
@@ -254,9 +244,7 @@ def test_decoding_is_told_of_and_what_is_stopped_leaves_no_run(
     assert "on disk" in decoding[0][0]
 
 
-def test_a_network_that_gives_many_vectors_of_an_image_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_network_that_gives_many_vectors_of_an_image_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """As timm's gemma4_vit and deepseek_vit_412m_enc do."""
     made = timm.create_model("test_vit", num_classes=0, global_pool="")
     monkeypatch.setattr(libraries, "_timm_network", lambda *a: (made, made.num_features))
@@ -288,9 +276,7 @@ def test_a_name_that_is_taken_is_said_before_the_work(capsys: pytest.CaptureFixt
         ([VIT, "--random", "--pixels", "3"], "images of 3 pixels; its own size is 160"),
     ],
 )
-def test_what_cannot_be_opened_says_so(
-    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_opened_says_so(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", *arguments]) == 2
     error = capsys.readouterr().err
     assert sentence in error
@@ -302,7 +288,7 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     with open_model(Wanted(VIT, str(file))) as it:
         assert it.missing
         with pytest.raises(CannotImport, match="tensors are missing"):
-            importers.create_run(it, "digits")
+            create_run(it, "digits")
     with pytest.raises(FileNotFoundError), open_model(Wanted(VIT, "gone.pt")):
         pass
     with pytest.raises(NotRecognized), open_model(Wanted("timm:nonesuch", str(file))):

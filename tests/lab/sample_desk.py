@@ -34,9 +34,8 @@ class Desk:
         assert self.bench is not None
         seq = self.bench.ack.get("seq", 0)
         self.report = {
-            "nonce": "w", "go": self.bench.go, "at": "",
-            "events": [
-                {"seq": seq + k, "what": w, "id": i, "label": c}
-                for k, (w, i, c) in enumerate(events, 1)
-            ],
-        }  # fmt: skip
+            "nonce": "w",
+            "go": self.bench.go,
+            "at": "",
+            "events": [{"seq": seq + k, "what": w, "id": i, "label": c} for k, (w, i, c) in enumerate(events, 1)],
+        }

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from test_pages import PAGES, opened
 
-from contrastive_core import runs
-from contrastive_core.jobs import process, queue_files
-from contrastive_core.jobs.activity import Activity, Waits
-from contrastive_core.storage import records
+from contrastive_core.engine import process, queue_files
+from contrastive_core.engine.activity import Activity, Waits
+from contrastive_core.records import runs
+from contrastive_core.storage import json_files
 from contrastive_core.storage.lock import process_start
 
 
 def record(key: str, **identity: Any) -> None:
     values = {"time": time.time() - 9, "command": ["train"], **identity}
-    records.write_json(process.folder() / f"{key}.json", values)
+    json_files.write_json(process.folder() / f"{key}.json", values)
 
 
 def keys_of(app: Any) -> list[str]:
@@ -54,15 +54,13 @@ def test_a_failure_is_told_and_dismissed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (process.folder() / "one.log").exists()
 
 
-@pytest.mark.parametrize(("ahead", "told"), [
-    (0, "second · waiting"), (1, "second · waiting: 1 run ahead"),
-    (3, "second · waiting: 3 runs ahead"),
-])  # fmt: skip
-def test_who_waits_is_told_how_long_the_line_is(
-    ahead: int, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("ahead", "told"),
+    [(0, "second · waiting"), (1, "second · waiting: 1 run ahead"), (3, "second · waiting: 3 runs ahead")],
+)
+def test_who_waits_is_told_how_long_the_line_is(ahead: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = Activity((), (Waits("second", ahead, ""),), ())
-    monkeypatch.setattr("contrastive_core.jobs.activity.activity", lambda: now)
+    monkeypatch.setattr("contrastive_core.engine.activity.activity", lambda: now)
     app = opened("methods", monkeypatch)
     assert [b.label.replace("\\", "") for b in app.sidebar.button] == [told]
 
@@ -80,7 +78,7 @@ def test_it_leads_to_the_run_from_train_too(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_advisers_tries_are_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastive_core.advice import plan
+    from contrastive_core.records import advice as plan
 
     name = "advice-digits-012345-e3-s0"
     (plan.runs_home() / ".advice" / "advice-digits").mkdir(parents=True)

@@ -10,13 +10,12 @@ import pytest
 from played_advice import made, played
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core.advice import plan as plans
-from contrastive_core.advice.answer import answer
-from contrastive_core.cli import analyses
-from contrastive_core.jobs import process, queue
+from contrastive_core.advice.answer import answer_of
+from contrastive_core.engine import answers, process, queue
 from contrastive_core.paths import ROOT
-from contrastive_core.storage import records
-from contrastive_lab import words
+from contrastive_core.records import advice as plans
+from contrastive_core.storage import json_files
+from contrastive_lab import locale
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path / "runs"))
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(process, "spawn", lambda *a, **k: None)
-    analyses.make("look", {"dataset": "digits", "method": "simclr"}, device="cpu")
+    answers.make("look", {"dataset": "digits", "method": "simclr"}, device="cpu")
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
     app.switch_page("pages/train.py")
     app.query_params["adviser"] = "yes"
@@ -60,7 +59,7 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
         field = next(n for n in app.number_input if n.label == "Minutes")
         assert field.value == minutes
     asked = {"dataset": "digits", "method": "simclr", "minutes": 20.0, "choose": ["temperature"]}
-    analyses.make("advice_plan", asked, device="cpu")
+    answers.make("advice_plan", asked, device="cpu")
     press(app, "Plan it")
     assert "287 of 1,437 training images are set aside" in text_of(app)
     started: list[tuple[str, ...]] = []
@@ -70,25 +69,24 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
     assert started[0][:2] == ("advise", "digits")
     assert "20" in started[0]
     name = started[0][started[0].index("--name") + 1]
-    plan = plans.load(name)
+    plan = plans.load_plan(name)
     assert plan is not None
     assert plan.sentence() in text_of(app)  # what was said is what is tried
-    assert not re.search("[a-z]+ [a-z]+", words.translate(plan.sentence(), "zh"))
+    monkeypatch.setattr(locale, "language", lambda: "zh")
+    assert not re.search("[a-z]+ [a-z]+", locale.text(plan.sentence()))
     assert next(s for s in app.selectbox if s.label == "Adviser").value == name
 
 
-def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(
-    app: AppTest, monkeypatch
-) -> None:
+def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(app: AppTest, monkeypatch) -> None:
     def effect(settings):
         return 0.85 - 0.4 * abs(np.log10(settings.get("loss.temperature", 0.2) / 0.5))
 
     search = played(made(), effect=staticmethod(effect))
     search.run()
     folder = plans.folder_of("a")
-    found = {**answer(search), "done": True}
+    found = {**answer_of(search), "done": True}
     found["test"] = {"sentence": "On the test images: 80 %."}
-    records.write_json(folder / "answer.json", found)
+    json_files.write_json(folder / "answer.json", found)
     app.run()
     assert not app.exception
     label = found["best"]["label"]
@@ -108,20 +106,18 @@ def test_what_was_found_stands_there_and_the_winner_can_be_trained_for_longer(
 def test_one_that_was_killed_can_go_on_and_a_damaged_one_is_not_listed(app: AppTest) -> None:
     search = played(made(), dies_at=3)
     with pytest.raises(KeyboardInterrupt):
-        search.run(lambda s: records.write_json(s.folder / "answer.json", answer(s)))
+        search.run(lambda s: json_files.write_json(s.folder / "answer.json", answer_of(s)))
     (plans.folder_of("b")).mkdir(parents=True)
     (plans.folder_of("b") / "plan.json").write_text("{")
     app.run()
     assert not app.exception
     assert "a is not at work." in text_of(app)
     assert any(b.label == "Go on" for b in app.button)
-    assert [s.options for s in app.selectbox if s.label == "Adviser"] == [
-        ["a: temperature, 10 min"]
-    ]
+    assert [s.options for s in app.selectbox if s.label == "Adviser"] == [["a: temperature, 10 min"]]
 
 
 def test_its_tries_stand_among_runs_and_not_in_the_picker(app: AppTest) -> None:
-    from contrastive_core import runs
+    from contrastive_core.records import runs
 
     played(made(), dies_at=0).prepare()
     for name in ("a-0123ab-e2-s0", "mine-0123ab-e2-s0"):  # there is no adviser "mine"
@@ -135,9 +131,7 @@ def test_its_tries_stand_among_runs_and_not_in_the_picker(app: AppTest) -> None:
     assert not app.exception
 
 
-def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(
-    app: AppTest, monkeypatch
-) -> None:
+def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(app: AppTest, monkeypatch) -> None:
     def effect(settings):
         return 0.9 if settings.get("head") == "linear" else 0.5
 
@@ -145,7 +139,7 @@ def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(
     search.baselines = {"raw pixels": 0.4}
     search.run()
     folder = plans.folder_of("a")
-    records.write_json(folder / "answer.json", {**answer(search), "done": True})
+    json_files.write_json(folder / "answer.json", {**answer_of(search), "done": True})
     app.run()
     assert not app.exception
     assert not app.success
@@ -164,7 +158,7 @@ def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(
     press(app, "Give it more time")
     assert not app.exception
     assert started[0][started[0].index("--minutes") + 1] == "4.9"
-    assert plans.load("a").minutes == pytest.approx(4.9)
+    assert plans.load_plan("a").minutes == pytest.approx(4.9)
 
 
 def test_one_that_works_in_a_terminal_is_not_started_again(app: AppTest) -> None:

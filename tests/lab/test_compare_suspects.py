@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
+from contrastive_core.records.sample_request import request_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import build as sample_build
-from contrastive_core.samples.request import request_of
+from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab.compare import suspects
 
 

@@ -9,11 +9,11 @@ import pytest
 from sample_desk import Desk
 from test_sample_page import opened, text_of
 
-from contrastive_core import runs
-from contrastive_core.jobs import process
+from contrastive_core.engine import process
 from contrastive_core.paths import ROOT
-from contrastive_core.samples import build as sample_build
-from contrastive_core.samples.table import SampleTable, reason
+from contrastive_core.records import runs
+from contrastive_core.records.sample_table import SampleTable, reason
+from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import bench, cut_off
 
@@ -45,9 +45,7 @@ def test_the_histogram_counts_each_score_once_on_its_side_of_the_cut() -> None:
         assert counts[at:].sum() == (score > cut).sum(), cut
 
 
-def test_every_cut_off_counts_and_leaves_what_is_above(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.load("simclr-digits")
     table = sample_build.samples_of_run(run, split="test")
     score = table.score("mislabeled")
@@ -74,10 +72,10 @@ def test_every_cut_off_counts_and_leaves_what_is_above(
 def test_the_bench_says_the_probability_in_the_words_of_the_list() -> None:
     for p, told in ((1.0, "100%"), (0.9998, "over 99%"), (0.992, "over 99%"), (0.98, "98%")):
         columns = {"label": np.array(["4"]), "mislabeled": np.array([p])}
-        extra = {name: np.array(["3"]) for name in (
-            "suggested", "min_loss_class", "knn_prediction", "probe_prediction",
-            "discriminant_prediction",
-        )}  # fmt: skip
+        extra = {
+            name: np.array(["3"])
+            for name in ("suggested", "min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
+        }
         extra["suggested_probability"] = np.array([p])
         table = SampleTable(columns, ("3", "4"), "nt_xent", extra)
         assert bench._sentence(table, "mislabeled", 0, "4", "3").endswith(f" wrong with {told}.")

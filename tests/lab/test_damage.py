@@ -9,10 +9,10 @@ import shutil
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import runs
-from contrastive_core.embeddings.cache import cached, path_of
 from contrastive_core.paths import ROOT, SHIPPED
-from contrastive_core.storage import records
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_files import cached, path_of
+from contrastive_core.storage import json_files
 from contrastive_lab import guard
 
 PICTURE = "![x](http://example.org/x.png)"
@@ -28,7 +28,7 @@ CONFIGS = (None, [], {"method": [], "dataset": {}}, {"method": "simclr", "loss_k
 def damaged(homes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A home of runs with one of each damage; no page starts a process."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
     names = []
     source = SHIPPED / "simclr-digits"
     for file, contents in BROKEN.items():
@@ -100,20 +100,11 @@ def test_what_a_file_of_scores_says_is_no_markup(page: str) -> None:
     rows = cached(runs.load("simclr-digits"), "test", "h")
     assert rows is not None
     path_of(run, "test", "h").parent.mkdir(parents=True, exist_ok=True)
-    records.write_npz(path_of(run, "test", "h"), **rows.arrays())  # so that no page waits
+    json_files.write_npz(path_of(run, "test", "h"), **rows.arrays())  # so that no page waits
     (run.path / "evaluation.json").write_text(json.dumps(record))
     app = opened(page, "scored")
     assert not app.exception
-    shown = [
-        app.title,
-        app.caption,
-        app.warning,
-        app.markdown,
-        app.info,
-        app.metric,
-        app.header,
-        app.subheader,
-    ]
+    shown = [app.title, app.caption, app.warning, app.markdown, app.info, app.metric, app.header, app.subheader]
     texts = [str(t) for es in shown for e in es for t in (e.value, e.proto)]
     if page == "explore":
         assert "example" in strip_of(app)

@@ -16,11 +16,12 @@ import streamlit as st
 from opened_page import opened
 from sample_sets import blobs
 
-from contrastive_core.embeddings import file_formats, kept_vectors, nearest
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.embeddings import file_formats, nearest
 from contrastive_core.ops import neighbors
 from contrastive_core.paths import data_home
-from contrastive_core.storage import records
+from contrastive_core.records import loaded_vectors
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage import json_files
 from contrastive_lab import export
 from contrastive_lab.components.shared import thumbnails
 from contrastive_lab.explore import selection
@@ -47,9 +48,7 @@ def test_neighbors_of_many_are_those_of_the_kept_graph_with_its_recall(
     monkeypatch.setattr(export, "BATCH", 32)
     rows, xy = vectors(100), np.random.default_rng(1).normal(size=(100, 2))
     graph = neighbors.nearest(rows.features, None, 30)
-    records.write_npz(
-        graph_file, index=graph.index, score=graph.score, recall=np.array(0.9875)
-    )  # fmt: skip
+    json_files.write_npz(graph_file, index=graph.index, score=graph.score, recall=np.array(0.9875))
     assert export.about_neighbors(rows) == (True, 0.9875)
     data = export.table(rows, xy, None, ending)
     if ending == "csv":
@@ -92,29 +91,21 @@ def exported(
 ) -> tuple[dict[str, Callable[[], Any]], str]:
     """What the export of rows, some of them chosen, offers, by label, and what it says."""
     offered: dict[str, Callable[[], Any]] = {}
-    monkeypatch.setattr(
-        st, "download_button", lambda label, data, *a, **k: offered.__setitem__(label, data)
-    )
+    monkeypatch.setattr(st, "download_button", lambda label, data, *a, **k: offered.__setitem__(label, data))
     if chosen:
         select = selection.state.selection
         monkeypatch.setattr(selection.state, "selection", lambda *a: select(*a) or [*range(chosen)])
-    key = kept_vectors.save_vectors(rows, "mine.npy")
+    key = loaded_vectors.save_vectors(rows, "mine.npy")
     app = opened("explore", monkeypatch, vectors=key, map="pca")
     assert not app.exception
     return offered, " ".join(str(c.value) for c in app.caption)
 
 
-def test_a_page_offers_files_that_are_made_when_they_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_page_offers_files_that_are_made_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "table", lambda *a: pytest.fail("nobody asked"))
     monkeypatch.setattr(export, "vectors", lambda *a: pytest.fail("nobody asked"))
     offered, said = exported(monkeypatch, blobs())
-    assert {
-        "Map, neighbors and columns (.csv)",
-        "The vectors (.parquet)",
-        "The vectors (.csv)",
-    } <= {*offered}
+    assert {"Map, neighbors and columns (.csv)", "The vectors (.parquet)", "The vectors (.csv)"} <= {*offered}
     assert "left out" not in said
     text = offered["The vectors (.csv)"]()
     assert len(text.splitlines()) == 301
@@ -132,12 +123,10 @@ def test_a_page_says_what_a_large_export_is_without(monkeypatch: pytest.MonkeyPa
     assert "CSV holds up to 100 values here" in said
 
 
-def test_many_vectors_are_written_to_a_file_of_this_computer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_vectors_are_written_to_a_file_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not sent through the browser: the server would hold several copies."""
     monkeypatch.setattr(export, "SENT_UP_TO", blobs().features.nbytes - 1)
-    key = kept_vectors.save_vectors(blobs(), "a b/mine.npy")
+    key = loaded_vectors.save_vectors(blobs(), "a b/mine.npy")
     app = opened("explore", monkeypatch, vectors=key, map="pca")
     button = next(b for b in app.button if b.label == "Write the vectors (0.0 GB) to a file")
     button.click().run()
@@ -168,9 +157,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("most", [None, 500_000])
-def test_thumbnails_read_a_block_of_images_at_a_time(
-    most: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thumbnails_read_a_block_of_images_at_a_time(most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     images = np.random.default_rng(0).integers(0, 255, (50, 3, 40, 44)).astype(np.uint8)
     rows = np.random.default_rng(1).permutation(50)[:31]
     at_once = thumbnails.thumbnail_sheet(images[rows], most)
@@ -178,16 +165,14 @@ def test_thumbnails_read_a_block_of_images_at_a_time(
     monkeypatch.setattr(thumbnails, "BLOCK", 4 * one)
     sheet = thumbnails.thumbnail_sheet(counted, most, rows=rows)  # type: ignore[arg-type]
     assert counted.most == 4 * one
-    assert (sheet.picture, sheet.across, sheet.tile) == (
-        at_once.picture, at_once.across, at_once.tile,
-    )  # fmt: skip
+    assert (sheet.picture, sheet.across, sheet.tile) == (at_once.picture, at_once.across, at_once.tile)
     assert thumbnails.thumbnail_sheet(images, rows=rows[:0]) is thumbnails.NO_THUMBNAILS
 
 
 def test_the_neighbors_of_a_cell_are_json(graph_file: Path) -> None:
     rows = vectors(20)
     graph = neighbors.nearest(rows.features, None, 15)
-    records.write_npz(graph_file, index=graph.index, score=graph.score)
+    json_files.write_npz(graph_file, index=graph.index, score=graph.score)
     lines = export.table(rows, np.zeros((20, 2)), None, "csv").decode().splitlines()
     cells = list(csv.DictReader(lines))
     assert json.loads(cells[3]["neighbors"])["ids"] == graph.index[3].tolist()

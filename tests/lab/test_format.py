@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation.score import ClassShare, Score
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import ClassShare, Score
 from contrastive_core.storage.tables import safe_cell
 from contrastive_lab import format
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from test_pages import opened, text_of
 
-from contrastive_core import losses, runs
+from contrastive_core import losses
 from contrastive_core.paths import ROOT, runs_home
+from contrastive_core.records import runs
 from contrastive_lab import home
 
 
 def test_the_circle_follows_the_loss() -> None:
     assert losses.create("nt_xent", temperature=0.2).kernel() == home.KERNEL
-    assert losses.get("nt_xent").score == "dot"
+    assert losses.get("nt_xent").card.score == "dot"
 
 
 def test_every_door_leads_to_a_page() -> None:
@@ -29,9 +30,7 @@ def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None
     assert "Nothing yet" in text_of(app)
 
 
-def test_ones_own_runs_stand_there_and_an_advisers_tries_do_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ones_own_runs_stand_there_and_an_advisers_tries_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     (runs_home() / ".advice" / "advice-digits").mkdir(parents=True)
     for name in ("first", "second", "third", "fourth", "advice-digits-abcdef-e2-s0"):
         runs.create(name, {"method": "simclr"})

@@ -7,20 +7,34 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import runs
 from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
 from contrastive_lab import state
-from contrastive_lab.runs import import_model, previewed, table
+from contrastive_lab.runs import import_model, import_preview, table
 
 ABOUT = {
-    "pixels": 224, "host": "example.org", "license": "cc-by-nc-4.0", "size": 22_000_000,
-    "size_is_exact": False, "encoder": "timm:vit", "weights": "timm:vit.a", "file": None,
-}  # fmt: skip
+    "pixels": 224,
+    "host": "example.org",
+    "license": "cc-by-nc-4.0",
+    "size": 22_000_000,
+    "size_is_exact": False,
+    "encoder": "timm:vit",
+    "weights": "timm:vit.a",
+    "file": None,
+}
 REPORT: dict[str, Any] = {
-    "kind": "a never trained model of timm", "encoder": "timm:vit", "matched": 3, "missing": [],
-    "unlike": [], "unused": [], "method": "simclr", "head": {"head": "none"}, "notes": ["random"],
-    "of_library": True, "random": True,
-}  # fmt: skip
+    "kind": "a never trained model of timm",
+    "encoder": "timm:vit",
+    "matched": 3,
+    "missing": [],
+    "unlike": [],
+    "unused": [],
+    "method": "simclr",
+    "head": {"head": "none"},
+    "notes": ["random"],
+    "of_library": True,
+    "random": True,
+}
 
 
 @pytest.fixture
@@ -28,18 +42,18 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """What the page asks the command line for."""
     asked: list[tuple[str, ...]] = []
 
-    def run_json(*arguments: str) -> dict[str, Any]:
-        asked.append(arguments)
+    def preview(*arguments: str) -> dict[str, Any]:
+        asked.append(("import", *arguments, "--dry-run"))
         return REPORT if "--random" in arguments else ABOUT
 
-    monkeypatch.setattr(import_model, "run_json", run_json)
+    monkeypatch.setattr(import_model, "preview_import", preview)
     monkeypatch.setattr(import_model, "begin", lambda name, words: asked.append((name, *words)))
     return asked
 
 
 def opened(monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
     app.switch_page("pages/runs.py")
     app.query_params["view"], app.query_params["source"] = "import", "model"
@@ -53,9 +67,7 @@ def labeled(elements: Any, start: str) -> Any:
     return next(e for e in elements if e.label.startswith(start))
 
 
-def test_it_is_fetched_only_with_a_tick(
-    calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_fetched_only_with_a_tick(calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened(monkeypatch)
     assert calls == [("import", "timm:vit", "--dry-run")]
     tick = labeled(app.checkbox, "Fetch")
@@ -68,9 +80,7 @@ def test_it_is_fetched_only_with_a_tick(
     assert calls[-1] == ("vit", "timm:vit", "--fetch", "--dataset", "shapes")
 
 
-def test_random_weights_and_another_size(
-    calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_weights_and_another_size(calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened(monkeypatch)
     labeled(app.checkbox, "Random weights").check().run()
     labeled(app.number_input, "Image size").set_value(96).run()
@@ -108,11 +118,10 @@ class Place:
 
 @pytest.mark.parametrize(
     ("typed", "asked"),
-    [(None, "folder:/my/pets"), ("/my/cats", "folder:/my/cats"), ("~/l.csv", "csv:~/l.csv"),
-     ("digits", "digits")],
-)  # fmt: skip
+    [(None, "folder:/my/pets"), ("/my/cats", "folder:/my/cats"), ("~/l.csv", "csv:~/l.csv"), ("digits", "digits")],
+)
 def test_my_own_images_come_first_and_a_path_is_enough(typed: str | None, asked: str) -> None:
     runs.create("mine", {"method": "simclr", "dataset": "folder:/my/pets"}).set_status("done")
     place = Place(typed)
-    assert previewed.judged_on(place) == asked
+    assert import_preview.judged_on(place) == asked
     assert place.options[:2] == ["folder:/my/pets", "shapes"]

@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import catalog
 from contrastive_core.data.folder_preview import values_of
-from contrastive_core.jobs import results
-from contrastive_core.jobs.results import Result
-from contrastive_core.jobs.task import Task
+from contrastive_core.engine import questions, results
+from contrastive_core.engine.client import Question
+from contrastive_core.engine.results import Result
 from contrastive_core.paths import ROOT
-from contrastive_lab import opened
+from contrastive_lab import command_files
 
 
 def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
     """A page at an address that one comes to from outside; it starts no process."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     app.switch_page(f"pages/{name}.py")
     for parameter, value in query.items():
@@ -36,10 +35,8 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def test_train_has_the_folder_and_keeps_its_id(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    identity = opened.remember(folder)
+def test_train_has_the_folder_and_keeps_its_id(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = command_files.remember(folder)
     app = page_at("train", monkeypatch, data="folder", folder=identity)
     assert not app.exception
     assert app.selectbox(key="train-data").value.startswith("folder of images")
@@ -70,45 +67,31 @@ def test_an_address_alone_opens_no_path(asked: str, monkeypatch: pytest.MonkeyPa
     assert app.text_input(key="path-file").value == ""
 
 
-def test_a_folder_is_shown_before_what_is_registered_is_known(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results.path(catalog.KIND, catalog.values()).unlink()
-    meta = {"ids": ["a.png"], "labels": [-1], "classes": [], "counts": [[4, 1]],
-            "left_out": [], "n_left_out": 0}  # fmt: skip
-    images = {"images": np.zeros((1, 3, 8, 8), np.uint8)}
-    results.write("folder", values_of(str(folder)), Result(meta, images))
-    monkeypatch.setattr(Task, "is_running", lambda task: task.key.startswith("catalog"))
-    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
-    assert not app.exception
-    assert "5 images" in " ".join(m.value for m in app.markdown)
-    assert [s.label for s in app.selectbox if s.label in ("Method", "Data")] == ["Data"]
-    assert [b.label for b in app.button] == ["Browse…"]
-
-
 def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meta = {
-        "ids": ["a/1.png"], "labels": [0], "classes": ["a"], "counts": [[4, 1]],
-        "left_out": [["b.png", "a link"]], "n_left_out": 1,
-    }  # fmt: skip
+        "ids": ["a/1.png"],
+        "labels": [0],
+        "classes": ["a"],
+        "counts": [[4, 1]],
+        "left_out": [["b.png", "a link"]],
+        "n_left_out": 1,
+    }
     images = np.zeros((1, 3, 8, 8), np.uint8)
     results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
-    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    app = page_at("train", monkeypatch, data="folder", folder=command_files.remember(folder))
     assert not app.exception
     shown = " ".join(m.value.replace("\\", "") for m in app.markdown)
     assert "5 images · 1 class · 4 train, 1 test · 1 left out: b.png" in shown
 
 
-def test_why_a_folder_is_of_no_use_is_said_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_why_a_folder_is_of_no_use_is_said_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In red, where the training would be started; the way to try again stands beside."""
     (folder / "a").mkdir()
     why = f"{folder} has no images for train: it needs one folder per class"
-    task = results.analysis("folder", values_of(str(folder)))
-    failure = Task.failure
-    monkeypatch.setattr(Task, "failure", lambda t: why if t.key == task.key else failure(t))
-    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    task = questions.analysis("folder", values_of(str(folder)))
+    failure = Question.failure
+    monkeypatch.setattr(Question, "failure", lambda asked: why if asked.key == task.key else failure(asked))
+    app = page_at("train", monkeypatch, data="folder", folder=command_files.remember(folder))
     app.run()
     assert not app.exception
     said = [one.value.replace("\\", "") for one in (*app.error, *app.warning)]
@@ -116,16 +99,13 @@ def test_why_a_folder_is_of_no_use_is_said_once(
     assert "Try again" in [b.label for b in app.button]
 
 
-def test_the_size_of_a_folders_images_reaches_the_training(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meta = {"ids": [], "labels": [], "classes": [], "counts": [[1500, 500]],
-            "left_out": [], "n_left_out": 0}  # fmt: skip
+def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meta = {"ids": [], "labels": [], "classes": [], "counts": [[1500, 500]], "left_out": [], "n_left_out": 0}
     images = np.zeros((0, 3, 96, 96), np.uint8)
     results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
-    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    app = page_at("train", monkeypatch, data="folder", folder=command_files.remember(folder))
     started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.jobs.queue.enqueue", lambda name, w: started.append(w))
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w: started.append(w))
     assert any("2,000 images in color take 25 MB at 64 pixels" in c.value for c in app.caption)
     start = next(b for b in app.button if b.label == "Start")
     start.click().run()
@@ -141,13 +121,12 @@ def test_the_size_of_a_folders_images_reaches_the_training(
     assert started[1][started[1].index("--resize") + 1] == "pad"
 
 
-def test_a_list_of_images_names_the_column_of_its_classes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_images_names_the_column_of_its_classes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "list.csv").write_text("file,label,kind\na.png,x,y\n")
-    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder / "list.csv"))
+    app = page_at("train", monkeypatch, data="folder", folder=command_files.remember(folder / "list.csv"))
+    monkeypatch.setattr(Question, "is_running", lambda question: False)
     started: list[list[str]] = []
-    monkeypatch.setattr("contrastive_core.jobs.queue.enqueue", lambda name, w: started.append(w))
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w: started.append(w))
     for column, ending in (("kind", "#kind"), ("label", "")):
         app.selectbox(key="train-label-column").set_value(column).run()
         next(b for b in app.button if b.label == "Start").click().run()
@@ -159,30 +138,33 @@ def test_a_list_of_images_names_the_column_of_its_classes(
 def test_the_import_view_looks_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "contrastive_lab.runs.import_checkpoint.run_json",
-        lambda *a, **k: asked.append(a[1]) or (_ for _ in ()).throw(ValueError("no checkpoint")),
+        "contrastive_lab.runs.import_checkpoint.preview_import",
+        lambda *a, **k: asked.append(a[0]) or (_ for _ in ()).throw(ValueError("no checkpoint")),
     )
     path = tmp_path / "größe 1.pth"
-    app = page_at("runs", monkeypatch, view="import", file=opened.remember(path))
+    app = page_at("runs", monkeypatch, view="import", file=command_files.remember(path))
     assert asked == [str(path)]
     assert "no checkpoint" in app.error[0].value
 
 
-def test_the_size_that_a_run_will_have_must_fit_on_the_disk(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_that_a_run_will_have_must_fit_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody typed one: it is the encoder's, or that of a further setting."""
-    meta = {"ids": [], "labels": [], "classes": [], "counts": [[900_000, 100_000]], "side": 300,
-            "left_out": [], "n_left_out": 0}  # fmt: skip
+    meta = {
+        "ids": [],
+        "labels": [],
+        "classes": [],
+        "counts": [[900_000, 100_000]],
+        "side": 300,
+        "left_out": [],
+        "n_left_out": 0,
+    }
     images = np.zeros((0, 3, 96, 96), np.uint8)
     results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
     made: list[bool] = []  # of a split, once it is decoded
     monkeypatch.setattr("contrastive_core.data.datasets.is_made", lambda *a, **k: bool(made))
     free = 50 * 10**9
-    monkeypatch.setattr(
-        "shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 10**12, free)
-    )
-    app = page_at("train", monkeypatch, data="folder", folder=opened.remember(folder))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 10**12, free))
+    app = page_at("train", monkeypatch, data="folder", folder=command_files.remember(folder))
     start = next(b for b in app.button if b.label == "Start")
     assert not start.disabled
     assert any("in color take 12,288 MB at 64 pixels; 50 GB" in c.value for c in app.caption)

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import runs
-from contrastive_core.embeddings import ref
-from contrastive_core.embeddings.cache import path_of
-from contrastive_core.jobs.task import Task, run_json
+from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.engine.client import Question
+from contrastive_core.engine.importing import preview
+from contrastive_core.engine.task import Task
 from contrastive_core.paths import ROOT, SHIPPED
-from contrastive_core.runs import catalog
-from contrastive_core.storage import records
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.embedding_files import path_of
+from contrastive_core.storage import json_files
 from contrastive_lab import cache
 from contrastive_lab.compare import maps
 
@@ -29,7 +30,7 @@ SHIPPED = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
 def opened(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
     """The app on one page; it starts no process."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("contrastive_core.jobs.process.spawn", lambda *a, **k: None)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     for key, value in state.items():
         app.session_state[key] = value
@@ -41,12 +42,13 @@ def opened(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
 
 def text_of(app: AppTest) -> str:
     parts = [*app.title, *app.header, *app.subheader, *app.markdown, *app.info, *app.caption]
-    return " ".join(str(p.value) for p in [*parts, *app.warning])
+    bars = [bar.proto.text for bar in app.get("progress")]
+    return " ".join([*(str(p.value) for p in [*parts, *app.warning]), *bars])
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_without_any_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "SHIPPED", Path("/nowhere"))
+    monkeypatch.setattr(runs, "SHIPPED", Path("/nowhere"))
     app = opened(page, monkeypatch)
     assert not app.exception
     assert text_of(app)
@@ -71,9 +73,7 @@ def test_explore_states_the_scores_beside_references(monkeypatch: pytest.MonkeyP
     assert "untrained encoder" in strip
 
 
-def test_while_a_run_is_prepared_explore_shows_the_map_that_train_showed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_while_a_run_is_prepared_explore_shows_the_map_that_train_showed(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.create("just-trained", runs.load("simclr-digits").config)
     for part in ("weights.safetensors", "snapshots"):
         copy = shutil.copytree if part == "snapshots" else shutil.copyfile
@@ -89,14 +89,13 @@ def test_while_a_run_is_prepared_explore_shows_the_map_that_train_showed(
     assert projected == [1]  # what was projected once is not projected again
 
 
-def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_that_cannot_be_prepared_says_why_and_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.create("elsewhere", {"method": "simclr", "dataset": "folder:/nowhere"})
     run.weights.write_bytes(b"weights")
     started: list[str] = []
-    monkeypatch.setattr(Task, "start", lambda task, **about: started.append(task.key))
-    monkeypatch.setattr(Task, "failure", lambda task: "there is no folder /nowhere")
+    for kind in (Task, Question):
+        monkeypatch.setattr(kind, "start", lambda asked, *label, **about: started.append(asked.key))
+        monkeypatch.setattr(kind, "failure", lambda asked: "there is no folder /nowhere")
     app = opened("explore", monkeypatch, run="elsewhere")
     app.run()
     assert not app.exception
@@ -127,7 +126,7 @@ def test_a_file_that_is_no_checkpoint_is_refused_with_a_sentence(tmp_path: Path)
     path = tmp_path / "bad.pth"
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(ValueError, match=r"bad\.pth cannot be opened"):
-        run_json("import", str(path), "--dry-run")
+        preview(str(path))
 
 
 def test_runs_offers_the_import_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,9 +185,7 @@ def test_of_many_pictures_those_of_the_drawn_rows_are_sent() -> None:
 
 def in_a_fresh_process(script: str) -> None:
     """Run a script to its end, with nothing imported before."""
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -209,7 +206,7 @@ def test_no_page_brings_torch_into_the_server() -> None:
     """Of a server's memory torch would be two thirds, and no closed tab gives it back."""
     script = (
         "import sys; from streamlit.testing.v1 import AppTest\n"
-        "from contrastive_core.jobs import process\n"
+        "from contrastive_core.engine import process\n"
         "process.spawn = lambda *a, **k: None\n"
         "app = AppTest.from_file('app.py', default_timeout=90).run()\n"
         f"for page in {PAGES!r}:\n"
@@ -226,11 +223,11 @@ def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.Monk
     run = runs.create("embedded", shipped.config)
     shutil.copyfile(shipped.weights, run.weights)
     run.set_status("done")
-    rows = ref.of_run(shipped).rows()
+    rows = read_rows(embedding_ref.of_run(shipped))
     assert rows is not None
     place = path_of(run, "test", "h")
     place.parent.mkdir(parents=True, exist_ok=True)
-    records.write_npz(place, **rows.arrays())
+    json_files.write_npz(place, **rows.arrays())
     app = opened("explore", monkeypatch, run="embedded")
     assert not app.exception
     assert any(e.proto.body for e in app.get("html"))
@@ -241,14 +238,12 @@ def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("page", ["explore", "compare"])
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_run_opens_without_any_preparing(
-    page: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shipped_run_opens_without_any_preparing(page: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare asks the worker for its verdict; rows, maps and scores came along."""
     begun: list[str] = []
     monkeypatch.setattr(Task, "start", lambda task, **_: begun.append(task.key))
     app = opened(page, monkeypatch, run=name)
     assert not app.exception
     assert begun == []
-    assert "(once)" not in text_of(app)
-    if page == "compare":
-        assert "No difference" in app.header[0].value or "better" in app.header[0].value
+    waits_for = [bar.proto.text for bar in app.get("progress")]
+    assert set(waits_for) == ({"Comparing: starting"} if page == "compare" else set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab import plots
 from contrastive_lab.colors import color_of, hints_of, names_of
 from contrastive_lab.components.scatter.categories import PALETTE, categories
@@ -29,9 +29,11 @@ def test_a_row_that_was_not_judged_is_no_row_without_label() -> None:
 
 def test_columns_of_a_list_of_images_color_the_map_and_are_said_of_each() -> None:
     columns = {
-        "site": np.array(["a", "b", "a"]), "age": np.array([40.0, np.nan, 61.5]),
-        "class": np.array(["u", "v", "v"]), "same": np.array([1.0, 1.0, 1.0]),
-    }  # fmt: skip
+        "site": np.array(["a", "b", "a"]),
+        "age": np.array([40.0, np.nan, 61.5]),
+        "class": np.array(["u", "v", "v"]),
+        "same": np.array([1.0, 1.0, 1.0]),
+    }
     rows = EmbeddingSet(np.eye(3, dtype=np.float32), np.array([0, 1, 1]), columns=columns)
     offered = names_of(rows, judged=False, is_run=True)
     assert offered == ["class", "site", "age", "class (column)", "loss"]
@@ -45,6 +47,4 @@ def test_columns_of_a_list_of_images_color_the_map_and_are_said_of_each() -> Non
     assert group[0] < group[2] < 8 == group[1]
     assert labels[8] == "no value"
     assert color_of(rows, "class (column)", {})[1] == ("u", "v")
-    assert hints_of(rows)[1].splitlines() == [
-        "site: b", "class (column): v", "age: –", "same: 1",
-    ]  # fmt: skip
+    assert hints_of(rows)[1].splitlines() == ["site: b", "class (column): v", "age: –", "same: 1"]

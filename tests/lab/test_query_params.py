@@ -21,28 +21,23 @@ def script() -> None:
     query_params.arrive("page")
     where = query_params.one_of(st.selectbox, "Where", ["here", "there", "away"], name="where")
     kind = query_params.one_of(st.segmented_control, "Kind", ["a", "b", "c"], name="kind")
-    some = query_params.many_of(
-        st.multiselect, "Some", ["p,q", "r", "50%"], name="some", default=["r"]
-    )
+    some = query_params.many_of(st.multiselect, "Some", ["p,q", "r", "50%"], name="some", default=["r"])
     count = query_params.number(st.slider, "Count", 1, 9, name="count", default=3)
     size = query_params.number(st.number_input, "Size", 0.0, 1.0, name="size", default=0.5)
     ready = query_params.switch(st.toggle, "Ready", name="ready")
     query_params.write()
-    st.json({"where": where, "kind": kind, "some": some, "count": count, "size": size,
-             "ready": ready})  # fmt: skip
+    st.json({"where": where, "kind": kind, "some": some, "count": count, "size": size, "ready": ready})
 
 
 DEFAULT = {"where": "here", "kind": "a", "some": ["r"], "count": 3, "size": 0.5, "ready": False}
 CHOICES: dict[str, list[tuple[Any, str]]] = {
     "where": [("there", "there"), ("away", "away"), ("here", "here")],
     "kind": [("b", "b"), ("c", "c"), ("a", "a")],
-    "some": [
-        (["r", "p,q"], "r,p%2Cq"), (["p,q", "50%"], "p%2Cq,50%25"), (["50%"], "50%25"),
-    ],
+    "some": [(["r", "p,q"], "r,p%2Cq"), (["p,q", "50%"], "p%2Cq,50%25"), (["50%"], "50%25")],
     "count": [(4, "4"), (9, "9"), (1, "1")],
     "size": [(0.25, "0.25"), (1.0, "1"), (0.0, "0")],
     "ready": [(True, "yes"), (False, "no"), (True, "yes")],
-}  # fmt: skip
+}
 BAD = {
     "where": ["nowhere", "", "0"],
     "kind": ["d", "a,b"],
@@ -72,17 +67,21 @@ def address(app: AppTest) -> dict[str, str]:
 
 
 def widget(app: AppTest, name: str) -> Any:
-    kinds = {"where": app.selectbox, "kind": app.button_group, "some": app.multiselect,
-             "count": app.slider, "size": app.number_input, "ready": app.toggle}  # fmt: skip
+    kinds = {
+        "where": app.selectbox,
+        "kind": app.button_group,
+        "some": app.multiselect,
+        "count": app.slider,
+        "size": app.number_input,
+        "ready": app.toggle,
+    }
     return kinds[name](key=f"page-{name}")
 
 
 def test_without_an_address_the_defaults_stand_and_are_written() -> None:
     app = opened()
     assert values(app) == DEFAULT
-    assert address(app) == {
-        "where": "here", "kind": "a", "some": "r", "count": "3", "size": "0.5", "ready": "no",
-    }  # fmt: skip
+    assert address(app) == {"where": "here", "kind": "a", "some": "r", "count": "3", "size": "0.5", "ready": "no"}
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -124,9 +123,7 @@ def test_numbers_outside_come_to_the_nearest_end_and_unknown_options_are_left_ou
     assert values(opened(count="inf")) == {**DEFAULT, "count": 9}
 
 
-def test_going_back_shows_what_the_address_says_and_leaves_it_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_going_back_shows_what_the_address_says_and_leaves_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened()
     for name, choices in CHOICES.items():
         widget(app, name).set_value(choices[0][0]).run()

@@ -6,11 +6,12 @@ import pytest
 import torch
 from test_pages import opened, text_of
 
-from contrastive_core import runs, watch
-from contrastive_core.embeddings import recorded, ref
-from contrastive_core.jobs import manage, queue, training
+from contrastive_core import watch
+from contrastive_core.embeddings.reading import read_images, read_rows
+from contrastive_core.engine import queue, run_folders, training
+from contrastive_core.records import embedding_ref, recorded_rows, runs
+from contrastive_core.records.sample_request import request_of
 from contrastive_core.runs.verify import damage
-from contrastive_core.samples.request import request_of
 from contrastive_lab.desktop import things
 
 PAGES = ("home", "explore", "loss_lab", "compare", "samples", "runs", "train", "methods")
@@ -104,7 +105,7 @@ def test_a_growing_recording_is_followed(monkeypatch) -> None:
         with pytest.raises(ValueError, match="is a recording"):
             training.stop("grows")
         with pytest.raises(ValueError, match="at work"):
-            manage.delete("grows")
+            run_folders.delete("grows")
 
 
 def test_what_a_recording_refuses(closed: str) -> None:
@@ -113,24 +114,24 @@ def test_what_a_recording_refuses(closed: str) -> None:
     with pytest.raises(ValueError, match="no weights"):
         runs.load(closed).weights_hash()
     assert not damage(runs.load(closed))
-    assert manage.rename(closed, "renamed").is_recording
+    assert run_folders.rename(closed, "renamed").is_recording
 
 
 def test_rows_are_named_and_stay_the_same(closed: str) -> None:
-    space = ref.of_name(closed)
+    space = embedding_ref.of_name(closed)
     assert space.name == "recording:watched@probe-3"
     assert space.title == "watched, probe set at step 3"
-    rows = space.rows()
+    rows = read_rows(space)
     assert rows is not None
     assert rows.ids == tuple(map(str, range(40)))
-    step = ref.of_name("recording:watched@step-2").rows()
+    step = read_rows(embedding_ref.of_name("recording:watched@step-2"))
     assert step is not None
     assert len(step) == 32
     for wrong in ("recording:watched", "recording:watched@probe-9", "recording:nobody@step-1"):
         with pytest.raises(ValueError):  # noqa: PT011
-            ref.of_name(wrong).rows()
+            read_rows(embedding_ref.of_name(wrong))
     assert request_of(space.name, "train", "nt_xent").split == ""
-    assert recorded.newest(runs.load(closed)).kind == recorded.PROBE
+    assert recorded_rows.newest(runs.load(closed)).kind == recorded_rows.PROBE
 
 
 def test_ids_of_a_data_set_bring_its_images() -> None:
@@ -139,8 +140,8 @@ def test_ids_of_a_data_set_bring_its_images() -> None:
     data = datasets.load("digits", "train")
     with watch("digits", loss="nt_xent", every=1, dataset="digits", strict=True) as w:
         w.step(torch.randn(8, 2, 4), ids=torch.arange(8))
-    space = ref.of_name("digits")
-    rows, images = space.rows(), space.images()
+    space = embedding_ref.of_name("digits")
+    rows, images = read_rows(space), read_images(space)
     assert rows is not None
     assert images is not None
     assert rows.ids[::2] == tuple(data.ids[:8])

@@ -7,16 +7,14 @@ from itertools import pairwise
 import pytest
 from opened_page import opened
 
-from contrastive_core import runs
+from contrastive_core.records import runs
 from contrastive_lab import cache
 
 
 def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("done")
     app = opened("runs", monkeypatch)
-    for view, sign in (
-        ("sweeps", "Sweep"), ("import", "To be judged on"), ("runs", ""), ("sweeps", "Sweep"),
-    ):  # fmt: skip
+    for view, sign in (("sweeps", "Sweep"), ("import", "To be judged on"), ("runs", ""), ("sweeps", "Sweep")):
         app.button_group(key="runs-view").set_value(view).run()
         assert not app.exception
         assert app.button_group(key="runs-view").value == view
@@ -45,9 +43,7 @@ def test_many_runs_ask_for_the_catalog_as_seldom_as_few(monkeypatch: pytest.Monk
     monkeypatch.setattr(cache, "catalog", lambda: calls.append(1) or of_all())
     asked = []
     for number in range(12):
-        runs.create(
-            f"mine-{number}", {"method": "moco_v2", "dataset": "digits", "loss": "info_nce"}
-        )
+        runs.create(f"mine-{number}", {"method": "moco_v2", "dataset": "digits", "loss": "info_nce"})
         if number in (1, 11):
             app = opened("runs", monkeypatch)
             calls.clear()
@@ -86,9 +82,7 @@ def test_a_sweep_of_a_folder_needs_the_word(monkeypatch: pytest.MonkeyPatch) -> 
 def test_start_gives_the_training_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("train", monkeypatch, method="sup_con")
     started: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(
-        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append((name, words))
-    )
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append((name, words)))
     fields = {field.label: field for field in [*app.text_input, *app.number_input, *app.text_area]}
     fields["Name"].input("mine")
     fields["Epochs"].set_value(3)
@@ -99,8 +93,12 @@ def test_start_gives_the_training_every_field(monkeypatch: pytest.MonkeyPatch) -
     assert name == "mine"
     pairs = list(pairwise(words))
     for pair in (
-        ("--method", "sup_con"), ("--dataset", "digits"), ("--epochs", "3"), ("--seed", "0"),
-        ("--set", "lr=0.01"), ("--set", "loss.temperature=0.2"),
-    ):  # fmt: skip
+        ("--method", "sup_con"),
+        ("--dataset", "digits"),
+        ("--epochs", "3"),
+        ("--seed", "0"),
+        ("--set", "lr=0.01"),
+        ("--set", "loss.temperature=0.2"),
+    ):
         assert pair in pairs
     assert app.session_state["watched"] == "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import shutil
 from collections.abc import Callable
@@ -16,18 +17,17 @@ from sample_sets import blobs
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import kept_vectors
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.jobs import apart, process
+from contrastive_core.engine import client, process
 from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_core.records import loaded_vectors, runs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.sample_request import request_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import build as sample_build
 from contrastive_core.samples import estimate
-from contrastive_core.samples.request import request_of
+from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab import cache
-from contrastive_lab.samples import choice, example, lists
+from contrastive_lab.samples import example, lists, table_picker
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,14 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     started: list[str] = []
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(process, "spawn", lambda name, *a, **k: started.append(name))
+    monkeypatch.setattr(client.Question, "start", lambda question, **_: started.append(question.key))
     return started
+
+
+def called(name: str) -> Any:
+    """The function that the worker would call."""
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def opened(**address: str) -> AppTest:
@@ -78,8 +85,10 @@ def test_lists_filters_and_decisions(desk: Desk) -> None:
     app.run()  # the browser reports it again until it hears that it was kept
     marks = sample_annotations.marks(own)
     assert [(i, m["what"], m["label"]) for i, m in marks.items()] == [
-        (threes[0], "keep", None), (threes[1], "drop", None), (threes[2], "relabel", "9"),
-    ]  # fmt: skip
+        (threes[0], "keep", None),
+        (threes[1], "drop", None),
+        (threes[2], "relabel", "9"),
+    ]
     assert marks[threes[1]]["given"] == "3"
     assert marks[threes[1]]["suggested"] == suggested[threes[1]]
     assert [item.mark for item in desk.bench.items[:4]] == ["keep", "drop", "relabel", ""]
@@ -218,8 +227,7 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there(desk: Desk) -> No
     table = sample_build.samples_of_run(run)
     _, _, z = sample_build.rows_of(run, "train")
     index = np.arange(len(z) - 50, len(z))
-    run.save_snapshot(3, index=index, h=z.features[index], z=z.features[index],
-                      labels=z.labels[index])  # fmt: skip
+    run.save_snapshot(3, index=index, h=z.features[index], z=z.features[index], labels=z.labels[index])
     ranked = table.ranked("mislabeled")
     assert ranked[0] not in index
     address = {"run": "partly", "view": "Over time", "split": "train", "every": "yes"}
@@ -244,7 +252,7 @@ def test_snapshots_that_follow_a_part_say_which_and_lead_there(desk: Desk) -> No
 
 def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) -> None:
     rows = EmbeddingSet(blobs().features)
-    name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "bare.npy")
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "bare.npy")
     sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
     app = opened(on=name)
     assert not app.exception
@@ -255,7 +263,7 @@ def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) ->
 def test_labels_that_are_numbers_can_be_changed(desk: Desk) -> None:
     rows = blobs()
     numbered = EmbeddingSet(rows.features, rows.labels, rows.ids)
-    name = kept_vectors.PREFIX + kept_vectors.save_vectors(numbered, "numbers.npy")
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(numbered, "numbers.npy")
     made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), numbered, None)
     assert not made.classes
     app = opened(on=name)
@@ -264,12 +272,10 @@ def test_labels_that_are_numbers_can_be_changed(desk: Desk) -> None:
     assert list(desk.bench.classes) == [str(n) for n in sorted({*numbered.labels.tolist()})]  # type: ignore[union-attr]
 
 
-def test_estimated_losses_say_how_far_off_they_are(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_estimated_losses_say_how_far_off_they_are(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the list of losses; and what cannot be estimated says up to where it is exact."""
     rows = blobs()
-    name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "many.npy")
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "many.npy")
     monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
     monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
     made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
@@ -296,9 +302,9 @@ def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) ->
 def test_what_takes_minutes_is_begun_when_it_is_asked_for(
     no_processes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "MANY", 299)
-    monkeypatch.setattr(apart, "call", lambda function, *asked: function(*asked))
-    name = kept_vectors.PREFIX + kept_vectors.save_vectors(blobs(), "large.npy")
+    monkeypatch.setattr(table_picker, "MANY", 299)
+    monkeypatch.setattr(client, "call", lambda function, *asked: called(function)(*asked))
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(blobs(), "large.npy")
     app = opened(on=name)
     assert "these 300 rows" in text_of(app)
     assert not no_processes
@@ -313,13 +319,13 @@ def test_what_the_losses_will_be_is_said_before_minutes_are_spent(
     no_processes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Estimated, or left out; the minutes follow the width of the rows (256 was measured)."""
-    monkeypatch.setattr(choice, "MANY", 299)
-    monkeypatch.setattr(choice, "MINUTES", 256 / 8 * 1e6 / 300 * 7)
+    monkeypatch.setattr(table_picker, "MANY", 299)
+    monkeypatch.setattr(table_picker, "MINUTES", 256 / 8 * 1e6 / 300 * 7)
     monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
     monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
-    monkeypatch.setattr(apart, "call", lambda function, *asked: function(*asked))
+    monkeypatch.setattr(client, "call", lambda function, *asked: called(function)(*asked))
     cache.losses_ahead.clear()
-    name = kept_vectors.PREFIX + kept_vectors.save_vectors(blobs(), "ahead.npy")
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(blobs(), "ahead.npy")
     app = opened(on=name)
     assert "take about 7 min" in text_of(app)
     assert "The losses will be estimated, from about 463 candidates each" in text_of(app)
@@ -327,24 +333,21 @@ def test_what_the_losses_will_be_is_said_before_minutes_are_spent(
     assert "Lifted structure is exact only up to 250 images" in text_of(left_out)
     assert "these 300 will have no losses" in text_of(left_out)
     bare = EmbeddingSet(blobs().features)
-    unlabeled = opened(on=kept_vectors.PREFIX + kept_vectors.save_vectors(bare, "bare.npy"))
+    unlabeled = opened(on=loaded_vectors.PREFIX + loaded_vectors.save_vectors(bare, "bare.npy"))
     assert "Look for odd samples" in [b.label for b in unlabeled.button]
     assert "losses will be" not in text_of(unlabeled)
     cache.losses_ahead.clear()
     assert not no_processes
 
 
-def test_a_long_list_is_turned_page_by_page_and_saved_whole(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_list_is_turned_page_by_page_and_saved_whole(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "ROWS", 120)
     files: dict[str, Callable[[], Any]] = {}
     monkeypatch.setattr(
-        DeltaGenerator, "download_button",
-        lambda self, label, data, name, *a, **k: files.__setitem__(name, data),
-    )  # fmt: skip
+        DeltaGenerator, "download_button", lambda self, label, data, name, *a, **k: files.__setitem__(name, data)
+    )
     rows = blobs()
-    name = kept_vectors.PREFIX + kept_vectors.save_vectors(rows, "paged.npy")
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "paged.npy")
     made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
     ids = [str(made.columns["id"][r]) for r in made.ranked("outlier")]
     app = opened(on=name, list="outlier")

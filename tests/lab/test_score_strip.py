@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from contrastive_core.evaluation.score import Score
+from contrastive_core.records.score import Score
 from contrastive_lab.explore.strip import markup
 
 
@@ -35,9 +35,7 @@ def test_each_scale_covers_the_full_range() -> None:
     own = knn(0.5) | {"alignment": one("Alignment", 1.0), "uniformity": one("Uniformity", -3.0)}
     own["rankme"] = one("RankMe", 33, 129)
     html = markup({"own": own, "raw": {"rankme": one("RankMe", 400, 3072)}})
-    assert re.findall(r'<i class="own" style="left:([\d.]+)%', html) == [
-        "50.00", "25.00", "25.00", "25.00",
-    ]  # fmt: skip
+    assert re.findall(r'<i class="own" style="left:([\d.]+)%', html) == ["50.00", "25.00", "25.00", "25.00"]
     assert '<i class="raw off" style="left:100.00%">' in html  # beyond this embedding's width
     assert "Effective rank" in html
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from test_pages import opened
 
-from contrastive_core import catalog, methods
+from contrastive_core import methods
+from contrastive_core.engine import catalog
 from contrastive_lab.methods import side_by_side
 
 

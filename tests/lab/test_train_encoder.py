@@ -16,9 +16,7 @@ from contrastive_lab.train import encoder as encoders
 
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     started: list[list[str]] = []
-    monkeypatch.setattr(
-        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append(words)
-    )
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append(words))
     return started
 
 
@@ -27,13 +25,13 @@ def looked_up(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[tuple[str,
     asked: list[tuple[str, ...]] = []
 
     def answer(*words: str, **_: Any) -> Any:
-        asked.append(words)
+        asked.append(("import", *words, "--dry-run"))
         found = answers[len(asked) - 1]
         if isinstance(found, ValueError):
             raise found
         return found
 
-    monkeypatch.setattr(encoders, "run_json", answer)
+    monkeypatch.setattr(encoders, "preview_import", answer)
     return asked
 
 
@@ -47,9 +45,7 @@ def field(app: AppTest, label: str) -> Any:
     return next(f for f in every if f.label == label)
 
 
-def test_optimizer_and_decay_are_trained_with_and_outlive_a_refresh(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_optimizer_and_decay_are_trained_with_and_outlive_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
     started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
     for name in ("adamw", "sgd", "lars"):
         app.selectbox(key="train-optimizer").set_value(name).run()
@@ -103,9 +99,7 @@ def test_an_unknown_model_is_said_beside_its_field(monkeypatch: pytest.MonkeyPat
     assert asked[1] == ("import", "timm:vit_tiny", "--dry-run")
 
 
-def test_a_file_that_does_not_fit_starts_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_file_that_does_not_fit_starts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "w.safetensors"
     file.write_bytes(b"x")
     bad = {"matched": 3, "missing": ["blocks.0.norm1.weight"], "unlike": []}
@@ -147,9 +141,7 @@ def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyP
     assert ("--encoder", "small") in pairs
 
 
-def test_a_start_that_does_not_fit_is_said_beside_its_field(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_start_that_does_not_fit_is_said_beside_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="digits", start="simclr-shapes")
     assert any("learned from color images and these are gray" in e.value for e in app.error)
     assert app.button(key="start").disabled
@@ -164,9 +156,7 @@ def test_a_start_that_does_not_fit_is_said_beside_its_field(
     assert any("normalized in another way" in e.value for e in app.error)
 
 
-def test_views_of_two_strengths_are_chosen_and_trained_with(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_views_of_two_strengths_are_chosen_and_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
     started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
     for name in ("byol", "", "byol"):
         field(app, "Views").set_value(name).run()

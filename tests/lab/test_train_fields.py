@@ -11,12 +11,12 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 from test_named_files import page_at
 
-from contrastive_core import catalog, runs
-from contrastive_core.cli import analyses
 from contrastive_core.data import datasets
 from contrastive_core.data.folder_preview import values_of
-from contrastive_lab import opened
-from contrastive_lab.train.fields import Choice, wrong_settings
+from contrastive_core.engine import answers, catalog
+from contrastive_core.records import runs
+from contrastive_lab import command_files
+from contrastive_lab.train.fields import TrainChoice, wrong_settings
 
 
 def number(app: AppTest, label: str) -> Any:
@@ -36,9 +36,7 @@ def pets(tmp_path: Path) -> Path:
     return tmp_path / "pets"
 
 
-def test_fields_have_the_methods_defaults_and_their_reasons(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_fields_have_the_methods_defaults_and_their_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="digits", method="simclr")
     described = catalog.read()
     usual = described["methods"]["simclr"]["defaults"]["digits"]
@@ -52,18 +50,17 @@ def test_fields_have_the_methods_defaults_and_their_reasons(
         assert field.placeholder == f"{value:g} (default)"
         assert field.help == why
     without = next(
-        name for name, card in described["methods"].items()
+        name
+        for name, card in described["methods"].items()
         if "temperature" not in described["losses"][card["default_loss"]]["knobs"]
-    )  # fmt: skip
+    )
     app = page_at("train", monkeypatch, method=without)
     assert "Temperature τ" not in [field.label for field in app.number_input]
 
 
 def test_what_is_chosen_is_trained_and_outlives_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(
-        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append(words)
-    )
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append(words))
     app = page_at("train", monkeypatch)
     for label, value in (("Temperature τ", 0.07), ("Batch size", 64), ("Learning rate", 0.001)):
         number(app, label).set_value(value).run()
@@ -81,9 +78,7 @@ def test_what_is_chosen_is_trained_and_outlives_a_refresh(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("asked", ["nan", "-1", "1e400", "x"])
-def test_an_address_with_no_number_is_the_default(
-    asked: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_with_no_number_is_the_default(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, temperature=asked, batch=asked, lr=asked)
     assert not app.exception
     assert [number(app, label).value for label in ("Temperature τ", "Batch size")] == [None, None]
@@ -121,7 +116,7 @@ def test_every_default_is_a_setting_that_is_taken() -> None:
     """What stands in a field is never called wrong."""
     described = catalog.read()
     for method, card in described["methods"].items():
-        choice = Choice(described, method, card["default_loss"], "digits")
+        choice = TrainChoice(described, method, card["default_loss"], "digits")
         usual = choice.temperature()
         lines = [f"loss.temperature={usual[0]}"] if usual else []
         batch, lr = choice.usual("batch_size")[0], choice.usual("lr")[0]
@@ -142,16 +137,14 @@ def test_a_folder_is_browsed_to_and_used(pets: Path, monkeypatch: pytest.MonkeyP
     app.button(key="browse").click().run()
     assert not app.exception
     next(b for b in app.button if b.label == "pets · 10 images").click().run()
-    assert [b.label for b in app.button if "5 images" in b.label] == [
-        "cats · 5 images", "dogs · 5 images",
-    ]  # fmt: skip
+    assert [b.label for b in app.button if "5 images" in b.label] == ["cats · 5 images", "dogs · 5 images"]
     app.button(key="browse-up").click().run()
     next(b for b in app.button if b.label == "pets · 10 images").click().run()
     app.button(key="browse-use").click().run()
     assert not app.exception
     assert app.text_input(key="path-folder").value == str(pets)
     assert "browse-use" not in [b.key for b in app.button]
-    assert opened.folders() == [pets]
+    assert command_files.folders() == [pets]
     app.text_input(key="path-folder").set_value("").run()
     app.button(key="browse").click().run()
     app.button(key="browse-home").click().run()
@@ -159,9 +152,7 @@ def test_a_folder_is_browsed_to_and_used(pets: Path, monkeypatch: pytest.MonkeyP
     assert app.button(key="browse-use").label == "Use this folder: 10 images"
 
 
-def test_a_folder_that_cannot_be_trained_on_says_why(
-    pets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_trained_on_says_why(pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="folder", method="sup_con")
     field = app.text_input(key="path-folder")
     field.set_value(str(pets / "nothing")).run()
@@ -170,11 +161,11 @@ def test_a_folder_that_cannot_be_trained_on_says_why(
     field.set_value(str(pets / "cats" / "0.png")).run()  # it is there, and no folder
     assert any("is no folder of images" in e.value for e in app.error)
     assert start(app).disabled
-    analyses.make("folder", values_of(str(pets / "cats")))
+    answers.make("folder", values_of(str(pets / "cats")))
     app.text_input(key="path-folder").set_value(str(pets / "cats")).run()
     assert any("learns from classes" in e.value for e in app.error)
     assert start(app).disabled
-    analyses.make("folder", values_of(str(pets)))
+    answers.make("folder", values_of(str(pets)))
     app.text_input(key="path-folder").set_value(str(pets)).run()
     assert not app.error
     assert not start(app).disabled
@@ -192,13 +183,11 @@ def test_the_time_is_said_where_it_was_measured(monkeypatch: pytest.MonkeyPatch)
     assert any("not known yet" in c.value for c in app.caption)
 
 
-def test_the_time_is_that_of_images_of_the_same_size(
-    pets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_is_that_of_images_of_the_same_size(pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = {"method": "simclr", "dataset": f"folder:{pets}", "encoder": "small"}
     run = runs.create("large", {**data, "batch_size": 128, "image_size": 128})
     run.append_metrics([{"epoch": 1, "step": 2, "loss": 1.0, "seconds": 170.0}])
-    analyses.make("folder", values_of(str(pets)))
+    answers.make("folder", values_of(str(pets)))
     app = page_at("train", monkeypatch, data="folder", method="simclr")
     app.text_input(key="path-folder").set_value(str(pets)).run()
     assert any("not known yet" in c.value for c in app.caption)
@@ -217,13 +206,9 @@ BAD = {  # label: numbers that a field cannot take, and numbers that it can
 
 
 @pytest.mark.parametrize("label", BAD)
-def test_a_number_that_stands_in_the_box_starts_or_nothing_does(
-    label: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_number_that_stands_in_the_box_starts_or_nothing_does(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(
-        "contrastive_core.jobs.queue.enqueue", lambda name, words: started.append(words)
-    )
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append(words))
     app = page_at("train", monkeypatch)
     for bad, good in zip(*BAD[label], strict=True):
         number(app, label).set_value(bad)
@@ -238,8 +223,13 @@ def test_a_number_that_stands_in_the_box_starts_or_nothing_does(
         start(app).click().run()
         assert not app.exception
         words = " ".join(started.pop())
-        name = {"Epochs": "--epochs ", "Seed": "--seed ", "Temperature τ": "loss.temperature=",
-                "Batch size": "batch_size=", "Learning rate": "lr="}[label]  # fmt: skip
+        name = {
+            "Epochs": "--epochs ",
+            "Seed": "--seed ",
+            "Temperature τ": "loss.temperature=",
+            "Batch size": "batch_size=",
+            "Learning rate": "lr=",
+        }[label]
         assert f"{name}{good:g} " in f"{words} " or f"{name}{good} " in f"{words} "
 
 
@@ -252,13 +242,11 @@ def test_a_wrong_number_goes_with_its_field(monkeypatch: pytest.MonkeyPatch) -> 
     assert not start(app).disabled
 
 
-def test_a_folders_batch_size_is_the_one_that_is_used(
-    pets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folders_batch_size_is_the_one_that_is_used(pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="folder", method="simclr")
     app.text_input(key="path-folder").set_value(str(pets)).run()
     assert number(app, "Batch size").placeholder == "default"  # nobody has counted them
-    analyses.make("folder", values_of(str(pets)))
+    answers.make("folder", values_of(str(pets)))
     app.run()
     n = len(datasets.load(f"folder:{pets}", "train"))
     assert n < 4 * 128

@@ -9,7 +9,7 @@ import streamlit as st
 from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
-from contrastive_core.jobs import queue
+from contrastive_core.engine import queue
 from contrastive_lab.runs import import_model
 
 
@@ -56,7 +56,7 @@ def test_a_clone_is_trained_with_what_stands_in_its_fields(monkeypatch: pytest.M
     monkeypatch.setattr(st, "switch_page", lambda page: None)
 
     def page() -> None:
-        from contrastive_core import runs
+        from contrastive_core.records import runs
         from contrastive_lab.runs import detail
 
         detail.clone(runs.load("simclr-digits"))
@@ -98,7 +98,7 @@ def test_a_map_is_drawn_with_the_seed_that_stands_there() -> None:
 def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.MonkeyPatch) -> None:
     imported: list[list[str]] = []
     report = {"encoder": "timm:resnet18", "matched": 1, "missing": [], "unlike": []}
-    monkeypatch.setattr(import_model, "run_json", lambda *a: report)
+    monkeypatch.setattr(import_model, "preview_import", lambda *a: report)
     monkeypatch.setattr(import_model, "preview", lambda report: None)
     monkeypatch.setattr(import_model, "begin", lambda name, words: imported.append(words))
     app = opened("runs", monkeypatch, view="import", source="model")
@@ -117,7 +117,7 @@ def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.M
 
 def test_the_command_line_for_many_machines_says_what_it_cannot_be_for() -> None:
     def page() -> None:
-        from contrastive_core import runs
+        from contrastive_core.records import runs
         from contrastive_lab.runs import detail
 
         detail.again(runs.load("simclr-digits"))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from opened_page import opened
 
-from contrastive_core import runs
 from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
 from contrastive_core.sweeps.spec import load, read
 from contrastive_lab import plots
 from contrastive_lab.runs.sweep_form import toml_of
@@ -45,11 +45,13 @@ def test_from_where_on_no_difference_is_shown() -> None:
 
 def test_train_says_of_how_many_images_its_band_is(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.create("mine", {"method": "simclr", "dataset": "digits", "epochs": 2})
-    run.append_metrics([
-        {"epoch": 1, "step": 1, "loss": 2.0, "images_per_s": 9.0},
-        {"epoch": 1, "step": 1, "loss": 2.0, "knn_train_sample": 0.5},
-        {"epoch": 2, "step": 2, "loss": 1.0, "knn_train_sample": 0.7},
-    ])  # fmt: skip
+    run.append_metrics(
+        [
+            {"epoch": 1, "step": 1, "loss": 2.0, "images_per_s": 9.0},
+            {"epoch": 1, "step": 1, "loss": 2.0, "knn_train_sample": 0.5},
+            {"epoch": 2, "step": 2, "loss": 1.0, "knn_train_sample": 0.7},
+        ]
+    )
     labels = np.r_[np.zeros(30, np.int64), np.ones(10, np.int64), -np.ones(5, np.int64)]
     rows = np.eye(45, 4)
     run.save_snapshot(2, index=np.arange(45), h=rows, z=rows, labels=labels)
@@ -96,9 +98,7 @@ def test_a_sweep_draws_its_figure_with_its_intervals(monkeypatch: pytest.MonkeyP
 
 
 def test_a_new_sweep_names_temperature_as_pages_do() -> None:
-    text = toml_of(
-        "mine", {"method": "simclr"}, [("loss.temperature", "0.1, 0.5")], "0", 1.0, "line"
-    )
+    text = toml_of("mine", {"method": "simclr"}, [("loss.temperature", "0.1, 0.5")], "0", 1.0, "line")
     found = read(text, "mine.toml")
     assert [axis.name for axis in found.axes] == ["τ"]
     assert found.cells()[0].settings["loss.temperature"] == 0.1

@@ -9,19 +9,21 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import runs
-from contrastive_core.embeddings import kept_vectors
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.evaluation.embed import data_of, load_model
 from contrastive_core.loss_lab import view as lab_view
-from contrastive_core.loss_lab.batch import BatchRequest, LabBatch, load_batch, snapshots_of
-from contrastive_core.runs import Run, checkpoints
-from contrastive_core.storage import records
+from contrastive_core.loss_lab.batch import load_batch
+from contrastive_core.records import lab_view as records_view
+from contrastive_core.records import loaded_vectors, runs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.lab_rows import BatchRequest, LabBatch, snapshots_of
+from contrastive_core.records.run import Run
+from contrastive_core.runs import checkpoints
+from contrastive_core.storage import json_files
 
 
 def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> LabBatch:
     """A batch as the page asks for it: by the key of loaded vectors."""
-    key = kept_vectors.save_vectors(found, "mine.npz", pictures)
+    key = loaded_vectors.save_vectors(found, "mine.npz", pictures)
     return load_batch(Run(Path(), {}), BatchRequest(f"file:{key}", rows // 2, 2, 0))
 
 
@@ -70,11 +72,11 @@ def test_the_anchor_to_begin_with_has_a_confusable_negative(loss: str) -> None:
     x = np.stack([np.cos(degrees), np.sin(degrees)], 1).astype(np.float32)
     made = batch(EmbeddingSet(x, ids=tuple(f"image {k // 2}" for k in range(6))))
     view = lab_view.compute_view(made, "views", loss, {})
-    anchor = lab_view.confusable_anchor(view)
+    anchor = records_view.confusable_anchor(view)
     near = view.scores[anchor] * (1 if loss == "nt_xent" else -1)
     assert near[view.mask[anchor] == 2].max() > near[view.mask[anchor] == 1].max()
     alone = EmbeddingSet(x[:2], ids=("a", "a"))
-    assert lab_view.confusable_anchor(lab_view.compute_view(batch(alone), "views", loss, {})) == 0
+    assert records_view.confusable_anchor(lab_view.compute_view(batch(alone), "views", loss, {})) == 0
 
 
 @pytest.mark.parametrize("pairing", ["queue", "bank"])
@@ -99,7 +101,7 @@ def a_run(folder: Path, name: str, **changed: torch.Tensor) -> Run:
     method = load_model(shipped, data_of(shipped, "train"), "cpu")
     shutil.copy(shipped.path / "run.json", folder)
     made = Run(folder, shipped.manifest)
-    records.write_json(folder / "run.json", shipped.manifest)
+    json_files.write_json(folder / "run.json", shipped.manifest)
     checkpoints.save_weights(made, {**method.state_dict(), **changed})
     return made
 
@@ -124,9 +126,11 @@ def test_without_a_queue_training_images_stand_in_it(source: str) -> None:
 def test_the_queue_of_a_run_is_its_own_newest_first(tmp_path: Path) -> None:
     rows = torch.nn.functional.normalize(torch.randn(512, 64, generator=torch.Generator()))
     own = {
-        "queue.rows": rows, "queue.pointer": torch.tensor(3), "queue.enqueued": torch.tensor(20),
+        "queue.rows": rows,
+        "queue.pointer": torch.tensor(3),
+        "queue.enqueued": torch.tensor(20),
         "key_head.layers.0.bias": torch.full((64,), 7.0),
-    }  # fmt: skip
+    }
     run = a_run(tmp_path, "moco_v1-digits", **own)
     made = load_batch(run, BatchRequest("z", 8, 2, 0, "queue"))
     assert made.memory is not None
@@ -163,9 +167,7 @@ def test_the_bank_of_a_run_is_its_own_and_else_made_of_its_images(tmp_path: Path
     assert "hold no bank" in filled.note
     assert filled.memory.names == made.memory.names
     z = lab_view.compute_view(filled, "bank", "info_nce", {"temperature": 0.1}).scores
-    assert (
-        z[np.arange(8), filled.memory.query_slots].mean() > z.mean() + 0.3
-    )  # own slots are own images
+    assert z[np.arange(8), filled.memory.query_slots].mean() > z.mean() + 0.3  # own slots are own images
 
 
 def test_snapshots_show_the_same_images_after_different_epochs() -> None:

@@ -91,9 +91,7 @@ def test_a_temperature_can_be_learned(name: str, chosen: dict[str, Any], form: s
         (grad,) = torch.autograd.grad(want.value, same)
         torch.testing.assert_close(got, grad, rtol=1e-10, atol=1e-12)
         h = 1e-6
-        ahead, behind = (
-            make(name, chosen, temperature=0.37 + s, **extra)(build(kind, z)).value for s in (h, -h)
-        )
+        ahead, behind = (make(name, chosen, temperature=0.37 + s, **extra)(build(kind, z)).value for s in (h, -h))
         assert float(slope) == pytest.approx(float(ahead - behind) / (2 * h), rel=1e-5, abs=1e-7)
 
 
@@ -204,50 +202,20 @@ EXPECTED = {
     "loss(z3.numpy())": ("TypeError", "got a numpy array of shape (4, 2, 4): pairs.from_views(z)"),
     "loss(z2, z2)": ("TypeError", "pairs.from_views(torch.stack([a, b], 1))"),
     "loss([1, 2])": ("TypeError", "got a list"),
-    "pairs.from_views(z2)": (
-        "ValueError",
-        "z must be (images, views, d); got shape (8, 4): pairs.from_labels",
-    ),
-    "pairs.from_labels(z3, y)": (
-        "ValueError",
-        "z must be (n, d); got shape (4, 2, 4): pairs.from_views",
-    ),
-    "pairs.from_views(z3.numpy())": (
-        "TypeError",
-        "z must be a torch tensor (images, views, d); got a numpy array",
-    ),
-    "pairs.from_labels(z2, y.numpy())": (
-        "TypeError",
-        "labels must be a torch tensor (8,); got a numpy array",
-    ),
-    "pairs.from_labels(z2, y[:5])": (
-        "ValueError",
-        "labels must be (8,), one per image; got shape (5,)",
-    ),
-    "pairs.from_labels(z2, y.float())": (
-        "ValueError",
-        "labels must be whole numbers, -1 for none; got torch.float32",
-    ),
-    "pairs.from_labels(y[:, None], y)": (
-        "ValueError",
-        "z must hold floating-point numbers; got torch.int64",
-    ),
+    "pairs.from_views(z2)": ("ValueError", "z must be (images, views, d); got shape (8, 4): pairs.from_labels"),
+    "pairs.from_labels(z3, y)": ("ValueError", "z must be (n, d); got shape (4, 2, 4): pairs.from_views"),
+    "pairs.from_views(z3.numpy())": ("TypeError", "z must be a torch tensor (images, views, d); got a numpy array"),
+    "pairs.from_labels(z2, y.numpy())": ("TypeError", "labels must be a torch tensor (8,); got a numpy array"),
+    "pairs.from_labels(z2, y[:5])": ("ValueError", "labels must be (8,), one per image; got shape (5,)"),
+    "pairs.from_labels(z2, y.float())": ("ValueError", "labels must be whole numbers, -1 for none; got torch.float32"),
+    "pairs.from_labels(y[:, None], y)": ("ValueError", "z must hold floating-point numbers; got torch.int64"),
     "pairs.from_pairs(z2, z2.double(), y > 0)": (
         "ValueError",
         "anchors are torch.float32 and candidates torch.float64",
     ),
-    "pairs.from_queue(z2, z2, torch.randn(3, 5))": (
-        "ValueError",
-        "queue (k, d); got (8, 4), (8, 4), (3, 5)",
-    ),
-    "pairs.from_labels(z2, y, torch.randn(3, 5), y[:3])": (
-        "ValueError",
-        "equally wide; got (8, 4) and (3, 5)",
-    ),
-    "pairs.from_bank(z2, y, torch.randn(9, 4).double())": (
-        "ValueError",
-        "make them one, as by z.float()",
-    ),
+    "pairs.from_queue(z2, z2, torch.randn(3, 5))": ("ValueError", "queue (k, d); got (8, 4), (8, 4), (3, 5)"),
+    "pairs.from_labels(z2, y, torch.randn(3, 5), y[:3])": ("ValueError", "equally wide; got (8, 4) and (3, 5)"),
+    "pairs.from_bank(z2, y, torch.randn(9, 4).double())": ("ValueError", "make them one, as by z.float()"),
 }
 
 

@@ -18,7 +18,7 @@ from slow_losses import FORMULAS, slow_loss
 
 from contrastive_core import losses, pairs
 from contrastive_core.losses import Loss, _base
-from contrastive_core.losses._output import Anatomy
+from contrastive_core.losses._anatomy import Anatomy
 from contrastive_core.ops import tile_plan
 from contrastive_core.pairs.types import Pairs
 
@@ -104,19 +104,13 @@ def test_gradients_are_the_same_every_time(
 
 @EVERY
 def test_permuting_the_batch_permutes_the_losses(name: str, chosen: dict[str, Any]) -> None:
-    loss, z, labels = (
-        make(name, chosen),
-        rows().view(8, 2, 5),
-        torch.tensor([0, 1, 0, 2, 0, 1, 2, 3]),
-    )
+    loss, z, labels = (make(name, chosen), rows().view(8, 2, 5), torch.tensor([0, 1, 0, 2, 0, 1, 2, 3]))
     order = torch.randperm(8, generator=torch.Generator().manual_seed(1))
     z[3] = z[5]  # ties
     z[0, 1] = z[0, 0]
     one, two = pairs.from_views(z, labels), pairs.from_views(z[order], labels[order])
     first, second = loss(one), loss(two)
-    torch.testing.assert_close(
-        first.per_anchor.view(8, 2)[order].flatten(), second.per_anchor, rtol=1e-9, atol=1e-9
-    )
+    torch.testing.assert_close(first.per_anchor.view(8, 2)[order].flatten(), second.per_anchor, rtol=1e-9, atol=1e-9)
 
 
 @EVERY
@@ -164,9 +158,11 @@ def test_zero_rows_get_no_gradient_when_normalized(name: str, chosen: dict[str, 
 def test_undefined_everywhere_is_zero_and_attached(name: str, chosen: dict[str, Any]) -> None:
     loss = make(name, chosen)
     z = rows(n=3).requires_grad_()
-    for made in (pairs.from_labels(z[:1], torch.tensor([0])),
-                 pairs.from_labels(z, torch.tensor([-1, -1, -1])),
-                 pairs.from_labels(z[:0], torch.zeros(0, dtype=torch.long))):  # fmt: skip
+    for made in (
+        pairs.from_labels(z[:1], torch.tensor([0])),
+        pairs.from_labels(z, torch.tensor([-1, -1, -1])),
+        pairs.from_labels(z[:0], torch.zeros(0, dtype=torch.long)),
+    ):
         if not usable(loss, made):
             continue
         out = loss(made)
@@ -185,9 +181,7 @@ def test_random_batches(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 9))
     labels = data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n))
     cells = st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-6, 3.0])
-    z = torch.tensor(
-        data.draw(st.lists(st.lists(cells, min_size=2, max_size=2), min_size=n, max_size=n))
-    )
+    z = torch.tensor(data.draw(st.lists(st.lists(cells, min_size=2, max_size=2), min_size=n, max_size=n)))
     made = pairs.from_labels(z.clone().requires_grad_(), torch.tensor(labels))
     loss = make(name, chosen, temperature=data.draw(st.sampled_from([0.001, 0.1, 100.0])))
     if not usable(loss, made):
@@ -202,7 +196,7 @@ def test_random_batches(data: st.DataObject) -> None:
         # hinges and mining meet ties in float32: compare where they do not
         if chosen.get("mining") != "semi_hard" and chosen.get("average") != "active":
             assert out.weight.tolist() == weight
-        if loss.family == "softmax" and knobs_of(loss)["normalize"]:
+        if loss.card.family == "softmax" and knobs_of(loss)["normalize"]:
             close = torch.tensor(want, dtype=torch.float32)
             scale = 1 / knobs_of(loss)["temperature"] if "temperature" in knobs_of(loss) else 1
             assert (out.per_anchor - close).abs().max() <= 1e-5 * max(1, scale)
@@ -284,12 +278,12 @@ def test_score_gradients_by_differences(name: str, chosen: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("name", losses.names())
 def test_describes_itself(name: str) -> None:
-    cls = losses.get(name)
-    assert re.match(r"https?://", cls.paper)
-    assert 1980 < cls.year < 2100
-    assert "L_i" in cls.formula
-    assert cls.summary.count(". ") >= 1
-    assert cls.family in ("softmax", "hinge", "other")
+    card = losses.get(name).card
+    assert re.match(r"https?://", card.paper)
+    assert 1980 < card.year < 2100
+    assert "L_i" in card.formula
+    assert card.summary.count(". ") >= 1
+    assert card.family in ("softmax", "hinge", "other")
     for knob in losses.knobs(name).values():
         assert knob.help
 
@@ -303,9 +297,7 @@ def test_kernel_computes_the_loss(name: str, chosen: dict[str, Any]) -> None:
         return
     anatomy = loss.anatomy(made)
     got = [_kernel(kernel, anatomy, i) for i in range(len(made))]
-    torch.testing.assert_close(
-        torch.tensor(got, dtype=torch.float64), anatomy.output.per_anchor, rtol=1e-9, atol=1e-9
-    )
+    torch.testing.assert_close(torch.tensor(got, dtype=torch.float64), anatomy.output.per_anchor, rtol=1e-9, atol=1e-9)
 
 
 def _kernel(k: dict[str, Any], anatomy: Any, i: int) -> float:

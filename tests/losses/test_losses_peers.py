@@ -84,9 +84,9 @@ def test_lifted_structure_is_pytorch_metric_learnings() -> None:
 def test_pairs_are_pytorch_metric_learnings_squared_hinge() -> None:
     """Theirs averages positives and negatives each by themselves, here put together again."""
     squared = distances.LpDistance(normalize_embeddings=False, power=2)
-    theirs = peer.ContrastiveLoss(
-        pos_margin=0, neg_margin=1.2, distance=squared, reducer=reducers.MeanReducer()
-    )(rows(), LABELS)
+    theirs = peer.ContrastiveLoss(pos_margin=0, neg_margin=1.2, distance=squared, reducer=reducers.MeanReducer())(
+        rows(), LABELS
+    )
     made = pairs.from_labels(rows(), LABELS)
     out = losses.create("pair_contrastive", hinge="squared_distance")
     masks = made.masks()
@@ -94,7 +94,5 @@ def test_pairs_are_pytorch_metric_learnings_squared_hinge() -> None:
     d = scores.square()
     ours = d[masks.positive].mean() + (1.2 - d[masks.negative]).clamp_min(0).mean()
     agree(ours, theirs)
-    each = torch.where(masks.positive, d, (1.2 - d).clamp_min(0)) * (
-        masks.positive | masks.negative
-    )
+    each = torch.where(masks.positive, d, (1.2 - d).clamp_min(0)) * (masks.positive | masks.negative)
     agree(out(made).value, each.sum() / (masks.positive | masks.negative).sum())

@@ -10,7 +10,7 @@ import torch
 from losses_setup import SETTINGS, build, ids, make
 
 from contrastive_core import losses
-from contrastive_core.losses._base import compare
+from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs.types import Masks
 
 WEIGHED = [(n, k) for n, k in SETTINGS if make(n, k).takes_weights]
@@ -41,8 +41,6 @@ def test_a_weight_is_a_number_of_candidates(name: str, chosen: dict[str, Any], k
 def test_which_losses_take_weights() -> None:
     """Where one pair of all decides, or a positive's own negatives count, no weight is right."""
     taken = {n: {make(n, k).takes_weights for m, k in SETTINGS if m == n} for n in losses.names()}
-    assert {n for n, v in taken.items() if v == {False}} == {
-        "invariance_spread", "lifted_structure", "nce",
-    }  # fmt: skip
+    assert {n for n, v in taken.items() if v == {False}} == {"invariance_spread", "lifted_structure", "nce"}
     assert {n for n, v in taken.items() if len(v) == 2} == {"triplet"}
     assert losses.create("triplet", mining="all").takes_weights

@@ -105,27 +105,23 @@ def test_every_knob_has_help_and_is_checked(name: str) -> None:
 def test_the_card_is_filled_in(name: str) -> None:
     cls = methods.get(name)
     for field in ("title", "idea", "compared", "measured_by_paper", "differences", "paper_recipe"):
-        assert isinstance(getattr(cls, field), str), field
-        assert getattr(cls, field), field
-    assert cls.paper.startswith("https://")
-    assert 1990 < cls.year < 2030
-    assert cls.default_loss in losses.names()
-    assert len(cls.flow) >= 1
-    assert cls.idea.count(".") >= 2
+        assert isinstance(getattr(cls.card, field), str), field
+        assert getattr(cls.card, field), field
+    assert cls.card.paper.startswith("https://")
+    assert 1990 < cls.card.year < 2030
+    assert cls.card.default_loss in losses.names()
+    assert len(cls.card.flow) >= 1
+    assert cls.card.idea.count(".") >= 2
 
 
 @every
-@pytest.mark.parametrize(
-    ("shape", "n_train"), [((3, 32, 32), 5000), ((1, 8, 8), 1437), ((3, 96, 96), 100_000)]
-)
-def test_defaults_can_be_used_and_have_reasons(
-    name: str, shape: tuple[int, int, int], n_train: int
-) -> None:
+@pytest.mark.parametrize(("shape", "n_train"), [((3, 32, 32), 5000), ((1, 8, 8), 1437), ((3, 96, 96), 100_000)])
+def test_defaults_can_be_used_and_have_reasons(name: str, shape: tuple[int, int, int], n_train: int) -> None:
     cls = methods.get(name)
     found = cls.defaults(methods.DatasetInfo(shape, n_train, 10))
     assert all(isinstance(reason, str) and reason for _, reason in found.values())
     values = {k: v for k, (v, _) in found.items()}
-    losses.create(values.get("loss", cls.default_loss), **values.get("loss_knobs", {}))
+    losses.create(values.get("loss", cls.card.default_loss), **values.get("loss_knobs", {}))
     knobs = methods.knobs(name)
     own = {k: knobs[k].check(k, v) for k, v in values.get("method_knobs", {}).items()}
     if "queue" in own:
@@ -133,10 +129,7 @@ def test_defaults_can_be_used_and_have_reasons(
     assert values["batch_size"] <= n_train
     if shape[0] == 1:
         assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].gray == 0
-    assert (
-        cls.incompatibility(methods.DatasetInfo(shape, n_train, 10), values["batch_size"], own)
-        is None
-    )
+    assert cls.incompatibility(methods.DatasetInfo(shape, n_train, 10), values["batch_size"], own) is None
 
 
 @every
@@ -164,13 +157,9 @@ def test_features_are_of_whole_images_and_do_not_depend_on_the_batch(name: str) 
         ("cpc", (100, (3, 5, 5), 8, {}), "at least 4 rows of patches; images of 5 pixels"),
     ],
 )
-def test_what_cannot_be_trained_names_the_remedy(
-    name: str, arguments: tuple, sentence: str
-) -> None:
+def test_what_cannot_be_trained_names_the_remedy(name: str, arguments: tuple, sentence: str) -> None:
     n_train, shape, batch_size, knobs = arguments
-    said = methods.get(name).incompatibility(
-        methods.DatasetInfo(shape, n_train, 2), batch_size, knobs
-    )
+    said = methods.get(name).incompatibility(methods.DatasetInfo(shape, n_train, 2), batch_size, knobs)
     assert said is not None
     assert re.search(sentence, said), said
 

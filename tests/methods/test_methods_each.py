@@ -10,10 +10,10 @@ from methods_setup import BATCH, N_TRAIN, PLAIN, batch, changed, make, optimizer
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
-from contrastive_core.data.batch import Batch, BatchShare
+from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.errors import BadSetting
 from contrastive_core.pairs.types import NO_ROW, Pairs
-from contrastive_core.training.config import TrainConfig
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.setup import prepare
 
 # --- who is compared with whom -----------------------------------------------------------------
@@ -54,15 +54,7 @@ def test_metric_compares_by_class() -> None:
 
 
 @pytest.mark.parametrize(
-    "loss",
-    [
-        "pair_contrastive",
-        "triplet",
-        "lifted_structure",
-        "n_pair",
-        "soft_nearest_neighbor",
-        "sup_con",
-    ],
+    "loss", ["pair_contrastive", "triplet", "lifted_structure", "n_pair", "soft_nearest_neighbor", "sup_con"]
 )
 def test_metric_takes_any_supervised_loss(loss: str) -> None:
     method = make("metric")
@@ -175,9 +167,7 @@ def test_moco_shuffling_changes_keys_only_with_split_norms() -> None:
 
     def keys(**knobs: Any) -> Tensor:
         method = make("moco_v1", PLAIN, **knobs)
-        return method.keys(
-            batch().images / 255, BatchShare.whole(BATCH), torch.Generator().manual_seed(3)
-        )
+        return method.keys(batch().images / 255, BatchShare.whole(BATCH), torch.Generator().manual_seed(3))
 
     assert torch.equal(keys(shuffle=True), keys(shuffle=False))
     plain, split, shuffled = keys(), keys(bn_splits=2, shuffle=False), keys(bn_splits=2)
@@ -287,7 +277,5 @@ def test_cpc_context_sees_only_rows_above() -> None:
     other = images.clone()
     other[:, :, 8:] = 0  # below the first row of patches
     labels = torch.zeros(2, dtype=torch.long)
-    a, b = (
-        method.pairs(Batch(x, labels, labels), torch.Generator()).anchors for x in (images, other)
-    )
+    a, b = (method.pairs(Batch(x, labels, labels), torch.Generator()).anchors for x in (images, other))
     assert torch.allclose(a[0], b[0], atol=1e-6)  # predicted from the first row

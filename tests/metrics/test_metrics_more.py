@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from contrastive_core import metrics
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.errors import CannotScore
+from contrastive_core.records.embedding_set import EmbeddingSet
 
 
-def blobs(
-    n: int, spread: float, seed: int = 0, classes: int = 3, d: int = 8, **more
-) -> EmbeddingSet:
+def blobs(n: int, spread: float, seed: int = 0, classes: int = 3, d: int = 8, **more) -> EmbeddingSet:
     draw = np.random.default_rng(seed)
     labels = np.arange(n) % classes
     features = np.eye(classes, d)[labels] * 3 + draw.normal(scale=spread, size=(n, d))
@@ -83,9 +81,7 @@ def test_silhouette_matches_scikit_learn() -> None:
     rows.labels[5:9] = -1
     again = metrics.create("silhouette")(None, rows)
     kept = rows.labels >= 0
-    assert again.value == pytest.approx(
-        silhouette_samples(unit(rows)[kept], rows.labels[kept]).mean(), abs=1e-5
-    )
+    assert again.value == pytest.approx(silhouette_samples(unit(rows)[kept], rows.labels[kept]).mean(), abs=1e-5)
 
 
 def test_neighbor_stability_is_1_for_equal_views_and_chance_for_noise() -> None:
@@ -122,8 +118,7 @@ def test_factors_finds_what_is_there_and_nothing_in_noise() -> None:
     assert found["hidden"] < 0.05
     assert "text" not in found
     assert "same" not in found
-    assert result.value == pytest.approx(np.mean([max(0, found[k]) for k in
-        ("size", "hue", "kind", "hidden")]))  # fmt: skip
+    assert result.value == pytest.approx(np.mean([max(0, found[k]) for k in ("size", "hue", "kind", "hidden")]))
     plain = blobs(20, 1.0)
     with pytest.raises(CannotScore, match="factors are known"):
         metrics.create("factors")(plain, plain)

@@ -77,17 +77,13 @@ def test_what_cannot_be_made_says_so(name: str, size: int, knobs: dict, sentence
 def test_a_name_of_timm() -> None:
     encoder = create_encoder("timm:resnet10t", 1, 32).eval()
     assert encoder(torch.rand(2, 1, 32, 32)).shape == (2, encoder.out_dim)
-    vit = create_encoder(
-        "timm:test_vit", 1, 8
-    ).eval()  # takes 160 pixels, unless it is made for others
+    vit = create_encoder("timm:test_vit", 1, 8).eval()  # takes 160 pixels, unless it is made for others
     assert vit.pixels == 160
     assert vit(torch.rand(2, 1, 8, 8)).shape == (2, vit.out_dim)
     assert create_encoder("timm:test_vit", 3, 8, pixels=64).body.pos_embed.shape[1] == 17
 
 
-@pytest.mark.parametrize(
-    "name", ["squeezenet1_1", "shufflenet_v2_x0_5", "mobilenet_v3_small", "regnet_y_400mf"]
-)
+@pytest.mark.parametrize("name", ["squeezenet1_1", "shufflenet_v2_x0_5", "mobilenet_v3_small", "regnet_y_400mf"])
 def test_a_name_of_torchvision(name: str) -> None:
     """Whatever its last layer is called, it is left out; gray images enter a color one thrice."""
     for knobs, first in (({}, 1), ({"gray_as_color": True}, 3)):

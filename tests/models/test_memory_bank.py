@@ -118,9 +118,7 @@ def test_ema_moves_parameters_and_nothing_else() -> None:
             p.add_(1)
     source(torch.randn(8, 3))
     buffers = {k: v.clone() for k, v in target.named_buffers()}
-    expected = [
-        0.9 * t + 0.1 * s for t, s in zip(target.parameters(), source.parameters(), strict=True)
-    ]
+    expected = [0.9 * t + 0.1 * s for t, s in zip(target.parameters(), source.parameters(), strict=True)]
     ema_update(target, source, 0.9)
     for p, e in zip(target.parameters(), expected, strict=True):
         assert torch.allclose(p, e, atol=1e-6)

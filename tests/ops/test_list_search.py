@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core.ops import index_search, list_search, neighbors
-from contrastive_core.ops.list_search import Lists
+from contrastive_core.ops import list_search, neighbors
+from contrastive_core.ops.list_search import Approximation, Lists, recall_of, tuned
 
 
 def clusters(n: int, seed: int = 0) -> np.ndarray:
@@ -24,10 +24,10 @@ def test_visiting_all_lists_is_exact(metric: str, itself: bool, wide: int, monke
     exact = neighbors.nearest(x, base, 9, metric)
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 0)
     monkeypatch.setattr(neighbors, "FEW", 0)
-    monkeypatch.setattr(list_search, "QUERIES", 128)
+    monkeypatch.setattr(neighbors, "BLOCK_QUERIES", 128)
     monkeypatch.setattr(list_search, "WIDE", wide)
     monkeypatch.setattr(list_search, "CELLS", 30_000)
-    found = neighbors.nearest(x, base, 9, metric, visited=700)
+    found = neighbors.nearest(x, base, 9, metric, approximate=Approximation.of_rows(700))
     assert found.recall == 1
     np.testing.assert_array_equal(found.index, exact.index)
     np.testing.assert_allclose(found.score, exact.score, atol=1e-5)
@@ -38,9 +38,8 @@ def test_few_lists_find_some_and_say_how_many(monkeypatch) -> None:
     exact = neighbors.nearest(x, None, 9).index
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 0)
     monkeypatch.setattr(neighbors, "FEW", 0)
-    monkeypatch.setattr(list_search, "TIMES", 1)
-    found = neighbors.nearest(x, None, 9, visited=100)
-    share = index_search.found_of(torch.from_numpy(exact), torch.from_numpy(found.index))
+    found = neighbors.nearest(x, None, 9, approximate=Approximation(0.0, 100))
+    share = recall_of(torch.from_numpy(exact), torch.from_numpy(found.index))
     assert found.recall is not None
     assert found.recall == pytest.approx(share, abs=0.05)
     assert 0.3 < share < 1
@@ -49,9 +48,7 @@ def test_few_lists_find_some_and_say_how_many(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(("wanted", "times", "visited"), [(0, 4, 50), (1, 4, 200), (1, 60, 1600)])
-def test_more_rows_are_met_until_enough_of_the_neighbors_are_found(
-    wanted: float, times: int, visited: int, monkeypatch
-) -> None:
+def test_more_rows_are_met_until_enough_of_the_neighbors_are_found(wanted: float, times: int, visited: int) -> None:
     b = torch.from_numpy(np.random.default_rng(0).normal(size=(3000, 16)).astype(np.float32))
     b /= b.norm(dim=1, keepdim=True)
 
@@ -60,13 +57,14 @@ def test_more_rows_are_met_until_enough_of_the_neighbors_are_found(
         s[torch.arange(len(q)), own] = -torch.inf
         return s.topk(5)
 
-    monkeypatch.setattr(list_search, "RECALL", wanted)
-    monkeypatch.setattr(list_search, "TIMES", times)
     sample = torch.arange(0, 3000, 30)
-    lists, recall = list_search.tuned(b, 5, 50, b[sample], sample, exact)
+    approximation = Approximation(wanted, 50, 50 * times, or_exact=False)
+    found = tuned(b, 5, approximation, (b[sample], sample), exact)
+    assert found is not None
+    lists, recall = found
     assert lists.visited == visited
-    found = index_search.found_of(exact(b[sample], sample)[1], lists(b[sample], sample)[1])
-    assert recall == pytest.approx(found, abs=0.1)
+    share = recall_of(exact(b[sample], sample)[1], lists(b[sample], sample)[1])
+    assert recall == pytest.approx(share, abs=0.1)
     assert (recall == 1) == (times == 60)
 
 

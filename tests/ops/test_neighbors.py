@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from contrastive_core import metrics
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.nearest import nearest_of_all
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.ops import index_search, neighbors, search_rates
-from contrastive_core.ops.neighbors import exact_seconds, nearest, nearest_together
-from contrastive_core.paths import data_home
-from contrastive_core.storage import records
+from contrastive_core.ops import neighbors
+from contrastive_core.ops.neighbors import Approximation, exact_seconds, nearest, nearest_together
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage import json_files
 
 
 def rows(n: int, d: int = 5, seed: int = 0) -> np.ndarray:
@@ -36,7 +35,7 @@ def brute(q: np.ndarray, b: np.ndarray, metric: str, own: bool) -> np.ndarray:
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize(("block", "k"), [(11, 13), (199, 3)])  # all ranked; few of each group
 def test_equals_a_full_sort(metric: str, own: bool, block: int, k: int, monkeypatch) -> None:
-    monkeypatch.setattr(neighbors, "QUERIES", 7)
+    monkeypatch.setattr(neighbors, "SCORES", 7 * block)
     monkeypatch.setattr(neighbors, "BASE", block)
     q, b = rows(240), rows(253, seed=1)
     far = brute(q, q if own else b, metric, own)
@@ -78,7 +77,7 @@ def test_one_graph_serves_every_smaller_k(monkeypatch) -> None:
     assert np.array_equal(graphs.get(a, b, 4).index, wide.index[:, :4])
 
 
-# --- by faiss ----------------------------------------------------------------------------------
+# --- approximate ------------------------------------------------------------------------------
 
 
 def clusters(n: int, seed: int = 1, d: int = 16) -> np.ndarray:
@@ -89,75 +88,31 @@ def clusters(n: int, seed: int = 1, d: int = 16) -> np.ndarray:
     return x.astype(np.float32)
 
 
-def rates_are(monkeypatch, **rates: float) -> list[tuple[int, int]]:
-    """Every search asks for these rates: a list of the widths and k that were asked for."""
-    asked = []
-
-    def known(ways, width: int, k: int) -> dict[str, float]:
-        asked.append((width, k))
-        return rates
-
+def test_an_exact_search_is_timed_by_a_trial(monkeypatch) -> None:
+    assert exact_seconds(1000, 1000, 16, 5, "cpu") == 0
+    monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 1e9)
+    assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 0
     monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
-    monkeypatch.setattr(search_rates, "rates", known)
-    return asked
-
-
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-@pytest.mark.parametrize("own", [True, False])
-def test_faiss_and_ours_equal_a_full_sort(metric: str, own: bool, monkeypatch) -> None:
-    pytest.importorskip("faiss")
-    q, b = rows(240), rows(253, seed=1)
-    q[[7, 8]] = q[9]  # no two rows, but a row and itself, must be taken for one another
-    wanted = np.sort(brute(q, q if own else b, metric, own), axis=1)[:, :11]
-    flat, asked = index_search.flat, []
-    monkeypatch.setattr(index_search, "flat", lambda *a: asked.append(a) or flat(*a))
-    rates_are(monkeypatch, tiled=1.0, faiss=2.0)
-    by_faiss = nearest(q, None if own else b, 11, metric, "cpu")
-    assert len(asked) == 1
-    rates_are(monkeypatch, tiled=2.0, faiss=1.0)
-    ours = nearest(q, None if own else b, 11, metric, "cpu")
-    assert len(asked) == 1
-    for found in (ours, by_faiss):
-        assert found.recall is None
-        score = -found.score if metric == "cosine" else found.score
-        assert np.allclose(score, wanted, rtol=1e-5, atol=1e-6)
-        assert not own or (found.index != np.arange(240)[:, None]).all()
-    distinct = np.setdiff1d(np.arange(240), [7, 8, 9]) if own else np.arange(240)
-    same = ours.index[distinct] == by_faiss.index[distinct]
-    assert same.mean() > (0.9 if own else 0.999)  # of the three equal rows any may come first
-
-
-def test_without_faiss_all_is_exact_and_ours(monkeypatch) -> None:
-    monkeypatch.setattr(index_search, "library", lambda: None)
-    monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 1)
-    monkeypatch.setattr(neighbors, "FEW", 1)
-    asked = rates_are(monkeypatch, tiled=1e9)
-    x = clusters(300)
-    found = nearest(x, None, 5, device="cpu", approximate=True)
-    assert found.recall is None
-    assert not asked  # there is nothing to choose
-    assert np.array_equal(found.index, nearest(x, None, 5, device="cpu").index)
     assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 8
-    assert asked == [(16, 5)]
+    monkeypatch.undo()
+    assert neighbors._rate(16, 5, 1) > 0
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("own", [True, False])
 def test_lists_tell_their_recall(metric: str, own: bool, monkeypatch) -> None:
-    pytest.importorskip("faiss")
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 1e6)
     monkeypatch.setattr(neighbors, "FEW", 1000)
-    monkeypatch.setattr(index_search, "RECALL", 0.9)
     b = clusters(4000)
     q = b if own else clusters(1500, seed=2)
-    found = nearest(q, None if own else b, 10, metric, "cpu", approximate=True)
+    found = nearest(q, None if own else b, 10, metric, "cpu", approximate=Approximation(0.9, 64))
     true = nearest(q, None if own else b, 10, metric, "cpu")
     hits = [len(np.intersect1d(x, y)) for x, y in zip(found.index, true.index, strict=True)]
     recall = np.mean(hits) / 10
     assert found.recall == pytest.approx(recall, abs=0.03)
     assert 0.85 < recall < 1
     assert found.first(3).about == {"recall": found.recall}
-    together = nearest_together(q, None if own else b, 10, metric, device="cpu", approximate=True)
+    together = nearest_together(q, None if own else b, 10, metric, device="cpu", approximate=Approximation(0.9, 64))
     assert together.recall == found.recall
     assert np.array_equal(together.index, found.index)
     assert true.about == {}
@@ -166,65 +121,37 @@ def test_lists_tell_their_recall(metric: str, own: bool, monkeypatch) -> None:
 
 
 def test_lists_that_would_all_be_visited_give_way_to_the_exact_search(monkeypatch) -> None:
-    pytest.importorskip("faiss")
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 1)
     monkeypatch.setattr(neighbors, "FEW", 1000)
     x = rows(1200, 64)  # noise: nothing to cluster
-    found = nearest(x, None, 20, device="cpu", approximate=True)
+    found = nearest(x, None, 20, device="cpu", approximate=Approximation(0.9, 64))
     assert found.recall is None
     assert np.array_equal(found.index, nearest(x, None, 20, device="cpu").index)
 
 
 def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch) -> None:
-    pytest.importorskip("faiss")
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 1)
     monkeypatch.setattr(neighbors, "FEW", 1000)
-    monkeypatch.setattr(index_search, "RECALL", 0.9)
     monkeypatch.setattr("contrastive_core.embeddings.nearest.graph_path", lambda *a: path)
+    rough = Approximation(0.8, 128)
     path, told = tmp_path / "graph.npz", []
-    x = EmbeddingSet(clusters(1600), np.arange(1600) % 3)
-    graph = Graphs("cpu", place=lambda *a: path).get(x, None, 9)
+    x = EmbeddingSet(rows(1600, 4), np.arange(1600) % 3)
+    graph = Graphs("cpu", place=lambda *a: path).get(x, None, 9, approximate=rough)
     assert graph.recall is not None
     assert graph.recall < 1
     read = Graphs("cpu", place=lambda *a: path)
     assert read.get(x, None, 9).recall == graph.recall
     for name in ("purity", "hubness"):
         assert metrics.create(name)(None, x, read).extras["recall"] == graph.recall
-    knn = metrics.create("knn")(EmbeddingSet(clusters(1600, 2), np.arange(1600) % 3), x, read)
+    knn = metrics.create("knn")(EmbeddingSet(rows(1600, 4, 2), np.arange(1600) % 3), x, read)
     assert 0.8 < knn.extras["recall"] <= 1
     exact = nearest(x.features, None, 9, device="cpu").index
-    records.write_npz(path, index=exact[::-1], score=graph.score, recall=np.array(graph.recall))
+    json_files.write_npz(path, index=exact[::-1], score=graph.score, recall=np.array(graph.recall))
     assert (nearest_of_all(x, 9)[0] == exact).mean() > 0.999  # the kept graph is passed by
-    rates_are(monkeypatch, tiled=1e6, faiss=2e6)
+    monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
+    monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 5.12e5)
     of_all = Graphs("cpu", on_progress=lambda *stage: told.append(stage))
     assert of_all.get(x, None, 9, exact=True).recall is None
     stage = "nearest neighbors (exact ones take about 20 s)"
     assert told[0] == (stage, 0.0)  # beforehand
     assert told[-2:] == [(stage, 1.0), ("nearest neighbors found", None)]
-
-
-# --- rates -------------------------------------------------------------------------------------
-
-
-def test_rates_are_measured_once_for_this_machine(monkeypatch) -> None:
-    trials = []
-
-    def way(name: str) -> search_rates.Way:
-        return search_rates.Way(lambda b, k: lambda q, own: trials.append((name, len(q), k)), 1024)
-
-    ways = {"tiled": way("tiled"), "faiss": way("faiss")}
-    monkeypatch.setattr(search_rates, "ROWS", 8)
-    first = search_rates.rates(ways, 20, 5)
-    assert {(n, k) for _, n, k in trials} == {(1024, 32)}
-    assert min(first.values()) > 0
-    trials.clear()
-    assert search_rates.rates(ways, 64, 32) == first  # taken for the same
-    assert search_rates.rates({"tiled": ways["tiled"]}, 64, 32) == {"tiled": first["tiled"]}
-    assert not trials
-    search_rates.rates(ways, 65, 32)
-    assert trials
-    for path in (data_home() / "search_rates").iterdir():
-        path.write_text('{"rates": {"tiled": "fast"}}')
-    trials.clear()
-    assert min(search_rates.rates(ways, 64, 32).values()) > 0
-    assert trials

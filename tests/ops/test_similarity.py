@@ -40,9 +40,7 @@ def test_a_zero_row_has_no_second_derivative_either() -> None:
     z = rows(4, 3)
     z[1] = 0
     z.requires_grad_()
-    (grad,) = torch.autograd.grad(
-        similarity.normalize(z).cumsum(1).square().sum(), z, create_graph=True
-    )
+    (grad,) = torch.autograd.grad(similarity.normalize(z).cumsum(1).square().sum(), z, create_graph=True)
     (second,) = torch.autograd.grad(grad.square().sum(), z)
     assert second.isfinite().all()
     assert (second[1] == 0).all()

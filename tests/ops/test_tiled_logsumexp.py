@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import subprocess
 import sys
@@ -162,51 +161,6 @@ def test_views_need_no_masks_off_the_diagonal(small_tiles, monkeypatch) -> None:
         plan.blank(torch.ones(plan.rows[i].stop - plan.rows[i].start, 32), i, j, 0.0)
 
 
-@pytest.mark.parametrize("views", [2, 3, 4])
-@pytest.mark.parametrize("one", [False, True], ids=["tiles", "at_once"])
-def test_even_views_equal_the_same_ids_unknown(views, one, small_tiles, monkeypatch) -> None:
-    if one:
-        monkeypatch.setattr(tile_plan, "ONE_TILE", 1 << 22)
-    for temperature in (0.001, 0.5):
-        loss, found = losses.create("nt_xent", temperature=temperature), []
-        for known in (True, False):
-            leaf = rows().requires_grad_()
-            made = pairs.from_views(leaf.view(-1, views, 6))
-            made = made if known else dataclasses.replace(made)
-            assert made.even_views == (views if known else None)
-            out = loss(made)
-            weight = torch.linspace(0.5, 1.5, N, dtype=torch.float64)
-            (grad,) = torch.autograd.grad((out.per_anchor * weight).sum(), leaf)
-            found.append((out.per_anchor.detach(), out.weight, grad))
-        for a, b in zip(*found, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
-
-
-def test_no_replacement_keeps_the_claim_of_even_views() -> None:
-    """It is known of what `from_views` built, and of other vectors in the same places."""
-    made = build("views", rows())
-    assert made.even_views == 2
-    other = rows() + 1
-    assert made.with_rows(other, other).even_views == 2
-    assert made.with_rows(other, other.clone()).even_views is None
-    for one in dataclasses.fields(made):
-        if one.init:  # even a field put in its own place
-            assert (
-                dataclasses.replace(made, **{one.name: getattr(made, one.name)}).even_views is None
-            )
-    with pytest.raises(ValueError, match="init=False"):
-        dataclasses.replace(made, even_views=2)
-    with pytest.raises(TypeError, match="even_views"):
-        Pairs(
-            *(getattr(made, one.name) for one in dataclasses.fields(made) if one.init), even_views=2
-        )
-    part = slice(0, 3)
-    for less in (made.take_anchors(part), made.take_candidates(part), made.take_rows(part)):
-        assert less.even_views is None
-    assert pairs.from_views(rows().view(-1, 1, 6)).even_views is None
-    assert build("labeled_views", rows()).even_views is None
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("taken", [slice(3, 17), torch.tensor([5, 0, 11])], ids=["slice", "index"])
 def test_taken_rows_keep_their_relations(kind: str, taken) -> None:
@@ -224,10 +178,7 @@ def test_taken_rows_keep_their_relations(kind: str, taken) -> None:
 
 def test_scratch_is_reused() -> None:
     like = torch.zeros(1)
-    assert (
-        thread_pool.thread_buffer(4, 5, like).data_ptr()
-        == thread_pool.thread_buffer(2, 3, like).data_ptr()
-    )
+    assert thread_pool.thread_buffer(4, 5, like).data_ptr() == thread_pool.thread_buffer(2, 3, like).data_ptr()
 
 
 HINGES = [(n, k) for n, k in SETTINGS if not issubclass(losses.get(n), SoftmaxLoss)]

@@ -39,9 +39,7 @@ def trained(watcher) -> tuple[list[torch.Tensor], list[object]]:
     np.random.seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), nn.Linear(16, 4))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    data = torch.utils.data.TensorDataset(
-        torch.randn(64, 8), torch.arange(64) % 4, torch.arange(64)
-    )
+    data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.arange(64) % 4, torch.arange(64))
     probe = torch.utils.data.DataLoader(data, 16, shuffle=True)
     criterion = create("nt_xent", temperature=0.2)
     with watcher as w:

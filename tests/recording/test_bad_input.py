@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import runs, watch
-from contrastive_core.recording import handed
-from contrastive_core.runs import recorded
+from contrastive_core import watch
+from contrastive_core.recording import step_copies
+from contrastive_core.records import recorded_steps, runs
 from contrastive_core.runs.verify import damage
 from contrastive_core.storage import atomic
 
@@ -28,7 +28,7 @@ def test_rows_that_change_width() -> None:
         for width in (8, 8, 4):
             w.step(torch.randn(6, 2, width))
     assert "Rows are 4 wide from step 3, before 8." in note_of(w)
-    assert [recorded.read(w.run, s).z.shape[1] for s in (1, 2, 3)] == [8, 8, 4]
+    assert [recorded_steps.read(w.run, s).z.shape[1] for s in (1, 2, 3)] == [8, 8, 4]
     assert len(w.run.metrics()) == 3
     assert not damage(w.run)
 
@@ -39,7 +39,7 @@ def test_rows_that_are_not_finite() -> None:
     with watch("nan", loss="nt_xent", every=1) as w:
         w.step(z, ids=torch.arange(6))
         w.step(torch.full((6, 2, 4), torch.nan))
-    rows = recorded.read(w.run, 1)
+    rows = recorded_steps.read(w.run, 1)
     assert sorted(set(rows.ids.tolist())) == ["0", "2", "3", "5"]
     assert np.isfinite(rows.loss).all()
     assert "16 rows (not finite, or a view of one that is not)" in note_of(w)
@@ -59,7 +59,7 @@ def test_a_queue_that_is_not_finite() -> None:
 def test_images_whose_id_is_repeated() -> None:
     with watch("repeated", loss="nt_xent", every=1, strict=True) as w:
         w.step(torch.randn(4, 2, 3), ids=["a", "b", "a", "c"])
-    rows = recorded.read(w.run, 1)
+    rows = recorded_steps.read(w.run, 1)
     assert rows.ids.tolist() == ["a", "a", "b", "b", "c", "c"]
     assert "2 rows of a sample (their image's id stands there already)" in note_of(w)
     assert w.run.metrics()[0]["n_valid"] == 8  # the loss is of all of them
@@ -77,7 +77,7 @@ def test_labels_that_are_missing_in_some_steps() -> None:
     assert "3 steps' labels (they were missing)" in note_of(w)
     assert "1 steps' labels (they must be (8,) whole numbers)" in note_of(w)
     assert "3 steps' losses (its rows have neither views nor labels" in note_of(w)
-    assert recorded.steps(w.run) == [1, 2, 3, 4, 5]
+    assert recorded_steps.steps(w.run) == [1, 2, 3, 4, 5]
 
 
 def test_a_name_that_exists(caplog) -> None:
@@ -121,7 +121,7 @@ def test_a_full_disk(monkeypatch, caplog) -> None:
         write(file)
 
     monkeypatch.setattr(atomic, "sync_file", sync_file)
-    monkeypatch.setattr("contrastive_core.storage.records.sync_file", sync_file)
+    monkeypatch.setattr("contrastive_core.storage.json_files.sync_file", sync_file)
     w = watch("full", loss="nt_xent", every=1)
     recorder = w._recorder
     with w, caplog.at_level(logging.WARNING):
@@ -145,7 +145,7 @@ def test_a_disk_that_is_full_from_the_start(monkeypatch, caplog) -> None:
         w.step(torch.randn(4, 2, 3))
         w.probe(lambda x: x, [torch.randn(4, 3)])
     assert w.run is None
-    assert "No space left on device" in w.left_out.note
+    assert "No space left on device" in w.omissions.note
     with pytest.raises(OSError, match="No space"):
         watch("never", loss="nt_xent", strict=True)
 
@@ -156,7 +156,7 @@ def test_a_folder_that_is_deleted_meanwhile() -> None:
         shutil.rmtree(w.run.path, ignore_errors=True)
         for _ in range(3):
             w.step(torch.randn(4, 2, 3))
-    assert "the recording's folder was moved or deleted" in w.left_out.note
+    assert "the recording's folder was moved or deleted" in w.omissions.note
     assert not w.run.path.exists() or not (w.run.path / "run.json").exists()
 
 
@@ -191,10 +191,10 @@ def test_what_are_no_rows(given: dict, why: str) -> None:
 
 
 def test_a_batch_beyond_what_is_looked_at(monkeypatch) -> None:
-    monkeypatch.setattr(handed, "MOST_ROWS", 16)
+    monkeypatch.setattr(step_copies, "MOST_ROWS", 16)
     with watch("large", loss="nt_xent", every=1, strict=True) as w:
         w.step(torch.randn(30, 2, 3), ids=torch.arange(30))
-    assert recorded.read(w.run, 1).ids.tolist()[::2] == [str(i) for i in range(0, 30, 4)]
+    assert recorded_steps.read(w.run, 1).ids.tolist()[::2] == [str(i) for i in range(0, 30, 4)]
     assert "44 rows (a step has more than are looked at)" in note_of(w)
 
 

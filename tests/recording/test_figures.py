@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from contrastive_core import losses, metrics, pairs, watch
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.recording import figures
-from contrastive_core.recording.rows import Batch
-from contrastive_core.runs import Run, recorded
+from contrastive_core.recording.rows import RecordedBatch
+from contrastive_core.records import recorded_steps
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.run import Run
 
 KNOBS = {"invariance_spread": {"form": "paper"}, "n_pair": {"l2_penalty": 0.02}}
 
@@ -34,11 +35,11 @@ LABELS = torch.arange(24) % 5
 def test_each_loss_is_the_library_s(name: str, views: torch.Tensor) -> None:
     knobs = KNOBS.get(name, {})
     run, line = recorded_once(name, views, labels=LABELS, ids=torch.arange(24), knobs=knobs)
-    by_label = losses.get(name).by_label
+    by_label = losses.get(name).card.by_label
     out = losses.create(name, **knobs)(pairs.from_views(views, LABELS if by_label else None))
     assert line["loss"] == pytest.approx(out.value.item(), rel=1e-5)
     assert line["n_valid"] == out.n_valid
-    rows = recorded.read(run, 1)
+    rows = recorded_steps.read(run, 1)
     expected = torch.where(out.weight > 0, out.per_anchor, torch.nan).numpy()
     assert rows.loss == pytest.approx(expected, rel=1e-4, abs=1e-6, nan_ok=True)
     assert rows.ids.tolist() == [str(i) for i in range(24) for _ in range(2)]
@@ -47,9 +48,7 @@ def test_each_loss_is_the_library_s(name: str, views: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("name", ["nt_xent", "triplet", "lifted_structure"])
-def test_a_large_batch_is_asked_of_some_anchors(
-    name: str, views: torch.Tensor, monkeypatch
-) -> None:
+def test_a_large_batch_is_asked_of_some_anchors(name: str, views: torch.Tensor, monkeypatch) -> None:
     batch = batch_of(views)
     whole = figures.measure(batch, losses.create(name), "views", 16)
     monkeypatch.setattr(figures, "SCORES", 100)
@@ -59,10 +58,10 @@ def test_a_large_batch_is_asked_of_some_anchors(
     assert some.loss[taken] == pytest.approx(whole.loss[taken])
 
 
-def batch_of(views: torch.Tensor) -> Batch:
+def batch_of(views: torch.Tensor) -> RecordedBatch:
     b, v, d = views.shape
     image, view = np.divmod(np.arange(b * v), v)
-    return Batch(views.reshape(-1, d).double(), image, view, np.full(b * v, -1), image.astype(str))
+    return RecordedBatch(views.reshape(-1, d).double(), image, view, np.full(b * v, -1), image.astype(str))
 
 
 @pytest.mark.parametrize("name", ["nt_xent", "sup_con", "triplet", "pair_contrastive"])
@@ -71,7 +70,7 @@ def test_gradients_by_class_in_a_slow_loop(name: str, views: torch.Tensor) -> No
     criterion, z = losses.create(name), views[:4].reshape(-1, 8).double()
     labels = torch.arange(4) % 2
     _, line = recorded_once(name, views[:4], labels=labels)
-    groups = labels.repeat_interleave(2) if losses.get(name).by_label else torch.arange(8) // 2
+    groups = labels.repeat_interleave(2) if losses.get(name).card.by_label else torch.arange(8) // 2
     p = pairs.from_labels(z, groups)
     lengths = {"positive": [], "negative": []}
     for i in range(8):
@@ -112,21 +111,17 @@ def test_the_figures_are_the_metrics_(views: torch.Tensor) -> None:
 def test_effective_negatives(views: torch.Tensor) -> None:
     _, line = recorded_once("nt_xent", views, knobs={"temperature": 0.1})
     anatomy = losses.create("nt_xent", temperature=0.1).anatomy(pairs.from_views(views))
-    expected = anatomy.output.extras.get(
-        "effective_negatives", anatomy.extras["effective_negatives"]
-    )
+    expected = anatomy.output.extras.get("effective_negatives", anatomy.extras["effective_negatives"])
     assert line["effective_negatives"] == pytest.approx(float(expected.mean()), rel=1e-5)
     assert line["negatives"] == 46
 
 
 def test_queries_keys_and_queue(views: torch.Tensor) -> None:
     queue = torch.randn(100, 8, generator=torch.Generator().manual_seed(1))
-    run, line = recorded_once(
-        "info_nce", views[:, 0], views[:, 1], queue=queue, ids=list("abcdefgh" * 3)
-    )
+    run, line = recorded_once("info_nce", views[:, 0], views[:, 1], queue=queue, ids=list("abcdefgh" * 3))
     out = losses.create("info_nce")(pairs.from_queue(views[:, 0], views[:, 1], queue))
     assert line["loss"] == pytest.approx(out.value.item(), rel=1e-5)
-    assert recorded.read(run, 1).queue.shape == (100, 8)
+    assert recorded_steps.read(run, 1).queue.shape == (100, 8)
 
 
 def test_keys_alone_are_the_candidates(views: torch.Tensor) -> None:
@@ -149,7 +144,7 @@ def test_the_callers_own_losses(views: torch.Tensor) -> None:
     own = torch.arange(48.0)
     run, line = recorded_once(None, views[:, 0], views[:, 1], losses=own)
     assert line["loss"] == pytest.approx(own.mean().item())
-    rows = recorded.read(run, 1)
+    rows = recorded_steps.read(run, 1)
     assert rows.loss[rows.view == 0].tolist() == list(range(24))
     assert rows.loss[rows.view == 1].tolist() == list(range(24, 48))
 
@@ -160,10 +155,10 @@ def test_rows_that_share_an_id_are_views(views: torch.Tensor) -> None:
     run, line = recorded_once("nt_xent", flat, ids=ids, labels=LABELS.repeat(2))
     expected = losses.create("nt_xent")(pairs.from_views(views)).value
     assert line["loss"] == pytest.approx(expected.item(), rel=1e-5)
-    assert recorded.read(run, 1).ids.tolist()[:4] == ["0", "0", "1", "1"]
+    assert recorded_steps.read(run, 1).ids.tolist()[:4] == ["0", "0", "1", "1"]
 
 
 def test_the_sample_is_of_a_fixed_size(views: torch.Tensor) -> None:
     run, _ = recorded_once("nt_xent", views, ids=torch.arange(24), knobs={"rows": 10})
-    rows = recorded.read(run, 1)
+    rows = recorded_steps.read(run, 1)
     assert rows.ids[rows.view == 0].tolist() == ["0", "6", "12", "17", "23"]

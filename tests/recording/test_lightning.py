@@ -10,7 +10,7 @@ from torch import nn
 from contrastive_core.losses import create
 from contrastive_core.pairs import from_views
 from contrastive_core.recording.lightning import WatchCallback
-from contrastive_core.runs import recorded
+from contrastive_core.records import recorded_steps
 
 
 class Module(lightning.LightningModule):
@@ -36,14 +36,17 @@ def fitted(module: Module, *callbacks, epochs: int = 2) -> Module:
     for part in module.modules():
         if isinstance(part, nn.Linear):
             part.reset_parameters()
-    data = torch.utils.data.TensorDataset(
-        torch.randn(24, 4), torch.arange(24) % 3, torch.arange(24)
-    )
+    data = torch.utils.data.TensorDataset(torch.randn(24, 4), torch.arange(24) % 3, torch.arange(24))
     loader = torch.utils.data.DataLoader(data, 8, shuffle=True)
     trainer = lightning.Trainer(
-        max_epochs=epochs, callbacks=list(callbacks), accelerator="cpu", logger=False,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
+        max_epochs=epochs,
+        callbacks=list(callbacks),
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
     trainer.fit(module, loader)
     return module
 
@@ -52,9 +55,8 @@ def test_a_real_loop_is_recorded_and_not_disturbed() -> None:
     alone = fitted(Module())
     module, probe = Module(), [(torch.randn(5, 4), torch.arange(5) % 2)]
     callback = WatchCallback(
-        "lightning", loss="nt_xent", temperature=0.2, every=1, strict=True,
-        encode=lambda x: module.net(x), probe=probe,
-    )  # fmt: skip
+        "lightning", loss="nt_xent", temperature=0.2, every=1, strict=True, encode=lambda x: module.net(x), probe=probe
+    )
     beside = fitted(module, callback)
     for a, b in zip(alone.parameters(), beside.parameters(), strict=True):
         assert torch.equal(a, b)
@@ -62,7 +64,7 @@ def test_a_real_loop_is_recorded_and_not_disturbed() -> None:
     steps = [line for line in run.metrics() if "images_per_s" in line]
     assert len(steps) == 6
     assert [s["loss"] for s in steps] == pytest.approx([s["caller_loss"] for s in steps], rel=1e-4)
-    assert recorded.read(run, 1).has_views
+    assert recorded_steps.read(run, 1).has_views
     assert run.snapshots() == [3, 6]
     assert run.status()["status"] == "done"
     assert not run.is_alive()

@@ -37,8 +37,7 @@ def test_it_is_verified_and_listed(closed: str, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [["embed"], ["evaluate"], ["project", "--out", "map.csv"], ["compare", "simclr-digits"]],
+    "command", [["embed"], ["evaluate"], ["project", "--out", "map.csv"], ["compare", "simclr-digits"]]
 )
 def test_what_needs_weights_is_refused_in_a_sentence(
     command: list[str], closed: str, capsys, tmp_path, monkeypatch

@@ -8,7 +8,7 @@ from torch import nn
 
 from contrastive_core.losses import create
 from contrastive_core.pairs import from_views
-from contrastive_core.runs import recorded
+from contrastive_core.records import recorded_steps
 
 pytest.importorskip("transformers", reason="of the test extra: uv sync --extra test")
 pytest.importorskip("sentence_transformers", reason="of the test extra: uv sync --extra test")
@@ -39,9 +39,7 @@ def trained(folder, *callbacks) -> nn.Module:
     torch.manual_seed(0)
     model = Model()
     data = [{"x": torch.randn(4), "labels": i % 3, "ids": i} for i in range(24)]
-    arguments = TrainingArguments(
-        folder, num_train_epochs=2, per_device_train_batch_size=8, seed=0, **QUIET
-    )  # fmt: skip
+    arguments = TrainingArguments(folder, num_train_epochs=2, per_device_train_batch_size=8, seed=0, **QUIET)
     Trainer(model, arguments, train_dataset=data, callbacks=list(callbacks)).train()
     return model
 
@@ -49,17 +47,22 @@ def trained(folder, *callbacks) -> nn.Module:
 def test_a_trainer_is_recorded_and_not_disturbed(tmp_path) -> None:
     alone = trained(str(tmp_path))
     callback = WatchCallback(
-        "trainer", loss="nt_xent", temperature=0.2, every=1, strict=True,
+        "trainer",
+        loss="nt_xent",
+        temperature=0.2,
+        every=1,
+        strict=True,
         rows=lambda inputs, output: output["z"].unflatten(0, (-1, 2)),
-        encode=lambda batch: batch, probe=[torch.randn(5, 3)],
-    )  # fmt: skip
+        encode=lambda batch: batch,
+        probe=[torch.randn(5, 3)],
+    )
     beside = trained(str(tmp_path), callback)
     for a, b in zip(alone.parameters(), beside.parameters(), strict=True):
         assert torch.equal(a, b)
     run = callback.watch.run
     steps = [line for line in run.metrics() if "images_per_s" in line]
     assert [line["step"] for line in steps] == [1, 2, 3, 4, 5, 6]
-    rows = recorded.read(run, 1)
+    rows = recorded_steps.read(run, 1)
     assert rows.has_views
     assert (rows.labels[rows.view == 0] == rows.ids[rows.view == 0].astype(int) % 3).all()
     assert run.snapshots() == [3, 6]
@@ -93,18 +96,12 @@ def test_sentence_transformers_ranking_loss_is_ours(tmp_path) -> None:
     model = SentenceTransformer(modules=[Words()], device="cpu")
     words = [f"{a}{b} word" for a in "abcd" for b in "wxyz"]
     data = Dataset.from_dict({"anchor": words, "positive": [w[::-1] for w in words]})
-    callback = WatchCallback(
-        "sentences", loss="info_nce", temperature=0.05, positives="keys", every=1, strict=True
-    )
+    callback = WatchCallback("sentences", loss="info_nce", temperature=0.05, positives="keys", every=1, strict=True)
     values = []
     criterion = MultipleNegativesRankingLoss(model, scale=20.0)
     criterion.register_forward_hook(lambda m, args, value: values.append(value.item()))
-    arguments = SentenceArguments(
-        str(tmp_path), num_train_epochs=1, per_device_train_batch_size=8, seed=0, **QUIET
-    )
-    SentenceTransformerTrainer(
-        model, arguments, train_dataset=data, loss=criterion, callbacks=[callback]
-    ).train()
+    arguments = SentenceArguments(str(tmp_path), num_train_epochs=1, per_device_train_batch_size=8, seed=0, **QUIET)
+    SentenceTransformerTrainer(model, arguments, train_dataset=data, loss=criterion, callbacks=[callback]).train()
     steps = [line for line in callback.watch.run.metrics() if "images_per_s" in line]
     assert [line["loss"] for line in steps] == pytest.approx(values, rel=1e-4)
-    assert recorded.read(callback.watch.run, 1).has_views
+    assert recorded_steps.read(callback.watch.run, 1).has_views

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.cli.main import main
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
-from contrastive_core.evaluation.record import Evaluation
-from contrastive_core.evaluation.score import Score
 from contrastive_core.paths import SHIPPED
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import Evaluation
+from contrastive_core.records.score import Score
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.report.contents import Contents, RunPart
 from contrastive_lab.report.document import document
@@ -35,18 +35,30 @@ def part(title: str = "one", n: int = 30, images: np.ndarray | None = None) -> R
     """A run's part on made-up rows of three classes."""
     labels = np.arange(n) % 3
     rows = EmbeddingSet(
-        rng.standard_normal((n, 4)).astype(np.float32), labels,
-        tuple(f"{title} {i}" for i in range(n)), classes=(title, "b", "c"),
-    )  # fmt: skip
+        rng.standard_normal((n, 4)).astype(np.float32),
+        labels,
+        tuple(f"{title} {i}" for i in range(n)),
+        classes=(title, "b", "c"),
+    )
     how = {"k": 20, "temperature": 0.07, "curve": {}}
     score = Score("kNN accuracy", "", 0.931, (0.9, 0.95), "share", extras=how)
     evaluation = Evaluation(title, "test", "0", {"h": {"knn": score}, "raw": {}})
     shown = np.arange(n)
     made = {"settings": {"kind": "pca"}, "quality": {}}
     return RunPart(
-        title, title, rows, shown, rng.standard_normal((n, 2)).astype(np.float32), images, made,
-        evaluation, "h", [(title, title)], None, [title],
-    )  # fmt: skip
+        title,
+        title,
+        rows,
+        shown,
+        rng.standard_normal((n, 2)).astype(np.float32),
+        images,
+        made,
+        evaluation,
+        "h",
+        [(title, title)],
+        None,
+        [title],
+    )
 
 
 class Reader(HTMLParser):
@@ -80,9 +92,7 @@ def test_whatever_a_file_says_is_text() -> None:
 
 
 def test_markup_is_by_type() -> None:
-    assert el("p", "<b>", el("i", "&"), 1, None, title='"').markup == (
-        '<p title="&quot;">&lt;b&gt;<i>&amp;</i>1</p>'
-    )
+    assert el("p", "<b>", el("i", "&"), 1, None, title='"').markup == ('<p title="&quot;">&lt;b&gt;<i>&amp;</i>1</p>')
     with pytest.raises(ValueError, match="cannot hold"):
         verbatim("script", "</SCRIPT>")
 
@@ -133,11 +143,7 @@ def bad_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (home / name).mkdir(parents=True)
         (home / name / "run.json").write_text(json.dumps({**about, "name": name}))
     (home / "broken" / "run.json").write_text("{")
-    gone = {
-        **about,
-        "name": "gone",
-        "config": {**about["config"], "dataset": f"folder:{tmp_path}/x"},
-    }
+    gone = {**about, "name": "gone", "config": {**about["config"], "dataset": f"folder:{tmp_path}/x"}}
     (home / "gone" / "run.json").write_text(json.dumps(gone))
     weights = (SHIPPED / "sup_con-digits" / "weights.safetensors").read_bytes()
     (home / "gone" / "weights.safetensors").write_bytes(weights)
@@ -185,7 +191,9 @@ def test_the_button_asks_for_what_the_page_shows() -> None:
 
     first = task_of(["sup_con-digits"], "test", "h", "pca")
     assert first.arguments[:2] == ("report", "sup_con-digits")
-    others = [task_of(["sup_con-digits"], *how) for how in
-              (("train", "h", "pca"), ("test", "z", "pca"), ("test", "h", "umap"))]  # fmt: skip
+    others = [
+        task_of(["sup_con-digits"], *how)
+        for how in (("train", "h", "pca"), ("test", "z", "pca"), ("test", "h", "umap"))
+    ]
     assert len({first.key, *(t.key for t in others)}) == 4
     assert runs.load("sup_con-digits").weights_hash()

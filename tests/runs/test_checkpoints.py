@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from contrastive_core import runs
 from contrastive_core.errors import Damaged
-from contrastive_core.runs import Run, checkpoints
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.runs import checkpoints
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
 
@@ -46,9 +47,15 @@ def test_a_damaged_state_gives_way_to_the_one_before() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("000001.json", "000011.json"), ("000001.json", "000001.safetensors"), ("  ", " *"),
-     ("\n", ""), ("\n", "\x0b"), ("000001.safetensors", "../state/000001.safetensors")],
-)  # fmt: skip
+    [
+        ("000001.json", "000011.json"),
+        ("000001.json", "000001.safetensors"),
+        ("  ", " *"),
+        ("\n", ""),
+        ("\n", "\x0b"),
+        ("000001.safetensors", "../state/000001.safetensors"),
+    ],
+)
 def test_a_states_manifest_names_the_two_files_beside_it_and_nothing_else(old, new) -> None:
     run = runs.create("named", CONFIG)
     state(run, 1)

@@ -10,7 +10,6 @@ import copy
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +17,42 @@ import numpy as np
 import pytest
 from mutation import mutated
 
-from contrastive_core import runs
-from contrastive_core.errors import Damaged, OldFormat
-from contrastive_core.evaluation.record import VERSION, read_evaluation
-from contrastive_core.runs import Run, catalog, formats
+from contrastive_core.engine import sweep_runner
+from contrastive_core.errors import Damaged
+from contrastive_core.records import run_files, runs
+from contrastive_core.records.evaluation import VERSION, read_evaluation
+from contrastive_core.records.run import Run
+from contrastive_core.records.run_cost import cost_of
+from contrastive_core.records.sweep_grid import Axis, Sweep
+from contrastive_core.records.train_config import TrainConfig, settings_of
 from contrastive_core.runs import verify as run_verify
-from contrastive_core.runs.cost import cost_of
-from contrastive_core.storage import records
-from contrastive_core.storage.shapes import problem
-from contrastive_core.sweeps import runner
-from contrastive_core.sweeps.grid import Axis, Sweep
-from contrastive_core.training.config import TrainConfig, settings_of
+from contrastive_core.storage import json_files
+from contrastive_core.storage.json_schema import problem
 
 MUTATIONS = 300
 VALUES: list[Any] = [
-    None, True, [], {}, "", "x", 0, -1, 2.5, 10**30, 10**400, float("nan"), float("inf"), [None],
-    {"a": [1]}, "\ud800", "\x00\x1b", [[[]]], "x" * 10_000, {"": {"": ""}}, [1, "a"],
-]  # fmt: skip
+    None,
+    True,
+    [],
+    {},
+    "",
+    "x",
+    0,
+    -1,
+    2.5,
+    10**30,
+    10**400,
+    float("nan"),
+    float("inf"),
+    [None],
+    {"a": [1]},
+    "\ud800",
+    "\x00\x1b",
+    [[[]]],
+    "x" * 10_000,
+    {"": {"": ""}},
+    [1, "a"],
+]
 DEEP = '{"a":' * 50_000
 
 
@@ -84,10 +102,14 @@ def rows() -> dict[str, Any]:
     return {
         "config": config.to_dict(),
         "more": {
-            "classes": ["a", "b"], "n_train": 3, "image_shape": [1, 8, 8], "processes": 1,
-            "reasons": {"lr": "why"}, "imported": {"kind": "x"},
+            "classes": ["a", "b"],
+            "n_train": 3,
+            "image_shape": [1, 8, 8],
+            "processes": 1,
+            "reasons": {"lr": "why"},
+            "imported": {"kind": "x"},
         },
-    }  # fmt: skip
+    }
 
 
 def make(name: str, rows: dict[str, Any]) -> Run:
@@ -96,22 +118,26 @@ def make(name: str, rows: dict[str, Any]) -> Run:
     run.set_status("done", epoch=3, epochs=3, step=30, note="n")
     run.set_meta(title="t", note="n", tags=["a", "b"])
     step = {"loss": 0.5, "lr": 0.1, "images_per_s": 9.0, "memory_mb": 30}
-    epochs = [
-        {"epoch": e, "step": 3 * e, "loss": 0.4, "seconds": 2.0, "knn_train_sample": 0.5}
-        for e in (1, 2, 3)
-    ]
+    epochs = [{"epoch": e, "step": 3 * e, "loss": 0.4, "seconds": 2.0, "knn_train_sample": 0.5} for e in (1, 2, 3)]
     run.append_metrics([{"step": 1, "epoch": 0, **step}, *epochs])
     score = {
-        "title": "kNN", "reading": "r", "settings": {"k": 5}, "value": 0.5,
+        "title": "kNN",
+        "reading": "r",
+        "settings": {"k": 5},
+        "value": 0.5,
         "higher_is_better": True,
-        "interval": [0.4, 0.6], "unit": "share",
-        "extras": {"n": 5, "curve": {"1": 0.5}, "per_class": [
-            {"class": "a", "n": 3, "value": 0.5, "interval": [0.1, 0.9], "taken_for": [1, 2]}]},
-    }  # fmt: skip
+        "interval": [0.4, 0.6],
+        "unit": "share",
+        "extras": {
+            "n": 5,
+            "curve": {"1": 0.5},
+            "per_class": [{"class": "a", "n": 3, "value": 0.5, "interval": [0.1, 0.9], "taken_for": [1, 2]}],
+        },
+    }
     scores = {"h": {"knn": score, "rankme": {"title": "R", "missing": "why"}}}
     about = {"version": VERSION, "run": name, "split": "test", "weights": run.weights_hash()}
     record = {**about, "scores": scores}
-    run.write("evaluation.json", records.json_bytes(record))
+    run.write("evaluation.json", json_files.json_bytes(record))
     return run
 
 
@@ -134,19 +160,15 @@ def read_all(run: Run) -> None:
     cost_of(run)
 
 
-@pytest.mark.parametrize(
-    "name", ["run.json", "status.json", "meta.json", "metrics.jsonl", "evaluation.json"]
-)
+@pytest.mark.parametrize("name", ["run.json", "status.json", "meta.json", "metrics.jsonl", "evaluation.json"])
 def test_no_mutation_of_a_file_harms_its_readers_or_another_run(
     name: str, rows: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalog, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr(runs, "SHIPPED", tmp_path / "none")
     bad, good = make("bad", rows), make("good", rows)
     path, rng = bad.path / name, random.Random(name)
     whole, outcomes = path.read_bytes(), Counter[str]()
-    sweep = Sweep(
-        "", "t", {"method": "simclr"}, (Axis("m", (("bad", {}, {}),)),), (0,), "table", None
-    )
+    sweep = Sweep("", "t", {"method": "simclr"}, (Axis("m", (("bad", {}, {}),)),), (0,), "table", None)
     for _ in range(MUTATIONS):
         path.write_bytes(mutation(whole, rng))
         listed = {run.name: run for run in runs.list_runs()}
@@ -156,10 +178,10 @@ def test_no_mutation_of_a_file_harms_its_readers_or_another_run(
             outcomes["read"] += 1
             if outcomes["read"] % 10 == 0:
                 assert runs.damaged() == {}
-                runner.status(sweep)
+                sweep_runner.status(sweep)
         else:
             assert runs.damaged()["bad"].encode()
-            with pytest.raises((Damaged, OldFormat)):
+            with pytest.raises(Damaged):
                 runs.load("bad")
             outcomes["listed as damaged"] += 1
         outcomes["named"] += bool(run_verify.damaged_records(bad))
@@ -206,13 +228,11 @@ def test_a_damaged_line_is_named_and_the_others_are_read(rows: dict[str, Any]) -
 )
 def test_a_snapshot_of_another_shape_is_damaged(change: dict[str, Any]) -> None:
     run = runs.create("shots", {})
-    whole: dict[str, Any] = {
-        "index": np.arange(3), "labels": np.arange(3), "h": np.ones((3, 2)), "z": np.ones((3, 2))
-    }  # fmt: skip
+    whole: dict[str, Any] = {"index": np.arange(3), "labels": np.arange(3), "h": np.ones((3, 2)), "z": np.ones((3, 2))}
     run.save_snapshot(1, **whole)
     assert run.snapshot(1)["h"].shape == (3, 2)
     arrays = {k: v for k, v in {**whole, **change}.items() if v is not None}
-    run.write("snapshots/epoch-0001.npz", records.npz_bytes(**arrays))
+    run.write("snapshots/epoch-0001.npz", json_files.npz_bytes(**arrays))
     (run.path / "snapshots" / "epoch-last.npz").write_bytes(b"")
     assert run.snapshots() == [1]
     with pytest.raises(Damaged, match=r"epoch-0001\.npz is damaged"):
@@ -222,31 +242,26 @@ def test_a_snapshot_of_another_shape_is_damaged(change: dict[str, Any]) -> None:
 def test_the_shapes_know_every_setting_of_a_training() -> None:
     """What `train` can write is read again, and each setting of the wrong type is refused."""
     config = TrainConfig().to_dict()
-    assert problem(config, formats.CONFIG) == ""
+    assert problem(config, run_files.CONFIG) == ""
     for name in config:
-        assert name in problem({**config, name: ["no setting is a list"]}, formats.CONFIG)
+        assert name in problem({**config, name: ["no setting is a list"]}, run_files.CONFIG)
 
 
 def test_every_shipped_run_has_the_present_format() -> None:
     shipped = [run for run in runs.list_runs() if run.shipped]
     assert len(shipped) == 16
     for run in shipped:
-        assert run.manifest["format"] == formats.FORMAT
+        assert run.manifest["format"] == run_files.FORMAT
         assert run_verify.damage(run) == []
         text = "".join(p.read_text() for p in run.path.glob("*.json*"))
         assert '"seal"' not in text
         assert not any(word in text for word in ("grey", "colour", "neighbour", "normalis"))
 
 
-def test_a_run_of_an_older_version_names_the_command(rows: dict[str, Any]) -> None:
-    run = make("old", rows)
-    manifest: dict[str, Any] = {k: v for k, v in run.manifest.items() if k != "format"}
+def test_a_run_of_another_format_is_damaged(rows: dict[str, Any]) -> None:
+    run = make("other", rows)
     path: Path = run.path / "run.json"
-    path.write_text(json.dumps(manifest))
-    load: Callable[[], Run] = lambda: runs.load("old")  # noqa: E731
-    with pytest.raises(OldFormat, match="python -m contrastive_core migrate old"):
-        load()
-    assert "migrate old" in runs.damaged()["old"]
-    path.write_text(json.dumps({**manifest, "format": formats.FORMAT + 1}))
-    with pytest.raises(Damaged, match="is of a newer version"):
-        load()
+    path.write_text(json.dumps({**run.manifest, "format": run_files.FORMAT + 1}))
+    with pytest.raises(Damaged, match="has the run format 2; this version reads 1"):
+        runs.load("other")
+    assert "run format 2" in runs.damaged()["other"]

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import runs
 from contrastive_core.data import datasets
 from contrastive_core.errors import Damaged
 from contrastive_core.evaluation import embed
 from contrastive_core.models import encoders
-from contrastive_core.runs import Run, checkpoints, export_weights
-from contrastive_core.training.config import TrainConfig
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.runs import checkpoints, export_weights
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.setup import create_method
 
@@ -50,10 +51,7 @@ def made(config: TrainConfig) -> Run:
         ("resnet18", {"stem": "padded", "pixels": 16}),
         ("resnet18", {"stem": "imagenet", "pixels": 32}),
         ("torchvision:shufflenet_v2_x0_5", {"pixels": 32}),  # its first layer made anew for gray
-        (
-            "torchvision:squeezenet1_1",
-            {"pixels": 32, "colors": [[0.4] * 3, [0.2] * 3], "gray_as_color": True},
-        ),
+        ("torchvision:squeezenet1_1", {"pixels": 32, "colors": [[0.4] * 3, [0.2] * 3], "gray_as_color": True}),
         ("timm:test_vit", {}),
     ],
 )
@@ -80,8 +78,7 @@ def test_it_needs_nothing_of_this_project(tmp_path: Path) -> None:
     run = made(TrainConfig(dataset="digits"))
     (tmp_path / f"{run.name}.safetensors").write_bytes(run.weights.read_bytes())
     text = (
-        export_weights.snippet(run, export_weights.shapes_of(run))
-        + "\nprint(encode(torch.rand(2, 1, 8, 8)).shape)\n"
+        export_weights.snippet(run, export_weights.shapes_of(run)) + "\nprint(encode(torch.rand(2, 1, 8, 8)).shape)\n"
     )
     (tmp_path / "use.py").write_text(text)
     command = [sys.executable, "-I", "use.py"]  # -I: the folder of the project is not looked into
@@ -135,8 +132,7 @@ def test_settings_of_a_foreign_run_are_no_code(tmp_path: Path, config: dict) -> 
     if said.startswith("foreign has settings that are of no encoder"):
         assert "\n" not in said
         return
-    names = {n.func.id for n in ast.walk(ast.parse(text))
-             if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}  # fmt: skip
+    names = {n.func.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     of_torchvision = {"isinstance", "next"} if "torchvision:" in str(config) else set()
     assert names == {"load_file", "len", "net"} | of_torchvision
     assert not any(line.lstrip().startswith(("open(", "print(")) for line in text.splitlines())

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from contrastive_core import runs
-from contrastive_core.runs import metrics_reader
-from contrastive_core.runs.metrics_reader import KEPT, LAST, MetricsReader
+from contrastive_core.records import metrics_reader, runs
+from contrastive_core.records.metrics_reader import KEPT, LAST, MetricsReader
 
 
 def step(number: int) -> dict[str, Any]:
@@ -20,13 +19,7 @@ def step(number: int) -> dict[str, Any]:
 
 
 def epoch(number: int) -> dict[str, Any]:
-    return {
-        "epoch": number,
-        "step": 100 * number,
-        "loss": 0.5,
-        "seconds": 1.0,
-        "knn_train_sample": 0.9,
-    }
+    return {"epoch": number, "step": 100 * number, "loss": 0.5, "seconds": 1.0, "knn_train_sample": 0.9}
 
 
 def test_what_it_gives_is_what_the_run_has() -> None:
@@ -39,14 +32,10 @@ def test_what_it_gives_is_what_the_run_has() -> None:
     reader.update()
     assert reader.steps == reader.latest == [step(1), step(2), step(3)]
     assert reader.epochs == [epoch(1), epoch(2)]
-    assert [*reader.steps[:2], *reader.epochs[:1], *reader.steps[2:], *reader.epochs[1:]] == (
-        run.metrics()
-    )
+    assert [*reader.steps[:2], *reader.epochs[:1], *reader.steps[2:], *reader.epochs[1:]] == (run.metrics())
 
 
-def test_a_second_look_reads_only_what_is_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_look_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text("".join(json.dumps(step(n)) + "\n" for n in range(1, 5001)))
     reader = MetricsReader(path).update()
@@ -60,9 +49,7 @@ def test_a_second_look_reads_only_what_is_new(
     assert len(read) == 1
 
 
-def test_of_a_long_run_a_bounded_part_is_kept_and_parsed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_long_run_a_bounded_part_is_kept_and_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, number = tmp_path / "metrics.jsonl", 50_000
     with path.open("w") as file:
         for n in range(1, number + 1):
@@ -72,12 +59,12 @@ def test_of_a_long_run_a_bounded_part_is_kept_and_parsed(
     parsed = 0
     loads = json.loads
 
-    def counted(line: bytes) -> Any:
+    def counted(line: bytes, **more: Any) -> Any:
         nonlocal parsed
         parsed += 1
-        return loads(line)
+        return loads(line, **more)
 
-    monkeypatch.setattr(metrics_reader.records.json, "loads", counted)
+    monkeypatch.setattr(metrics_reader.json_files.json, "loads", counted)
     reader = MetricsReader(path).update()
     assert KEPT / 2 <= len(reader.steps) <= KEPT
     assert [x["epoch"] for x in reader.epochs] == list(range(1, 51))

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import runs
+from contrastive_core.engine import process, queue, run_folders, training
 from contrastive_core.errors import BadName, Damaged, Gone, Locked, NoSuchRun
-from contrastive_core.jobs import manage, process, queue, training
 from contrastive_core.paths import runs_home
-from contrastive_core.runs import Run, checkpoints
-from contrastive_core.storage import records
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.runs import checkpoints
+from contrastive_core.storage import json_files
 from contrastive_core.storage.lock import lock_holder
 
 CONFIG = {"method": "simclr", "dataset": "digits", "seed": 0}
@@ -98,14 +99,14 @@ def test_snapshots() -> None:
 def test_rename_delete_undo() -> None:
     runs.create("first", CONFIG)
     with pytest.raises(ValueError, match="at work"):  # its maker, this process, is about to begin
-        manage.rename("first", "second")
+        run_folders.rename("first", "second")
     runs.load("first").set_status("done")
-    assert manage.rename("first", "second").name == "second"
-    binned = manage.delete("second")
+    assert run_folders.rename("first", "second").name == "second"
+    binned = run_folders.delete("second")
     assert "second" not in {r.name for r in runs.list_runs()}
-    assert manage.restore(binned).name == "second"
+    assert run_folders.restore(binned).name == "second"
     with pytest.raises(BadName):
-        manage.rename("second", "../up")
+        run_folders.rename("second", "../up")
 
 
 def wait(what, seconds: float = 300) -> None:
@@ -142,32 +143,30 @@ def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(queue, "go_on", lambda: None)
     runs.create("mine", CONFIG).set_status("stopped")
     queue.resume("mine")
-    for move in (lambda: manage.delete("mine"), lambda: manage.rename("mine", "other")):
+    for move in (lambda: run_folders.delete("mine"), lambda: run_folders.rename("mine", "other")):
         with pytest.raises(ValueError, match="waits for its turn"):
             move()
     queue.remove("mine")
     with monkeypatch.context() as patch:
         patch.setattr(process, "pid_of", lambda name: os.getpid() if name == "mine" else None)
-        for move in (lambda: manage.delete("mine"), lambda: manage.rename("mine", "other")):
+        for move in (lambda: run_folders.delete("mine"), lambda: run_folders.rename("mine", "other")):
             with pytest.raises(ValueError, match="at work"):
                 move()
-    assert manage.restore(manage.delete("mine")).status()["status"] == "stopped"
+    assert run_folders.restore(run_folders.delete("mine")).status()["status"] == "stopped"
     with pytest.raises(FileNotFoundError, match="mine is not in the bin any more"):
-        manage.restore(runs_home() / ".bin" / "mine-0123")
+        run_folders.restore(runs_home() / ".bin" / "mine-0123")
 
 
 def test_a_training_whose_run_is_gone_makes_no_folder_anew() -> None:
     run = runs.create("gone", CONFIG)
     run.set_status("stopped")
-    manage.delete("gone")
+    run_folders.delete("gone")
     with pytest.raises(Gone, match="the folder of gone was renamed, moved or deleted"), run.lock():
         pass
     assert not run.path.exists()
 
 
-def test_a_process_that_cannot_be_seen_is_not_asked_to_stop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_that_cannot_be_seen_is_not_asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds the lock of a shared folder, in another container or on another machine."""
     run = runs.create("far", CONFIG)
     with run.lock():
@@ -208,14 +207,14 @@ def test_what_writes_into_a_run_that_is_gone_says_so_and_makes_no_folder(how: st
 def test_what_was_deleted_lies_in_the_bin_until_it_is_emptied() -> None:
     for name in ("one", "two-3"):
         runs.create(name, CONFIG).set_status("done")
-        manage.delete(name)
-    assert [p.name.rsplit("-", 1)[0] for p in manage.binned()] == ["two-3", "one"]
+        run_folders.delete(name)
+    assert [p.name.rsplit("-", 1)[0] for p in run_folders.binned()] == ["two-3", "one"]
     runs.create("one", CONFIG)
     with pytest.raises(FileExistsError, match="rename it first"):
-        manage.restore(manage.binned()[1])
-    assert manage.restore(manage.binned()[0]).name == "two-3"
-    manage.empty_bin()
-    assert manage.binned() == []
+        run_folders.restore(run_folders.binned()[1])
+    assert run_folders.restore(run_folders.binned()[0]).name == "two-3"
+    run_folders.empty_bin()
+    assert run_folders.binned() == []
 
 
 def test_a_log_goes_with_its_run() -> None:
@@ -223,11 +222,11 @@ def test_a_log_goes_with_its_run() -> None:
     run.set_status("done")
     process.folder().mkdir(parents=True)
     (process.folder() / "old.log").write_text("epoch 1")
-    manage.rename("old", "new")
+    run_folders.rename("old", "new")
     assert process.log_of("new") == "epoch 1"
     assert training.failures() == {}
-    binned = manage.delete("new")
-    assert process.log_of(manage.restore(binned).name) == "epoch 1"
+    binned = run_folders.delete("new")
+    assert process.log_of(run_folders.restore(binned).name) == "epoch 1"
 
 
 def test_a_run_is_made_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +234,7 @@ def test_a_run_is_made_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(records, "write_json", full)
+        patch.setattr(json_files, "write_json", full)
         with pytest.raises(OSError, match="No space"):
             runs.create("late", CONFIG)
     assert list(runs_home().iterdir()) == []
@@ -275,9 +274,7 @@ def test_odd_folders_hide_no_run() -> None:
     (runs_home() / "link" / "run.json").symlink_to("/dev/zero")
     assert {r.name for r in runs.list_runs() if not r.shipped} == {"good"}
     reasons = runs.damaged()
-    assert set(reasons) == {
-        "a b", "-x", "x" * 70, "new\\nline", "half\\udce9", "\\xfcnder", "folder", "pipe", "link"
-    }  # fmt: skip
+    assert set(reasons) == {"a b", "-x", "x" * 70, "new\\nline", "half\\udce9", "\\xfcnder", "folder", "pipe", "link"}
     assert all("not a file" in reasons[name] for name in ("folder", "pipe", "link"))
     assert "a run's name has up to 64 letters" in reasons["a b"]
     for name in ("dead", "loop", "file", "empty"):

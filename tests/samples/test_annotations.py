@@ -14,18 +14,18 @@ import pandas as pd
 import pytest
 from sample_sets import blobs, table_of
 
-from contrastive_core import runs
 from contrastive_core.data import datasets, overrides
 from contrastive_core.paths import data_home
+from contrastive_core.records import runs
+from contrastive_core.records.merged_table import merged_table
+from contrastive_core.records.sample_request import decisions_path, request_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.joined import joined
-from contrastive_core.samples.request import request_of
 
 DIGITS = {"method": "simclr", "dataset": "digits"}
 
 
 def of(name: str = "digits", split: str = "train") -> Path:
-    return sample_annotations.of_data({"dataset": name}, split)
+    return decisions_path({"dataset": name}, split)
 
 
 def exported(file: Path, run: runs.Run) -> dict[str, str]:
@@ -53,9 +53,7 @@ def test_decisions_are_kept_and_undone() -> None:
         sample_annotations.add(file, "a/3", "burn")
 
 
-def test_another_run_of_the_data_set_shows_them_and_another_data_set_does_not(
-    tmp_path: Path,
-) -> None:
+def test_another_run_of_the_data_set_shows_them_and_another_data_set_does_not(tmp_path: Path) -> None:
     for name in ("one", "two"):
         runs.create(name, DIGITS)
     sample_annotations.add(request_of("one", "train", "nt_xent").marked, "digits/0001", "drop")
@@ -140,8 +138,7 @@ def test_decisions_of_older_runs_are_taken_over_once() -> None:
     }
     for number, (path, marks) in enumerate(lines.items()):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps({"id": i, "what": w, "label": None}) + "\n"
-                                for i, w in marks))  # fmt: skip
+        path.write_text("".join(json.dumps({"id": i, "what": w, "label": None}) + "\n" for i, w in marks))
         os.utime(path, (1000 + number, 1000 + number))
     sample_annotations.add(of(), "c", "relabel", "5")  # decided since then
     for _ in range(2):
@@ -173,7 +170,7 @@ def test_two_splits_are_one_list() -> None:
     names = [f"t{i}" for i in range(len(test))]
     names[0] = str(train.columns["id"][7])  # in a folder splits may share an id
     test.columns["id"] = np.array(names)
-    both = joined({"train": train, "test": test})
+    both = merged_table({"train": train, "test": test})
     assert len(both) == len(train) + len(test)
     assert len(set(both.columns["id"].tolist())) == len(both)
     row = both.row(f"test/{test.columns['id'][0]}")
@@ -184,12 +181,12 @@ def test_two_splits_are_one_list() -> None:
     assert both.facts["wrong"] == pytest.approx(2 * train.facts["wrong"])
     half = train.facts["wrong_high"] - train.facts["wrong"]
     assert both.facts["wrong_high"] == pytest.approx(both.facts["wrong"] + 2**0.5 * half)
-    alone = joined({"train": train})
+    alone = merged_table({"train": train})
     assert alone.facts == train.facts
     assert all(alone.columns[k] is v for k, v in train.columns.items())  # no second copy
     assert set(alone.extra["split"].tolist()) == {"train"}
     with pytest.raises(ValueError, match="no table"):
-        joined({})
+        merged_table({})
 
 
 def test_the_example_has_thirteen_wrong_labels() -> None:

@@ -11,13 +11,13 @@ from losses_setup import SETTINGS, ids, make
 from sample_sets import blobs, table_of
 
 from contrastive_core import losses, pairs
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.ops import neighbors
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records import sample_table
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.samples import candidates, estimate
 from contrastive_core.samples import losses as sample_losses
-from contrastive_core.samples import score as sample_score
-from contrastive_core.samples import table as sample_table
+from contrastive_core.samples import table_builder as sample_score
 from contrastive_core.samples.candidates import Candidates
 
 WEIGHED = [(n, k) for n, k in SETTINGS if make(n, k).takes_weights]
@@ -48,9 +48,7 @@ def drawn(of: Pairs, seed: int = 0) -> Candidates:
 
 
 @pytest.mark.parametrize(("name", "chosen"), WEIGHED, ids=ids)
-def test_with_every_candidate_it_is_the_loss(
-    name: str, chosen: dict[str, Any], monkeypatch
-) -> None:
+def test_with_every_candidate_it_is_the_loss(name: str, chosen: dict[str, Any], monkeypatch) -> None:
     few(monkeypatch, POSITIVES=60, DRAWN=60)
     loss = make(name, chosen, temperature=0.2, l2_penalty=0.1)
     for of in (labeled(), pairs.from_views(vectors(60).view(20, 3, 6))):
@@ -120,9 +118,7 @@ def drawn_from(of: Pairs, seed: int):
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [[], [0], [0, 1], [0, 0], [-1, -1, -1], [2] * 30, list(range(30)), [0] * 29 + [1]],
-    ids=str,
+    "labels", [[], [0], [0, 1], [0, 0], [-1, -1, -1], [2] * 30, list(range(30)), [0] * 29 + [1]], ids=str
 )
 @pytest.mark.parametrize("constant", [False, True])
 def test_degenerate_sets(labels: list[int], constant: bool, monkeypatch) -> None:
@@ -163,9 +159,7 @@ def test_an_estimate_follows_from_its_seed_whatever_the_share(monkeypatch) -> No
 def test_only_a_block_of_scores_is_held(monkeypatch) -> None:
     few(monkeypatch)
     shapes, compare = [], estimate.compare
-    monkeypatch.setattr(
-        estimate, "compare", lambda *a: shapes.append(compare(*a).shape) or compare(*a)
-    )
+    monkeypatch.setattr(estimate, "compare", lambda *a: shapes.append(compare(*a).shape) or compare(*a))
     told: list[float] = []
     of = labeled(300)
     estimate.estimate([losses.create("sup_con")], of, nearest(of), on_fraction=told.append)
@@ -188,9 +182,11 @@ def test_the_error_is_what_it_says() -> None:
     exact = np.arange(100.0)
     found = estimate.error_of(np.where(exact < 90, exact + 0.5, np.nan), exact)
     assert found == {
-        "checked": 90, "bias": pytest.approx(0.5), "off": pytest.approx(0.5),
+        "checked": 90,
+        "bias": pytest.approx(0.5),
+        "off": pytest.approx(0.5),
         "correlation": pytest.approx(1.0),
-    }  # fmt: skip
+    }
     swapped = exact.copy()
     swapped[:10] = exact[:10][::-1]
     found = estimate.error_of(swapped, exact)
@@ -209,9 +205,7 @@ def test_a_large_set_has_estimates_and_their_error(monkeypatch, tmp_path) -> Non
     rows, rng = blobs(), np.random.default_rng(0)
     views = [rng.normal(size=(300, 2, 6)).astype(np.float32) for _ in range(2)]
     shaken = [rows.features + rng.normal(size=(300, 8)).astype(np.float32) for _ in range(2)]
-    for loss, more in (
-        ("sup_con", {"augmented": shaken}), ("nt_xent", {"views": views}), ("triplet", {}),
-    ):  # fmt: skip
+    for loss, more in (("sup_con", {"augmented": shaken}), ("nt_xent", {"views": views}), ("triplet", {})):
         exact = table_of(rows, loss, **more)
         assert not any(name.startswith("estimate_") for name in exact.facts)
         with monkeypatch.context() as large:
@@ -254,10 +248,8 @@ def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypat
         monkeypatch.setattr(module, name, 0)
     monkeypatch.setattr(estimate, "ESTIMATED_FROM", 0)
     searches = []
-    search = neighbors.nearest
-    monkeypatch.setattr(
-        neighbors, "nearest", lambda *args, **more: searches.append(1) or search(*args, **more)
-    )
+    search = neighbors._search
+    monkeypatch.setattr(neighbors, "_search", lambda *args, **more: searches.append(1) or search(*args, **more))
     made = table_of(rows, "sup_con")
     assert len(searches) == 1
     assert 0.2 < made.facts["neighbors_recall"] < 1
@@ -283,7 +275,7 @@ def test_a_loss_that_cannot_be_estimated_has_its_limit(monkeypatch) -> None:
         assert np.isfinite(made.extra["loss_in_batches"]).any()
         within = table_of(blobs(198), loss, knobs)
         assert "exact_up_to" not in within.facts
-        exact, _ = sample_losses.per_sample(blobs(198), loss, knobs)
+        exact, _ = sample_losses.per_sample(sample_losses.LossInputs(blobs(198), loss, knobs))
         np.testing.assert_array_equal(within.columns["loss"], exact)
 
 
@@ -296,9 +288,7 @@ def test_where_losses_are_estimated(monkeypatch) -> None:
     assert estimate.exact_up_to(loss, 256, "cpu") is None
     assert estimate.exact_up_to(losses.create("lifted_structure"), 256, "cpu") == 279_508
     views = [np.zeros((4, 2, 256), np.float32)]
-    inputs = sample_score.SampleInputs(
-        EmbeddingSet(views[0][:, 0]), "nce", views=views, device="cpu"
-    )
+    inputs = sample_score.SampleInputs(EmbeddingSet(views[0][:, 0]), "nce", views=views, device="cpu")
     monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 256 * 7.0**2)
     assert sample_score._outlook(inputs) == {"exact_up_to": 3}  # of two views each
 
@@ -326,6 +316,4 @@ def test_what_losses_will_be_is_known_beforehand(monkeypatch) -> None:
     stage, facts = first_stage("sup_con")
     number = int(facts["estimate_candidates"])
     assert stage == f"loss of every sample, from about {number} candidates each"
-    assert first_stage("lifted_structure")[0] == (
-        "no losses: this one is exact only up to 200 samples"
-    )
+    assert first_stage("lifted_structure")[0] == ("no losses: this one is exact only up to 200 samples")

@@ -14,18 +14,17 @@ import pytest
 from sample_sets import blobs
 
 from benchmarks import planted_errors
-from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.embeddings import kept_vectors
+from contrastive_core.engine import client, questions
 from contrastive_core.evaluation import embed
-from contrastive_core.jobs import process
 from contrastive_core.paths import SHIPPED
+from contrastive_core.records import loaded_vectors, runs, sample_table
+from contrastive_core.records.sample_request import request_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import build as sample_build
+from contrastive_core.samples import explanation as sample_explain
 from contrastive_core.samples import losses as sample_losses
-from contrastive_core.samples import over_epochs
-from contrastive_core.samples import table as sample_table
-from contrastive_core.samples.request import request_of
+from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples import snapshot_losses
 
 
 def test_loss_over_snapshots() -> None:
@@ -33,7 +32,7 @@ def test_loss_over_snapshots() -> None:
     for epoch, noise in ((1, 3.0), (2, 0.0)):
         z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
         run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
-    found = over_epochs.loss_over_snapshots(run)
+    found = snapshot_losses.loss_over_snapshots(run)
     assert found["epochs"].tolist() == [1, 2]
     assert found["loss"].shape == (2, 300)
     assert found["loss"][1].mean() < found["loss"][0].mean()
@@ -46,18 +45,18 @@ def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
     none = np.full(300, -1)
     run.save_snapshot(1, index=np.arange(300), h=z, z=z, labels=none)
     with pytest.raises(ValueError, match="no classes"):
-        over_epochs.loss_over_snapshots(run)
-    over_epochs.follow(run, "nt_xent")
+        snapshot_losses.loss_over_snapshots(run)
+    snapshot_losses.update_snapshot_losses(run, "nt_xent")
     kept = sample_table.read_arrays(request_of("unlabeled", "train", "nt_xent").path("snapshots"))
     assert kept is not None
     assert "no classes" in str(kept["why"])
 
 
 def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
-    name = kept_vectors.PREFIX + kept_vectors.save_vectors(blobs(), "mine.npz")
+    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(blobs(), "mine.npz")
     request = request_of(name, "train", "sup_con")
     assert request.table() is None
-    task = request.task
+    task = questions.samples(request)
     assert task.failure() is None
     task.start()
     task.stop()
@@ -65,30 +64,23 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     assert task.failure() == "It was stopped."
     task.forget()
     task.start()
-    os.kill(process.pid_of(task.key) or 0, signal.SIGKILL)
+    os.kill(client.worker_pid() or 0, signal.SIGKILL)
     wait_for(lambda: task.progress() is None)
     assert "ended from outside" in (task.failure() or "")
-    log = process.folder() / f"{task.key}.log"
-    log.write_text(
-        "embedding 0 %\nTraceback (most recent call last):\n  …\nMemoryError: too large\n"
-    )
-    assert task.failure() == "It broke off: MemoryError: too large"
-    log.write_text("embedding 0 %\nerror: no such thing\n")
-    assert task.failure() == "no such thing"
     task.start()
     wait_for(lambda: task.progress() is None)
     assert task.failure() is None
     table = request.table()
     assert table is not None
-    exact, _ = sample_losses.per_sample(blobs(), "sup_con")
+    exact, _ = sample_losses.per_sample(sample_losses.LossInputs(blobs(), "sup_con"))
     np.testing.assert_allclose(table.columns["loss"], exact, rtol=1e-5)
     assert table.knob == "temperature"
-    made = sample_build.why_of(request, "4")
+    made = sample_explain.explain_sample(request, "4")
     assert made.loss == pytest.approx(exact[4], rel=1e-5)
     sample_annotations.add(request.marked, "4", "drop")
     assert sample_annotations.export(request.marked)[0] == "--exclude"
     with pytest.raises(ValueError, match="no sample 'x'"):
-        sample_build.why_of(request, "x")
+        sample_explain.explain_sample(request, "x")
 
 
 def wait_for(done: Callable[[], bool], seconds: float = 300) -> None:
@@ -113,12 +105,10 @@ def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
     assert set(told) >= stages
     assert table.extra["loss_by_draw"].shape == (len(table), 2)
     assert 0 < table.facts["variance_share"] < 1
-    again = sample_build.samples_of_run(
-        run, on_progress=lambda what, share: pytest.fail("made twice")
-    )
+    again = sample_build.samples_of_run(run, on_progress=lambda what, share: pytest.fail("made twice"))
     np.testing.assert_array_equal(again.columns["loss"], table.columns["loss"])
     request = request_of("changed", "train", "nt_xent")
-    first = sample_build.why_of(request, digits.ids[1])
+    first = sample_explain.explain_sample(request, digits.ids[1])
     assert [p.id for p in first.weakest_positives] == [digits.ids[1]]
     assert first.kernel is not None
     assert first.mask.tolist().count(2) == 2 * (len(table) - 1)

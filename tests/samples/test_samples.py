@@ -11,13 +11,13 @@ import torch
 from sample_sets import blobs, table_of
 
 from contrastive_core import losses, pairs
-from contrastive_core.embeddings.embedding_set import EmbeddingSet
 from contrastive_core.losses import _base
 from contrastive_core.ops.neighbors import nearest_together
+from contrastive_core.records import sample_table
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.samples import class_losses
-from contrastive_core.samples import explain as sample_explain
+from contrastive_core.samples import explanation as sample_explain
 from contrastive_core.samples import losses as sample_losses
-from contrastive_core.samples import table as sample_table
 
 
 def test_the_loss_under_each_class_is_the_librarys() -> None:
@@ -41,9 +41,7 @@ def test_the_loss_under_each_class_is_the_librarys() -> None:
         class_losses.by_class(EmbeddingSet(rows.features))
 
 
-def test_columns_of_a_large_table_are_not_read_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_of_a_large_table_are_not_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = table_of(blobs(), "sup_con")
     sample_table.keep_table(made, tmp_path / "a.npz")
     monkeypatch.setattr(sample_table, "MAPPED", 2000)
@@ -77,9 +75,7 @@ def test_the_loss_under_each_class_is_estimated_from_the_nearest_and_some_drawn_
     assert (found[0].same[:40] == -1).all()
 
 
-def test_the_nearest_of_the_own_and_of_another_class_are_exact(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_nearest_of_the_own_and_of_another_class_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the block; rows without a label have neither, a class of one has no other row."""
     rows = blobs(90)
     labels = rows.labels.copy()
@@ -90,10 +86,7 @@ def test_the_nearest_of_the_own_and_of_another_class_are_exact(
     same, known = labels[:, None] == labels, labels >= 0
     monkeypatch.setattr(class_losses, "CELLS", 7 * 90)
     found = class_losses.by_class(EmbeddingSet(rows.features, labels))
-    for at, score, among in (
-        (found.same, found.same_score, same),
-        (found.other, found.other_score, ~same),
-    ):
+    for at, score, among in ((found.same, found.same_score, same), (found.other, found.other_score, ~same)):
         expected = np.where(among & known, s, -np.inf)
         there = known & (expected.max(1) > -np.inf)
         np.testing.assert_array_equal(at[there], expected.argmax(1)[there])
@@ -105,7 +98,7 @@ def test_the_nearest_of_the_own_and_of_another_class_are_exact(
 
 def test_the_loss_of_each_sample_is_exact_over_the_whole_set() -> None:
     rows = blobs(1100)
-    value, weight = sample_losses.per_sample(rows, "sup_con", {"temperature": 0.2})
+    value, weight = sample_losses.per_sample(sample_losses.LossInputs(rows, "sup_con", {"temperature": 0.2}))
     p = pairs.from_labels(torch.from_numpy(rows.features), torch.from_numpy(rows.labels))
     out = losses.create("sup_con", temperature=0.2)(p)
     np.testing.assert_allclose(value, out.per_anchor.numpy(), rtol=1e-5)
@@ -115,21 +108,21 @@ def test_the_loss_of_each_sample_is_exact_over_the_whole_set() -> None:
 def test_views_stand_for_labels() -> None:
     views = np.random.default_rng(0).normal(size=(40, 2, 6)).astype(np.float32)
     rows = EmbeddingSet(views[:, 0])
-    value, _ = sample_losses.per_sample(rows, "nt_xent", views=views)
+    value, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "nt_xent", views=views))
     out = losses.create("nt_xent")(pairs.from_views(torch.from_numpy(views)))
     np.testing.assert_allclose(value, out.per_anchor.view(-1, 2).mean(1).numpy(), rtol=1e-5)
     with pytest.raises(ValueError, match="no row has a positive"):
-        sample_losses.per_sample(rows, "nt_xent")
+        sample_losses.per_sample(sample_losses.LossInputs(rows, "nt_xent"))
 
 
 def test_training_saw_fewer_negatives() -> None:
     """A batch of the whole set is the exact loss; a small one is below it, and varies."""
     rows, knobs = blobs(), {"temperature": 0.2}
-    exact, _ = sample_losses.per_sample(rows, "sup_con", knobs)
-    mean, spread = sample_losses.training_estimate(rows, "sup_con", knobs, batch=300)
+    exact, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "sup_con", knobs))
+    mean, spread = sample_losses.losses_in_batches(sample_losses.LossInputs(rows, "sup_con", knobs), batch=300)
     np.testing.assert_allclose(mean, exact, rtol=1e-5)
     np.testing.assert_allclose(spread, 0, atol=1e-5)
-    mean, spread = sample_losses.training_estimate(rows, "sup_con", knobs, batch=60)
+    mean, spread = sample_losses.losses_in_batches(sample_losses.LossInputs(rows, "sup_con", knobs), batch=60)
     assert (mean < exact).all()
     assert (spread > 0).all()
 
@@ -169,7 +162,7 @@ def test_augmentation_is_told_apart_where_rows_are_paired_by_class() -> None:
     small, large = table(0.05), table(1.0)
     assert small.extra["loss_by_draw"].shape == (300, 2)
     assert small.facts["variance_share"] < 0.2 < large.facts["variance_share"]
-    exact, _ = sample_losses.per_sample(rows, "sup_con", {"temperature": 0.2})
+    exact, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "sup_con", {"temperature": 0.2}))
     np.testing.assert_allclose(large.columns["loss"], exact, rtol=1e-5)  # of the images themselves
 
 
@@ -192,10 +185,10 @@ def test_progress_comes_by_stages_and_can_stop() -> None:
 
 def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = blobs(500)
-    exact, _ = sample_losses.per_sample(rows, "triplet")
+    exact, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "triplet"))
     monkeypatch.setattr(_base, "BLOCK", 128 * 500)
     told: list[float] = []
-    chunked, _ = sample_losses.per_sample(rows, "triplet", on_fraction=told.append)
+    chunked, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "triplet"), on_fraction=told.append)
     np.testing.assert_allclose(chunked, exact, rtol=1e-5)
     assert len(told) == 5
 
@@ -203,7 +196,7 @@ def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_engine_tells_of_its_rounds_and_stops() -> None:
     views = np.random.default_rng(0).normal(size=(2500, 2, 4)).astype(np.float32)
     rows, told = EmbeddingSet(views[:, 0]), []
-    sample_losses.per_sample(rows, "nt_xent", views=views, on_fraction=told.append)
+    sample_losses.per_sample(sample_losses.LossInputs(rows, "nt_xent", views=views), on_fraction=told.append)
     assert len(told) > 5
     assert told == sorted(told)
     assert told[-1] == 1
@@ -212,14 +205,14 @@ def test_the_engine_tells_of_its_rounds_and_stops() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sample_losses.per_sample(rows, "nt_xent", views=views, on_fraction=stop)
+        sample_losses.per_sample(sample_losses.LossInputs(rows, "nt_xent", views=views), on_fraction=stop)
 
 
 def test_why_adds_up_and_names_the_hardest() -> None:
     rows = blobs(90)
     knobs = {"temperature": 0.2}
-    value, _ = sample_losses.per_sample(rows, "sup_con", knobs)
-    made = sample_explain.why(rows, 4, "sup_con", knobs, most=90)
+    value, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "sup_con", knobs))
+    made = sample_explain.explain_row(sample_losses.LossInputs(rows, "sup_con", knobs), 4, most=90)
     assert made.loss == pytest.approx(value[4], rel=1e-5)
     shares = [p.share for p in made.hardest_negatives + made.weakest_positives]
     assert sum(shares) == pytest.approx(1)
@@ -231,14 +224,14 @@ def test_why_adds_up_and_names_the_hardest() -> None:
     assert made.margin == pytest.approx(s[own].max() - s[other].max(), abs=1e-5)
     assert made.neighbors[0].score == pytest.approx(np.delete(s, 4).max(), abs=1e-5)
     with pytest.raises(IndexError, match="no row 90"):
-        sample_explain.why(rows, 90, "sup_con")
+        sample_explain.explain_row(sample_losses.LossInputs(rows, "sup_con"), 90)
 
 
 @pytest.mark.parametrize("loss", ["triplet", "pair_contrastive", "nt_xent"])
 def test_why_of_views_and_distances(loss: str) -> None:
     views = np.random.default_rng(0).normal(size=(20, 2, 6)).astype(np.float32)
     rows = EmbeddingSet(views[:, 0])
-    made = sample_explain.why(rows, 3, loss, views=views)
+    made = sample_explain.explain_row(sample_losses.LossInputs(rows, loss, views=views), 3)
     assert [p.id for p in made.weakest_positives] == ["3"]
     nearest = [p.score for p in made.hardest_negatives]
     assert nearest == sorted(nearest, reverse=made.score_kind == "dot")
@@ -246,10 +239,10 @@ def test_why_of_views_and_distances(loss: str) -> None:
 
 def test_losses_over_a_knob_are_those_at_each_value() -> None:
     rows, values = blobs(), [0.05, 0.2, 1.0]
-    found = sample_losses.over_knob(rows, "sup_con", "temperature", values)
+    found = sample_losses.losses_over_knob(sample_losses.LossInputs(rows, "sup_con"), "temperature", values)
     assert found.shape == (300, 3)
     for column, value in zip(found.T, values, strict=True):
-        exact, _ = sample_losses.per_sample(rows, "sup_con", {"temperature": value})
+        exact, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "sup_con", {"temperature": value}))
         np.testing.assert_allclose(column, exact, rtol=1e-5)
     assert (sample_losses.ranks(found[:, 0]) != sample_losses.ranks(found[:, 2])).any()
 
@@ -321,9 +314,7 @@ def test_every_list_says_why() -> None:
     own, true = rows.classes[labels[7]], rows.classes[rows.labels[7]]
     why_7 = sample_table.reason(table, "mislabeled", 7)
     assert why_7.startswith(f"labeled {own}, wrong with over 99%; likely {true} (")
-    assert why_7.endswith(
-        f"the loss says {true}, neighbors {true}, the probe {true}, the discriminant {true}"
-    )
+    assert why_7.endswith(f"the loss says {true}, neighbors {true}, the probe {true}, the discriminant {true}")
     assert not table.extra["correct"][7]
     assert sample_table.reason(table, "duplicate", 10) == "nearest: 100, 0% as far as its 20th"
     assert "rank 1 of 300" in sample_table.reason(table, "loss", int(table.ranked("loss")[0]))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contrastive_core.errors import Damaged
-from contrastive_core.storage import npz, records
+from contrastive_core.storage import json_files, npz
 
 ARRAYS = {
     "features": np.random.default_rng(0).normal(size=(700, 33)).astype(np.float32),
@@ -30,41 +30,39 @@ def mapped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
 
 
 def equal(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
-    return a.keys() == b.keys() and all(
-        np.array_equal(a[k], b[k]) and a[k].dtype == b[k].dtype for k in a
-    )
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) and a[k].dtype == b[k].dtype for k in a)
 
 
 def test_who_reads_says_what_is_mapped(tmp_path: Path) -> None:
-    records.write_npz(tmp_path / "a.npz", **ARRAYS)
-    found = records.read_npz(tmp_path / "a.npz", mapped=50_000)
+    json_files.write_npz(tmp_path / "a.npz", **ARRAYS)
+    found = json_files.read_npz(tmp_path / "a.npz", mapped=50_000)
     assert equal(found, ARRAYS)
     assert {k for k, v in found.items() if isinstance(v, np.memmap)} == {"features"}
 
 
 def test_what_is_written_is_read(mapped: int, tmp_path: Path) -> None:
-    records.write_npz(tmp_path / "a.npz", **ARRAYS)
-    assert equal(records.read_npz(tmp_path / "a.npz"), ARRAYS)
+    json_files.write_npz(tmp_path / "a.npz", **ARRAYS)
+    assert equal(json_files.read_npz(tmp_path / "a.npz"), ARRAYS)
     with np.load(tmp_path / "a.npz", allow_pickle=False) as theirs:
         assert equal(dict(theirs), ARRAYS)
-    (tmp_path / "b.npz").write_bytes(records.npz_bytes(**ARRAYS))
+    (tmp_path / "b.npz").write_bytes(json_files.npz_bytes(**ARRAYS))
     assert (tmp_path / "b.npz").read_bytes() == (tmp_path / "a.npz").read_bytes()
 
 
 def test_files_of_numpy_are_read(mapped: int, tmp_path: Path) -> None:
     for name, save in (("plain", np.savez), ("packed", np.savez_compressed)):
         save(tmp_path / f"{name}.npz", **ARRAYS)
-        assert equal(records.read_npz(tmp_path / f"{name}.npz"), ARRAYS)
+        assert equal(json_files.read_npz(tmp_path / f"{name}.npz"), ARRAYS)
 
 
 def test_large_arrays_are_maps_that_are_aligned_and_cost_no_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records.write_npz(tmp_path / "a.npz", **ARRAYS)
+    json_files.write_npz(tmp_path / "a.npz", **ARRAYS)
     with pytest.raises(Damaged, match="would unpack to"):
-        records.read_npz(tmp_path / "a.npz", limit=60_000)
+        json_files.read_npz(tmp_path / "a.npz", limit=60_000)
     monkeypatch.setattr(npz, "MAPPED", 60_000)
-    arrays = records.read_npz(tmp_path / "a.npz", limit=60_000)
+    arrays = json_files.read_npz(tmp_path / "a.npz", limit=60_000)
     features = arrays["features"]
     assert isinstance(features, np.memmap)
     assert features.ctypes.data % npz.ALIGNED == 0
@@ -76,10 +74,10 @@ def test_large_arrays_are_maps_that_are_aligned_and_cost_no_limit(
 
 @pytest.mark.parametrize("where", [60, 200, -10, -200, -2000])
 def test_a_file_that_is_cut_off_is_damaged(mapped: int, tmp_path: Path, where: int) -> None:
-    content = bytes(records.npz_bytes(**ARRAYS))
+    content = bytes(json_files.npz_bytes(**ARRAYS))
     (tmp_path / "a.npz").write_bytes(content[:where])
     with pytest.raises(Damaged, match=r"a\.npz is damaged"):
-        records.read_npz(tmp_path / "a.npz")
+        json_files.read_npz(tmp_path / "a.npz")
 
 
 def member(header: str, data: bytes = bytes(64)) -> bytes:
@@ -105,10 +103,10 @@ def member(header: str, data: bytes = bytes(64)) -> bytes:
 def test_a_header_that_lies_is_damage(mapped: int, tmp_path: Path, header: str) -> None:
     (tmp_path / "a.npz").write_bytes(member(header))
     with pytest.raises(Damaged):
-        records.read_npz(tmp_path / "a.npz")
+        json_files.read_npz(tmp_path / "a.npz")
 
 
 def test_objects_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"[Oo]bject"):
-        records.write_npz(tmp_path / "a.npz", x=np.array([object()]))
+        json_files.write_npz(tmp_path / "a.npz", x=np.array([object()]))
     assert not list(tmp_path.iterdir())

@@ -16,62 +16,73 @@ import numpy as np
 import pytest
 
 from contrastive_core.errors import Damaged
-from contrastive_core.storage import atomic, records
+from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock, lock_holder
 
 
 def test_writes_and_reads(tmp_path: Path) -> None:
-    records.write_json(tmp_path / "a" / "b.json", {"x": [1, float("nan"), np.float32(2)]})
-    assert records.read_json(tmp_path / "a" / "b.json") == {"x": [1, None, 2.0]}
-    records.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
-    assert records.read_lines(tmp_path / "l") == [{"a": 1}, {"a": 2}]
-    records.write_npz(tmp_path / "n.npz", x=np.arange(3))
-    assert records.read_npz(tmp_path / "n.npz")["x"].tolist() == [0, 1, 2]
+    json_files.write_json(tmp_path / "a" / "b.json", {"x": [1, float("nan"), np.float32(2)]})
+    assert json_files.read_json(tmp_path / "a" / "b.json") == {"x": [1, None, 2.0]}
+    json_files.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
+    assert json_files.read_lines(tmp_path / "l") == [{"a": 1}, {"a": 2}]
+    json_files.write_npz(tmp_path / "n.npz", x=np.arange(3))
+    assert json_files.read_npz(tmp_path / "n.npz")["x"].tolist() == [0, 1, 2]
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
 def test_a_torn_last_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "l"
-    records.append_lines(path, [{"a": 1}])
+    json_files.append_lines(path, [{"a": 1}])
     first = path.read_bytes()
-    records.append_lines(path, [{"a": 2}])
+    json_files.append_lines(path, [{"a": 2}])
     both = path.read_bytes()
     for cut in range(len(first), len(both) - 1):
         path.write_bytes(both[:cut])
-        assert records.read_lines(path) == [{"a": 1}]
-        assert records.damaged_lines(path) == []
-        records.append_lines(path, [{"a": 3}])
-        assert records.read_lines(path) == [{"a": 1}, {"a": 3}]
+        assert json_files.read_lines(path) == [{"a": 1}]
+        assert json_files.damaged_lines(path) == []
+        json_files.append_lines(path, [{"a": 3}])
+        assert json_files.read_lines(path) == [{"a": 1}, {"a": 3}]
     path.write_bytes(both[:-1])
-    assert records.read_lines(path) == [{"a": 1}, {"a": 2}]
-    records.append_lines(path, [{"a": 3}])
-    assert records.read_lines(path) == [{"a": 1}, {"a": 2}, {"a": 3}]
+    assert json_files.read_lines(path) == [{"a": 1}, {"a": 2}]
+    json_files.append_lines(path, [{"a": 3}])
+    assert json_files.read_lines(path) == [{"a": 1}, {"a": 2}, {"a": 3}]
 
 
 def test_what_a_person_edits_is_read(tmp_path: Path) -> None:
-    records.write_json(tmp_path / "o.json", {"a": 1, "note": "typed"})
+    json_files.write_json(tmp_path / "o.json", {"a": 1, "note": "typed"})
     text = (tmp_path / "o.json").read_text()
     (tmp_path / "o.json").write_text(text.replace("typed", "edited"))
-    assert records.read_json(tmp_path / "o.json") == {"a": 1, "note": "edited"}
-    records.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
+    assert json_files.read_json(tmp_path / "o.json") == {"a": 1, "note": "edited"}
+    json_files.append_lines(tmp_path / "l", [{"a": 1}, {"a": 2}])
     (tmp_path / "l").write_text('{"a": 7}\n\n  {"a": 2}\n')
-    assert records.read_lines(tmp_path / "l") == [{"a": 7}, {"a": 2}]
+    assert json_files.read_lines(tmp_path / "l") == [{"a": 7}, {"a": 2}]
 
 
 def test_a_long_last_line_is_cut_off_where_it_is_torn(tmp_path: Path) -> None:
     path = tmp_path / "l"
-    records.append_lines(path, [{"a": 1}])
+    json_files.append_lines(path, [{"a": 1}])
     first = path.read_bytes()
-    for length in (records.TAIL - 1, records.TAIL, 20 * records.TAIL):
+    for length in (json_files.TAIL - 1, json_files.TAIL, 20 * json_files.TAIL):
         path.write_bytes(first + b'{"a": "' + b"x" * length)
-        records.append_lines(path, [{"a": 3}])
-        assert records.read_lines(path) == [{"a": 1}, {"a": 3}]
+        json_files.append_lines(path, [{"a": 3}])
+        assert json_files.read_lines(path) == [{"a": 1}, {"a": 3}]
 
 
 NO_OBJECTS = (
-    "null", "[]", "3", '"x"', "true", "", "{", '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}',
-    '{"a": ' + "[" * 40 + "]" * 40 + "}", '{"a": ' + "[" * 100_000, "\xff",
-)  # fmt: skip
+    "null",
+    "[]",
+    "3",
+    '"x"',
+    "true",
+    "",
+    "{",
+    '{"a": NaN}',
+    '{"a": 1e999}',
+    '{"a": "\\ud800"}',
+    '{"a": ' + "[" * 40 + "]" * 40 + "}",
+    '{"a": ' + "[" * 100_000,
+    "\xff",
+)
 
 
 @pytest.mark.parametrize("content", NO_OBJECTS, ids=range(len(NO_OBJECTS)))
@@ -79,27 +90,25 @@ def test_what_is_no_usable_object_is_damaged(tmp_path: Path, content: str) -> No
     path = tmp_path / "a.json"
     path.write_text(content, encoding="latin-1")
     with pytest.raises(Damaged, match=r"a\.json is damaged"):
-        records.read_object(path)
+        json_files.read_object(path)
     path.write_text(content.replace("\n", "") + "\n{}\n", encoding="latin-1")
-    assert records.read_lines(path) == [{}]
-    assert records.damaged_lines(path) == ([1] if content else [])
+    assert json_files.read_lines(path) == [{}]
+    assert json_files.damaged_lines(path) == ([1] if content else [])
 
 
-def test_only_regular_files_of_a_sane_size_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_regular_files_of_a_sane_size_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "zero.json").symlink_to("/dev/zero")
     (tmp_path / "folder.json").mkdir()
     for path in tmp_path.iterdir():
         with pytest.raises(Damaged, match="not a file"):
-            records.read_json(path)
+            json_files.read_json(path)
         with pytest.raises(Damaged, match="not a file"):
-            records.read_lines(path)
-    records.write_json(tmp_path / "large.json", {"x": "x" * 100})
-    monkeypatch.setattr(records, "MAX_JSON", 50)
+            json_files.read_lines(path)
+    json_files.write_json(tmp_path / "large.json", {"x": "x" * 100})
+    monkeypatch.setattr(json_files, "MAX_JSON", 50)
     with pytest.raises(Damaged, match="bytes; at most 50 are read"):
-        records.read_json(tmp_path / "large.json")
+        json_files.read_json(tmp_path / "large.json")
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
@@ -108,7 +117,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path, umask: int) ->
     if pid == 0:  # pragma: no cover
         os.umask(umask)
         atomic.write_bytes(tmp_path / "a" / "b" / "file", b"x")
-        records.append_lines(tmp_path / "a" / "lines", [{"a": 1}])
+        json_files.append_lines(tmp_path / "a" / "lines", [{"a": 1}])
         with lock(tmp_path / "a" / "lock"):
             os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
@@ -133,9 +142,7 @@ def write_in_parts(path: Path, number: int) -> None:
 
 
 def append(path: Path, number: int) -> None:
-    records.append_lines(
-        path, [{"number": number, "end": number}, {"number": number, "end": number}]
-    )
+    json_files.append_lines(path, [{"number": number, "end": number}, {"number": number, "end": number}])
 
 
 def take_lock(path: Path, number: int) -> None:
@@ -146,8 +153,8 @@ def take_lock(path: Path, number: int) -> None:
 WRITERS: dict[str, Callable[[Path, int], None]] = {
     "bytes": lambda path, n: atomic.write_bytes(path, f"{n}\n".encode() * 8000),
     "parts": write_in_parts,
-    "json": lambda path, n: records.write_json(path, {"n": n, "x": "x" * 20_000, "end": n}),
-    "npz": lambda path, n: records.write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
+    "json": lambda path, n: json_files.write_json(path, {"n": n, "x": "x" * 20_000, "end": n}),
+    "npz": lambda path, n: json_files.write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
     "lines": append,
     "lock": take_lock,
 }
@@ -162,12 +169,12 @@ def whole(path: Path, kind: str) -> int:
         assert len(lines) == 8000
         found = {int(line.split()[0]) for line in lines}
     elif kind == "json":
-        value = records.read_json(path)
+        value = json_files.read_json(path)
         found = {value["n"], value["end"]}
     elif kind == "npz":
-        found = set(np.concatenate(list(records.read_npz(path).values())).tolist())
+        found = set(np.concatenate(list(json_files.read_npz(path).values())).tolist())
     elif kind == "lines":
-        lines = records.read_lines(path)
+        lines = json_files.read_lines(path)
         assert all(x["number"] == x["end"] for x in lines)
         numbers = [x["number"] for x in lines]
         assert numbers == sorted(numbers)
@@ -266,7 +273,7 @@ def test_a_failure_at_each_point_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     path = tmp_path / "a.json"
-    records.write_json(path, {"old": True})
+    json_files.write_json(path, {"old": True})
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -276,9 +283,9 @@ def test_a_failure_at_each_point_keeps_the_old_file(
     else:
         monkeypatch.setattr(os, point, fail)
     with pytest.raises(OSError, match="No space"):
-        records.write_json(path, {"old": False})
+        json_files.write_json(path, {"old": False})
     monkeypatch.undo()
-    assert records.read_json(path) == {"old": True}
+    assert json_files.read_json(path) == {"old": True}
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"] or point == "write"
 
 
@@ -306,11 +313,11 @@ def test_a_full_disk_keeps_the_old_file(tmp_path: Path, kind: str) -> None:
 def test_damage_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{")
     with pytest.raises(Damaged, match=r"a\.json"):
-        records.read_json(tmp_path / "a.json")
+        json_files.read_json(tmp_path / "a.json")
     (tmp_path / "z.npz").write_bytes(b"PK")
     with pytest.raises(Damaged, match=r"z\.npz"):
-        records.read_npz(tmp_path / "z.npz")
-    records.write_npz(tmp_path / "n.npz", x=np.arange(1000))
+        json_files.read_npz(tmp_path / "z.npz")
+    json_files.write_npz(tmp_path / "n.npz", x=np.arange(1000))
     whole = (tmp_path / "n.npz").read_bytes()
     rng = random.Random(1)
     for _ in range(100):
@@ -321,7 +328,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
             cut[rng.randrange(len(cut))] ^= 1 << rng.randrange(8)
         (tmp_path / "n.npz").write_bytes(cut)
         try:
-            found = records.read_npz(tmp_path / "n.npz")
+            found = json_files.read_npz(tmp_path / "n.npz")
         except Damaged:
             continue
         else:  # a bit that nothing depends on: the numbers must be right, or gone with their name
@@ -332,10 +339,10 @@ def test_an_archive_that_would_unpack_too_far_is_refused(tmp_path: Path) -> None
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
     assert (tmp_path / "bomb.npz").stat().st_size < 20_000
     with pytest.raises(Damaged, match="would unpack to 8,000"):
-        records.read_npz(tmp_path / "bomb.npz", limit=1_000_000)
+        json_files.read_npz(tmp_path / "bomb.npz", limit=1_000_000)
 
 
 def test_a_pickle_in_an_archive_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", x=np.array([{"a": 1}], dtype=object))
     with pytest.raises(Damaged, match="allow_pickle"):
-        records.read_npz(tmp_path / "p.npz")
+        json_files.read_npz(tmp_path / "p.npz")

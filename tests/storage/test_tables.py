@@ -28,9 +28,7 @@ def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     file = parquet.ParquetFile(io.BytesIO(data))
     assert file.metadata.num_row_groups == 3
     read = file.read()
-    assert {f.name: str(f.type) for f in read.schema} == {
-        "place": "int64", "id": "string", "score": "double",
-    }  # fmt: skip
+    assert {f.name: str(f.type) for f in read.schema} == {"place": "int64", "id": "string", "score": "double"}
     assert read["place"].to_pylist() == given == list(range(8))
     assert read["id"][7].as_py() == "=é7"  # no spreadsheet runs what lies in Parquet
     assert math.isnan(read["score"][4].as_py())

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core import losses, methods, runs
+from contrastive_core import losses, methods
 from contrastive_core.data import augmentations
-from contrastive_core.data.recipe import Recipe
+from contrastive_core.engine import queue, sweep_runner
 from contrastive_core.errors import BadSetting
-from contrastive_core.jobs import queue
 from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
+from contrastive_core.records.recipe import Recipe
 from contrastive_core.registry import knobs_of
-from contrastive_core.sweeps import runner as sweep_runner
 from contrastive_core.sweeps import spec as sweep_spec
 
 TEXT = """
@@ -61,16 +61,17 @@ def test_cells_are_the_product_of_axes_and_seeds(file: Path) -> None:
     assert "--set loss.temperature=0.1 --set method.head=nonlinear" in " ".join(argv)
 
 
-def test_cells_that_differ_in_nothing_that_counts_are_trained_once(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_that_differ_in_nothing_that_counts_are_trained_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "go_on", lambda: None)
     ignoring = 'label = "none", ignores = ["loss.temperature"],'
     file.write_text(TEXT.replace('label = "none",', ignoring))
     found = sweep_spec.load(file)
     assert [c.run for c in found.cells()[:4]] == [
-        "tau-none-s0", "tau-0.1-deep_wide-s0", "tau-none-s0", "tau-0.5-deep_wide-s0"
-    ]  # fmt: skip
+        "tau-none-s0",
+        "tau-0.1-deep_wide-s0",
+        "tau-none-s0",
+        "tau-0.5-deep_wide-s0",
+    ]
     assert "temperature" not in " ".join(found.cells()[0].argv())
     assert len(found.trained()) == 6
     assert len(sweep_runner.enqueue(found)) == len(queue.queue()) == 6
@@ -96,9 +97,7 @@ def test_it_goes_on_where_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) ->
         if len(calls) == 4:
             run.set_status("stopped")
             return 0
-        run.append_metrics(
-            [{"epoch": 1, "step": 5, "loss": 1.0, "seconds": 3.0, "knn_train_sample": 0.5}]
-        )
+        run.append_metrics([{"epoch": 1, "step": 5, "loss": 1.0, "seconds": 3.0, "knn_train_sample": 0.5}])
         run.set_status("done")
         return 0
 
@@ -165,7 +164,7 @@ def test_the_sweeps_of_the_project_can_be_read() -> None:
                 known = {"method": methods, "loss": losses}.get(group)
                 if name and known is not None:
                     cls = cell.settings["method"]
-                    of = cls if group == "method" else methods.get(cls).default_loss
+                    of = cls if group == "method" else methods.get(cls).card.default_loss
                     known.knobs(of)[name].check(name, value)
                 if name and group == "recipe":
                     knobs_of(Recipe)[name].check(name, value)

@@ -22,9 +22,7 @@ LONG_KEYS = {
 
 
 @pytest.mark.parametrize("kind", LONG_KEYS)
-def test_a_long_dotted_key_is_refused_before_it_is_parsed(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_dotted_key_is_refused_before_it_is_parsed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tomllib, "loads", lambda text: pytest.fail("it was parsed"))
     with pytest.raises(BadSetting, match="a key has at most 8 parts"):
         spec.read(LONG_KEYS[kind], "a.toml")

@@ -6,30 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core import runs
+from contrastive_core.engine import sweep_runner
 from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
 from contrastive_core.sweeps import plots as sweep_plots
-from contrastive_core.sweeps import runner as sweep_runner
 from contrastive_core.sweeps import spec as sweep_spec
 from contrastive_core.sweeps.spec import Sweep
 
 READY = sorted((ROOT / "sweeps").glob("*.toml"))
 FORMS = {  # figures of each ready-made sweep
-    "augmentations": 1, "heads": 1, "moco_v2": 0, "momentum": 0, "negatives": 3, "temperature": 2,
-}  # fmt: skip
+    "augmentations": 1,
+    "heads": 1,
+    "moco_v2": 0,
+    "momentum": 0,
+    "negatives": 3,
+    "temperature": 2,
+}
 
 
 def train(found: Sweep, count: int, value: float = 0.5) -> None:
     """The first cells get a run that is done; each a little better than the one before."""
     for i, cell in enumerate(found.trained()[:count]):
         run = runs.create(cell.run, {"method": "simclr", "epochs": 1})
-        line = {
-            "epoch": 1,
-            "step": 9,
-            "loss": 1.0,
-            "seconds": 10.0 + i,
-            "knn_train_sample": value + i / 1000,
-        }
+        line = {"epoch": 1, "step": 9, "loss": 1.0, "seconds": 10.0 + i, "knn_train_sample": value + i / 1000}
         run.append_metrics([{**line, "uniformity": -2.0 - i, "memory_mb": 100 + i}])
         run.set_status("done")
 

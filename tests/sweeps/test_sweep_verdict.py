@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrastive_core import runs
-from contrastive_core.evaluation.record import Evaluation, write_evaluation
-from contrastive_core.evaluation.score import Score
-from contrastive_core.sweeps import runner as sweep_runner
+from contrastive_core.engine import sweep_runner
+from contrastive_core.records import runs
+from contrastive_core.records.evaluation import Evaluation, write_evaluation
+from contrastive_core.records.score import Score
+from contrastive_core.sweeps.best_cell import verdict
 from contrastive_core.sweeps.spec import read
-from contrastive_core.sweeps.verdict import verdict
 
 TEXT = """
 name = "s"
@@ -45,8 +45,7 @@ def test_a_sweep_says_what_its_test_images_show() -> None:
     rows = sweep_runner.status(found)
     assert [row["images"] for row in rows] == [{"knn test": N, "knn_train_sample": 3}] * 3
     said, rests_on = verdict(found, rows, "knn test")
-    assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better "
-                         "than 0.1.")  # fmt: skip
+    assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1.")
     assert f"same {N} test images" in rests_on
     assert verdict(found, rows, "knn_train_sample")[0] == "Which is better cannot be said yet."
     assert verdict(found, rows[:1], "knn test") == ("", "")

@@ -7,13 +7,13 @@ import shlex
 
 import pytest
 
-from contrastive_core import runs
 from contrastive_core.cli.main import parser
 from contrastive_core.cli.train import config_of
+from contrastive_core.engine import training
 from contrastive_core.errors import BadSetting
-from contrastive_core.jobs import training
-from contrastive_core.runs import Run
-from contrastive_core.training.config import TrainConfig, from_dict, settings_of, with_settings
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import TrainConfig, from_dict, settings_of, with_settings
 
 
 def test_settings_reach_fields_and_knobs() -> None:

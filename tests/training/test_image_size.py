@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from contrastive_core import runs
 from contrastive_core.cli.main import main
-from contrastive_core.embeddings import ref
 from contrastive_core.embeddings.attached_images import dataset_pictures
+from contrastive_core.embeddings.reading import read_images
+from contrastive_core.engine import questions
 from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.jobs import results
+from contrastive_core.records import embedding_ref, runs
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def test_a_run_reads_its_images_in_its_own_size(photos: str) -> None:
     assert run.manifest["image_shape"] == [3, 20, 20]
     assert (run.config["image_size"], run.config["resize"]) == (20, "pad")
     rows = embed_run(run, "test", "h", "cpu")
-    images = ref.of_run(run, "test").images()
+    images = read_images(embedding_ref.of_run(run, "test"))
     assert images is not None
     assert images.shape == (4, 3, 20, 20)
     assert not images[:, :, 0].any()  # padded
     assert np.array_equal(dataset_pictures(rows), images)
-    task = results.decoding(run.config, "test")
+    task = questions.decoding(run.config, "test")
     assert task.has_result()
     assert task.arguments[-4:] == ("--image-size", "20", "--resize", "pad")
 
@@ -60,8 +60,8 @@ def test_a_run_without_the_setting_goes_on_as_it_was(photos: str) -> None:
     assert old.config.get("image_size") is None
     assert main(["train", "--run", "old", "--resume", "--set", "batch_size=8"]) == 0
     assert "image_size" not in runs.load("old").config
-    images = ref.of_run(runs.load("old"), "train").images()
+    images = read_images(embedding_ref.of_run(runs.load("old"), "train"))
     assert images is not None
     assert images.shape == (16, 3, 30, 30)
-    assert "--image-size" not in results.decoding({"dataset": "digits"}, "test").arguments
-    assert results.decoding(config, "test").arguments[-4:-2] == ("--image-size", "0")
+    assert "--image-size" not in questions.decoding({"dataset": "digits"}, "test").arguments
+    assert "--image-size" not in questions.decoding(config, "test").arguments

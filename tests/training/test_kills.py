@@ -10,13 +10,13 @@ import pytest
 import torch
 from worlds import forks
 
-from contrastive_core import runs
 from contrastive_core.paths import runs_home
+from contrastive_core.records import runs
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs import verify as run_verify
-from contrastive_core.storage import records
+from contrastive_core.storage import json_files
 from contrastive_core.training import loop
-from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.setup import prepare
 
 KILLS = 3
@@ -25,9 +25,15 @@ KILLS = 3
 def config(method: str) -> TrainConfig:
     """Six steps an epoch, saved after every epoch; one thread, so that sums have one order."""
     return TrainConfig(
-        method, epochs=4, batch_size=240, threads=1, device="cpu", save_seconds=0.0, sample=200,
+        method,
+        epochs=4,
+        batch_size=240,
+        threads=1,
+        device="cpu",
+        save_seconds=0.0,
+        sample=200,
         encoder_knobs={"width": 0.25},
-    )  # fmt: skip
+    )
 
 
 def work(method: str, name: str, environment: dict[str, str]) -> None:
@@ -124,7 +130,7 @@ def same(path, whole: bytes, data: bytes) -> bool:
         if path.suffix == ".sha256":
             said.append(version.decode().split())
         elif path.suffix == ".npz":
-            said.append(repr({k: v.tolist() for k, v in records.read_npz(path).items()}))
+            said.append(repr({k: v.tolist() for k, v in json_files.read_npz(path).items()}))
         else:
             from safetensors.torch import load
 

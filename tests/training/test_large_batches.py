@@ -10,23 +10,23 @@ import torch
 import torchvision.models as models
 from torch import nn
 
-from contrastive_core import losses, methods, runs
+from contrastive_core import losses, methods
 from contrastive_core.data import datasets
-from contrastive_core.data.recipe import Recipe
 from contrastive_core.errors import BadSetting
 from contrastive_core.models.encoders import create_encoder
+from contrastive_core.records import runs
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
 from contrastive_core.training import layers, loop
-from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.lars import ETA
 from contrastive_core.training.optim import create_optimizer, set_learning_rate
 from contrastive_core.training.setup import prepare
 
 TINY = TrainConfig(
-    "simclr", "digits", epochs=2, device="cpu", threads=1, batch_size=512, sample=50,
-    encoder_knobs={"width": 0.25},
-)  # fmt: skip
+    "simclr", "digits", epochs=2, device="cpu", threads=1, batch_size=512, sample=50, encoder_knobs={"width": 0.25}
+)
 
 
 def test_lars_by_hand() -> None:
@@ -45,13 +45,8 @@ def test_lars_by_hand() -> None:
     optimizer.step()
     norm = math.hypot(*w1[0].tolist())
     rate = 2.0 * ETA * norm / (10 + 0.5 * norm)
-    v = [
-        0.9 * v[0] + rate * 0.5 * w1[0, 0].item(),
-        0.9 * v[1] + rate * (10 + 0.5 * w1[0, 1].item()),
-    ]
-    assert w.tolist() == [
-        pytest.approx([w1[0, 0].item() - v[0], w1[0, 1].item() - v[1]], rel=1e-12)
-    ]
+    v = [0.9 * v[0] + rate * 0.5 * w1[0, 0].item(), 0.9 * v[1] + rate * (10 + 0.5 * w1[0, 1].item())]
+    assert w.tolist() == [pytest.approx([w1[0, 0].item() - v[0], w1[0, 1].item() - v[1]], rel=1e-12)]
     assert b.item() == pytest.approx(-(0.9 * 2.0 + 2.0))
 
 
@@ -117,9 +112,7 @@ def test_rates_fall_off_towards_the_images() -> None:
 
 def moco(**settings: float) -> methods.Method:
     encoder = create_encoder("small", 1, 8, width=0.25)
-    method = methods.create(
-        "moco_v2", encoder=encoder, image_shape=(1, 8, 8), n_train=64, recipe=Recipe(), **settings
-    )
+    method = methods.create("moco_v2", encoder=encoder, image_shape=(1, 8, 8), n_train=64, recipe=Recipe(), **settings)
     method.loss = losses.create("info_nce")
     return method
 
@@ -152,11 +145,11 @@ def train(config: TrainConfig, name: str, stop_after: int = 0) -> runs.Run:
 def _stop_after(setup: object, run: runs.Run, step: int) -> None:
     import signal
 
-    def report(line: dict) -> None:
-        if "images_per_s" in line and line["step"] == step:
+    def report(lines: list[dict]) -> None:
+        if any("images_per_s" in line and line["step"] == step for line in lines):
             signal.raise_signal(signal.SIGTERM)
 
-    assert loop.train(setup, run, on_progress=report) == "stopped"  # type: ignore[arg-type]
+    assert loop.train(setup, run, on_lines=report) == "stopped"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -178,9 +171,7 @@ def test_a_run_starts_from_another_with_its_head_or_a_new_one() -> None:
     first = train(dataclasses.replace(TINY, epochs=1), "first")
     weights = checkpoints.load_weights(first)
     for with_head in (False, True):
-        method = prepare(
-            dataclasses.replace(TINY, start="first", start_head=with_head, seed=1)
-        ).method
+        method = prepare(dataclasses.replace(TINY, start="first", start_head=with_head, seed=1)).method
         state = method.state_dict()
         assert all(torch.equal(state[k], v) for k, v in weights.items() if k.startswith("encoder."))
         same = [torch.equal(state[k], v) for k, v in weights.items() if k.startswith("head.")]

@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.evaluation.embed import random_encoder_of
 from contrastive_core.models.libraries import pretrained
-from contrastive_core.training import setup
-from contrastive_core.training.config import TrainConfig, from_dict, settings_of
+from contrastive_core.records import runs
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import resolve
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("timm") is None, reason="timm is not installed"
-)
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="timm is not installed")
 CPU = torch.device("cpu")
 VIT, RESNET = "timm:test_vit", "timm:test_resnet"  # timm's smallest, made for tests
 IMAGENET = [[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]
@@ -40,9 +36,7 @@ def knobs_of(encoder: str, dataset: datasets.Dataset, **settings: Any) -> dict[s
     return resolve(config, dataset, CPU)[0].encoder_knobs
 
 
-def test_a_librarys_model_has_its_own_scale_and_the_size_it_needs(
-    colored: datasets.Dataset,
-) -> None:
+def test_a_librarys_model_has_its_own_scale_and_the_size_it_needs(colored: datasets.Dataset) -> None:
     own = pretrained(VIT)[0]
     assert knobs_of(VIT, colored) == {"pixels": own.pixels, "colors": own.colors}
     assert knobs_of(RESNET, colored) == {"colors": pretrained(RESNET)[0].colors}  # 32 pixels
@@ -57,19 +51,6 @@ def test_what_is_set_stays(colored: datasets.Dataset) -> None:
     assert knobs_of(RESNET, gray) == {}  # nothing is known of gray images
     as_color = {"gray_as_color": True}
     assert "colors" in knobs_of(RESNET, gray, encoder_knobs=as_color)
-
-
-def test_a_run_of_before_stays_as_it_is(
-    colored: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = {"method": "simclr", "dataset": "digits", "encoder": RESNET, "encoder_knobs": {}}
-    old = runs.create("old", config)
-    monkeypatch.setattr(datasets, "of_config", lambda *_: colored)
-    resumed = setup.prepare(dataclasses.replace(from_dict(old.config), device="cpu"))
-    assert resumed.method.encoder.colors == "plain"
-    assert random_encoder_of(old, colored).encoder.colors == "plain"
-    assert "encoder.colors=plain" in settings_of(old.config)  # and so does a copy of it
-    assert runs.load("old").config == config
 
 
 def test_what_starts_from_a_run_has_its_scale(colored: datasets.Dataset) -> None:

@@ -18,11 +18,13 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import methods, runs
+from contrastive_core import methods
 from contrastive_core.errors import BadSetting, CannotGoOn, Locked
-from contrastive_core.runs import Run, checkpoints
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_core.runs import checkpoints
 from contrastive_core.training import loop, monitor
-from contrastive_core.training.config import TrainConfig, with_settings
 from contrastive_core.training.setup import TrainSetup, prepare
 
 SHORT = TrainConfig("sup_con", "digits", epochs=2, device="cpu", threads=2, batch_size=256)
@@ -37,8 +39,8 @@ def start(config: TrainConfig, name: str, **keywords) -> tuple[TrainSetup, Run, 
 def stop_at(step: int):
     """A report that asks for a stop, as `kill` would, when that step is done."""
 
-    def report(line: dict) -> None:
-        if "images_per_s" in line and line["step"] == step:
+    def report(lines: list[dict]) -> None:
+        if any("images_per_s" in line and line["step"] == step for line in lines):
             signal.raise_signal(signal.SIGTERM)
 
     return report
@@ -66,16 +68,7 @@ def test_a_run_records_what_happened() -> None:
     assert [x["step"] for x in steps] == list(range(1, 2 * len(p.loader.epoch(0)) + 1))
     for name in ("loss", "lr", "grad_norm", "memory_mb", "n_valid", "epoch"):
         assert name in steps[0], name
-    for name in (
-        "knn_train_sample",
-        "alignment",
-        "uniformity",
-        "rankme",
-        "pos",
-        "neg",
-        "loss",
-        "seconds",
-    ):
+    for name in ("knn_train_sample", "alignment", "uniformity", "rankme", "pos", "neg", "loss", "seconds"):
         assert name in epochs[-1], name
     assert [x["epoch"] for x in epochs] == [1, 2]
     assert epochs[-1]["loss"] < steps[0]["loss"]
@@ -87,13 +80,13 @@ def test_it_goes_on_bit_equal_after_a_stop() -> None:
     """Stopped in the middle of an epoch and at the end of one, twice; same as in one go."""
     config = dataclasses.replace(SHORT, epochs=3)
     _, whole, _ = start(config, "whole")
-    _, parts, status = start(config, "parts", on_progress=stop_at(3))
+    _, parts, status = start(config, "parts", on_lines=stop_at(3))
     assert status == "stopped"
     assert parts.status()["status"] == "stopped"
     assert "goes on when it is resumed" in parts.status()["reason"]
     for last in (6, 99):
         torch.manual_seed(9)  # what a new process would have is replaced by what was saved
-        status = loop.train(prepare(config), parts, resume=True, on_progress=stop_at(last))
+        status = loop.train(prepare(config), parts, resume=True, on_lines=stop_at(last))
     assert status == "done"
     assert_bit_equal(whole, parts)
 
@@ -133,13 +126,13 @@ def test_a_nan_ends_the_run_and_keeps_the_last_good_state() -> None:
     p = prepare(dataclasses.replace(SHORT, save_seconds=0.0))
     run = runs.create("nan", p.config.to_dict())
 
-    def poison(line: dict) -> None:
-        if "images_per_s" in line and line["epoch"] == 1:
+    def poison(lines: list[dict]) -> None:
+        if any("images_per_s" in line and line["epoch"] == 1 for line in lines):
             with torch.no_grad():
                 next(p.method.parameters()).fill_(torch.nan)
 
     with pytest.raises(CannotGoOn, match="last good state is kept"):
-        loop.train(p, run, on_progress=poison)
+        loop.train(p, run, on_lines=poison)
     assert run.status()["status"] == "failed"
     assert "lower learning rate" in run.status()["reason"]
     assert all(v.isfinite().all() for v in tensors(run).values() if v.is_floating_point())
@@ -239,9 +232,7 @@ def test_excluded_and_relabeled_samples(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_text("\n".join(gone))
     lines = [f"{moved[0]},{whole.classes[4]}", f"{moved[1]},-1"]
     (tmp_path / "new.csv").write_text("id,label\n" + "\n".join(lines) + "\n")
-    made = dataclasses.replace(
-        SHORT, exclude=str(tmp_path / "out.txt"), relabel=str(tmp_path / "new.csv")
-    )
+    made = dataclasses.replace(SHORT, exclude=str(tmp_path / "out.txt"), relabel=str(tmp_path / "new.csv"))
     part = prepare(made).dataset
     assert len(part.labels) == len(whole.labels) - 3
     assert not set(gone) & set(part.ids)

@@ -8,12 +8,7 @@ from torch import nn
 
 from contrastive_core import device
 from contrastive_core.errors import NoDevice
-from contrastive_core.training.optim import (
-    SCHEDULES,
-    create_optimizer,
-    learning_rate,
-    set_learning_rate,
-)
+from contrastive_core.training.optim import SCHEDULES, create_optimizer, learning_rate, set_learning_rate
 
 
 def net() -> nn.Module:
@@ -56,9 +51,7 @@ def test_schedules_stay_between_zero_and_the_peak(schedule: str) -> None:
 
 def test_schedules_at_their_corners() -> None:
     assert learning_rate(50, 100, 1.0, "cosine") == pytest.approx(0.5)
-    assert [learning_rate(s, 200, 1.0, "steps") for s in (119, 120, 160)] == pytest.approx(
-        [1, 0.1, 0.01]
-    )
+    assert [learning_rate(s, 200, 1.0, "steps") for s in (119, 120, 160)] == pytest.approx([1, 0.1, 0.01])
     assert learning_rate(0, 100, 1.0, "one_cycle") == pytest.approx(0.04)
     assert learning_rate(25, 100, 1.0, "one_cycle") == pytest.approx(1.0)
     assert learning_rate(99, 100, 1.0, "one_cycle") < 0.01

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from contrastive_core import runs
 from contrastive_core.data import datasets
+from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import CannotGoOn
+from contrastive_core.records import runs
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training import loop
-from contrastive_core.training.batch_loader import BatchLoader
-from contrastive_core.training.config import TrainConfig
 from contrastive_core.training.setup import TrainSetup, prepare
 
 PATIENCE = 60.0  # seconds for what happens at once

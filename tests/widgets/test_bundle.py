@@ -37,8 +37,7 @@ def test_a_bundle_asks_for_nothing(entry: str) -> None:
 
 
 def test_names_of_modules_do_not_meet(parts: Path) -> None:
-    (parts / "a.js").write_text('import { x as y } from "./b.js";\n\nconst x = 1;\n\n'
-                                "export default x + y;\n")  # fmt: skip
+    (parts / "a.js").write_text('import { x as y } from "./b.js";\n\nconst x = 1;\n\nexport default x + y;\n')
     (parts / "b.js").write_text("export const x = 2;\n")
     text = made.bundle("a.js")
     assert "const { x: y } = $module0;" in text

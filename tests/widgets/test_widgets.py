@@ -121,10 +121,7 @@ def test_views_are_positives_without_labels() -> None:
         (lambda: scatter(Z, color=["red"] * 24), "color must be"),
         (lambda: scatter(Z.reshape(12, 2, 8)), "a map has one row each"),
         (lambda: scatter(np.zeros((1_000_001, 2))), "at most 1,000,000 rows"),
-        (
-            lambda: scatter(np.zeros((50_001, 2)), images=np.zeros((50_001, 1, 1), np.uint8)),
-            "at most 50,000 images",
-        ),
+        (lambda: scatter(np.zeros((50_001, 2)), images=np.zeros((50_001, 1, 1), np.uint8)), "at most 50,000 images"),
     ],
 )
 def test_bad_input_has_one_sentence(make: Any, sentence: str) -> None:
@@ -136,9 +133,13 @@ def test_bad_input_has_one_sentence(make: Any, sentence: str) -> None:
 def test_values_out_of_range_are_refused_and_nothing_changes() -> None:
     view, ring, points = loss_view(Z, labels=Y, loss="sup_con"), circle("triplet"), scatter(Z)
     for widget, name, value in (
-        (view, "temperature", 99), (view, "temperature", float("nan")), (view, "margin", 0.1),
-        (ring, "margin", -1), (ring, "temperature", 0.1), (points, "selection", [24]),
-    ):  # fmt: skip
+        (view, "temperature", 99),
+        (view, "temperature", float("nan")),
+        (view, "margin", 0.1),
+        (ring, "margin", -1),
+        (ring, "temperature", 0.1),
+        (points, "selection", [24]),
+    ):
         before = getattr(widget, name)
         with pytest.raises(traitlets.TraitError):
             setattr(widget, name, value)

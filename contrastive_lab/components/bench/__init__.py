@@ -16,13 +16,13 @@ from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
 
-__all__ = ["Bench", "BenchItem", "Near", "draw_bench", "reported", "sheets"]
+__all__ = ["Bench", "BenchItem", "ShownNeighbor", "draw_bench", "reported", "sheets"]
 
 LARGEST, LARGE = 160, 64  # pixels along the side of a suspect's picture, and of one beside it
 
 
 @dataclass(frozen=True)
-class Near:
+class ShownNeighbor:
     """A picture at the right: its number among all of them, −1 where it has none, and its text."""
 
     picture: int
@@ -40,7 +40,7 @@ class BenchItem:
     sentence: str  # what is said of it
     why: str
     title: str  # of what stands at the right
-    near: Sequence[Near] = ()
+    near: Sequence[ShownNeighbor] = ()
     mark: str = ""  # keep, relabel, drop; "": undecided
     label: str = ""  # of a relabel
 
@@ -64,26 +64,28 @@ class Bench:
     so_far: bool = False  # the list will grow: a part of it is still being made
 
 
-def sheets(
-    suspects: np.ndarray | None, near: np.ndarray | None
-) -> tuple[ThumbnailSheet, ThumbnailSheet]:
+def sheets(suspects: np.ndarray | None, near: np.ndarray | None) -> tuple[ThumbnailSheet, ThumbnailSheet]:
     """Both pictures of pictures, from images (n, c, h, w) and (m, c, h, w) uint8."""
     tile = 32 if suspects is None else max(32, *suspects.shape[2:])
-    return (
-        thumbnail_sheet(suspects, tile=min(tile, LARGEST)),
-        thumbnail_sheet(near, tile=min(tile, LARGE)),
-    )
+    return (thumbnail_sheet(suspects, tile=min(tile, LARGEST)), thumbnail_sheet(near, tile=min(tile, LARGE)))
 
 
 def draw_bench(bench: Bench, key: str, on_change: Callable[[], None]) -> None:
     """Draw the bench; `on_change` is called when it reports, and reads `reported`."""
     meta = {
-        "items": [asdict(item) for item in bench.items], "start": bench.start,
-        "total": bench.total, "at": bench.at, "of": bench.of, "go": bench.go,
-        "changed": bench.changed, "so_far": bench.so_far,
-        "may_undo": bench.may_undo, "classes": list(bench.classes), "ack": bench.ack,
+        "items": [asdict(item) for item in bench.items],
+        "start": bench.start,
+        "total": bench.total,
+        "at": bench.at,
+        "of": bench.of,
+        "go": bench.go,
+        "changed": bench.changed,
+        "so_far": bench.so_far,
+        "may_undo": bench.may_undo,
+        "classes": list(bench.classes),
+        "ack": bench.ack,
         "sheets": [{"across": s.across, "tile": s.tile} for s in (bench.pictures, bench.near)],
-    }  # fmt: skip
+    }
     blob = pack(meta, pictures=bench.pictures.picture, near=bench.near.picture)
     mount("bench", blob, "decided", style="bench", key=key, first={}, on_change=on_change)
 

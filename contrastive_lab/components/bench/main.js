@@ -3,16 +3,16 @@
 import { decide, kept, markOf, newLog, undo } from "./log.js";
 import { drawPicture } from "./pictures.js";
 import { el, say } from "../shared/dom.js";
-import { unpack } from "../shared/transport.js";
-import { speak } from "../shared/words.js";
+import { languageOf, unpack } from "../shared/transport.js";
+import { _, mountIn, N_ } from "../shared/locale.js";
 
 const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
 const OWN = "input, select, textarea, [contenteditable=true], [role=slider], [role=combobox], [role=listbox]";
 const OWN_ARROWS =
   "canvas, [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
-const UNLABELED = "Relabel is off: these data have no labels to choose from.";
-const DONE = { keep: "kept", relabel: "relabeled", drop: "dropped" };
+const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
+const DONE = { keep: N_("kept"), relabel: N_("relabeled"), drop: N_("dropped") };
 
 /**
  * @param {any} parent the element that it fills
@@ -20,10 +20,10 @@ const DONE = { keep: "kept", relabel: "relabeled", drop: "dropped" };
  * @param {Host} host where it stands
  */
 export function mount(parent, blob, host) {
-  const view = parent._bench || (parent._bench = build(parent));
+  const data = unpack(blob),
+    view = parent._bench || (parent._bench = build(parent));
   view.host = host;
-  load(view, unpack(blob));
-  speak(parent);
+  load(view, data);
   return () => {
     clearTimeout(view.timer);
     window.removeEventListener("keydown", view.onkey, true);
@@ -36,7 +36,7 @@ export function mount(parent, blob, host) {
  * @param {PartArguments} component
  */
 export default function ({ parentElement, data, setStateValue }) {
-  return mount(parentElement, data, { report: setStateValue });
+  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }
 
 function build(parent) {
@@ -44,13 +44,13 @@ function build(parent) {
   const view = { of: null, at: 0, sheets: [null, null] };
   const button = (text, key, act, kind) =>
     el("button", { type: "button", onclick: act, "aria-keyshortcuts": key, class: kind }, text, el("kbd", {}, key));
-  view.keep = button("Keep", "K", () => choose(view, "keep"), "what");
-  view.relabel = button("Relabel", "R", () => choose(view, "relabel"), "what");
-  view.drop = button("Drop", "D", () => choose(view, "drop"), "what");
-  view.back = button("Back", "←", () => step(view, -1), "way");
-  view.next = button("Next", "→", () => step(view, 1), "way");
-  view.undo = button("Undo", "U", () => takeBack(view), "way");
-  view.classes = el("select", { "aria-label": "Right class" });
+  view.keep = button(_("Keep"), "K", () => choose(view, "keep"), "what");
+  view.relabel = button(_("Relabel"), "R", () => choose(view, "relabel"), "what");
+  view.drop = button(_("Drop"), "D", () => choose(view, "drop"), "what");
+  view.back = button(_("Back"), "←", () => step(view, -1), "way");
+  view.next = button(_("Next"), "→", () => step(view, 1), "way");
+  view.undo = button(_("Undo"), "U", () => takeBack(view), "way");
+  view.classes = el("select", { "aria-label": _("Right class") });
   view.classes.onkeydown = (event) => {
     if (event.key === "Enter") choose(view, "relabel");
   };
@@ -58,7 +58,7 @@ function build(parent) {
   view.place = el("h2", {});
   view.sentence = el("p", { class: "said" });
   view.why = el("p", { class: "why" });
-  view.unlabeled = el("p", { class: "why", id: "unlabeled" }, UNLABELED);
+  view.unlabeled = el("p", { class: "why", id: "unlabeled" }, _(UNLABELED));
   view.status = el("p", { class: "status", role: "status" });
   view.picture = el("canvas", { role: "img" });
   view.badge = el("span", { class: "badge" });
@@ -71,14 +71,14 @@ function build(parent) {
     el("div", { class: "top" }, view.place, view.status),
     view.sentence,
     el("div", { class: "whats" }, view.keep, view.relabel, view.drop),
-    el("label", { class: "right" }, "Relabel as ", view.classes),
+    el("label", { class: "right" }, _("Relabel as "), view.classes),
     view.unlabeled,
     el("div", { class: "ways" }, view.back, view.next, view.undo),
     view.why,
   );
   view.root = el(
     "div",
-    { class: "bench", role: "group", "aria-label": "review" },
+    { class: "bench", role: "group", "aria-label": _("review") },
     el(
       "div",
       { class: "desk" },
@@ -135,7 +135,7 @@ function show(view) {
     { mark, label } = item ? markOf(log, item) : { mark: "", label: "" };
   const outside = view.at < 0;
   if (item) view.here.id = item.id;
-  say(view.place, outside ? "Not on this list" : placeOf(view.at + 1, meta));
+  say(view.place, outside ? _("Not on this list") : placeOf(view.at + 1, meta));
   for (const what of ["keep", "relabel", "drop"]) {
     view[what].setAttribute("aria-pressed", String(mark === what));
     view[what].disabled = !item || (what === "relabel" && !meta.classes.length);
@@ -146,7 +146,7 @@ function show(view) {
   const labeled = Boolean(meta.classes.length);
   view.classes.parentElement.hidden = !labeled;
   view.unlabeled.hidden = labeled;
-  view.relabel.title = labeled ? "" : UNLABELED;
+  view.relabel.title = labeled ? "" : _(UNLABELED);
   if (labeled) view.relabel.removeAttribute("aria-describedby");
   else view.relabel.setAttribute("aria-describedby", "unlabeled");
   if (!item) {
@@ -170,14 +170,14 @@ function show(view) {
 /** Which of the list it is; a list that is still being made does not look like a whole one. */
 function placeOf(nth, { total, so_far }) {
   const [place, all] = [nth, total].map((n) => n.toLocaleString("en"));
-  return so_far ? `${place} of ${all} so far` : `${place} of ${all}`;
+  return so_far ? _("{place} of {all} so far", { place, all }) : _("{place} of {all}", { place, all });
 }
 
 function statusOf(view) {
   const item = itemAt(view);
   if (!item) return "";
   const { mark, label } = markOf(view.log, item);
-  return mark === "relabel" ? `relabeled as ${label}` : DONE[mark] || "undecided";
+  return mark === "relabel" ? _("relabeled as {label}", { label }) : DONE[mark] ? _(DONE[mark]) : _("undecided");
 }
 
 function paint(view) {
@@ -185,11 +185,17 @@ function paint(view) {
   if (!item) return;
   const [one, near] = view.meta.sheets,
     position = view.blind ? -1 : view.at - view.meta.start;
-  drawPicture(view.picture, view.sheets[0], one, position, `image ${item.id}, labeled ${item.given}`);
+  drawPicture(
+    view.picture,
+    view.sheets[0],
+    one,
+    position,
+    _("image {id}, labeled {given}", { id: item.id, given: item.given }),
+  );
   view.near.replaceChildren(
     ...item.near.map(({ picture, text }) => {
       const canvas = el("canvas", { role: "img" });
-      drawPicture(canvas, view.sheets[1], near, picture, `image ${text}`);
+      drawPicture(canvas, view.sheets[1], near, picture, _("image {text}", { text }));
       return el("figure", { role: "listitem" }, canvas, el("figcaption", {}, text));
     }),
   );

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.locale import _
 
 __all__ = ["CircleStart", "draw_circle", "pack_circle"]
 
@@ -29,7 +30,7 @@ class CircleStart:
 def draw_circle(
     kernel: dict[str, Any] | None,
     score: str,
-    knob: Knob | None = None,
+    knob: SliderKnob | None = None,
     start: CircleStart = CircleStart(),
     bare: bool = False,
     key: str = "circle",
@@ -51,7 +52,7 @@ def draw_circle(
     import streamlit as st
 
     if kernel is None:
-        st.info("The browser has no kernel for this loss; choose one of the softmax or hinge kind.")
+        st.info(_("The browser has no kernel for this loss; choose one of the softmax or hinge kind."))
         return {}
     blob = pack_circle(kernel, score, knob, start, bare, lesson, heard)
     state = None if bare else "chosen"
@@ -62,7 +63,7 @@ def draw_circle(
 def pack_circle(
     kernel: dict[str, Any],
     score: str,
-    knob: Knob | None = None,
+    knob: SliderKnob | None = None,
     start: CircleStart = CircleStart(),
     bare: bool = False,
     lesson: Mapping[str, Any] | None = None,
@@ -70,11 +71,18 @@ def pack_circle(
 ) -> bytes:
     """The circle as the browser gets it, in any host. Raises ValueError for an unknown score."""
     if score not in SCORES:
-        raise ValueError(f"a score is one of {', '.join(SCORES)}; got {score!r}")
+        raise ValueError(
+            _("a score is one of {scores}; got {score}").format(scores=", ".join(SCORES), score=f"{score!r}")
+        )
     fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
     meta = {
-        "kernel": kernel, "score": score, "knob": knob and asdict(knob), "bare": bare,
-        "lesson": lesson and dict(lesson), "heard": heard, **asdict(start),
+        "kernel": kernel,
+        "score": score,
+        "knob": knob and asdict(knob),
+        "bare": bare,
+        "lesson": lesson and dict(lesson),
+        "heard": heard,
+        **asdict(start),
         "content": repr(sorted(fixed.items(), key=str)),
-    }  # fmt: skip
+    }
     return pack(meta)

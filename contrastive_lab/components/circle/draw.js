@@ -4,6 +4,7 @@ import { marginAngle } from "./forces.js";
 import { BLUE, GREEN, ORANGE, PALETTE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { number } from "../shared/dom.js";
 import { PULL, PUSH, arrow } from "../shared/push_pull.js";
+import { _ } from "../shared/locale.js";
 
 const SHAPES = ["disc", "square", "triangle", "diamond"];
 
@@ -52,16 +53,19 @@ export function drawRing(ring) {
   const o = ring.out;
   const alignment = Number.isNaN(ring.alignment) ? "undefined" : number(ring.alignment);
   ring.note.textContent = o.valid
-    ? `Step ${ring.step}: loss ${number(o.value)}, alignment ${alignment} (0: positives coincide), ` +
-      `uniformity ${number(ring.uniformity)} (lower: more evenly spread). ` +
-      `The longest arrow is a gradient of ${number(top)} per radian.`
-    : "No point has both the partners that this loss needs, so nothing moves. Choose other groups.";
+    ? _(
+        "Step {step}: loss {value}, alignment {alignment} (0: positives coincide), uniformity " +
+          "{uniformity} (lower: more evenly spread). The longest arrow is a gradient of {top} per " +
+          "radian.",
+        { step: ring.step, value: number(o.value), alignment, uniformity: number(ring.uniformity), top: number(top) },
+      )
+    : _("No point has both the partners that this loss needs, so nothing moves. Choose other groups.");
   ring.canvas.setAttribute(
     "aria-label",
     [
-      `${ring.n} points on a circle.`,
+      _("{n} points on a circle.", { n: ring.n }),
       ring.note.textContent,
-      "The keys n and p choose a point, left and right turn it, space runs and pauses, s steps.",
+      _("The keys n and p choose a point, left and right turn it, space runs and pauses, s steps."),
     ].join(" "),
   );
 }
@@ -110,12 +114,14 @@ export function drawHistory(ring) {
   const [g, width, height] = sizeCanvas(ring.curves),
     { ink } = theme(ring.root),
     third = height / 3;
-  ["loss", "alignment", "uniformity"].forEach((name, k) => {
+  [_("loss"), _("alignment"), _("uniformity")].forEach((name, k) => {
     const values = ring.history.map((q) => q[k]).filter(Number.isFinite),
       top = Math.max(...values),
       low = Math.min(...values);
     g.fillStyle = ink;
-    const range = values.length ? `: ${number(low)} to ${number(top)}` : ": press Run or Step";
+    const range = values.length
+      ? _(": {low} to {top}", { low: number(low), top: number(top) })
+      : _(": press Run or Step");
     g.fillText(name + range, 4, k * third + 12);
     const y = (v) => (k + 1) * third - 6 - ((v - low) / (top - low || 1)) * (third - 26);
     if (values.length > 1)
@@ -125,5 +131,5 @@ export function drawHistory(ring) {
         rgb([ORANGE, BLUE, GREEN][k]),
       );
   });
-  ring.curves.setAttribute("aria-label", "loss, alignment and uniformity over the last steps");
+  ring.curves.setAttribute("aria-label", _("loss, alignment and uniformity over the last steps"));
 }

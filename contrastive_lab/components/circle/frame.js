@@ -5,6 +5,7 @@ import { compute } from "./forces.js";
 import { advance, restart } from "./points.js";
 import { report } from "./save.js";
 import { checkLesson } from "../shared/lesson.js";
+import { _ } from "../shared/locale.js";
 
 const STEPS = 420, // that a circle without buttons takes by itself, about seven seconds
   ROUNDS = 6; // before it rests
@@ -13,7 +14,7 @@ const STEPS = 420, // that a circle without buttons takes by itself, about seven
  * @param {CircleState} ring
  */
 export function tick(ring) {
-  ring.run.textContent = ring.running ? "Pause" : "Run";
+  ring.run.textContent = ring.running ? _("Pause") : _("Run");
   if (ring.frame) return;
   ring.frame = requestAnimationFrame(() => {
     ring.frame = 0;

@@ -8,6 +8,7 @@ import { el } from "../shared/dom.js";
 import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { PULL, PUSH, mark } from "../shared/push_pull.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * @param {any} parent
@@ -17,7 +18,7 @@ export function build(parent) {
   const ring = { running: false, step: 0, scatter: 0, timings: [], value: 1 };
   ring.canvas = el("canvas", { class: "ring", tabindex: 0, role: "img" });
   ring.curves = el("canvas", { class: "ringcurves", role: "img" });
-  ring.run = el("button", { type: "button", onclick: () => runOrPause(ring) }, "Run");
+  ring.run = el("button", { type: "button", onclick: () => runOrPause(ring) }, _("Run"));
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   ring.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
   ring.readout = knobField(
@@ -31,10 +32,10 @@ export function build(parent) {
     },
   );
   ring.knobName = el("span", {});
-  ring.speed = el("input", { type: "range", min: 0, max: 1000, step: 1, value: 600, "aria-label": "step size" });
+  ring.speed = el("input", { type: "range", min: 0, max: 1000, step: 1, value: 600, "aria-label": _("step size") });
   ring.speed.onchange = () => report(ring);
-  ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": "groups" });
-  ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": "points" });
+  ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": _("groups") });
+  ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": _("points") });
   ring.groups.onchange = ring.points.onchange = () => {
     restart(ring);
     tick(ring);
@@ -50,21 +51,21 @@ export function build(parent) {
       "div",
       { class: "bar" },
       ring.run,
-      button("Step", () => {
+      button(_("Step"), () => {
         ring.running = false;
         advance(ring);
         tick(ring);
         report(ring);
       }),
-      button("Scatter again", () => {
+      button(_("Scatter again"), () => {
         ring.scatter++;
         restart(ring);
         tick(ring);
         report(ring);
       }),
-      el("label", {}, "points ", ring.points),
-      el("label", {}, "groups ", ring.groups),
-      el("label", {}, "step size ", ring.speed),
+      el("label", {}, _("points "), ring.points),
+      el("label", {}, _("groups "), ring.groups),
+      el("label", {}, _("step size "), ring.speed),
       el("span", { class: "space" }),
       el(
         "span",
@@ -85,14 +86,14 @@ export function build(parent) {
         el(
           "div",
           { class: "legend" },
-          el("span", {}, mark(PULL), "the point is pulled more than pushed"),
-          el("span", {}, mark(PUSH), "pushed more than pulled"),
+          el("span", {}, mark(PULL), _("the point is pulled more than pushed")),
+          el("span", {}, mark(PUSH), _("pushed more than pulled")),
         ),
         ring.curves,
         el(
           "p",
           { class: "hint" },
-          "Keys on the circle: n and p choose a point, ← and → turn it, space runs and pauses, s steps.",
+          _("Keys on the circle: n and p choose a point, ← and → turn it, space runs and pauses, s steps."),
         ),
       ),
     ),

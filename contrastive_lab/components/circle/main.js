@@ -5,8 +5,8 @@ import { build } from "./layout.js";
 import { readAngles, restart } from "./points.js";
 import { setKnob, toSlider } from "../shared/knob.js";
 import { showLesson } from "../shared/lesson.js";
-import { unpack } from "../shared/transport.js";
-import { speak } from "../shared/words.js";
+import { languageOf, unpack } from "../shared/transport.js";
+import { _, mountIn } from "../shared/locale.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -16,7 +16,6 @@ import { speak } from "../shared/words.js";
  */
 export function mount(parent, blob, host) {
   const data = unpack(blob);
-  speak(parent);
   const ring = parent._ring || (parent._ring = build(parent));
   ring.send = data.meta.bare ? () => {} : host.report;
   applyMeta(ring, data.meta);
@@ -34,7 +33,7 @@ export function mount(parent, blob, host) {
  * @param {PartArguments} component
  */
 export default function ({ parentElement, data, setStateValue }) {
-  return mount(parentElement, data, { report: setStateValue });
+  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }
 
 /**
@@ -51,9 +50,9 @@ export function applyMeta(ring, meta) {
   const { knob } = meta,
     isOlder = !first && (ring.dragging || ring.reports > (meta.heard ?? ring.reports));
   ring.slider.disabled = !knob;
-  ring.knobName.textContent = knob ? knob.label : "no setting to drag";
+  ring.knobName.textContent = knob ? knob.label : _("no setting to drag");
   ring.slider.setAttribute("aria-label", ring.knobName.textContent);
-  ring.readout.setAttribute("aria-label", `${ring.knobName.textContent}, as a number`);
+  ring.readout.setAttribute("aria-label", _("{setting}, as a number", { setting: ring.knobName.textContent }));
   ring.readout.disabled = !knob;
   if (knob && isOlder)
     setKnob(ring, ring.value); // what is in the hand, or was told since, is not moved

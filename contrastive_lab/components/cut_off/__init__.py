@@ -27,9 +27,12 @@ class CutOff:
 def draw_cut_off(shown: CutOff, key: str, on_change: Callable[[], None]) -> None:
     """Draw it; `on_change` is called when a cut is let go, and reads `cut_reported`."""
     meta: dict[str, Any] = {
-        "counts": [int(c) for c in shown.counts], "heads": list(shown.heads),
-        "texts": list(shown.texts), "cut": shown.cut, "score": shown.score,
-    }  # fmt: skip
+        "counts": [int(c) for c in shown.counts],
+        "heads": list(shown.heads),
+        "texts": list(shown.texts),
+        "cut": shown.cut,
+        "score": shown.score,
+    }
     mount("cut_off", pack(meta), "cut", style="bench", key=key, first=None, on_change=on_change)
 
 

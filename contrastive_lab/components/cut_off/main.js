@@ -2,8 +2,8 @@
 
 import { BLUE, GRAY, ORANGE, line, rgb, sizeCanvas, theme, tick } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
-import { unpack } from "../shared/transport.js";
-import { speak } from "../shared/words.js";
+import { languageOf, unpack } from "../shared/transport.js";
+import { _, mountIn } from "../shared/locale.js";
 
 const BELOW = 18; // pixels for the numbers of the axis
 const AFTER_KEYS = 250; // milliseconds of rest before the page hears where keys moved the cut
@@ -14,13 +14,13 @@ const AFTER_KEYS = 250; // milliseconds of rest before the page hears where keys
  * @param {Host} host where it stands
  */
 export function mount(parent, blob, host) {
-  const view = parent._cutoff || (parent._cutoff = build(parent));
+  const { meta } = unpack(blob),
+    view = parent._cutoff || (parent._cutoff = build(parent));
   view.host = host;
-  view.meta = unpack(blob).meta;
+  view.meta = meta;
   view.input.max = view.meta.counts.length;
   heard(view, Math.round(view.meta.cut * view.meta.counts.length));
   redraw(view);
-  speak(parent);
   return () => {
     clearTimeout(view.timer);
     view.resize.disconnect();
@@ -33,14 +33,14 @@ export function mount(parent, blob, host) {
  * @param {PartArguments} component
  */
 export default function ({ parentElement, data, setStateValue }) {
-  return mount(parentElement, data, { report: setStateValue });
+  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }
 
 function build(parent) {
   /** @type {any} */
   const view = { given: null, sent: [], held: false, timer: 0 };
   view.canvas = el("canvas", { "aria-hidden": "true" });
-  view.input = el("input", { type: "range", min: 0, step: 1, "aria-label": "Cut-off" });
+  view.input = el("input", { type: "range", min: 0, step: 1, "aria-label": _("Cut-off") });
   view.count = el("p", { class: "count" });
   view.text = el("p", { role: "status" });
   view.root = el(

@@ -9,6 +9,7 @@ import numpy as np
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.locale import _
 
 __all__ = ["draw_gallery"]
 
@@ -34,14 +35,20 @@ def draw_gallery(
     is chosen.
     """
     if len(images) != len(captions):
-        raise ValueError(f"{len(images)} images, but {len(captions)} captions")
+        raise ValueError(
+            _("{images} images, but {captions} captions").format(images=len(images), captions=len(captions))
+        )
     sheet, lit = thumbnail_sheet(images), [int(i) for i in selected]
     meta = {
-        "captions": [str(c) for c in captions], "labels": [str(s) for s in labels or captions],
-        "selected": lit, "across": sheet.across,
-        "tile": sheet.tile, "size": size, "height": height, "title": title, "single": single,
-    }  # fmt: skip
+        "captions": [str(c) for c in captions],
+        "labels": [str(s) for s in labels or captions],
+        "selected": lit,
+        "across": sheet.across,
+        "tile": sheet.tile,
+        "size": size,
+        "height": height,
+        "title": title,
+        "single": single,
+    }
     blob = pack(meta, sprite=sheet.picture)
-    return [
-        int(i) for i in mount("gallery", blob, "selected", style="map", key=key, first=lit) or []
-    ]
+    return [int(i) for i in mount("gallery", blob, "selected", style="map", key=key, first=lit) or []]

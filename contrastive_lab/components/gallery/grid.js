@@ -1,6 +1,7 @@
 // A grid of pictures cut from one sheet; as many as fit on a few screens, more on demand.
 
 import { el } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
 
 const SHOWN = 120; // pictures that are drawn at once
 
@@ -39,7 +40,7 @@ export function drawGallery(box, rows, { make, name, point, click, caption, isOn
     return b;
   });
   if (rows.length > shown) {
-    const more = el("button", { type: "button", class: "more" }, `${rows.length - shown} more`);
+    const more = el("button", { type: "button", class: "more" }, _("{count} more", { count: rows.length - shown }));
     more.onclick = () => drawGallery(box, rows, { make, name, point, click, caption, isOn }, shown * 4);
     made.push(more);
   }

@@ -2,8 +2,8 @@
 
 import { drawGallery, pictureOf } from "./grid.js";
 import { el } from "../shared/dom.js";
-import { unpack } from "../shared/transport.js";
-import { speak } from "../shared/words.js";
+import { languageOf, unpack } from "../shared/transport.js";
+import { _, mountIn } from "../shared/locale.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -13,14 +13,13 @@ import { speak } from "../shared/words.js";
 export function mount(parent, blob, host) {
   const data = unpack(blob),
     meta = data.meta;
-  speak(parent);
   const box = parent._gallery || (parent._gallery = el("div", { role: "group" }));
   if (!box.isConnected) parent.append(el("div", { class: "map" }, box));
   const lit = new Set(meta.selected);
   const show = (sheet) =>
     drawGallery(
       box,
-      meta.captions.map((_, i) => i),
+      meta.captions.map((caption, i) => i),
       {
         make: (i) => pictureOf(sheet, meta, i, meta.size, meta.labels[i]),
         name: (i) => meta.labels[i],
@@ -41,7 +40,7 @@ export function mount(parent, blob, host) {
   box.setAttribute("aria-label", meta.title);
   box.style.maxHeight = meta.height ? `${meta.height}px` : "";
   if (!data.sprite.length) {
-    box.textContent = "There is no picture to show.";
+    box.textContent = _("There is no picture to show.");
     return;
   }
   createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then(show);
@@ -51,5 +50,5 @@ export function mount(parent, blob, host) {
  * @param {PartArguments} component
  */
 export default function ({ parentElement, data, setStateValue }) {
-  return mount(parentElement, data, { report: setStateValue });
+  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }

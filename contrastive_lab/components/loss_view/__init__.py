@@ -12,20 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
+from contrastive_lab.locale import _
 
-__all__ = [
-    "Alternatives",
-    "ComputedLoss",
-    "LossSetting",
-    "LossView",
-    "PairAxes",
-    "draw_loss_view",
-    "pack_loss_view",
-]
+__all__ = ["Alternatives", "ComputedLoss", "LossSetting", "LossView", "PairAxes", "draw_loss_view", "pack_loss_view"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +37,9 @@ class LossSetting:
     content: str  # changes when the arrays change (a content hash)
     scores: np.ndarray | None = None  # (n, w), what the loss compares; None: `reason` says why
     mask: np.ndarray | None = None  # (n, w): 0 not comparable, 1 positive, 2 negative, 3 self
-    kernel: dict[str, Any] | None = None  # the loss's `kernel()`; None: drawn as `computed`
+    kernel: Mapping[str, Any] | None = None  # the loss's `kernel()`; None: drawn as `computed`
     computed: ComputedLoss | None = None
-    knob: Knob | None = None
+    knob: SliderKnob | None = None
     loss: float | None = None  # of the batch, as the library has it
     score_name: str = "similarity"
     reason: str = ""  # why the batch cannot be compared, in a sentence
@@ -89,16 +82,12 @@ class LossView:
     # move nothing
 
 
-def draw_loss_view(
-    view: LossView, key: str = "live", on_change: Callable[[], None] | None = None
-) -> dict[str, Any]:
+def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
     """Draw the view; `on_change` hears of each report. Returns what was last let go: `value`,
     `anchor`, `view`, `panel`, `order`, `masks`, `second`, `second_value`, and `of`, the `name` that
     it was chosen for."""
     blob = pack_loss_view(view)
-    reported = mount(
-        "loss_view", blob, "chosen", style="lab", key=key, first={}, on_change=on_change
-    )
+    reported = mount("loss_view", blob, "chosen", style="lab", key=key, first={}, on_change=on_change)
     return dict(reported or {})
 
 
@@ -106,27 +95,39 @@ def pack_loss_view(view: LossView) -> bytes:
     """The view as the browser gets it, in any host. Raises ValueError without scores."""
     first, axes, sheet = view.first, view.axes, view.axes.thumbnails
     if first.scores is None:
-        raise ValueError("the first setting of a loss view needs scores")
+        raise ValueError(_("the first setting of a loss view needs scores"))
     n, w = first.scores.shape
     meta = _meta(first) | {
-        "n": n, "w": w, "names": [str(v) for v in axes.names],
-        "columnNames": [str(v) for v in axes.column_names], "across": sheet.across,
-        "tile": sheet.tile, "rowThumb": list(axes.row_thumbs),
-        "columnThumb": list(axes.column_thumbs), "anchor": view.anchor, "name": view.name,
-        "title": view.title, "start": dict(view.start), "others": asdict(view.alternatives),
+        "n": n,
+        "w": w,
+        "names": list(axes.names),
+        "columnNames": list(axes.column_names),
+        "across": sheet.across,
+        "tile": sheet.tile,
+        "rowThumb": list(axes.row_thumbs),
+        "columnThumb": list(axes.column_thumbs),
+        "anchor": view.anchor,
+        "name": view.name,
+        "title": view.title,
+        "start": dict(view.start),
+        "others": asdict(view.alternatives),
         "second": view.second and _meta(view.second) | {"choice": view.choice},
-        "lesson": view.lesson and dict(view.lesson), "heard": view.heard,
-    }  # fmt: skip
+        "lesson": view.lesson and dict(view.lesson),
+        "heard": view.heard,
+    }
     arrays = _arrays(first) | ({} if view.second is None else _arrays(view.second, "2"))
     return pack(meta, sprite=sheet.picture, **arrays)
 
 
 def _meta(setting: LossSetting) -> dict[str, Any]:
     return {
-        "key": setting.content, "kernel": setting.kernel, "loss": setting.loss,
-        "knob": setting.knob and asdict(setting.knob), "scoreName": setting.score_name,
+        "key": setting.content,
+        "kernel": setting.kernel,
+        "loss": setting.loss,
+        "knob": setting.knob and asdict(setting.knob),
+        "scoreName": setting.score_name,
         "reason": setting.reason,
-    }  # fmt: skip
+    }
 
 
 def _arrays(setting: LossSetting, suffix: str = "") -> dict[str, bytes]:

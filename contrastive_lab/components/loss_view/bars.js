@@ -6,7 +6,7 @@ import { thumb } from "./thumbnails.js";
 import { GRAY, line, sizeCanvas } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { PULL, PUSH, bar, pointedBar } from "../shared/push_pull.js";
-import { tr } from "../shared/words.js";
+import { _ } from "../shared/locale.js";
 
 const UNTOLD = { color: GRAY, hollow: false }; // neither a positive nor a negative
 
@@ -34,8 +34,18 @@ export function drawBars(lab) {
   const gradients = lab.view === "grad" && Boolean(lab.out),
     scores = !gradients && (hinge || !lab.out),
     margin = scores && hinge ? marginOf(lab).at : NaN;
-  const which = from ? `its nearest ${from + 1} to ${from + shown.length}` : `the nearest ${shown.length}`;
-  say(lab.barTitle, `Anchor ${lab.meta.names[lab.anchor] ?? ""}: ${which} of ${rows.length} (${legend(lab, scores)})`);
+  const which = from
+    ? _("its nearest {first} to {last}", { first: from + 1, last: from + shown.length })
+    : _("the nearest {count}", { count: shown.length });
+  say(
+    lab.barTitle,
+    _("Anchor {anchor}: {which} of {count} ({scores})", {
+      anchor: lab.meta.names[lab.anchor] ?? "",
+      which,
+      count: rows.length,
+      scores: legend(lab, scores),
+    }),
+  );
   const values = gradients ? lab.out.grad : scores ? lab.S : lab.out.pair,
     among = !scores && lab.share ? pushOf(lab, values, rows) : 0, // 0: as it is
     isShown = (j) => !among || lab.M[at + j] === 2,
@@ -61,7 +71,7 @@ export function drawBars(lab) {
     g.fillStyle = lab.ink;
     const size = gradients ? Math.abs(v) : v,
       told = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
-      how = !gradients || v === 0 ? told : pulled ? tr(`${told} pulled`) : tr(`${told} pushed`),
+      how = !gradients || v === 0 ? told : pulled ? _("{told} pulled", { told }) : _("{told} pushed", { told }),
       words = asked ? told : `${positive ? "+ " : ""}${how}  ${lab.meta.columnNames[j]}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
     g.fillText(words, x, y + BAR / 2, wide);
@@ -75,7 +85,7 @@ export function drawBars(lab) {
   if (lab.stale || !lab.bars.hasAttribute("aria-label"))
     lab.bars.setAttribute(
       "aria-label",
-      `${lab.barTitle.textContent}. Up, down, page up and page down walk through them.`,
+      _("{title}. Up, down, page up and page down walk through them.", { title: lab.barTitle.textContent }),
     );
 }
 
@@ -99,13 +109,13 @@ export function placeOf(start, edge, width) {
 
 /** What the bars show, and what their marks mean. */
 function legend(lab, scores) {
-  if (isAsked(lab)) return "weight";
-  if (!scores && lab.share) return "share among negatives; +: positive";
-  if (lab.view === "grad" && lab.out) return "gradient; +: positive";
-  if (!scores) return "weight; +: positive";
+  if (isAsked(lab)) return _("weight");
+  if (!scores && lab.share) return _("share among negatives; +: positive");
+  if (lab.view === "grad" && lab.out) return _("gradient; +: positive");
+  if (!scores) return _("weight; +: positive");
   if (!isHinge(lab)) return lab.meta.scoreName;
-  const place = lab.kernel.form === "triplet" ? "farthest positive + ε" : "ε";
-  return `${lab.meta.scoreName}; line: ${place}; pale: no longer moved`;
+  const place = lab.kernel.form === "triplet" ? _("farthest positive + ε") : "ε";
+  return _("{scoreName}; line: {place}; pale: no longer moved", { scoreName: lab.meta.scoreName, place });
 }
 
 /** What the anchor's negatives have of the values together. */

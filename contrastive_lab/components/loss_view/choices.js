@@ -1,19 +1,21 @@
 // What can be chosen in the live loss view.
 
+import { N_ } from "../shared/locale.js";
+
 export const VIEWS = {
-  weight: "Weight on each pair",
-  score: "Similarity",
-  grad: "Gradient",
-  mask: "Positive or negative?",
+  weight: N_("Weight on each pair"),
+  score: N_("Similarity"),
+  grad: N_("Gradient"),
+  mask: N_("Positive or negative?"),
 };
 
 export const PANELS = {
-  none: "No panel",
-  scores: "Margin",
-  grads: "Gradients",
-  curves: "Sweep",
-  formula: "Formula",
-  two: "Two settings",
+  none: N_("No panel"),
+  scores: N_("Margin"),
+  grads: N_("Gradients"),
+  curves: N_("Sweep"),
+  formula: N_("Formula"),
+  two: N_("Two settings"),
 };
 
-export const ORDERS = { group: "by group", cluster: "by cluster" };
+export const ORDERS = { group: N_("by group"), cluster: N_("by cluster") };

@@ -6,6 +6,7 @@ import { BLUE, GREEN, ORANGE, halves, line, rgb, tick, within } from "../shared/
 import { number, say } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
 import { fromSlider, toSlider } from "../shared/knob.js";
+import { _ } from "../shared/locale.js";
 
 const SAMPLE = 22; // pixels of a line beside its name
 const STEPS = 80,
@@ -52,7 +53,7 @@ function alongKnob(lab) {
 export function drawCurves(lab, g, width, height) {
   const knob = lab.meta.knob;
   if (!knob || !lab.kernel.knob) {
-    say(lab.note, "This loss has no temperature or margin to go along.");
+    say(lab.note, _("This loss has no temperature or margin to go along."));
     return;
   }
   const { points, nearest } = alongKnob(lab),
@@ -61,13 +62,13 @@ export function drawCurves(lab, g, width, height) {
   if (first) within(g, first, (w, h) => drawSoftmax(lab, g, points, nearest, w, h));
   const curves = soft
     ? [
-        ["effective", "negatives that matter", BLUE, []],
-        ["entropy", "their entropy", GREEN, [2, 3]],
-        ["loss", "loss", ORANGE, [7, 4]],
+        ["effective", _("negatives that matter"), BLUE, []],
+        ["entropy", _("their entropy"), GREEN, [2, 3]],
+        ["loss", _("loss"), ORANGE, [7, 4]],
       ]
     : [
-        ["effective", "negatives still pushed", BLUE, []],
-        ["loss", "loss", ORANGE, [7, 4]],
+        ["effective", _("negatives still pushed"), BLUE, []],
+        ["loss", _("loss"), ORANGE, [7, 4]],
       ];
   const lines = curves.map((/** @type {[string, string, number[], number[]]} */ [field, name, color, dash]) => {
     const top = Math.max(1e-12, ...points.map((q) => q[field]));
@@ -101,7 +102,7 @@ function drawSoftmax(lab, g, points, nearest, width, height) {
     }),
     width,
     height,
-    `softmax of the ${nearest.length} nearest: positive (blue), negatives (dashed)`,
+    _("softmax of the {count} nearest: positive (blue), negatives (dashed)", { count: nearest.length }),
   );
 }
 
@@ -161,14 +162,20 @@ function placed(g, lines, width) {
 function curveWords(lab, points, soft) {
   const { knob } = lab.meta,
     symbol = knob.label.split(",")[0];
-  const told = `Anchor ${lab.meta.names[lab.anchor]} over ${symbol}; the upright line is where ${symbol} stands now.`;
+  const told = _("Anchor {anchor} over {symbol}; the upright line is where {symbol} stands now.", {
+    anchor: lab.meta.names[lab.anchor],
+    symbol,
+  });
   if (!soft) return `${told} ${marginEnds(lab, points, symbol)}`;
   const alone = points.filter((q) => q.effective > 0 && q.effective < ALONE).pop();
-  if (!alone) return `${told} At no τ is one negative left alone: several are as near as the nearest.`;
+  if (!alone) return _("{told} At no τ is one negative left alone: several are as near as the nearest.", { told });
   return (
-    `${told} Below τ = ${number(alone.v)} the softmax over its negatives lies on the hardest one alone ` +
-    `(negatives that matter under ${ALONE}), so that lowering τ further no longer changes which negatives matter: ` +
-    limit(lab)
+    _(
+      "{told} Below τ = {value} the softmax over its negatives lies on the hardest one alone " +
+        "(negatives that matter under {alone}), so that lowering τ further no longer changes which " +
+        "negatives matter: ",
+      { told, value: number(alone.v), alone: ALONE },
+    ) + limit(lab)
   );
 }
 
@@ -178,22 +185,26 @@ function limit(lab) {
     at = lab.anchor * lab.w,
     sign = isFar(lab) ? -1 : 1;
   const hardest = ranked(lab).find((j) => lab.M[at + j] === 2);
-  if (positives.length !== 1 || hardest === undefined) return "all that is left is a scale of 1/τ.";
+  if (positives.length !== 1 || hardest === undefined) return _("all that is left is a scale of 1/τ.");
   const gap = sign * (lab.S[at + hardest] - lab.S[at + positives[0]]);
   return gap > 0
-    ? `its hardest negative is nearer than its positive by ${number(gap)}, so the loss only grows, as ${number(gap)}/τ.`
-    : `its positive is nearer than the hardest negative by ${number(-gap)}, so loss and gradient go to 0.`;
+    ? _("its hardest negative is nearer than its positive by {gap}, so the loss only grows, as {gap}/τ.", {
+        gap: number(gap),
+      })
+    : _("its positive is nearer than the hardest negative by {gap}, so loss and gradient go to 0.", {
+        gap: number(-gap),
+      });
 }
 
 function marginEnds(lab, points, symbol) {
   const none = points.filter((q) => q.effective === 0).pop(),
     most = points[points.length - 1].effective,
     from = points.find((q) => q.effective === most);
-  const start = none ? `Up to ${symbol} = ${number(none.v)} no negative is pushed. ` : "";
+  const start = none ? _("Up to {symbol} = {v} no negative is pushed. ", { symbol, v: number(none.v) }) : "";
   if (!most) return start;
   const of =
     most === lab.out.negatives[lab.anchor]
-      ? `all ${most} negatives are pushed`
-      : `${most} of ${lab.out.negatives[lab.anchor]} negatives are pushed, and no more`;
-  return `${start}From ${symbol} = ${number(from.v)} on ${of}.`;
+      ? _("all {most} negatives are pushed", { most })
+      : _("{most} of {total} negatives are pushed, and no more", { most, total: lab.out.negatives[lab.anchor] });
+  return _("{start}From {symbol} = {v} on {of}.", { start, symbol, v: number(from.v), of });
 }

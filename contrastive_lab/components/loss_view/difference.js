@@ -6,6 +6,7 @@ import { isFar } from "./pairs.js";
 import { BITS, divergingShades, largest } from "./shades.js";
 import { GREEN, PINK } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
 
 const SAME = 1e-6; // differences below this are rounding
 
@@ -55,7 +56,7 @@ export function fillTable(lab, two, a, b) {
   });
   rows.forEach(([x, y], k) =>
     [x, y, x - y].forEach((v, c) => {
-      say(lab.table.rows[k + 1].cells[c + 1], Number.isNaN(v) ? "none" : number(v));
+      say(lab.table.rows[k + 1].cells[c + 1], Number.isNaN(v) ? _("none") : number(v));
     }),
   );
   lab.tableOf = i;
@@ -65,13 +66,16 @@ export function fillTable(lab, two, a, b) {
  * @param {any} parts
  */
 export function differenceWords({ top, of }) {
-  if (!(top > SAME)) return "Both put the same weight and the same gradient on every pair.";
-  const largestOne = `the largest difference is ${number(top)}`;
+  if (!(top > SAME)) return _("Both put the same weight and the same gradient on every pair.");
+  const largestOne = _("the largest difference is {top}", { top: number(top) });
   if (of === "pair")
-    return `Green: pairs that weigh more in the first setting, pink: more in the second; ${largestOne}.`;
-  return (
-    "Both put the same weight on every pair, but not the same gradient. " +
-    `Green: pairs that are pulled harder in the first setting, pink: harder in the second; ${largestOne}.`
+    return _("Green: pairs that weigh more in the first setting, pink: more in the second; {largestOne}.", {
+      largestOne,
+    });
+  return _(
+    "Both put the same weight on every pair, but not the same gradient. Green: pairs that are " +
+      "pulled harder in the first setting, pink: harder in the second; {largestOne}.",
+    { largestOne },
   );
 }
 

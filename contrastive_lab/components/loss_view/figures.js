@@ -2,6 +2,7 @@
 
 import { isHinge, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * @param {number} x
@@ -51,16 +52,19 @@ export function drawFigures(lab) {
     i = lab.anchor,
     hinge = isHinge(lab),
     many = positivesOf(lab).length;
-  const told = hinge ? "Negatives still pushed" : "Negatives that matter",
+  const told = hinge ? _("Negatives still pushed") : _("Negatives that matter"),
     defined = o && o.weight[i] > 0;
-  say(lab.effectiveTitle, `${told}, mean`);
-  say(lab.ownTitle, `Anchor ${lab.meta.names[i] ?? i}: loss`);
-  say(lab.ownEffectiveTitle, `Its ${told.toLowerCase()}`);
-  say(lab.pullTitle, many === 1 ? "Gradient on its positive" : "Gradient on its positives, sum");
+  say(lab.effectiveTitle, _("{told}, mean", { told }));
+  say(lab.ownTitle, _("Anchor {anchor}: loss", { anchor: lab.meta.names[i] ?? i }));
+  say(lab.ownEffectiveTitle, _("Its {figure}", { figure: told.toLowerCase() }));
+  say(lab.pullTitle, many === 1 ? _("Gradient on its positive") : _("Gradient on its positives, sum"));
   const mean = o && meanNegatives(o, lab.n),
     counted = (x) => (hinge ? String(x) : few(x));
   say(lab.loss, !o ? (lab.meta.loss == null ? "–" : number(lab.meta.loss)) : o.valid ? number(o.value) : "undefined");
-  say(lab.effective, !o ? "–" : mean ? `${few(mean[0])} of ${mean[1].toFixed(0)}` : "none");
+  say(
+    lab.effective,
+    !o ? "–" : mean ? _("{count} of {total}", { count: few(mean[0]), total: mean[1].toFixed(0) }) : _("none"),
+  );
   say(
     lab.own,
     !o
@@ -68,13 +72,25 @@ export function drawFigures(lab) {
       : defined
         ? number(o.loss[i])
         : hinge && many && o.negatives[i]
-          ? "not counted: no active triplet"
-          : "undefined: it lacks a partner",
+          ? _("not counted: no active triplet")
+          : _("undefined: it lacks a partner"),
   );
-  say(lab.ownEffective, !o ? "–" : o.negatives[i] ? `${counted(o.effective[i])} of ${o.negatives[i]}` : "none");
+  say(
+    lab.ownEffective,
+    !o
+      ? "–"
+      : o.negatives[i]
+        ? _("{count} of {total}", { count: counted(o.effective[i]), total: o.negatives[i] })
+        : _("none"),
+  );
   say(lab.pull, defined ? number(pullOf(o, lab.M, i, lab.w)) : "–");
   const bounded = defined && boundedBy(lab.kernel, many);
-  say(lab.bound, bounded ? ` at most ${number(1 / lab.kernel.temperature)}${lab.kernel.knob ? " (1/τ)" : ""}` : "");
+  say(
+    lab.bound,
+    bounded
+      ? _(" at most {most}{knob}", { most: number(1 / lab.kernel.temperature), knob: lab.kernel.knob ? " (1/τ)" : "" })
+      : "",
+  );
 }
 
 /** Whether the pull on all positives together can't be more than 1/τ. */

@@ -4,6 +4,7 @@ import { isHinge, ranked } from "./pairs.js";
 import { choose, light } from "./drag.js";
 import { GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
 import { number, percent, say } from "../shared/dom.js";
+import { N_, _ } from "../shared/locale.js";
 
 /**
  * @param {LossViewState} lab
@@ -51,9 +52,10 @@ export function shares(lab) {
   return { total, hardest, curve: push.map((v) => (sum += v) / (total || 1)) };
 }
 
-const GRADIENTS =
-  "The matrix shows pull and push for every pair where “Gradient” is chosen above it; " +
-  "click a bar to choose its anchor.";
+const GRADIENTS = N_(
+  "The matrix shows pull and push for every pair where “Gradient” is chosen above it; click " +
+    "a bar to choose its anchor.",
+);
 
 /**
  * @param {LossViewState} lab
@@ -71,12 +73,27 @@ export function drawGradients(lab, g, width, height) {
   say(
     lab.note,
     total > 0
-      ? `Of all the push on ${lab.meta.names[lab.anchor]}'s negatives, the hardest one ` +
-          `(${lab.meta.columnNames[hardest]}) gets ${share(1)}, the hardest 5 get ${share(5)}, ` +
-          `the harder half gets ${share(Math.ceil(curve.length / 2))}. ${GRADIENTS}`
+      ? _(
+          "Of all the push on {anchor}'s negatives, the hardest one ({hardest}) gets {share}, the " +
+            "hardest 5 get {share2}, the harder half gets {curve}. {advice}",
+          {
+            anchor: lab.meta.names[lab.anchor],
+            hardest: lab.meta.columnNames[hardest],
+            share: share(1),
+            share2: share(5),
+            curve: share(Math.ceil(curve.length / 2)),
+            advice: _(GRADIENTS),
+          },
+        )
       : lab.kernel && !isHinge(lab)
-        ? `The push on ${lab.meta.names[lab.anchor]}'s negatives is too small to count. ${GRADIENTS}`
-        : `No negative of ${lab.meta.names[lab.anchor]} is pushed. ${GRADIENTS}`,
+        ? _("The push on {anchor}'s negatives is too small to count. {advice}", {
+            anchor: lab.meta.names[lab.anchor],
+            advice: _(GRADIENTS),
+          })
+        : _("No negative of {anchor} is pushed. {advice}", {
+            anchor: lab.meta.names[lab.anchor],
+            advice: _(GRADIENTS),
+          }),
   );
 }
 
@@ -86,7 +103,7 @@ function drawShares(lab, g, curve, width, height) {
     span = base - 20,
     wide = width - 20;
   g.fillStyle = lab.ink;
-  g.fillText("share of the push on its k hardest negatives", 10, 12, wide);
+  g.fillText(_("share of the push on its k hardest negatives"), 10, 12, wide);
   if (curve.at(-1) > 0)
     line(g, [[10, base], ...curve.map((v, k) => [10 + ((k + 1) / curve.length) * wide, base - v * span])], rgb(ORANGE));
   g.fillText("k = 0", 10, height - 5);
@@ -96,14 +113,19 @@ function drawShares(lab, g, curve, width, height) {
 /** The loss of every anchor, largest first, as bars that can be chosen. */
 function drawLosses(lab, g, width, height) {
   const base = height - 18,
-    order = Array.from({ length: lab.n }, (_, i) => i).filter((i) => lab.out.weight[i] > 0);
+    order = Array.from({ length: lab.n }, (x, i) => i).filter((i) => lab.out.weight[i] > 0);
   order.sort((a, b) => lab.out.loss[b] - lab.out.loss[a]);
   const top = Math.max(1e-12, ...order.map((i) => lab.out.loss[i])),
     left = 10,
     wide = (width - 20) / Math.max(1, order.length);
   lab.sorted = { order, left, wide };
   g.fillStyle = lab.ink;
-  g.fillText(`loss of ${order.length} anchors, largest first (up to ${number(top)})`, left, 12, width - 20);
+  g.fillText(
+    _("loss of {length} anchors, largest first (up to {top})", { length: order.length, top: number(top) }),
+    left,
+    12,
+    width - 20,
+  );
   order.forEach((i, k) => {
     const h = Math.max(1, (lab.out.loss[i] / top) * (base - 20));
     g.fillStyle = i === lab.anchor || (lab.hover && lab.hover[0] === i) ? lab.accent : rgb(GRAY, 0.7);

@@ -9,6 +9,7 @@ import { saveCsv, savePng } from "./save.js";
 import { choices, el } from "../shared/dom.js";
 import { knobField, toSlider } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * `start`: what an address asks for; what it doesn't name is as at first.
@@ -63,7 +64,7 @@ export function build(parent, start) {
       },
       text,
     );
-  lab.turns = el("span", { class: "group turns" }, turn("nearer", -1), turn("farther", 1));
+  lab.turns = el("span", { class: "group turns" }, turn(_("nearer"), -1), turn(_("farther"), 1));
   lab.legend = el("div", { class: "legend" });
   lab.panelBox = el("div", { class: "panel", hidden: "" });
   const pick = (field) => (key) => {
@@ -83,8 +84,12 @@ export function build(parent, start) {
     };
     return b;
   };
-  lab.over = turnable("overlay", "mark positives and negatives", "their tints under every cell");
-  lab.sharing = turnable("share", "share among negatives", "in percent of all the push, so that a low τ leaves bars");
+  lab.over = turnable("overlay", _("mark positives and negatives"), _("their tints under every cell"));
+  lab.sharing = turnable(
+    "share",
+    _("share among negatives"),
+    _("in percent of all the push, so that a low τ leaves bars"),
+  );
   const figure = (title, value) => el("div", {}, title, value);
   lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
   lab.knobBar = el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout);
@@ -102,7 +107,7 @@ export function build(parent, start) {
     el(
       "dl",
       { class: "figures" },
-      figure(el("dt", {}, "Loss of the batch"), lab.loss),
+      figure(el("dt", {}, _("Loss of the batch")), lab.loss),
       ...["effective", "own", "ownEffective"].map((name) => figure(lab[`${name}Title`], lab[name])),
       figure(lab.pullTitle, el("dd", {}, lab.pull, lab.bound)),
     ),
@@ -120,21 +125,21 @@ export function build(parent, start) {
           "button",
           {
             type: "button",
-            title: "the matrix, the bars and the open panel as a picture",
+            title: _("the matrix, the bars and the open panel as a picture"),
             onclick: () => savePng(lab),
           },
           "PNG",
         ),
         el(
           "button",
-          { type: "button", title: "every pair with its score, weight and gradient", onclick: () => saveCsv(lab) },
+          { type: "button", title: _("every pair with its score, weight and gradient"), onclick: () => saveCsv(lab) },
           "CSV",
         ),
       ),
     ),
     el(
       "div",
-      { class: "bar panels", role: "group", "aria-label": "More" },
+      { class: "bar panels", role: "group", "aria-label": _("More") },
       ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => {
         if (key === "grads") show(lab, "grad"); // pull and push of every pair belong to this panel
         // active hinges are marked there

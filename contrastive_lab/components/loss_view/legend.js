@@ -9,6 +9,7 @@ import { thumb } from "./thumbnails.js";
 import { GRAY, GREEN, rgb, sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
 import { PULL, PUSH, mark } from "../shared/push_pull.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * Legend and label of the matrix, when they are others than before.
@@ -18,13 +19,16 @@ import { PULL, PUSH, mark } from "../shared/push_pull.js";
 export function tell(lab) {
   const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join(),
     marked = lab.overlay || lab.view === "mask",
-    blank = lab.overlay ? "tint alone" : "blank";
+    blank = lab.overlay ? _("tint alone") : _("blank");
   if (lab.toldOf === name) return;
   lab.toldOf = name;
   lab.matrix.setAttribute(
     "aria-label",
-    `${VIEWS[lab.view]}: ${lab.n} anchors by ${lab.w} candidates. ` +
-      "Up and down choose the anchor, left and right a candidate.",
+    _("{view}: {n} anchors by {w} candidates. Up and down choose the anchor, left and right a candidate.", {
+      view: _(VIEWS[lab.view]),
+      n: lab.n,
+      w: lab.w,
+    }),
   );
   const item = (color, text, alpha = 1) => {
     const i = el("i", {});
@@ -32,38 +36,38 @@ export function tell(lab) {
     return el("span", {}, i, text);
   };
   const look = (kind, text) => el("span", {}, mark(kind), text);
-  const positive = [look(PULL, "positive"), look(PUSH, "negative")],
-    itself = item(GRAY, "itself", 0.75);
+  const positive = [look(PULL, _("positive")), look(PUSH, _("negative"))],
+    itself = item(GRAY, _("itself"), 0.75);
   if (lab.view === "score")
     lab.legend.replaceChildren(
-      ...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? "dark: near" : "dark: similar")]),
+      ...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? _("dark: near") : _("dark: similar"))]),
       itself,
     );
   else if (lab.view === "grad")
     lab.legend.replaceChildren(
-      look(PULL, "pulled nearer"),
-      look(PUSH, "pushed away"),
+      look(PULL, _("pulled nearer")),
+      look(PUSH, _("pushed away")),
       itself,
-      el("span", {}, `${blank}: not moved`),
+      el("span", {}, _("{blank}: not moved", { blank })),
     );
   else if (lab.view === "weight" && isHinge(lab))
     lab.legend.replaceChildren(
-      look(PULL, "positive, pulled"),
-      look(PUSH, "negative, still pushed"),
+      look(PULL, _("positive, pulled")),
+      look(PUSH, _("negative, still pushed")),
       itself,
-      el("span", {}, `${blank}: no longer moved`),
+      el("span", {}, _("{blank}: no longer moved", { blank })),
     );
   else
     lab.legend.replaceChildren(
       ...positive,
       itself,
-      ...(lab.view === "weight" ? [el("span", {}, "the stronger, the more weight")] : []),
+      ...(lab.view === "weight" ? [el("span", {}, _("the stronger, the more weight"))] : []),
     );
   if (!lab.M.includes(3)) itself.remove();
   if (lab.M.includes(0))
-    lab.legend.append(marked ? item(GRAY, "not compared", APART) : el("span", {}, "blank: not compared"));
+    lab.legend.append(marked ? item(GRAY, _("not compared"), APART) : el("span", {}, _("blank: not compared")));
   if (lab.overlay && lab.view !== "score" && lab.view !== "mask")
-    lab.legend.append(el("span", {}, "tint: positive (blue), negative (orange)"));
+    lab.legend.append(el("span", {}, _("tint: positive (blue), negative (orange)")));
 }
 
 /**
@@ -85,15 +89,19 @@ export function describe(lab) {
 
 function atFirst(lab, i, j) {
   const { names, columnNames } = lab.meta;
-  const pair = j === null ? `Anchor: ${names[i]}.` : `Its hardest negative: ${columnNames[j]} · ${numbers(lab, i, j)}.`;
-  return `${pair} Point at another pair; click a cell, or use the arrow keys, to choose its anchor.`;
+  const pair =
+    j === null
+      ? _("Anchor: {anchor}.", { anchor: names[i] })
+      : _("Its hardest negative: {negative} · {numbers}.", { negative: columnNames[j], numbers: numbers(lab, i, j) });
+  return _("{pair} Point at another pair; click a cell, or use the arrow keys, to choose its anchor.", { pair });
 }
 
 function inWords(lab, i, j) {
   const { names, columnNames } = lab.meta;
-  if (isAsked(lab) && i === lab.anchor && j !== null) return "Is this the other view? Click the bar, or press Enter.";
+  if (isAsked(lab) && i === lab.anchor && j !== null)
+    return _("Is this the other view? Click the bar, or press Enter.");
   if (i === null || j === null) return i === null ? columnNames[j] : names[i];
-  const what = ["not compared", "positive", "negative", "itself"][lab.M[i * lab.w + j]];
+  const what = [_("not compared"), _("positive"), _("negative"), _("itself")][lab.M[i * lab.w + j]];
   return `${names[i]} → ${columnNames[j]} · ${what} · ${numbers(lab, i, j)}`;
 }
 
@@ -102,6 +110,9 @@ function numbers(lab, i, j) {
     m = lab.M[k],
     parts = [`${lab.meta.scoreName} ${lab.S[k].toFixed(4)}`];
   if (lab.out && (m === 1 || m === 2))
-    parts.push(`weight ${lab.out.pair[k].toPrecision(3)}`, `gradient ${lab.out.grad[k].toPrecision(3)}`);
+    parts.push(
+      _("weight {weight}", { weight: lab.out.pair[k].toPrecision(3) }),
+      _("gradient {gradient}", { gradient: lab.out.grad[k].toPrecision(3) }),
+    );
   return parts.join(" · ");
 }

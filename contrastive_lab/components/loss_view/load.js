@@ -4,6 +4,7 @@ import { PANELS } from "./choices.js";
 import { schedule } from "./drag.js";
 import { openPanel } from "./panels.js";
 import { setKnob, toSlider } from "../shared/knob.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * The bytes of a batch are read once; its knobs may come again and again.
@@ -59,14 +60,14 @@ export function applyKernel(lab, meta, isNew = false) {
   lab.empty.textContent = reason || "";
   const symbol = knob ? knob.label.split(",")[0] : "",
     hinge = kernel && kernel.family === "hinge";
-  const words = { scores: hinge ? "Margin" : "Histogram", curves: `Sweep ${symbol}`.trim() };
-  for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || PANELS[b.dataset.key];
+  const words = { scores: hinge ? _("Margin") : _("Histogram"), curves: _("Sweep {symbol}", { symbol }).trim() };
+  for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || _(PANELS[b.dataset.key]);
   if (isOlder && !isNew) return; // what is in the hand, or was told since, is not moved
   lab.kernel = kernel ? { ...kernel } : null;
   lab.slider.disabled = lab.slider.hidden = !knob;
-  lab.knobName.textContent = knob ? knob.label : "no setting to drag";
+  lab.knobName.textContent = knob ? knob.label : _("no setting to drag");
   lab.slider.setAttribute("aria-label", lab.knobName.textContent);
-  lab.readout.setAttribute("aria-label", `${lab.knobName.textContent}, as a number`);
+  lab.readout.setAttribute("aria-label", _("{setting}, as a number", { setting: lab.knobName.textContent }));
   lab.readout.disabled = lab.readout.hidden = !knob;
   if (!knob) {
     lab.readout.value = "";

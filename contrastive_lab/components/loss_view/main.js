@@ -8,8 +8,8 @@ import { library } from "./library.js";
 import { applyKernel, load } from "./load.js";
 import { readSecond } from "./second_panel.js";
 import { showLesson } from "../shared/lesson.js";
-import { unpack } from "../shared/transport.js";
-import { speak } from "../shared/words.js";
+import { mountIn } from "../shared/locale.js";
+import { languageOf, unpack } from "../shared/transport.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -19,7 +19,6 @@ import { speak } from "../shared/words.js";
  */
 export function mount(parent, blob, host) {
   const data = unpack(blob);
-  speak(parent);
   const lab = parent._lab || (parent._lab = build(parent, data.meta.start || {}));
   lab.send = host.report;
   lab.redraw = () => draw(lab);
@@ -42,5 +41,5 @@ export function mount(parent, blob, host) {
  * @param {PartArguments} component
  */
 export default function ({ parentElement, data, setStateValue }) {
-  return mount(parentElement, data, { report: setStateValue });
+  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }

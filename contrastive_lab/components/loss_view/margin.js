@@ -6,6 +6,7 @@ import { line, tick } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
 import { knobText, toSlider } from "../shared/knob.js";
 import { PULL, PUSH, area } from "../shared/push_pull.js";
+import { _ } from "../shared/locale.js";
 
 const BINS = 60;
 
@@ -71,7 +72,7 @@ export function drawScores(lab, g, width, height) {
     );
     tick(
       g,
-      triplet ? "farthest positive + ε" : "ε",
+      triplet ? _("farthest positive + ε") : "ε",
       at + (at > width / 2 ? -8 : 8),
       14,
       width,
@@ -84,23 +85,29 @@ export function drawScores(lab, g, width, height) {
 
 function marginWords(lab, triplet, bins) {
   const { nP, nN } = bins,
-    pairs = `${lab.meta.scoreName}: ${nP} positive pairs (blue, filled) and ${nN} negative pairs (orange, hollow)`;
-  if (!isHinge(lab) || !lab.out) return `${pairs}, each with a scale of its own.`;
+    pairs = _("{scoreName}: {nP} positive pairs (blue, filled) and {nN} negative pairs (orange, hollow)", {
+      scoreName: lab.meta.scoreName,
+      nP,
+      nN,
+    });
+  if (!isHinge(lab) || !lab.out) return _("{pairs}, each with a scale of its own.", { pairs });
   const sum = (a) => a.reduce((s, v) => s + v, 0),
     active = sum(lab.out.active);
   if (!triplet)
-    return (
-      `${pairs}. Drag the line: ${active} negatives lie inside the margin and are pushed, ${bins.nN - active} ` +
-      "beyond it the loss no longer moves: they are blank in the matrix and pale among the bars. " +
-      "Positives are pulled at every distance."
+    return _(
+      "{pairs}. Drag the line: {active} negatives lie inside the margin and are pushed, " +
+        "{active2} beyond it the loss no longer moves: they are blank in the matrix and pale among " +
+        "the bars. Positives are pulled at every distance.",
+      { pairs, active, active2: bins.nN - active },
     );
   const hard = sum(lab.out.hard),
-    beyond = lab.marginAt > lab.range[1] ? " (beyond the right edge)" : "";
-  return (
-    `${pairs} of the chosen anchor; the line is its farthest positive plus the margin${beyond}. ` +
-    `Negatives left of it are still pushed. In the batch ${active} triplets are active: ` +
-    `${hard} hard (the negative is nearer than the positive), ` +
-    `${active - hard} semi-hard (farther, but by less than the margin).`
+    beyond = lab.marginAt > lab.range[1] ? _(" (beyond the right edge)") : "";
+  return _(
+    "{pairs} of the chosen anchor; the line is its farthest positive plus the margin{beyond}. " +
+      "Negatives left of it are still pushed. In the batch {active} triplets are active: {hard} " +
+      "hard (the negative is nearer than the positive), {hard2} semi-hard (farther, but by less " +
+      "than the margin).",
+    { pairs, beyond, active, hard, hard2: active - hard },
   );
 }
 

@@ -8,11 +8,12 @@ import { drawScores, listenMargin } from "./margin.js";
 import { drawTwo, openTwo } from "./second_panel.js";
 import { sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
+import { N_, _ } from "../shared/locale.js";
 
 const PANEL_KEYS = {
-  grads: " Left and right walk through the anchors.",
-  scores: " Left and right move the margin.",
-  two: " Arrow keys choose anchor and candidate.",
+  grads: N_(" Left and right walk through the anchors."),
+  scores: N_(" Left and right move the margin."),
+  two: N_(" Arrow keys choose anchor and candidate."),
 };
 
 /**
@@ -49,9 +50,12 @@ export function drawPanel(lab) {
   else if (!lab.kernel && lab.panel !== "grads")
     say(
       lab.note,
-      "The server computes this loss when the slider is let go; this panel needs one that the browser computes.",
+      _("The server computes this loss when the slider is let go; this panel needs one that the browser computes."),
     );
   else if (lab.panel === "curves") drawCurves(lab, g, width, height);
   else if (lab.out) drawGradients(lab, g, width, height);
-  lab.extra.setAttribute("aria-label", `${PANELS[lab.panel]}. ${lab.note.textContent}${PANEL_KEYS[lab.panel] || ""}`);
+  lab.extra.setAttribute(
+    "aria-label",
+    `${_(PANELS[lab.panel])}. ${lab.note.textContent}${_(PANEL_KEYS[lab.panel] || "")}`,
+  );
 }

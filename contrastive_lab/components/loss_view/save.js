@@ -4,6 +4,7 @@ import { VIEWS } from "./choices.js";
 import { isHinge } from "./pairs.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
 import { knobText } from "../shared/knob.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * @param {LossViewState} lab
@@ -11,14 +12,14 @@ import { knobText } from "../shared/knob.js";
 export function savePng(lab) {
   const panel = lab.panelBox.querySelector("canvas:not([hidden])");
   const { knob, title, names } = lab.meta,
-    told = isHinge(lab) ? "negatives still pushed" : "negatives that matter";
+    told = isHinge(lab) ? _("negatives still pushed") : _("negatives that matter");
   const words = [
     title,
     knob ? `${knob.label.split(",")[0]} = ${knobText(lab.value)}` : "",
-    `loss ${lab.loss.textContent}`,
-    `${told} ${lab.effective.textContent} (mean)`,
-    VIEWS[lab.view].toLowerCase(),
-    `anchor ${names[lab.anchor]}`,
+    _("loss {loss}", { loss: lab.loss.textContent }),
+    _("{told} {mean} (mean)", { told, mean: lab.effective.textContent }),
+    _(VIEWS[lab.view]).toLowerCase(),
+    _("anchor {anchor}", { anchor: names[lab.anchor] }),
   ];
   offerPicture(
     [[lab.matrix, lab.bars], ...(panel && lab.panel !== "none" ? [[panel]] : [])],

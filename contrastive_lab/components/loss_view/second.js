@@ -1,23 +1,25 @@
 // The second setting: another form, loss or rows on the same batch, or another knob.
 
+import { N_ } from "../shared/locale.js";
+
 /** The forms that a second setting may take on the same scores. */
 const FORMS = {
   softmax: {
-    same: ["the same loss", {}],
-    out: ["all in one denominator (NT-Xent, SupCon out)", { denominator: "all", aggregate: "out" }],
-    in: ["mean inside the log (SupCon in)", { denominator: "all", aggregate: "in" }],
-    own: ["each positive on its own (InfoNCE)", { denominator: "own_positive", aggregate: "out" }],
+    same: [N_("the same loss"), {}],
+    out: [N_("all in one denominator (NT-Xent, SupCon out)"), { denominator: "all", aggregate: "out" }],
+    in: [N_("mean inside the log (SupCon in)"), { denominator: "all", aggregate: "in" }],
+    own: [N_("each positive on its own (InfoNCE)"), { denominator: "own_positive", aggregate: "out" }],
   },
   pair: {
-    same: ["the same loss", {}],
-    plain: ["hinge on the distance", { squared: false }],
-    squared: ["hinge on the squared distance", { squared: true }],
+    same: [N_("the same loss"), {}],
+    plain: [N_("hinge on the distance"), { squared: false }],
+    squared: [N_("hinge on the squared distance"), { squared: true }],
   },
   triplet: {
-    same: ["the same loss", {}],
-    all: ["all triplets", { mining: "all" }],
-    semi_hard: ["semi-hard triplets", { mining: "semi_hard" }],
-    hard: ["the hardest triplet", { mining: "hard" }],
+    same: [N_("the same loss"), {}],
+    all: [N_("all triplets"), { mining: "all" }],
+    semi_hard: [N_("semi-hard triplets"), { mining: "semi_hard" }],
+    hard: [N_("the hardest triplet"), { mining: "hard" }],
   },
 };
 

@@ -9,6 +9,7 @@ import { sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { fromSlider, knobField, knobText, toSlider } from "../shared/knob.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * What the server sent of a second loss, or of other rows.
@@ -45,9 +46,9 @@ export function openTwo(lab) {
   const forms = formsOf(lab),
     others = lab.meta.others || {};
   const groups = [
-    ["This loss, on the same images", Object.entries(forms).map(([key, [text]]) => [key, text])],
-    ["Another loss, on the same images", others.losses || []],
-    ["This loss, on other vectors", others.rows || []],
+    [_("This loss, on the same images"), Object.entries(forms).map(([key, [text]]) => [key, _(text)])],
+    [_("Another loss, on the same images"), others.losses || []],
+    [_("This loss, on other vectors"), others.rows || []],
   ];
   const known = groups.flatMap(([, all]) => all.map(([key]) => key));
   if (!known.includes(lab.second.choice)) {
@@ -56,7 +57,7 @@ export function openTwo(lab) {
   }
   const select = el(
     "select",
-    { "aria-label": "what the second setting is" },
+    { "aria-label": _("what the second setting is") },
     ...groups
       .filter(([, all]) => all.length)
       .map(([title, all]) =>
@@ -72,19 +73,24 @@ export function openTwo(lab) {
     report(lab);
   };
   const two = (lab.two = settingOf(lab, forms)),
-    controls = [el("span", {}, "Second setting"), select];
+    controls = [el("span", {}, _("Second setting")), select];
   if (two.knob) controls.push(...knobOfTwo(lab, two));
   lab.table = el(
     "table",
     {},
-    ...["", "Loss of the batch", "Negatives that matter, mean", "This anchor's loss", "Gradient on its positives"].map(
-      (name, k) =>
-        el(
-          "tr",
-          {},
-          el("th", { scope: "row" }, name),
-          ...["first", "second", "difference"].map((c) => (k ? el("td", {}) : el("th", { scope: "col" }, c))),
-        ),
+    ...[
+      "",
+      _("Loss of the batch"),
+      _("Negatives that matter, mean"),
+      _("This anchor's loss"),
+      _("Gradient on its positives"),
+    ].map((name, k) =>
+      el(
+        "tr",
+        {},
+        el("th", { scope: "row" }, name),
+        ...["first", "second", "difference"].map((c) => (k ? el("td", {}) : el("th", { scope: "col" }, c))),
+      ),
     ),
   );
   lab.extra.onpointermove = lab.extra.onpointerdown = (e) =>
@@ -118,9 +124,9 @@ function knobOfTwo(lab, two) {
     min: 0,
     max: 1000,
     step: 1,
-    "aria-label": `${knob.label} of the second setting`,
+    "aria-label": _("{label} of the second setting", { label: knob.label }),
   });
-  readout.setAttribute("aria-label", `${knob.label} of the second setting, as a number`);
+  readout.setAttribute("aria-label", _("{label} of the second setting, as a number", { label: knob.label }));
   const change = (v, stamp) => {
     lab.pending ||= stamp;
     lab.secondHeld = true;
@@ -150,7 +156,7 @@ export function drawTwo(lab, g, width, height) {
     a = lab.out;
   lab.extra.hidden = lab.table.hidden = !two.S || !a;
   if (!two.S) {
-    say(lab.note, two.reason || (lab.second.choice ? "The server computes it…" : "Nothing to compare with."));
+    say(lab.note, two.reason || (lab.second.choice ? _("The server computes it…") : _("Nothing to compare with.")));
     return;
   }
   if (!a) return;

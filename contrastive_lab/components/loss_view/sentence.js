@@ -5,6 +5,7 @@ import { shares } from "./gradients.js";
 import { isHinge } from "./pairs.js";
 import { percent } from "../shared/dom.js";
 import { knobText } from "../shared/knob.js";
+import { _ } from "../shared/locale.js";
 
 const NEARLY_ALL = 0.9; // of the negatives that count
 const ALIKE = 2; // times an equal share: what the hardest gets less than where all are pushed about alike
@@ -17,11 +18,13 @@ export function sentence(lab) {
     i = lab.anchor;
   if (!o || !lab.n) return "";
   const knob = lab.meta.knob,
-    at = knob ? `At ${knob.label.split(",")[0]} = ${knobText(lab.value)}, ` : "Here, ";
-  const name = lab.meta.names[i] ?? `image ${i + 1}`;
+    at = knob
+      ? _("At {symbol} = {value}, ", { symbol: knob.label.split(",")[0], value: knobText(lab.value) })
+      : _("Here, ");
+  const name = lab.meta.names[i] ?? _("image {number}", { number: i + 1 });
   if (!lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
-    return `${name} has no positive in this batch: the loss leaves it out.`;
-  if (!o.negatives[i]) return `${name} has no negative in this batch: nothing is pushed away.`;
+    return _("{name} has no positive in this batch: the loss leaves it out.", { name });
+  if (!o.negatives[i]) return _("{name} has no negative in this batch: nothing is pushed away.", { name });
   return at + (isHinge(lab) ? ofHinge(lab, o, i) : ofSoftmax(lab, o, i));
 }
 
@@ -31,30 +34,48 @@ function ofSoftmax(lab, o, i) {
     { total, hardest, curve } = shares(lab);
   if (!(total > 0))
     return lab.kernel // a softmax pushes every negative, though by less than a float can hold
-      ? `the push is too small to count, so near is the positive; it falls on ${few(counted)} of ${n} negatives.`
-      : "no negative is pushed: the positive is as near as it has to be.";
+      ? _("the push is too small to count, so near is the positive; it falls on {counted} of {n} negatives.", {
+          counted: few(counted),
+          n,
+        })
+      : _("no negative is pushed: the positive is as near as it has to be.");
   const name = nameOf(lab, hardest),
     part = percent(curve[0]),
     times = curve[0] * n;
-  if (n === 1) return `the only negative, ${name}, gets all of the push.`;
+  if (n === 1) return _("the only negative, {name}, gets all of the push.", { name });
   if (counted > NEARLY_ALL * n)
     return times < ALIKE
-      ? `all ${n} negatives are pushed about alike; the hardest, ${name}, gets ${part}.`
-      : `all ${n} negatives are pushed; the hardest, ${name}, gets ${part}, ${times.toFixed(1)} times an equal share.`;
-  return `the hardest negative, ${name}, gets ${part} of the push; ${few(counted)} of ${n} negatives matter.`;
+      ? _("all {n} negatives are pushed about alike; the hardest, {name}, gets {part}.", { n, name, part })
+      : _("all {n} negatives are pushed; the hardest, {name}, gets {part}, {times} times an equal share.", {
+          n,
+          name,
+          part,
+          times: times.toFixed(1),
+        });
+  return _("the hardest negative, {name}, gets {part} of the push; {counted} of {n} negatives matter.", {
+    name,
+    part,
+    counted: few(counted),
+    n,
+  });
 }
 
 function ofHinge(lab, o, i) {
   const n = o.negatives[i],
     pushed = o.effective[i],
     rest = n - pushed;
-  if (!pushed) return `none of ${n} negatives is near enough to be pushed: the loss asks no more of this anchor.`;
-  const left = rest ? `the other ${rest} ${rest === 1 ? "is" : "are"} left alone` : "none is left alone",
+  if (!pushed)
+    return _("none of {n} negatives is near enough to be pushed: the loss asks no more of this anchor.", { n });
+  const left = rest
+      ? rest === 1
+        ? _("the other 1 is left alone")
+        : _("the other {rest} are left alone", { rest })
+      : _("none is left alone"),
     name = nameOf(lab, shares(lab).hardest);
-  return `the loss pushes ${pushed} of ${n} negatives, ${name} the hardest; ${left}.`;
+  return _("the loss pushes {pushed} of {n} negatives, {name} the hardest; {left}.", { pushed, n, name, left });
 }
 
 /** @param {LossViewState} lab */
 function nameOf(lab, j) {
-  return (lab.meta.columnNames || lab.meta.names)[j] ?? `image ${j + 1}`;
+  return (lab.meta.columnNames || lab.meta.names)[j] ?? _("image {number}", { number: j + 1 });
 }

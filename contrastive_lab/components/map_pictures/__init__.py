@@ -16,9 +16,7 @@ __all__ = ["bring_pictures"]
 MOST = 96  # at a time (more.js)
 
 
-def bring_pictures(
-    content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str = "map"
-) -> None:
+def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str = "map") -> None:
     """Bring a map of n rows the images of those that it lacks, without drawing the page anew.
 
     Args: content and key: the map's; sheet_of: thumbnails of rows (m) int64, at most `MOST`.
@@ -28,9 +26,7 @@ def bring_pictures(
     st.fragment(_bring)(content, n, sheet_of, f"{key}-brought")
 
 
-def _bring(
-    content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str
-) -> None:
+def _bring(content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str) -> None:
     import streamlit as st
 
     asked = st.session_state.get(component_key(key)) or {}

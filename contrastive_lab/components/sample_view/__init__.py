@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.knob import Knob
+from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
@@ -44,7 +44,7 @@ class SampleView:
     kernel: dict[str, Any]  # the loss's `kernel()`
     pairs: Sequence[ShownPair]
     images: np.ndarray | None = None  # (pairs, c, h, w) uint8
-    knob: Knob | None = None
+    knob: SliderKnob | None = None
     over_knob: LossesOverKnob | None = None
 
 
@@ -52,12 +52,17 @@ def draw_sample_view(view: SampleView, key: str = "sample") -> None:
     """Draw the view; everything in it is computed in the browser."""
     sheet, over = thumbnail_sheet(view.images), view.over_knob
     meta = {
-        "key": view.content, "m": len(view.scores), "kernel": view.kernel,
-        "knob": view.knob and asdict(view.knob), "pairs": [asdict(p) for p in view.pairs],
+        "key": view.content,
+        "m": len(view.scores),
+        "kernel": view.kernel,
+        "knob": view.knob and asdict(view.knob),
+        "pairs": [asdict(p) for p in view.pairs],
         "grid": [] if over is None else [float(v) for v in over.grid],
-        "row": 0 if over is None else int(over.row), "n": 0 if over is None else len(over.losses),
-        "across": sheet.across, "tile": sheet.tile,
-    }  # fmt: skip
+        "row": 0 if over is None else int(over.row),
+        "n": 0 if over is None else len(over.losses),
+        "across": sheet.across,
+        "tile": sheet.tile,
+    }
     blob = pack(
         meta,
         scores=float_bytes(view.scores),

@@ -7,8 +7,8 @@ import { el, number } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
 import { PULL, PUSH, mark, pointedBar } from "../shared/push_pull.js";
-import { unpack } from "../shared/transport.js";
-import { speak } from "../shared/words.js";
+import { languageOf, unpack } from "../shared/transport.js";
+import { _, mountIn } from "../shared/locale.js";
 
 /**
  * @param {any} parent the element that it fills
@@ -17,7 +17,6 @@ import { speak } from "../shared/words.js";
  */
 export function mount(parent, blob) {
   const data = unpack(blob);
-  speak(parent);
   const view = parent._why || (parent._why = build(parent));
   if (view.key !== data.meta.key) load(view, data);
   return () => {
@@ -31,13 +30,13 @@ export function mount(parent, blob) {
  * @param {PartArguments} component
  */
 export default function ({ parentElement, data }) {
-  return mount(parentElement, data);
+  return mountIn(mount, parentElement, data, languageOf(data), null);
 }
 
 function build(parent) {
   /** @type {any} */
   const view = {};
-  view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "setting of the loss" });
+  view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": _("setting of the loss") });
   view.readout = el("output", {});
   view.name = el("span", {});
   view.back = el(
@@ -48,7 +47,7 @@ function build(parent) {
         turn(view, view.meta.knob.value);
       },
     },
-    "as trained",
+    _("as trained"),
   );
   view.knobBar = el(
     "div",
@@ -58,10 +57,10 @@ function build(parent) {
   );
   for (const name of ["loss", "rank", "effective", "pull"]) view[name] = el("dd", { class: name });
   const figure = (title, value) => el("div", {}, el("dt", {}, title), value);
-  view.rankFigure = figure("Rank by loss", view.rank);
+  view.rankFigure = figure(_("Rank by loss"), view.rank);
   view.pairs = el("div", { class: "pairs", role: "list" });
   view.curve = el("canvas", { class: "ringcurves", role: "img" });
-  view.curveTitle = el("h2", {}, "Rank over the setting, 1 the highest loss");
+  view.curveTitle = el("h2", {}, _("Rank over the setting, 1 the highest loss"));
   view.curveBox = el("div", {}, view.curveTitle, view.curve);
   view.root = el(
     "div",
@@ -70,15 +69,15 @@ function build(parent) {
     el(
       "dl",
       { class: "figures" },
-      figure("Loss of this view", view.loss),
+      figure(_("Loss of this view"), view.loss),
       view.rankFigure,
-      figure("Negatives that matter", view.effective),
-      figure("Pull of its positives", view.pull),
+      figure(_("Negatives that matter"), view.effective),
+      figure(_("Pull of its positives"), view.pull),
     ),
     el(
       "div",
       { class: "body" },
-      el("div", {}, el("h2", {}, "Share of each pair in the gradient"), view.pairs, legend()),
+      el("div", {}, el("h2", {}, _("Share of each pair in the gradient")), view.pairs, legend()),
       view.curveBox,
     ),
   );
@@ -155,8 +154,11 @@ function redraw(view) {
     all += size;
     if (view.M[j] === 1) pull += size;
   }
-  view.loss.textContent = defined ? number(view.out.loss[0]) : "none";
-  view.effective.textContent = `${number(view.out.effective[0])} of ${view.out.negatives[0]}`;
+  view.loss.textContent = defined ? number(view.out.loss[0]) : _("none");
+  view.effective.textContent = _("{effective} of {negatives}", {
+    effective: number(view.out.effective[0]),
+    negatives: view.out.negatives[0],
+  });
   view.pull.textContent = all ? `${((100 * pull) / all).toFixed(1)} %` : "0 %";
   meta.pairs.forEach((p, k) => {
     const share = all ? Math.abs(grad[p.column]) / all : 0;
@@ -166,13 +168,18 @@ function redraw(view) {
   drawBars(view);
   if (meta.grid.length) {
     const rank = rankAt(view, view.value);
-    view.rank.textContent = rank ? `${rank} of ${meta.n}` : "none";
+    view.rank.textContent = rank ? _("{rank} of {n}", { rank, n: meta.n }) : _("none");
     drawCurve(view);
   }
 }
 
 function legend() {
-  return el("div", { class: "legend" }, el("span", {}, mark(PULL), "positive"), el("span", {}, mark(PUSH), "negative"));
+  return el(
+    "div",
+    { class: "legend" },
+    el("span", {}, mark(PULL), _("positive")),
+    el("span", {}, mark(PUSH), _("negative")),
+  );
 }
 
 /** Every pair's share as a bar with a point: to the sample where it is pulled, away where it is pushed. */

@@ -2,6 +2,7 @@
 
 import { GRAY, ORANGE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { number } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
 
 /** Place of a value on the knob's own scale, linear or logarithmic. */
 function onScale(knob, v) {
@@ -72,5 +73,8 @@ export function drawCurve(view) {
   g.beginPath();
   g.arc(at, y(rank), 5, 0, 2 * Math.PI);
   g.fill();
-  view.curve.setAttribute("aria-label", `Rank ${rank} of ${meta.n} at ${view.readout.textContent}`);
+  view.curve.setAttribute(
+    "aria-label",
+    _("Rank {rank} of {n} at {setting}", { rank, n: meta.n, setting: view.readout.textContent }),
+  );
 }

@@ -15,9 +15,15 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, Thumbnai
 from contrastive_lab.components.shared.transport import float_bytes, pack
 
 __all__ = [
-    "MAX_IMAGES", "MAX_POINTS", "LinkedSelection", "Panels", "ScatterData", "draw_scatter",
-    "pack_scatter", "rows_of",
-]  # fmt: skip
+    "MAX_IMAGES",
+    "MAX_POINTS",
+    "LinkedSelection",
+    "Panels",
+    "ScatterData",
+    "draw_scatter",
+    "pack_scatter",
+    "rows_of",
+]
 
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
@@ -84,25 +90,36 @@ def draw_scatter(
             selection.on_change(rows_of(_reported(key)))
 
     first = pack_rows(lit, len(data.ids))
-    return rows_of(
-        mount("scatter", blob, "selection", style="map", key=key, first=first, on_change=report)
-    )
+    return rows_of(mount("scatter", blob, "selection", style="map", key=key, first=first, on_change=report))
 
 
 def pack_scatter(
-    data: ScatterData, lit: Sequence[int] | np.ndarray = (), stamp: str = "", height: int = 520,
-    fits: bool = False, gallery: bool = True,
-) -> bytes:  # fmt: skip
+    data: ScatterData,
+    lit: Sequence[int] | np.ndarray = (),
+    stamp: str = "",
+    height: int = 520,
+    fits: bool = False,
+    gallery: bool = True,
+) -> bytes:
     """The map as the browser gets it, in any host; `lit` is taken over when `stamp` changes."""
     group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
     meta = {
-        "key": data.content, "names": labels, "palette": colors,
-        "title": data.title, "note": data.note, "hints": list(data.hints), "height": height,
-        "across": data.thumbnails.across, "tile": data.thumbnails.tile,
-        "selection": pack_rows(lit, len(data.ids)), "stamp": stamp,
-        "fits": fits, "gallery": gallery, "medoids": [int(i) for i in data.medoids],
+        "key": data.content,
+        "names": labels,
+        "palette": colors,
+        "title": data.title,
+        "note": data.note,
+        "hints": list(data.hints),
+        "height": height,
+        "across": data.thumbnails.across,
+        "tile": data.thumbnails.tile,
+        "selection": pack_rows(lit, len(data.ids)),
+        "stamp": stamp,
+        "fits": fits,
+        "gallery": gallery,
+        "medoids": [int(i) for i in data.medoids],
         "panels": data.panels and asdict(data.panels),
-    }  # fmt: skip
+    }
     return pack(
         meta,
         xy=float_bytes(data.xy),

@@ -12,14 +12,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from contrastive_lab.locale import N_, _
+
 __all__ = ["PALETTE", "categories"]
 
 PALETTE = (
-    "#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#80CFF5", "#933A2B",
-)  # also in .streamlit/config.toml and ../shared/canvas.js  # fmt: skip
+    "#3B7DD8",
+    "#E8833A",
+    "#14A778",
+    "#D993BD",
+    "#EFC933",
+    "#593DAB",
+    "#80CFF5",
+    "#933A2B",
+)  # also in .streamlit/config.toml and ../shared/canvas.js
 SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
 NO_LABEL = "#B8BFC6"  # of points without one
-NO_VALUE = "no value"
+NO_VALUE = N_("no value")
 MAX_CATEGORIES = 255  # a category is one byte
 
 
@@ -40,7 +49,9 @@ def categories(
     finite, missing = values[np.isfinite(values)], np.isnan(values)
     edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
     group = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")
-    labels = [f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges)]
+    labels = [
+        _("{first} to {second}").format(first=f"{a:.3g}", second=f"{b:.3g}") for a, b in itertools.pairwise(edges)
+    ]
     group[missing] = len(SEQUENCE)
     more = ([NO_VALUE], [NO_LABEL]) if missing.any() else ([], [])
     return group.astype(np.uint8), labels + more[0], [*SEQUENCE, *more[1]]
@@ -53,7 +64,7 @@ def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[s
     room = MAX_CATEGORIES - bool(none.any())
     if len(names) > room:
         n_more = len(names) - room + 1
-        names = [*names[: room - 1], f"{n_more:,} more classes"]
+        names = [*names[: room - 1], _("{n_more} more classes").format(n_more=f"{n_more:,}")]
     group = np.minimum(color.astype(np.int64), len(names) - 1)
     group[none] = len(names)
-    return group.astype(np.uint8), [*names, "no label"] if none.any() else names
+    return group.astype(np.uint8), [*names, _("no label")] if none.any() else names

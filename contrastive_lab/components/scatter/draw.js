@@ -9,6 +9,7 @@ import { drawNames } from "./side_by_side.js";
 import { outline, view } from "./view.js";
 import { line, sizeCanvas, theme } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
 
 const RINGED = 40; // selected points that are ringed: so few are lost among the others
 
@@ -49,7 +50,7 @@ function inView(map) {
 }
 
 function countShown(map, slices) {
-  const hides = Uint8Array.from({ length: 256 }, (_, k) => Number(map.hidden.has(k)));
+  const hides = Uint8Array.from({ length: 256 }, (x, k) => Number(map.hidden.has(k)));
   let count = 0;
   for (let s = 0; s < slices.length; s += 2) {
     count += slices[s + 1] - slices[s];
@@ -84,15 +85,15 @@ function drawOver(map) {
     say(
       map.kind,
       map.meta.palette.length > COLORS
-        ? `density of ${many(map.shown)} points; zoom in for the points and their shapes`
-        : `density of ${many(map.shown)} points; zoom in for the points themselves`,
+        ? _("density of {count} points; zoom in for the points and their shapes", { count: many(map.shown) })
+        : _("density of {count} points; zoom in for the points themselves", { count: many(map.shown) }),
     );
   say(
     map.count,
     map.missed ||
       (map.picked.length
-        ? `${many(map.picked.length)} of ${many(map.rows)} selected`
-        : map.meta.note || `${many(map.rows)} points`),
+        ? _("{picked} of {rows} selected", { picked: many(map.picked.length), rows: many(map.rows) })
+        : map.meta.note || _("{rows} points", { rows: many(map.rows) })),
   );
 }
 

@@ -6,6 +6,7 @@ import { medoidAt } from "./medoids.js";
 import { choose } from "./selection.js";
 import { placeTip, tip } from "./tip.js";
 import { schedule, view } from "./view.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * @param {ScatterState} map
@@ -126,7 +127,7 @@ export function find(map, text) {
   if (rows.length) {
     choose(map, rows);
     intoView(map, rows[0]);
-  } else map.missed = `no id holds ${text}`;
+  } else map.missed = _("no id holds {text}", { text });
   schedule(map, true);
 }
 

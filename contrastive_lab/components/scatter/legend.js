@@ -3,6 +3,7 @@
 import { shapeOf } from "./points.js";
 import { schedule } from "./view.js";
 import { el } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * @param {ScatterState} map
@@ -13,7 +14,7 @@ export function drawLegend(map) {
     ...map.meta.names.map((name, k) => {
       const dot = el("i", {}),
         shown = !map.hidden.has(k);
-      const b = el("button", { type: "button", "aria-pressed": String(shown), title: "show or hide" }, dot, name);
+      const b = el("button", { type: "button", "aria-pressed": String(shown), title: _("show or hide") }, dot, name);
       dot.style.background = map.meta.palette[k];
       dot.style.clipPath = shapeOf(k).clip;
       b.onclick = () => {

@@ -16,10 +16,10 @@ import { loadMorph, morphSlider } from "./side_by_side.js";
 import { tip } from "./tip.js";
 import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
-import { unpack } from "../shared/transport.js";
-import { speak } from "../shared/words.js";
+import { languageOf, unpack } from "../shared/transport.js";
+import { _, mountIn, N_ } from "../shared/locale.js";
 
-const MODES = { lasso: "lasso", box: "box", pan: "pan" };
+const MODES = { lasso: N_("lasso"), box: N_("box"), pan: N_("pan") };
 
 /**
  * @param {any} parent the element that it fills
@@ -29,7 +29,6 @@ const MODES = { lasso: "lasso", box: "box", pan: "pan" };
  */
 export function mount(parent, blob, host) {
   const data = unpack(blob);
-  speak(parent);
   const map = parent._map || (parent._map = build(parent));
   map.send = (rows) => host.report("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
   map.redraw = () => draw(map);
@@ -50,7 +49,7 @@ export function mount(parent, blob, host) {
  * @param {PartArguments} component
  */
 export default function ({ parentElement, data, setStateValue }) {
-  return mount(parentElement, data, { report: setStateValue });
+  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }
 
 function build(parent) {
@@ -74,21 +73,21 @@ function build(parent) {
   map.tip = el("div", { class: "tip", hidden: "" });
   map.kind = el("div", { class: "kind", hidden: "" });
   map.stage = el("div", { class: "stage" }, map.canvas, map.over, map.kind, map.tip);
-  map.search = el("input", { type: "search", placeholder: "find an id", "aria-label": "find a sample by id" });
+  map.search = el("input", { type: "search", placeholder: _("find an id"), "aria-label": _("find a sample by id") });
   map.search.onchange = () => find(map, map.search.value.trim());
   map.count = el("span", { role: "status" });
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   map.morph = morphSlider(map, () => schedule(map, true));
-  map.images = button("images", () => {
+  map.images = button(_("images"), () => {
     map.withImages = !map.withImages;
     map.images.setAttribute("aria-pressed", String(map.withImages));
     schedule(map);
   });
-  map.images.title = "some images on the whole map, until points are selected";
+  map.images.title = _("some images on the whole map, until points are selected");
   map.images.setAttribute("aria-pressed", "true");
-  map.legend = el("div", { class: "legend", role: "group", "aria-label": "categories" });
+  map.legend = el("div", { class: "legend", role: "group", "aria-label": _("categories") });
   map.gallery = el("div", {});
-  map.line = el("div", { class: "gallery", role: "group", "aria-label": "images in view" });
+  map.line = el("div", { class: "gallery", role: "group", "aria-label": _("images in view") });
   map.root = el(
     "div",
     { class: "map" },
@@ -102,9 +101,9 @@ function build(parent) {
           map.mode = m;
         }),
       ),
-      button("whole map", () => seeWhole(map)),
+      button(_("whole map"), () => seeWhole(map)),
       map.search,
-      button("clear", () => choose(map, [])),
+      button(_("clear"), () => choose(map, [])),
       button("PNG", () => savePng(map)),
       map.images,
       map.morph,
@@ -179,7 +178,10 @@ function load(map, data) {
   drawLegend(map);
   map.canvas.setAttribute(
     "aria-label",
-    `${meta.title}: ${map.rows} points. Arrow keys pan, plus and minus zoom, ` +
-      "n and p walk through the points, Enter selects, a selects all, Escape clears.",
+    _(
+      "{title}: {rows} points. Arrow keys pan, plus and minus zoom, n and p walk through the " +
+        "points, Enter selects, a selects all, Escape clears.",
+      { title: meta.title, rows: map.rows },
+    ),
   );
 }

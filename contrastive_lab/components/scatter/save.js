@@ -5,7 +5,6 @@ import { drawNames } from "./side_by_side.js";
 import { view } from "./view.js";
 import { theme } from "../shared/canvas.js";
 import { offerPicture } from "../shared/download.js";
-import { tr } from "../shared/words.js";
 
 const MARK = 10; // pixels along a mark of the legend
 
@@ -28,7 +27,7 @@ export function savePng(map) {
   if (map.meta.panels) drawNames(map, g, view(map));
   drawKey(
     key,
-    names.map((name, k) => [tr(name), palette[k], shapeOf(k)]).filter((_, k) => !map.hidden.has(k)),
+    names.map((name, k) => [name, palette[k], shapeOf(k)]).filter((_, k) => !map.hidden.has(k)),
     ink,
     dpr,
   );

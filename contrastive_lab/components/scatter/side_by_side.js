@@ -5,6 +5,7 @@ import { grid } from "./find.js";
 import { placesIn } from "./grid.js";
 import { theme } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * The slider from the maps as they are (0) to all as the first (1).
@@ -38,8 +39,11 @@ export function loadMorph(map, target) {
   map.morph.hidden = !map.target;
   map.morph.slider.value = 0;
   if (map.target) {
-    map.morph.label.textContent = `all placed as in ${map.meta.panels.names[0]}`;
-    map.morph.slider.setAttribute("aria-label", `from the maps as they are to all as ${map.meta.panels.names[0]}`);
+    map.morph.label.textContent = _("all placed as in {map}", { map: map.meta.panels.names[0] });
+    map.morph.slider.setAttribute(
+      "aria-label",
+      _("from the maps as they are to all as {map}", { map: map.meta.panels.names[0] }),
+    );
   }
 }
 

@@ -15,9 +15,7 @@ __all__ = ["side_by_side"]
 GAP = 1.15  # from one map's middle to the next one's, in widths of the widest
 
 
-def side_by_side(
-    data: ScatterData, maps: Sequence[np.ndarray], titles: Sequence[str]
-) -> ScatterData:
+def side_by_side(data: ScatterData, maps: Sequence[np.ndarray], titles: Sequence[str]) -> ScatterData:
     """Maps (n, 2) of the rows of `data` in one scatter; a slider moves all to the first one.
 
     Args: titles: of the maps. The places in `data` are not read.

@@ -1,7 +1,5 @@
 // Canvases of the browser parts: colors, sizes, lines and marks.
 
-import { tr } from "./words.js";
-
 /** Of categories: the same as in scatter/categories.py, from where points get them. */
 export const PALETTE = ["#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#80CFF5", "#933A2B"];
 
@@ -70,10 +68,6 @@ export function sizeCanvas(c) {
   const g = c.getContext("2d");
   g.setTransform(dpr, 0, 0, dpr, 0, 0);
   g.clearRect(0, 0, width, height);
-  if (!Object.hasOwn(g, "fillText")) {
-    g.fillText = (text, ...at) => CanvasRenderingContext2D.prototype.fillText.call(g, tr(text), ...at);
-    g.measureText = (text) => CanvasRenderingContext2D.prototype.measureText.call(g, tr(text));
-  }
   g.font = "12px 'Source Sans', 'Source Sans Pro', sans-serif";
   return [g, width, height];
 }

@@ -1,6 +1,6 @@
 // Elements, words and numbers of the browser parts. Labels become text, never HTML.
 
-import { sourceOf, speaks } from "./words.js";
+import { _ } from "./locale.js";
 
 /**
  * @param {string} tag
@@ -19,7 +19,7 @@ export function el(tag, attributes, ...children) {
 }
 
 /**
- * A row of buttons of which one is pressed; `then(key)` hears of a change.
+ * A row of buttons of which one is pressed, their names in the session's language; `then(key)` hears of a change.
  *
  * @param {Record<string, string>} names
  * @param {string} chosen
@@ -38,7 +38,7 @@ export function choices(names, chosen, then) {
           then(key);
         },
       },
-      text,
+      _(text),
     ),
   );
   return all;
@@ -51,7 +51,7 @@ export function choices(names, chosen, then) {
  * @param {string} text
  */
 export function say(node, text) {
-  if ((speaks() ? sourceOf(node) : node.textContent) !== text) node.textContent = text;
+  if (node.textContent !== text) node.textContent = text;
 }
 
 /**
@@ -60,7 +60,13 @@ export function say(node, text) {
  * @param {number} x from 0 to 1
  */
 export function percent(x) {
-  return x >= 1 ? "100 %" : x > 0.99 ? "over 99 %" : x > 0 && x < 0.01 ? "under 1 %" : `${(100 * x).toFixed(0)} %`;
+  return x >= 1
+    ? "100 %"
+    : x > 0.99
+      ? _("over 99 %")
+      : x > 0 && x < 0.01
+        ? _("under 1 %")
+        : `${(100 * x).toFixed(0)} %`;
 }
 
 /**

@@ -1,7 +1,6 @@
 // What a part gives away: pictures of its canvases, and tables as CSV.
 
 import { el } from "./dom.js";
-import { tr } from "./words.js";
 
 function offer(blob, name) {
   const a = el("a", { href: URL.createObjectURL(blob), download: name });
@@ -35,7 +34,7 @@ export function offerPicture(canvases, paper, name, words = "", ink = "#000") {
   g.fillRect(0, 0, c.width, c.height);
   g.fillStyle = ink;
   g.font = `${13 * dpr}px 'Source Sans', 'Source Sans Pro', sans-serif`;
-  g.fillText(tr(words), gap, gap + 13 * dpr, c.width - 2 * gap);
+  g.fillText(words, gap, gap + 13 * dpr, c.width - 2 * gap);
   let y = gap + head;
   for (const all of lines) {
     let x = gap;

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Knob"]
+__all__ = ["SliderKnob"]
 
 
 @dataclass(frozen=True)
-class Knob:
+class SliderKnob:
     """A loss's temperature or margin as a slider, linear or logarithmic."""
 
     label: str  # "τ, temperature": the symbol, then what it is

@@ -20,9 +20,7 @@ __all__ = ["PARTS", "component_key", "mount"]
 COMPONENTS = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "contrastive-lab"
 PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")
-PARTS = (
-    "bench", "circle", "cut_off", "gallery", "loss_view", "map_pictures", "sample_view", "scatter",
-)  # fmt: skip
+PARTS = ("bench", "circle", "cut_off", "gallery", "loss_view", "map_pictures", "sample_view", "scatter")
 
 
 def mount(
@@ -68,10 +66,7 @@ def _renderer(part: str, style: str) -> Any:
     import streamlit as st
 
     return st.components.v2.component(
-        f"{DISTRIBUTION}.{part}",
-        html="<div></div>",
-        css=f"shared/{style}.css",
-        js=f"{part}/main.js",
+        f"{DISTRIBUTION}.{part}", html="<div></div>", css=f"shared/{style}.css", js=f"{part}/main.js"
     )
 
 
@@ -84,6 +79,4 @@ def _declare() -> None:
     if manager.get_component_path(f"{DISTRIBUTION}.{PARTS[0]}") is not None:
         return
     components = [ComponentConfig(part, COMPONENTS.name) for part in PARTS]
-    manager.register_from_manifest(
-        ComponentManifest(DISTRIBUTION, "0", components), COMPONENTS.parent
-    )
+    manager.register_from_manifest(ComponentManifest(DISTRIBUTION, "0", components), COMPONENTS.parent)

@@ -34,10 +34,7 @@ def tile_of(n: int) -> int:
 
 
 def thumbnail_sheet(
-    images: np.ndarray | None,
-    most: int | None = None,
-    tile: int = 0,
-    rows: np.ndarray | None = None,
+    images: np.ndarray | None, most: int | None = None, tile: int = 0, rows: np.ndarray | None = None
 ) -> ThumbnailSheet:
     """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many.
 

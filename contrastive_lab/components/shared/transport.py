@@ -7,16 +7,16 @@ the inverse.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from contrastive_lab import words
+from contrastive_lab import locale
 
 __all__ = ["float_bytes", "mask_bytes", "pack"]
 
 ALIGN = 8
+TEXTS = {"hints", "label", "note", "reason", "scoreName", "sentence", "title", "why"}  # keys of texts to show
 
 
 def pack(meta: dict[str, Any], **arrays: bytes) -> bytes:
@@ -28,32 +28,25 @@ def pack(meta: dict[str, Any], **arrays: bytes) -> bytes:
         padding = -len(data) % ALIGN
         parts += [data, b"\0" * padding]
         offset += len(data) + padding
-    header = json.dumps({"meta": with_words(meta), "places": places}).encode()
+    header = json.dumps({"meta": localized(meta), "places": places}).encode()
     header += b" " * (-(len(header) + ALIGN) % ALIGN)
     return len(header).to_bytes(ALIGN, "little") + header + b"".join(parts)
 
 
-def with_words(meta: dict[str, Any]) -> dict[str, Any]:
-    """Meta data with the words that its part says, and those in it, in the session's language
-    (words.js); in English as it is."""
-    language = words.language()
-    if language == "en":
+def localized(meta: dict[str, Any]) -> dict[str, Any]:
+    """Meta data in the session's language, with the messages of the browser parts beside it."""
+    if (language := locale.language()) == "en":
         return meta
-    said = {text: words.translate(text, language) for text in set(_texts(meta))}
-    news = {text: other for text, other in said.items() if other != text}
-    return {**meta, "words": words.of_browser_parts(language) | news}
+    return {**_translated(meta), "language": language, "messages": locale.browser_messages(language)}
 
 
-def _texts(node: Any) -> Iterator[str]:
-    """Every text in meta data. Ids and keys are in no catalog."""
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, dict):
-        for value in node.values():
-            yield from _texts(value)
-    elif isinstance(node, (list, tuple)):
-        for value in node:
-            yield from _texts(value)
+def _translated(node: Any, key: str = "") -> Any:
+    """Messages of the library, and constants under a key of TEXTS, translated; names stay."""
+    if isinstance(node, dict):
+        return {k: _translated(v, str(k)) for k, v in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [_translated(one, key) for one in node]
+    return locale.text(node) if isinstance(node, locale.Message) or (isinstance(node, str) and key in TEXTS) else node
 
 
 def float_bytes(array: Any) -> bytes:

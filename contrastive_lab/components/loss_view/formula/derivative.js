@@ -3,6 +3,7 @@
 import { BLUE, GRAY, ORANGE, halves, line, rgb, tick, within } from "../../shared/canvas.js";
 import { number } from "../../shared/dom.js";
 import { PULL, PUSH, bar } from "../../shared/push_pull.js";
+import { _ } from "../../shared/locale.js";
 
 /**
  * Loss and ∂L/∂D over the distance, of a positive and of a negative pair; marks: the anchor's.
@@ -17,7 +18,7 @@ export function drawDerivative(lab, g, width, height) {
     at = lab.anchor * lab.w,
     edge = squared ? Math.sqrt(margin) : margin;
   const right = Math.max(1.4 * edge, 0.5),
-    steps = Array.from({ length: 121 }, (_, k) => (k / 120) * right);
+    steps = Array.from({ length: 121 }, (x, k) => (k / 120) * right);
   const loss = {
     p: (d) => (squared ? 1 : 0.5) * d * d,
     n: (d) => (squared ? Math.max(0, margin - d * d) : 0.5 * Math.max(0, margin - d) ** 2),
@@ -72,6 +73,6 @@ export function drawDerivative(lab, g, width, height) {
     tick(g, `${squared ? "√ε" : "ε"} = ${number(edge)}`, x(edge), high - 4, half);
   };
   const [first, second] = halves(width, height);
-  within(g, first, part(loss, "loss of a pair: positive (blue), negative (orange, dashed)"));
-  within(g, second, part(slope, "its derivative ∂L/∂D: below 0 pushes apart"));
+  within(g, first, part(loss, _("loss of a pair: positive (blue), negative (orange, dashed)")));
+  within(g, second, part(slope, _("its derivative ∂L/∂D: below 0 pushes apart")));
 }

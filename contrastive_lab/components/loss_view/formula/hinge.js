@@ -2,6 +2,7 @@
 
 import { TERMS, bracket, m, mi, mn, mo, note, over, row, subscript, sum, written } from "./mathml.js";
 import { ranked } from "../pairs.js";
+import { _ } from "../../shared/locale.js";
 
 /**
  * @param {LossViewState} lab
@@ -30,7 +31,7 @@ export function pairLines(lab) {
   const slope = (...rest) => [over(row(mo("∂"), mi("L")), row(mo("∂"), subscript("x", "1"))), mo("="), ...rest];
   const lines = [
     [
-      `${positives.length} positives`,
+      _("{length} positives", { length: positives.length }),
       ...(positives.length
         ? [
             sum(
@@ -40,10 +41,10 @@ export function pairLines(lab) {
             mo("="),
             mn(a),
           ]
-        : [written("none")]),
+        : [written(_("none"))]),
     ],
     [
-      `${active.length} of ${negatives.length} negatives inside the margin`,
+      _("{length} of {length2} negatives inside the margin", { length: active.length, length2: negatives.length }),
       ...(active.length
         ? [
             sum(
@@ -53,26 +54,26 @@ export function pairLines(lab) {
             mo("="),
             mn(b),
           ]
-        : [mn("0"), note("no negative is nearer than the margin")]),
+        : [mn("0"), note(_("no negative is nearer than the margin"))]),
     ],
     [
-      "Its loss",
+      _("Its loss"),
       subscript("L", "i"),
       mo("="),
       over(row(mn(a), mo("+"), mn(b)), mn(String(positives.length + negatives.length))),
       mo("="),
       mn(out.loss[i]),
     ],
-    ["Derivative, a positive pair", ...slope(...(squared ? [mn("2")] : []), difference.cloneNode(true))],
+    [_("Derivative, a positive pair"), ...slope(...(squared ? [mn("2")] : []), difference.cloneNode(true))],
     [
-      "Derivative, a negative inside",
+      _("Derivative, a negative inside"),
       ...slope(
         mo("−"),
         ...(squared ? [mn("2")] : [over(row(mi("ε"), mo("−"), mi("D")), mi("D"))]),
         squared ? difference.cloneNode(true) : bracket(difference.cloneNode(true)),
       ),
     ],
-    ["Derivative, a negative beyond", ...slope(mn("0"))],
+    [_("Derivative, a negative beyond"), ...slope(mn("0"))],
   ];
   if (active.length && D(active[0]) > 0 && !squared) {
     lines[4].push(
@@ -103,11 +104,11 @@ export function tripletLines(lab) {
   for (const p of positives.slice(0, kernel.mining === "hard" ? 1 : TERMS)) {
     const k = nearest(p);
     if (k === undefined) {
-      lines.push([`${name(p)}: no semi-hard negative`, mn("0")]);
+      lines.push([_("{p}: no semi-hard negative", { p: name(p) }), mn("0")]);
       continue;
     }
     lines.push([
-      `${name(p)} against ${name(k)}`,
+      _("{p} against {k}", { p: name(p), k: name(k) }),
       mi("max"),
       bracket(mn("0"), mo(","), mn(S[at + p]), mo("−"), mn(S[at + k]), mo("+"), mn(kernel.margin)),
       mo("="),
@@ -116,18 +117,18 @@ export function tripletLines(lab) {
   }
   const counted = out.weight[i],
     what = {
-      all: kernel.average === "active" ? "active triplets" : "triplets",
-      semi_hard: "semi-hard triplets",
-      hard: "triplet, the hardest",
+      all: kernel.average === "active" ? _("active triplets") : _("triplets"),
+      semi_hard: _("semi-hard triplets"),
+      hard: _("triplet, the hardest"),
     }[kernel.mining];
   lines.push([
-    "Its loss",
+    _("Its loss"),
     subscript("L", "i"),
     mo("="),
     over(mn(out.loss[i] * counted), mn(String(counted))),
     mo("="),
     mn(out.loss[i]),
-    note(`mean of ${counted} ${what}`),
+    note(_("mean of {counted} {what}", { counted, what })),
   ]);
   return lines;
 }

@@ -1,6 +1,7 @@
 // Terms typeset as MathML.
 
 import { number } from "../../shared/dom.js";
+import { _ } from "../../shared/locale.js";
 
 const MATH = "http://www.w3.org/1998/Math/MathML";
 
@@ -72,6 +73,10 @@ export function exponential(l) {
  */
 export function sum(terms, more, rest) {
   const parts = terms.flatMap((t, k) => (k ? [mo("+"), t] : [t]));
-  if (more > 0) parts.push(mo("+"), rest ? m("munder", rest, written(`${more} more`)) : written(`${more} more`));
+  if (more > 0)
+    parts.push(
+      mo("+"),
+      rest ? m("munder", rest, written(_("{more} more", { more }))) : written(_("{more} more", { more })),
+    );
   return row(...parts);
 }

@@ -8,6 +8,7 @@ import { softmaxLines } from "./softmax.js";
 import { isFar, ranked } from "../pairs.js";
 import { sizeCanvas } from "../../shared/canvas.js";
 import { el, say } from "../../shared/dom.js";
+import { _ } from "../../shared/locale.js";
 
 /**
  * @param {LossViewState} lab
@@ -30,8 +31,12 @@ export function drawFormula(lab) {
   say(
     lab.note,
     lines.length
-      ? `The numbers of anchor ${lab.meta.names[i]}, the largest terms of each sum first. The formula stands below.`
-      : `The loss is undefined for anchor ${lab.meta.names[i]}: it lacks a partner. Choose another row of the matrix.`,
+      ? _("The numbers of anchor {anchor}, the largest terms of each sum first. The formula stands below.", {
+          anchor: lab.meta.names[i],
+        })
+      : _("The loss is undefined for anchor {anchor}: it lacks a partner. Choose another row of the matrix.", {
+          anchor: lab.meta.names[i],
+        }),
   );
   become(
     lab.worked,
@@ -50,7 +55,7 @@ export function drawFormula(lab) {
   drawDerivative(lab, g, width, height);
   lab.extra.setAttribute(
     "aria-label",
-    "Loss of a positive and of a negative pair, and their derivatives, over the distance.",
+    _("Loss of a positive and of a negative pair, and their derivatives, over the distance."),
   );
 }
 
@@ -73,7 +78,7 @@ function libraryLines(lab) {
     all.slice(0, TERMS),
   );
   const lines = kinds.map((j) => [
-    `${M[at + j] === 1 ? "Positive" : "Negative"} ${lab.meta.columnNames[j]}`,
+    `${M[at + j] === 1 ? _("Positive") : _("Negative")} ${lab.meta.columnNames[j]}`,
     subscript(letter, "ij"),
     mo("="),
     mn(S[at + j]),
@@ -82,5 +87,5 @@ function libraryLines(lab) {
     mo("="),
     mn(out.grad[at + j]),
   ]);
-  return [...lines, ["Its loss", subscript("L", "i"), mo("="), mn(out.loss[i])]];
+  return [...lines, [_("Its loss"), subscript("L", "i"), mo("="), mn(out.loss[i])]];
 }

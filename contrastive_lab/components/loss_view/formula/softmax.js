@@ -3,6 +3,7 @@
 import { TERMS, bracket, exponential, log, m, mi, mn, mo, note, over, power, row, subscript, sum } from "./mathml.js";
 import { ranked } from "../pairs.js";
 import { logAddExp } from "../../shared/softmax.js";
+import { _ } from "../../shared/locale.js";
 
 /**
  * @param {LossViewState} lab
@@ -38,7 +39,7 @@ export function softmaxLines(lab) {
   );
   const lines = [
     [
-      own ? "All its negatives" : "All its candidates",
+      own ? _("All its negatives") : _("All its candidates"),
       letters,
       mo("="),
       sum(shownOf.map(term), rest.length),
@@ -61,16 +62,16 @@ export function softmaxLines(lab) {
     );
     const value = Math.exp(l(j) - below(j));
     lines.push([
-      `Positive ${lab.meta.columnNames[j]}`,
+      _("Positive {j}", { j: lab.meta.columnNames[j] }),
       ...(inside
         ? [share, mo("="), mn(value)]
         : [mo("−"), log(), share, mo("="), mo("−"), log(), mn(value), mo("="), mn(below(j) - l(j))]),
     ]);
   }
-  lines.push(["Its loss", ...softmaxTotal(lab, positives, (j) => below(j) - l(j))]);
+  lines.push([_("Its loss"), ...softmaxTotal(lab, positives, (j) => below(j) - l(j))]);
   const p = positives[0],
     g = out.grad[at + p];
-  lines.push([`Gradient on ${lab.meta.columnNames[p]}`, ...softmaxSlope(lab, positives, l, below, g)]);
+  lines.push([_("Gradient on {p}", { p: lab.meta.columnNames[p] }), ...softmaxSlope(lab, positives, l, below, g)]);
   return lines;
 }
 
@@ -120,6 +121,10 @@ function softmaxSlope({ kernel, meta }, positives, l, below, g) {
     over(top, bottom),
     mo("="),
     mn(g),
-    note(g < 0 !== meta.scoreName.includes("distance") ? "it is pulled nearer" : "nearer than its share: pushed away"),
+    note(
+      g < 0 !== meta.scoreName.includes("distance")
+        ? _("it is pulled nearer")
+        : _("nearer than its share: pushed away"),
+    ),
   ];
 }

@@ -1,0 +1,112 @@
+"""The adviser: search, answer, and the test images once, at the end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import metrics
+from contrastive_core.advice.answer import answer_of
+from contrastive_core.advice.baselines import baselines
+from contrastive_core.advice.search import Search
+from contrastive_core.data import datasets
+from contrastive_core.evaluation.embed import embed_run
+from contrastive_core.evaluation.paired_tests import difference
+from contrastive_core.messages import N_, message
+from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.records import runs
+from contrastive_core.records.advice import Answer, AnswerRow, Plan, adviser_names, folder_of, lock_of, read_answer
+from contrastive_core.storage import json_files
+from contrastive_core.storage.lock import lock
+
+__all__ = ["advise", "score_test_images"]
+
+
+def advise(
+    plan: Plan, on_progress: OnProgress = ignore_progress, wait_for_device: Callable[[str], None] = lambda device: None
+) -> Answer:
+    """The answer, which is also written into the adviser's folder from the first scored run on.
+
+    Args: wait_for_device: called before each training. Raises: Locked where another process works on this adviser;
+        CannotGoOn when a run was stopped.
+    """
+    folder = folder_of(plan.name)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with lock(lock_of(plan.name)):
+        dataset = datasets.load(plan.dataset, "train", plan.root)
+        search = Search(plan, dataset, on_progress)
+        search.wait_for_device = wait_for_device
+        if plan.labeled:
+            search.baselines = _baselines(search, on_progress)
+        search.run(lambda search: json_files.write_json(folder / "answer.json", answer_of(search)))
+        answer = answer_of(search)
+        if plan.labeled and answer["best"] is not None:
+            on_progress(N_("the test images, once"), 0.99)
+            answer["test"] = _test(search, answer["best"])
+        answer["done"] = True
+        json_files.write_json(folder / "answer.json", answer)
+    return answer
+
+
+def _baselines(search: Search, on_progress: OnProgress) -> dict[str, float]:
+    """kNN without any training, made once for these images: more time does not change it."""
+    plan, path = search.plan, folder_of(search.plan.name) / "baselines.json"
+    of = {"fingerprint": search.dataset.fingerprint, "method": plan.method}
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        record = json_files.read_object(path)
+        if record["of"] == of:
+            return {str(name): float(share) for name, share in record["shares"].items()}
+    on_progress(N_("without any training"), None)
+    shares = baselines(search.dataset, search.rows, plan.method, plan.device)
+    json_files.write_json(path, {"of": of, "shares": shares})
+    return shares
+
+
+def _test(search: Search, best: AnswerRow) -> dict[str, Any] | None:
+    """kNN of the test images for the winner and the default, seed by seed."""
+    assert search.default is not None  # it is tried first
+    winner = next(t for t in search.trials.values() if t.label == best["label"])
+    usual, mine = (t.by_seed(best["epochs"]) for t in (search.default, winner))
+    both = sorted(usual.keys() & mine.keys())
+    if not both:
+        return None
+    a = [score_test_images(mine[s].run, search.plan.device) for s in both]
+    looks = 1 + _looks(search.plan)
+    seen = N_("looked at for the first time") if looks == 1 else message("looked at for the {looks}. time", looks=looks)
+    if best["is_default"]:
+        value = float(np.nanmean(a))
+        text = message("On the test images, {seen}: {value} % by kNN.", seen=seen, value=f"{100 * value:.1f}")
+        return {"best": value, "default": value, "sentence": text}
+    b = [score_test_images(usual[s].run, search.plan.device) for s in both]
+    d, (low, high) = difference(np.mean(a, 0), np.mean(b, 0))
+    values = float(np.nanmean(a)), float(np.nanmean(b))
+    text = message(
+        "On the test images, {seen}: {label} {values} % by kNN, the default {second} %; "
+        "difference {d} points ({low} to {high}).",
+        seen=seen,
+        label=best["label"],
+        values=f"{100 * values[0]:.1f}",
+        second=f"{100 * values[1]:.1f}",
+        d=f"{100 * d:+.1f}",
+        low=f"{100 * low:.1f}",
+        high=f"{100 * high:.1f}",
+    )
+    return {"best": values[0], "default": values[1], "interval": (low, high), "sentence": text}
+
+
+def _looks(plan: Plan) -> int:
+    """How many other advisers have looked at these test images: to choose among advisers is to choose on them."""
+    others = [read_answer(name) for name in adviser_names() if name != plan.name]
+    return sum(bool(a and a.get("test") and a["plan"].get("dataset") == plan.dataset) for a in others)
+
+
+def score_test_images(name: str, device: str) -> np.ndarray:
+    """Whether kNN gives each test image of a run its class: (n)."""
+    run = runs.load(name)
+    train, test = (embed_run(run, split, "h", device) for split in ("train", "test"))
+    result = metrics.create("knn")(train, test)
+    assert result.per_sample is not None
+    return result.per_sample

@@ -1,0 +1,158 @@
+"""A plan that fits into the time: how many settings, for how many epochs each."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contrastive_core.advice.candidates import Candidate, candidates, check_questions
+from contrastive_core.advice.held_out import held_out_rows
+from contrastive_core.advice.suggestions import USUAL_BATCH, batch_of
+from contrastive_core.data import datasets
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, message
+from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, SEEDS, Plan, duration, free_name, load_plan
+from contrastive_core.records.runs import checked_name
+from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.training.defaults import usual_settings
+from contrastive_core.training.step_timing import seconds_per_epoch
+
+__all__ = ["RESERVE", "SPREAD", "AdviceRequest", "candidates_of", "fitting_batch", "make_plan", "plan_advice"]
+
+EPOCHS = 20  # as `train` has it
+SHORTEST = 2  # epochs of a first try at least
+SPREAD = 4  # places of a curve that are tried, for all epochs, before anything is repeated
+RESERVE = 0.95  # of the time; the rest is for the test images and the answer
+
+
+@dataclass(frozen=True)
+class AdviceRequest:
+    """A question to the adviser. `choose`: None for the temperature, or as the adviser `name` was begun with."""
+
+    dataset: str
+    minutes: float
+    choose: Sequence[str] | None = None
+    name: str = ""
+    method: str = "simclr"
+    epochs: int = EPOCHS
+    root: str | None = None
+    device: str = "auto"
+
+
+def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progress) -> Plan:
+    """The plan of a new adviser, after a few steps were timed; or that of one that was begun under this name, with the
+    new time. Raises ValueError with the sentence to show."""
+    if request.name and (earlier := load_plan(request.name)) is not None:
+        return _resumed(earlier, request)
+    on_progress(N_("reading images"), None)
+    data = datasets.load(request.dataset, "train", request.root)
+    choose = check_questions(request.choose or ["temperature"])
+    held_out_rows(data)  # its sentence comes before any timing
+    on_progress(N_("timing a few steps"), None)
+    config = TrainConfig(method=request.method, dataset=request.dataset, root=request.root, device=request.device)
+    if "batch" not in choose and (batch := fitting_batch(request.method, data)) is not None:
+        config = dataclasses.replace(config, batch_size=batch)
+    seconds = seconds_per_epoch(config)
+    stem = "advice-" + "".join(c if c.isalnum() else "_" for c in request.dataset.split("/")[-1])[:24]
+    chosen = dataclasses.replace(request, choose=choose, name=request.name or free_name(stem))
+    return make_plan(chosen, data, seconds)
+
+
+def _resumed(earlier: Plan, request: AdviceRequest) -> Plan:
+    if earlier.dataset != request.dataset:
+        raise BadSetting(
+            message("{name} advises on {dataset}; choose another name", name=request.name, dataset=earlier.dataset)
+        )
+    if request.choose is not None and tuple(check_questions(request.choose)) != earlier.choose:
+        raise BadSetting(
+            message("{name} chooses {choose}; choose another name", name=request.name, choose=", ".join(earlier.choose))
+        )
+    return dataclasses.replace(earlier, minutes=request.minutes)
+
+
+def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float) -> Plan:
+    """A plan that fits into the time. Raises BadSetting with the sentence to show: the time is too short for one
+    comparison, too few images, a question that has no answer here."""
+    minutes, method = request.minutes, request.method
+    if not minutes > 0 or not math.isfinite(minutes):
+        raise BadSetting(f"--minutes must be above 0; got {minutes:g}")
+    choose = check_questions(request.choose or ["temperature"])
+    found = [candidates(q, method, dataset) for q in choose]
+    trials = 1 + sum(len(one) - 1 for one in found)
+    if trials < 2:
+        raise BadSetting(message("there is nothing to choose: {choose} has one setting here", choose=", ".join(choose)))
+    count = len(held_out_rows(dataset))
+    plan = Plan(
+        checked_name(request.name),
+        dataset.name,
+        request.root,
+        method,
+        tuple(choose),
+        minutes,
+        (request.epochs,),
+        trials,
+        len(dataset) - count,
+        count,
+        len(set(dataset.labels[dataset.labels >= 0].tolist())) > 1,
+        seconds_per_epoch,
+        request.device,
+        batch_size=None if "batch" in choose else fitting_batch(method, dataset),
+        labels=_labels(found),
+    )
+    return _fitted(plan, request.epochs)
+
+
+def _fitted(plan: Plan, epochs: int) -> Plan:
+    """The plan with as many epochs and trials as fit into its time; as many as a comparison needs at least."""
+    trials = plan.trials
+    for most in range(epochs, SHORTEST - 1, -1):
+        if plan.is_curve:
+            runs = int(RESERVE * plan.seconds / (most * plan.seconds_per_epoch + OVERHEAD))
+            first = min(trials, max(SPREAD, runs - (len(SEEDS) - 1) * (FINALISTS + 1)))
+            plan, fits = dataclasses.replace(plan, rungs=(most,), trials=first), runs >= first
+        else:
+            plan = dataclasses.replace(plan, rungs=_rungs(most))
+            fits = plan.expected() <= RESERVE * plan.seconds
+        if fits:
+            return plan
+    least = duration(2, (SHORTEST,), plan.seconds_per_epoch, 1)
+    if least > RESERVE * plan.seconds:
+        raise BadSetting(
+            message(
+                "{minutes} min are too short to compare two settings: it takes about {least} min "
+                "here; give it {needed} min or more",
+                minutes=f"{plan.minutes:g}",
+                least=f"{least / 60 / RESERVE:.1f}",
+                needed=math.ceil(least / 57),
+            )
+        )
+    return plan  # as many as time allows: the search itself looks at the clock
+
+
+def fitting_batch(method: str, dataset: Dataset) -> int | None:
+    """The batch that a first look suggests; None where it is the usual one."""
+    usual = int(usual_settings(method, dataset).get("batch_size", USUAL_BATCH))
+    best = batch_of(usual, len(dataset))
+    return None if best == usual else best
+
+
+def candidates_of(plan: Plan, dataset: Dataset) -> dict[str, list[Candidate]]:
+    """Candidates by question."""
+    return {q: candidates(q, plan.method, dataset) for q in plan.choose}
+
+
+def _labels(found: Sequence[Sequence[Candidate]]) -> tuple[str, ...]:
+    usual = ", ".join(one[0].label for one in found)
+    return (usual, *(c.label for one in found for c in one[1:]))
+
+
+def _rungs(epochs: int) -> tuple[int, ...]:
+    """Epochs of each round, rising by `ETA`, the last being all."""
+    rungs = [epochs]
+    while len(rungs) < 3 and round(rungs[0] / ETA) >= SHORTEST:
+        rungs.insert(0, round(rungs[0] / ETA))
+    return tuple(rungs)

@@ -1,0 +1,236 @@
+"""Decode one image file, a picture or an `.npy` array, to uint8 pixels of one size.
+
+Pillow chooses a reader by a file's content, and one of its readers passes PostScript to another
+program: only `FORMATS` are opened, with limits on bytes and pixels.
+
+- 16-bit values are divided by 257, never clipped.
+- Transparent pixels are laid on white; EXIF rotations are applied; of several pages the first is read.
+- An array has the shape (h, w), (c, h, w) or (h, w, c). Of three axes the two of equal length are
+  height and width; otherwise the shorter of the first and the last axis holds the channels.
+- Arrays may hold 8- or 16-bit integers, other integers in 0..255 or 0..65,535, or floats in 0..1 or
+  0..255. An array keeps all its channels where those of the others are as many, else the first three.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from contrastive_core.errors import explained
+from contrastive_core.messages import N_, message
+from contrastive_core.storage.regular_files import open_regular, printable
+
+__all__ = ["ENDINGS", "FORMATS", "count_channels", "decode_image", "image_size", "open_image", "read_error"]
+
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+MAX_PIXELS = 64_000_000  # of one picture
+MAX_BYTES = 512 << 20  # of its file
+GRAY_MODES = ("L", "1", "I;16", "I;16B", "I;16L", "I;16N", "I", "F", "LA", "La")
+DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
+PAGED = ("TIFF", "GIF", "WEBP", "PNG")  # a phone's JPEG may hold a second, smaller picture
+GAP = 2  # a JPEG is decoded at a fraction of its size, at least so many times what is wanted
+NARROWEST = 16  # an array this much longer than wide holds no image
+MOST_CHANNELS = 1024  # an array of more holds no image, but perhaps many
+
+
+@contextmanager
+def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
+    """Open a picture and read its header.
+
+    Raises: NotRegular, OSError; ValueError for another format, too many pixels or bytes; whatever
+        else Pillow raises.
+    """
+    with io.BytesIO(source) if isinstance(source, bytes) else open_regular(source) as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        if size > MAX_BYTES:
+            raise ValueError(
+                message(
+                    "{size} bytes; at most {max_bytes} are read of a picture",
+                    size=f"{size:,}",
+                    max_bytes=f"{MAX_BYTES:,}",
+                )
+            )
+        try:
+            opened = Image.open(file, formats=FORMATS)
+        except UnidentifiedImageError:
+            raise ValueError(
+                message("no picture in one of the formats {formats}", formats=", ".join(FORMATS))
+            ) from None
+        with opened as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ValueError(
+                    message(
+                        "{width} × {height} pixels; at most {max_pixels} are read",
+                        width=f"{image.width:,}",
+                        height=f"{image.height:,}",
+                        max_pixels=f"{MAX_PIXELS:,}",
+                    )
+                )
+            yield image
+
+
+def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop") -> tuple[np.ndarray, str]:
+    """Return one image (channels, side, side) uint8 and a note on what was not read ("" for nothing).
+
+    Args: channels: 1 converts to gray, 3 to color; other numbers are for arrays only.
+    Raises: ValueError for a file that is no image or has other channels; whatever Pillow raises for
+        a damaged file.
+    """
+    path, mode = Path(path), "RGB" if channels == 3 else "L"
+    if path.suffix.lower() == ".npy":
+        bands, note = _array_images(path, channels)
+        fitted = [_fit(image, side, mode, resize) for image in bands]
+    elif channels not in (1, 3):
+        raise ValueError(message("a picture; an array of {channels} channels is expected", channels=channels))
+    else:
+        with open_image(path) as image:
+            has_pages = image.format in PAGED and getattr(image, "is_animated", False)
+            note = N_("of several pages the first was taken") if has_pages else ""
+            if image.format == "JPEG":
+                image.draft(None, (GAP * side, GAP * side))
+            image = _to_8_bits(image)
+            ImageOps.exif_transpose(image, in_place=True)
+            fitted = [_fit(_on_white(image), side, mode, resize)]
+    planes = [np.asarray(f)[None] if f.mode == "L" else np.asarray(f).transpose(2, 0, 1) for f in fitted]
+    return np.ascontiguousarray(np.concatenate(planes)), note
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """Return width and height from the file's header. Raises as `decode_image` does."""
+    if path.suffix.lower() != ".npy":
+        with open_image(path) as image:
+            return image.size
+    _, (height, width) = _axes(_array(path).shape)
+    return width, height
+
+
+def count_channels(path: Path) -> int:
+    """Return 1 for a gray picture, 3 for a color one, or an array's channels, from the file's
+    header. Raises as `decode_image` does."""
+    if path.suffix.lower() != ".npy":
+        with open_image(path) as image:
+            return 1 if image.mode in GRAY_MODES else 3
+    array = _array(path)
+    axis, _ = _axes(array.shape)
+    return 1 if axis is None else array.shape[axis]
+
+
+def read_error(error: Exception) -> str:
+    """Return why an image cannot be read, as text that is safe to show."""
+    return printable(explained(error), 200)
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+
+def _fit(image: Image.Image, side: int, mode: str, resize: str) -> Image.Image:
+    """Return a square of `side` pixels in the mode L or RGB."""
+    if image.mode != mode:  # `convert` copies also when nothing changes
+        image = image.convert(mode)
+    if image.size == (side, side):
+        return image
+    if resize == "pad":
+        return ImageOps.pad(image, (side, side), Image.Resampling.BILINEAR, color=0)
+    return ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
+
+
+def _to_8_bits(image: Image.Image) -> Image.Image:
+    """Return the picture with 8 bits per channel, with its EXIF."""
+    if image.mode not in DEEP_MODES:
+        return image
+    scaled = Image.fromarray(_scale(np.asarray(image)))
+    scaled.info = dict(image.info)
+    if exif := image.getexif():
+        scaled.info["exif"] = exif.tobytes()
+    return scaled
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if not image.has_transparency_data:
+        return image
+    above = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
+
+
+# --- arrays --------------------------------------------------------------------------------------
+
+
+def _array(path: Path) -> np.ndarray:
+    """Return the memory-mapped array of a file."""
+    with open_regular(path):
+        pass  # an ordinary file
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif":
+        raise ValueError(N_("an array of numbers is expected"))
+    return array
+
+
+def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
+    """Return the axis of the channels (None without one), height and width."""
+    if len(shape) not in (2, 3):
+        raise ValueError(message("an array of shape {shape}; (h, w), (c, h, w) or (h, w, c) is expected", shape=shape))
+    if len(shape) == 2:
+        axis, sides = None, (shape[0], shape[1])
+    elif shape[1] == shape[2] or (shape[0] != shape[1] and shape[0] <= shape[2]):
+        axis, sides = 0, (shape[1], shape[2])
+    else:
+        axis, sides = 2, (shape[0], shape[1])
+    low, high = min(sides), max(sides)
+    is_one = axis is None or shape[axis] <= MOST_CHANNELS
+    if not is_one or 0 in shape or high > NARROWEST * low or low * high > MAX_PIXELS:
+        raise ValueError(message("an array of shape {shape}, which is that of no image", shape=shape))
+    return axis, sides
+
+
+def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
+    """Return one image of one or three channels, or one gray image per channel."""
+    array, note = _array(path), ""
+    axis, _ = _axes(array.shape)
+    array = array[..., None] if axis is None else np.moveaxis(array, axis, -1)
+    count = array.shape[-1]
+    if channels not in (1, 3):
+        if count != channels:
+            raise ValueError(
+                message(
+                    "an array of {count} channels; those of the others have {channels}", count=count, channels=channels
+                )
+            )
+        bands = np.moveaxis(_scale(np.asarray(array)), -1, 0)
+        return [Image.fromarray(np.ascontiguousarray(band)) for band in bands], note
+    array = array[..., 0] if count < 3 else array[..., :3]
+    if count not in (1, 3):
+        note = (
+            message("of {count} channels the first was taken", count=count)
+            if count < 3
+            else message("of {count} channels the first three were taken", count=count)
+        )
+    return [Image.fromarray(np.ascontiguousarray(_scale(np.asarray(array))))], note
+
+
+def _scale(array: np.ndarray) -> np.ndarray:
+    """Scale values of any type to uint8. Raises ValueError for values outside the usual ranges."""
+    kind, bits = array.dtype.kind, 8 * array.dtype.itemsize
+    if kind == "u" and bits == 8:
+        return array
+    if kind == "b":
+        return array * np.uint8(255)
+    low, high = array.min(), array.max()
+    if kind == "u" and bits == 16:
+        top = 65535
+    elif kind == "f":
+        top = 1 if high <= 1 else 255
+    else:
+        top = 255 if high <= 255 else 65535
+    if not (low >= 0 and high <= top):  # also NaN
+        usual = N_("0 to 1 or 0 to 255") if kind == "f" else N_("0 to 255 or 0 to 65,535")
+        raise ValueError(
+            message("values from {low} to {high}; {usual} are expected", low=f"{low:g}", high=f"{high:g}", usual=usual)
+        )
+    return np.rint(array.astype(np.float32) * np.float32(255 / top)).astype(np.uint8)

@@ -1,0 +1,95 @@
+"""What every analysis is made of: its spaces' rows, their graphs, and the place it is kept in.
+Torch-free; what needs torch is imported late."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.embeddings.splits import train_test_split
+from contrastive_core.engine import results
+from contrastive_core.engine.results import MAP_DEFAULTS, Result
+from contrastive_core.messages import N_
+from contrastive_core.progress import OnProgress, fraction_of
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_files import graph_path
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import Scores
+
+if TYPE_CHECKING:
+    from contrastive_core.embeddings.graphs import Graphs
+
+__all__ = [
+    "Analysis",
+    "Values",
+    "cached_graphs",
+    "cached_result",
+    "recorded_of",
+    "rows_of",
+    "test_rows",
+    "with_defaults",
+]
+
+Values = dict[str, Any]
+Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
+
+
+def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str) -> Result:
+    """The result that is kept of these values; made on the device where there is none."""
+    result = results.read(kind, values)
+    if result is None:
+        result = analysis(values, on_progress, device)
+        results.write(kind, values, result)
+    return result
+
+
+def with_defaults(values: Values) -> Values:
+    """The values of a map, with UMAP's default settings where none are given."""
+    return {**values, **MAP_DEFAULTS} if values["kind"] == "umap" else values
+
+
+def rows_of(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
+    """The rows of a space; a run's are embedded if they have not been."""
+    from contrastive_core.evaluation.embed import embed_run
+
+    if space.is_loaded:
+        rows = read_rows(space)
+        assert rows is not None
+        return rows
+    return embed_run(
+        runs.load(space.name), space.split, space.layer, device, progress=fraction_of(on_progress, N_("embedding"))
+    )
+
+
+def test_rows(
+    space: EmbeddingRef, rows: EmbeddingSet, on_progress: OnProgress, device: str
+) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
+    """Training rows, judged rows, where these stand among `rows`, and a sentence."""
+    if space.is_loaded and not space.split:
+        return train_test_split(rows)
+    everywhere = np.arange(len(rows))
+    if space.split == "train":
+        return None, rows, everywhere, N_("Training rows are not judged by themselves.")
+    train = dataclasses.replace(space, split="train")
+    return rows_of(train, on_progress, device), rows, everywhere, N_("Judged on the test split.")
+
+
+def recorded_of(space: EmbeddingRef) -> Scores:
+    """The scores that a run keeps of this very embedding."""
+    from contrastive_core.evaluation.compare import recorded_scores
+
+    if space.is_loaded:
+        return {}
+    return recorded_scores(runs.load(space.name), space.split, space.layer)
+
+
+def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
+    """Nearest neighbors, kept on the disk."""
+    from contrastive_core.embeddings.graphs import Graphs
+
+    return Graphs(device, place=graph_path, on_progress=on_progress)

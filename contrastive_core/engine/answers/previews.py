@@ -1,0 +1,65 @@
+"""What pages show before anything is trained: views of images, a folder of them, the catalog."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core.engine.answers.inputs import Values
+from contrastive_core.engine.results import Result
+from contrastive_core.messages import N_
+from contrastive_core.progress import OnProgress
+
+__all__ = ["described", "folder", "views"]
+
+KEPT = ("ids", "labels", "classes", "counts", "side", "sizes", "remarks", "channels")  # of a look
+SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
+OF_EACH = 3  # of each kind, where views differ
+
+
+def views(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
+    these settings would make of them; uint8. Where views differ, so many of the first, then as many
+    of the second."""
+    import torch
+
+    from contrastive_core.data import datasets
+    from contrastive_core.data.augmentations import make_views
+    from contrastive_core.records.recipe import Recipe
+    from contrastive_core.records.train_config import TrainConfig, with_settings
+    from contrastive_core.training.defaults import resolve
+    from contrastive_core.training.image_size import with_image_size
+
+    config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
+    on_progress(N_("the images"), None)
+    config = with_image_size(config)
+    dataset = datasets.of_config(config.to_dict(), on_progress=on_progress)
+    config, _ = resolve(config, dataset, torch.device("cpu"))
+    rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
+    images = torch.from_numpy(np.asarray(dataset.images[rows]))
+    generator = torch.Generator().manual_seed(config.seed)
+    recipe = Recipe(**config.recipe)
+    kinds = len(recipe.each)
+    augmented = make_views(images, recipe, VIEWS if kinds == 1 else kinds * OF_EACH, generator)
+    beside = sorted(range(augmented.shape[1]), key=lambda v: v % kinds)  # those of a kind together
+    pixels = (255 * augmented[:, beside]).round().to(torch.uint8).numpy()
+    meta = {"recipe": config.recipe, "left_out": dataset.left_out}
+    return Result(meta, {"images": images.numpy(), "views": pixels})
+
+
+def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """What a folder of images holds: its classes with their sizes, and some images."""
+    from contrastive_core.data.folder_preview import folder_preview
+
+    on_progress(N_("the images"), None)
+    preview = folder_preview(values["path"])
+    meta = {name: getattr(preview, name) for name in KEPT}
+    left_out = {"left_out": preview.left_out[:100], "n_left_out": len(preview.left_out)}
+    return Result({**meta, **left_out}, {"images": preview.images})
+
+
+def described(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """What is registered, as the present source files say."""
+    from contrastive_core.engine.catalog import describe
+
+    on_progress(N_("methods, losses and metrics"), None)
+    return Result(describe())

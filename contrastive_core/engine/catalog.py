@@ -1,0 +1,185 @@
+"""The catalog: what the app shows of every method, loss, metric and augmentation.
+
+The metadata live in the registered classes themselves. `records/cards.json` holds them with the
+hash of the source files; where a file was added or edited, the worker describes them again.
+
+    python -m contrastive_core.engine.catalog    (writes records/cards.json)
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import hashlib
+import json
+from functools import lru_cache
+from typing import Any
+
+from contrastive_core.engine import client, results
+from contrastive_core.messages import N_, decode, encode, message
+from contrastive_core.paths import ROOT
+from contrastive_core.registry import Knob
+
+__all__ = ["KIND", "describe", "is_ready", "knobs", "read", "title", "values"]
+
+KIND = "catalog"
+PACKAGE = ROOT / "contrastive_core"
+CARDS = PACKAGE / "records" / "cards.json"
+SOURCES = (
+    "methods/*.py",
+    "losses/*.py",
+    "metrics/*.py",
+    "records/recipe.py",
+    "models/encoders.py",
+    "engine/catalog.py",
+)
+SETS: dict[str, tuple[tuple[int, int, int], int, int]] = {  # facts of the sets that a card shows
+    "shapes": ((3, 32, 32), 5000, 8),
+    "digits": ((1, 8, 8), 1437, 10),
+    "cifar10": ((3, 32, 32), 50_000, 10),
+}
+METHOD = (
+    "title year paper idea compared flow updates measured_by_paper differences paper_recipe "
+    "default_loss loss_knobs needs_labels batch least_batch"
+).split()
+LOSS = "title year paper formula summary family".split()
+
+
+def read() -> dict[str, Any]:
+    """Everything that `describe` gives, read from disk; made first if it is not there (seconds).
+
+    Raises: RuntimeError with what the process said when a file cannot be read as a method or loss.
+    """
+    asked = values()
+    if cards := _shipped_cards(asked["sources"]):
+        return cards
+    result = results.read(KIND, asked)
+    if result is None:
+        try:
+            client.call("contrastive_core.engine.answers:make", KIND, asked)
+        except Exception as error:
+            raise RuntimeError(message("the catalog cannot be made: {error}", error=error)) from None
+        result = results.read(KIND, asked)
+    if result is None:
+        raise RuntimeError(N_("the catalog has been made and cannot be read"))
+    return result.meta
+
+
+def is_ready() -> bool:
+    """Whether the catalog of the present files is on disk."""
+    asked = values()
+    return _shipped_cards(asked["sources"]) is not None or results.path(KIND, asked).exists()
+
+
+def write_cards() -> None:
+    """Write the catalog of the present files into the package."""
+    text = json.dumps({**values(), "catalog": encode(describe())}, indent=1, ensure_ascii=False)
+    CARDS.write_text(f"{text}\n", "utf-8")
+
+
+@lru_cache(maxsize=4)
+def _shipped_cards(sources: str) -> dict[str, Any] | None:
+    """The catalog that came with the package, if it is of these source files."""
+    try:
+        held = json.loads(CARDS.read_text("utf-8"), object_hook=decode)
+    except (OSError, ValueError):
+        return None
+    return dict(held["catalog"]) if held["sources"] == sources else None
+
+
+@lru_cache(maxsize=256)
+def title(kind: str, name: str) -> str:
+    """The title of one of `methods` or `losses`, read off its source, before there is a catalog; of
+    a name that is none, the name."""
+    if not name.isidentifier():
+        return name
+    with contextlib.suppress(OSError, SyntaxError, ValueError):
+        for node in ast.walk(ast.parse((PACKAGE / kind / f"{name}.py").read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "title":  # of its card
+                title = node.value.args[0] if isinstance(node.value, ast.Call) else node.value  # N_("…")
+                return str(ast.literal_eval(title))
+    return name
+
+
+def knobs(described: dict[str, Any]) -> dict[str, Knob]:
+    """Knobs again from their description, to draw sliders from and to check values with."""
+    return {k: Knob(**{**v, "choices": tuple(v["choices"])}) for k, v in described.items()}
+
+
+def describe() -> dict[str, Any]:
+    """`methods` and `losses` in the order of their years, `metrics`, `recipe`, `encoders`, as plain
+    values. Imports torch."""
+    from contrastive_core import losses, methods, metrics
+    from contrastive_core.models import encoders
+    from contrastive_core.records.recipe import Recipe
+    from contrastive_core.registry import knobs_of
+
+    return {
+        "methods": _by_year({name: _method(methods, name) for name in methods.names()}),
+        "losses": _by_year({name: _loss(losses, name) for name in losses.names()}),
+        "metrics": {name: _metric(metrics, name) for name in metrics.names()},
+        "recipe": _plain(knobs_of(Recipe)),
+        "encoders": encoders.encoder_names(),
+    }
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def _method(methods: Any, name: str) -> dict[str, Any]:
+    cls = methods.get(name)
+    card = {key: getattr(cls.card, key) for key in METHOD}
+    card["knobs"] = methods.knobs(name)
+    sets = {dataset: methods.DatasetInfo(*facts) for dataset, facts in SETS.items()}
+    card["defaults"] = {
+        dataset: {key: {"value": value, "why": why} for key, (value, why) in cls.defaults(facts).items()}
+        for dataset, facts in sets.items()
+    }
+    card["problems"] = {
+        dataset: cls.incompatibility(facts, card["defaults"][dataset]["batch_size"]["value"])
+        for dataset, facts in sets.items()
+    }
+    return _plain(card)  # type: ignore[no-any-return]
+
+
+def _loss(losses: Any, name: str) -> dict[str, Any]:
+    loss = losses.create(name)
+    card = {key: getattr(loss.card, key) for key in LOSS}
+    card |= {"score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
+    return _plain(card)  # type: ignore[no-any-return]
+
+
+def _metric(metrics: Any, name: str) -> dict[str, Any]:
+    cls = metrics.get(name)
+    keys = ("title", "reading", "needs_labels", "needs_train", "higher_is_better")
+    card = {key: getattr(cls, key) for key in keys if hasattr(cls, key)}
+    return _plain({**card, "knobs": metrics.knobs(name)})  # type: ignore[no-any-return]
+
+
+def _by_year(cards: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return dict(sorted(cards.items(), key=lambda item: (item[1]["year"], item[0])))
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON can hold."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def values() -> dict[str, Any]:
+    """The values of the analysis: what the source files say."""
+    digest = hashlib.sha256()
+    for pattern in SOURCES:
+        for path in sorted(PACKAGE.glob(pattern)):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return {"sources": digest.hexdigest()}
+
+
+if __name__ == "__main__":
+    write_cards()

@@ -1,0 +1,135 @@
+"""The queue's files: a waiting run each, so that a kill loses none and damage hides no other.
+
+What is done with them is in queue.py. Torch-free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.engine import process
+from contrastive_core.errors import Damaged
+from contrastive_core.messages import message
+from contrastive_core.records import runs
+from contrastive_core.storage import json_files
+from contrastive_core.storage.lock import lock
+
+__all__ = ["Waiting", "add", "broken", "changing", "device_of", "files", "folder", "queue"]
+
+PATIENCE = 20.0  # seconds to wait for another process that changes the queue
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A run in the queue. `arguments` follow `train`; `hours` is the budget of its group: the
+    cells of one sweep, asked for at one time."""
+
+    number: int
+    name: str
+    arguments: tuple[str, ...]
+    asked_at: float
+    group: str = ""
+    hours: float | None = None
+
+    @property
+    def resumes(self) -> bool:
+        return "--resume" in self.arguments
+
+    @property
+    def device(self) -> str:
+        return device_of(self.arguments)
+
+    def blocked_reason(self) -> str:
+        """Why it is not started although its device is free, or nothing."""
+        if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
+            return ""
+        return message("the budget of {hours} h is used up; start the sweep again to go on", hours=f"{self.hours:g}")
+
+
+def queue() -> list[Waiting]:
+    """Waiting runs, first come first. Damaged files are left out; `broken` names them."""
+    return [job for _, job in files() if isinstance(job, Waiting)]
+
+
+def broken() -> list[str]:
+    """A sentence for each file of the queue that cannot be read."""
+    return [str(job) for _, job in files() if isinstance(job, Exception)]
+
+
+def spent(group: str, asked_at: float) -> float:
+    """Seconds that the started runs of a group have taken so far."""
+    return sum(
+        max(0.0, min(time.time(), _last_sign(job["key"], job["time"])) - job["time"])
+        for job in process.records()
+        if group and job.get("group") == group and job.get("asked") == asked_at
+    )
+
+
+def device_of(arguments: Sequence[str]) -> str:
+    """The device of a training with these arguments, as far as can be told without torch."""
+    devices = [b for a, b in pairwise(arguments) if a == "--device"]
+    devices += [a.removeprefix("--device=") for a in arguments if a.startswith("--device=")]
+    name = devices[-1] if devices else "auto"
+    if name == "auto":
+        name = "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+    return "cuda:0" if name == "cuda" else name
+
+
+def folder() -> Path:
+    """Where waiting runs lie."""
+    return process.folder() / "queue"
+
+
+@contextmanager
+def changing() -> Iterator[None]:
+    """One process at a time changes the queue. Raises Locked."""
+    with lock(folder() / "lock", wait=PATIENCE):
+        yield
+
+
+def add(name: str, arguments: Sequence[str], asked_at: float, group: str = "", hours: float | None = None) -> None:
+    number = max([int(p.stem) for p in _paths()], default=0) + 1
+    job = {"name": name, "arguments": list(arguments), "asked": asked_at}
+    path = folder() / f"{number:06d}.json"
+    json_files.write_json(path, {**job, "group": group, "hours": hours})
+
+
+def _paths() -> list[Path]:
+    return sorted(p for p in folder().glob("*.json") if p.stem.isdigit())
+
+
+def files() -> list[tuple[Path, Waiting | Exception]]:
+    entries: list[tuple[Path, Waiting | Exception]] = []
+    for path in _paths():
+        try:
+            entries.append((path, _job(int(path.stem), json_files.read_json(path))))
+        except FileNotFoundError:
+            continue  # started by another process since the folder was listed
+        except (Damaged, OSError) as error:
+            entries.append((path, error))
+        except (KeyError, TypeError, ValueError) as error:
+            entries.append((path, Damaged(message("{path} is damaged: {error}", path=path, error=f"{error!r}"))))
+    return entries
+
+
+def _job(number: int, held: dict[str, Any]) -> Waiting:
+    arguments = tuple(str(a) for a in held["arguments"])
+    hours = None if held.get("hours") is None else float(held["hours"])
+    name, asked_at = runs.checked_name(held["name"]), float(held["asked"])
+    return Waiting(number, name, arguments, asked_at, str(held.get("group") or ""), hours)
+
+
+def _last_sign(name: str, started: float) -> float:
+    """When a run last wrote its status; now, if it is at work."""
+    if process.pid_of(name):
+        return time.time()
+    with contextlib.suppress(ValueError, OSError):
+        return float(runs.load(name).status().get("updated") or started)
+    return started

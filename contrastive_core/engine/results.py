@@ -1,0 +1,98 @@
+"""The store of answers: files on disk, each under the hash of what was asked.
+
+A question is a kind and plain values that name its content, so an answer never grows stale. Maps
+and scores of a shipped run come along with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.messages import decode, encode
+from contrastive_core.paths import SHIPPED, data_home
+from contrastive_core.records import runs
+from contrastive_core.storage import json_files
+
+__all__ = ["MAP_DEFAULTS", "Result", "arrays_of", "key", "path", "read", "shipped_path", "write", "write_to"]
+
+VERSION = 4  # of the recipes: a change makes old results stale
+FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
+MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Plain values, and arrays by name."""
+
+    meta: dict[str, Any]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def key(kind: str, values: dict[str, Any]) -> str:
+    text = json.dumps([VERSION, kind, values], sort_keys=True)
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def path(kind: str, values: dict[str, Any]) -> Path:
+    """Where a result is kept."""
+    return _shipped(kind, values) or data_home() / "results" / f"{key(kind, values)}.npz"
+
+
+def _shipped(kind: str, values: dict[str, Any]) -> Path | None:
+    """The result that came with a shipped run, if these values ask for it."""
+    if kind == "snapshots":
+        name, content = values["run"], values.get("weights")
+        came_along = shipped_path(kind, name, "train", values["layer"])
+    elif kind in ("map", "scores"):
+        space = values["space"]
+        settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
+        if settings not in ({}, MAP_DEFAULTS) or space.get("epoch"):
+            return None
+        name, content = space["name"], space["content"]
+        more = values.get("kind", "")
+        came_along = shipped_path(kind, name, space["split"], space["layer"], more)
+    else:
+        return None
+    if not came_along.exists():
+        return None
+    run = runs.load(name)
+    return came_along if run.shipped and run.weights_hash() == content else None
+
+
+def shipped_path(kind: str, name: str, split: str, layer: str, more: str = "") -> Path:
+    """Where a result lies that comes with a shipped run; more: pca or umap, of a map."""
+    file = "-".join(filter(None, [split, layer, more]))
+    return SHIPPED / name / FOLDERS[kind] / f"{file}.npz"
+
+
+def read(kind: str, values: dict[str, Any]) -> Result | None:
+    """A result, if it has been made and is whole."""
+    try:
+        arrays = json_files.read_npz(path(kind, values))
+        meta = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
+    except (OSError, ValueError, KeyError):
+        return None
+    return Result(meta, arrays)
+
+
+def write(kind: str, values: dict[str, Any], result: Result) -> None:
+    """Keep a result, whole or not at all."""
+    write_to(path(kind, values), result)
+
+
+def write_to(out: Path, result: Result) -> None:
+    """Write a result into a file of one's own choice."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    json_files.write_npz(out, **arrays_of(result))
+
+
+def arrays_of(result: Result) -> dict[str, np.ndarray]:
+    """A result as arrays alone, its plain values among them."""
+    meta = json.dumps(encode(result.meta), default=lambda value: value.tolist())
+    return {"meta": np.frombuffer(meta.encode(), np.uint8), **result.arrays}

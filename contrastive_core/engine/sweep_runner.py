@@ -1,0 +1,184 @@
+"""What stands between a sweep's file and its figure: how far it is, how long it takes, training it.
+
+A cell is known by its run's name, so whoever trains it (the queue of the app, or the command line
+in the foreground) finds done cells done. Torch-free, but for timing a few steps (`rehearse`).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.engine import process, queue
+from contrastive_core.messages import N_, message
+from contrastive_core.records import runs
+from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.records.watched_sample import labeled_images
+from contrastive_core.storage import json_files
+from contrastive_core.sweeps.spec import Cell, Sweep, config_of
+
+__all__ = ["enqueue", "estimate", "measure", "run_sweep", "status", "timings_path", "unscored"]
+
+SCORED = ("linear_probe", "knn")  # metrics that a figure can show of a cell's test images
+STARTING = 4.0  # seconds that a cell's process takes before its first step
+MEASURED = 12  # cells at most whose steps are timed; the others take their mean
+
+
+def status(sweep: Sweep) -> list[dict[str, Any]]:
+    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores; `images`,
+    of how many each accuracy is, and `evaluation`, where it was scored. Cells that share a run have
+    a row each."""
+    run_by_name = {run.name: run for run in runs.list_runs()}
+    rows = []
+    for cell in sweep.cells():
+        run = run_by_name.get(cell.run)
+        row: dict[str, Any] = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
+        if run is not None:
+            row["status"] = run.status().get("status", "")
+            lines = [line for line in run.metrics() if "images_per_s" not in line]
+            row |= {k: v for k, v in (lines[-1] if lines else {}).items() if k not in row}
+            scores = _test_scores(run)
+            row |= scores | {"images": scores["images"] | {"knn_train_sample": labeled_images(run)}}
+        rows.append(row)
+    return rows
+
+
+def _test_scores(run: runs.Run) -> dict[str, Any]:
+    """What a run scored on test images, as `linear_probe test`, `knn test`, and on how many."""
+    evaluation = read_evaluation(run)
+    if evaluation is None:
+        return {"images": {}}
+    scores = {f"{m} test": s for m in SCORED if (s := evaluation.score("h", m)) is not None}
+    images = {k: int(s.number("n") or 0) for k, s in scores.items()}
+    return {k: s.value for k, s in scores.items()} | {"images": images, "evaluation": evaluation}
+
+
+def estimate(sweep: Sweep) -> float | None:
+    """Seconds that the cells still to be trained will take; None where nothing is known yet.
+
+    A cell is known from one that is done with the same settings and another seed, or from steps
+    that `measure` timed, times what done cells took over what was foretold of them; the others
+    take the mean of those.
+    """
+    took: dict[str, float] = {}
+    rows = {row["run"]: row for row in status(sweep)}
+    for cell in sweep.trained():
+        row = rows[cell.run]
+        if row["status"] == "done" and "seconds" in row:
+            took[_sign(cell)] = float(row["seconds"]) + STARTING
+    timed = _timings()
+    foretold = {
+        _sign(cell): timed[_sign(cell)] * config_of(cell).epochs + STARTING
+        for cell in sweep.trained()
+        if _sign(cell) in timed
+    }
+    both = took.keys() & foretold.keys()
+    ratio = sum(took[s] for s in both) / sum(foretold[s] for s in both) if both else 1.0
+    guessed = {s: ratio * t for s, t in foretold.items()} | took
+    durations = [guessed.get(_sign(c)) for c in sweep.trained() if rows[c.run]["status"] != "done"]
+    known_ones = [t for t in durations if t is not None] or list(took.values())
+    if not durations:
+        return 0.0
+    if not known_ones:
+        return None
+    mean = sum(known_ones) / len(known_ones)
+    return sum(mean if t is None else t for t in durations)
+
+
+def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
+    """Time a few steps of cells of which nothing is known, spread over the sweep."""
+    from contrastive_core.training.step_timing import seconds_per_epoch
+
+    finished = {r["run"] for r in status(sweep) if r["status"] == "done"}
+    cells = {_sign(c): c for c in sweep.trained() if c.run not in finished}
+    untimed = [c for sign, c in cells.items() if sign not in _timings()]
+    stride = max(1, -(-len(untimed) // MEASURED))
+    for number, cell in enumerate(untimed[::stride], 1):
+        report(
+            message("timing a few steps of cell {number} of {untimed}", number=number, untimed=len(untimed[::stride]))
+        )
+        seconds = seconds_per_epoch(config_of(cell))
+        json_files.write_json(timings_path(), {**_timings(), _sign(cell): seconds})
+
+
+def _sign(cell: Cell) -> str:
+    """What a cell's time depends on: its settings but for seed and epochs."""
+    settings = {k: v for k, v in cell.settings.items() if k != "epochs"}
+    settings["epochs"] = None
+    return json.dumps(settings, sort_keys=True, default=str)
+
+
+def timings_path() -> Path:
+    """Where the times of cells are kept."""
+    return process.folder() / "timings" / "epochs.json"
+
+
+def _timings() -> dict[str, float]:
+    """Seconds per epoch by a cell's sign, on this computer."""
+    try:
+        return {str(k): float(v) for k, v in dict(json_files.read_json(timings_path())).items()}
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def enqueue(sweep: Sweep, most: int | None = None) -> list[str]:
+    """Let the cells that are not done wait in the queue, one at a time; returns their runs' names.
+
+    Stopped and failed cells are resumed. Raises Locked.
+    """
+    rows = {row["run"]: row["status"] for row in status(sweep)}
+    trainings = [(c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")]
+    return queue.enqueue_group(sweep.name, trainings[:most], sweep.budget_hours)
+
+
+def unscored(sweep: Sweep) -> list[str]:
+    """Runs of done cells whose test images have not been scored."""
+    rows = {row["run"]: row for row in status(sweep)}
+    return [
+        name for name, row in rows.items() if row["status"] == "done" and any(f"{m} test" not in row for m in SCORED)
+    ]
+
+
+def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[dict[str, Any]]:
+    """Train what is not done yet, one cell at a time, `most` cells at most. Returns the `status`.
+
+    A cell that fails is reported and left; the next one starts. A stop stops the sweep too.
+    """
+    trained = 0
+    started, cells = time.monotonic(), sweep.trained()
+    for i, cell in enumerate(cells):
+        state = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
+        if state in ("done", "running"):  # the app's queue may be at it
+            continue
+        if sweep.budget_hours and time.monotonic() - started > 3600 * sweep.budget_hours:
+            report(
+                message(
+                    "the budget of {budget_hours} hours is used up; run it again to go on",
+                    budget_hours=f"{sweep.budget_hours:g}",
+                )
+            )
+            break
+        if most is not None and trained >= most:
+            break
+        trained += 1
+        seconds = estimate(sweep)
+        about = "" if seconds is None else message(", about {seconds} min left", seconds=f"{seconds / 60:.0f}")
+        report(f"[{i + 1}/{len(cells)}] {cell.run}{about}")
+        resume = [] if state == "waiting" else ["--resume"]
+        argv = cell.argv() if not resume else ["train", "--run", cell.run, "--resume"]
+        code = _train(argv)
+        if code:
+            report(message("{run} ended with exit status {code}; going on with the next cell", run=cell.run, code=code))
+        elif {r["run"]: r["status"] for r in status(sweep)}[cell.run] == "stopped":
+            report(N_("stopped; run the sweep again to go on"))
+            break
+    return status(sweep)
+
+
+def _train(argv: list[str]) -> int:
+    return subprocess.run([sys.executable, "-m", "contrastive_core", *argv]).returncode

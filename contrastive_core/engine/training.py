@@ -1,0 +1,209 @@
+"""Trainings as tasks: which work, which begin, which could not, and how to make one again.
+
+Torch-free. What waits for its turn is in queue.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.engine import client, process
+from contrastive_core.engine.task import Task
+from contrastive_core.messages import message
+from contrastive_core.paths import SHIPPED, runs_home
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import settings_of
+from contrastive_core.storage.lock import lock_holder
+
+__all__ = [
+    "arguments_of",
+    "at_work",
+    "check_resumable",
+    "command_of",
+    "damage_of",
+    "dismiss",
+    "failure",
+    "failures",
+    "gpus",
+    "is_taken",
+    "start",
+    "starting",
+    "status_of",
+    "stop",
+    "task_of",
+    "working",
+]
+
+PATIENCE = 10.0  # seconds in which a process that was just stopped may end
+EARLIER = "~"  # between a name and the number of an attempt that failed before another was made
+
+
+def gpus() -> int:
+    """How many NVIDIA GPUs this machine has; asked without torch."""
+    return len(list(Path("/dev").glob("nvidia[0-9]*")))
+
+
+# --- one training ------------------------------------------------------------------------------
+
+
+def task_of(name: str, arguments: Sequence[str] = ()) -> Task:
+    """The training of a run; its result is the run's status, which it writes from its start on.
+
+    Args: arguments: of the command line after `train`, without `--run`.
+    """
+    path = runs_home() / name / "status.json"
+    return Task(name, ("train", "--run", name, *arguments), path)
+
+
+def start(name: str, arguments: Sequence[str], **about: Any) -> None:
+    """Start a training; the reason why an earlier one of this name could not start is kept."""
+    if failure(name) is not None:
+        _set_aside(name)
+    task_of(name, arguments).start(**about)
+
+
+def stop(name: str) -> None:
+    """Ask a run's process to save and end. A run that is not at work here is left alone. Raises
+    ValueError for a recording, whose process is somebody else's training."""
+    if (runs_home() / name).exists() and runs.load(name).is_recording:
+        raise ValueError(message("{name} is a recording: it ends with the training that it is of", name=name))
+    if process.pid_of(name):
+        process.terminate(name)
+    elif holder := lock_holder(runs_home() / name / "lock"):
+        os.kill(holder, signal.SIGTERM)
+
+
+def is_taken(name: str) -> bool:
+    """Whether a run of that name exists, or its process is about to make it."""
+    is_there = any((home / name).exists() for home in (runs_home(), SHIPPED))
+    return is_there or process.pid_of(name) is not None
+
+
+def check_resumable(name: str) -> None:
+    """Raises: NoSuchRun; ValueError when the run is shipped, done or at work."""
+    run = runs.load(name)
+    if run.is_recording:
+        raise ValueError(message("{name} is a recording: its training goes on where it was begun", name=name))
+    if run.shipped:
+        raise ValueError(message("{name} is shipped with the project; clone it to train further", name=name))
+    if at_work(run):
+        raise ValueError(message("{name} is at work already", name=name))
+    if run.status()["status"] == "done":
+        raise ValueError(message("{name} is done; clone it to train it for longer", name=name))
+
+
+def at_work(run: Run) -> bool:
+    """Whether a process works on a run, or is about to. One that has had its last word gets a
+    moment to end."""
+    end = time.monotonic() + PATIENCE
+    while not run.is_claimed() and _is_ending(run) and time.monotonic() < end:
+        time.sleep(0.1)
+    return run.is_claimed() or process.pid_of(run.name) is not None
+
+
+def _is_ending(run: Run) -> bool:
+    """Whether its process lives, and has written the run's status since it was started."""
+    record = process.record_of(run.name)
+    return record is not None and bool(process.pid_of(run.name)) and not _is_before(run, record)
+
+
+def _is_before(run: Run, record: dict[str, Any]) -> bool:
+    """Whether the run's status is of a time before its process was started."""
+    return float(run.status().get("updated") or 0.0) <= record["time"]
+
+
+def status_of(run: Run) -> dict[str, Any]:
+    """The run's status; `starting` from the moment its process was started to its first word, and
+    while the process that has made the run is not at its first step yet."""
+    status, record = run.status(), process.record_of(run.name)
+    if status["status"] == "queued" and run.is_claimed():
+        return {**status, "status": "starting", "reason": ""}
+    if status["status"] in ("running", "done") or record is None or not process.pid_of(run.name):
+        return status
+    if not _is_before(run, record):
+        return status
+    return {**status, "status": "starting", "reason": ""}
+
+
+# --- all trainings -----------------------------------------------------------------------------
+
+
+def working() -> list[Run]:
+    """Runs that a living process of ours works on; recordings are of somebody else's."""
+    return [run for run in runs.list_runs() if not run.is_recording and run.is_alive()]
+
+
+def starting() -> list[str]:
+    """Names whose process has been started and has not had its first word yet."""
+    return [n for n in _names() if process.pid_of(n) and not _has_begun(n)]
+
+
+def _has_begun(name: str) -> bool:
+    try:
+        return status_of(runs.load(name))["status"] != "starting"
+    except (ValueError, OSError):
+        return False  # it has made no run yet
+
+
+def failures() -> dict[str, str]:
+    """Trainings that ended before their first word, and why."""
+    reasons = {name: failure(name) for name in _names()}
+    return {name: why for name, why in reasons.items() if why is not None}
+
+
+def failure(name: str) -> str | None:
+    """Why a training could not start; None while it is well."""
+    return task_of(name).failure()
+
+
+def dismiss(name: str) -> None:
+    """Forget a training that could not start."""
+    if failure(name) is not None:
+        task_of(name).forget()
+
+
+def _names() -> list[str]:
+    return [r["key"] for r in process.records() if r.get("command", [])[:1] == ["train"]]
+
+
+def _set_aside(name: str) -> None:
+    """Keep the record and the log of an attempt that failed under a name of their own."""
+    folder = process.folder()
+    numbers = (n for n in range(1, 10_000) if not (folder / f"{name}{EARLIER}{n}.json").exists())
+    earlier = f"{name}{EARLIER}{next(numbers)}"
+    for ending in ("log", "json"):
+        os.replace(folder / f"{name}.{ending}", folder / f"{earlier}.{ending}")
+
+
+# --- how a run is made again, and whether it is whole ------------------------------------------
+
+
+def arguments_of(run: Run) -> list[str]:
+    """Arguments of `train` that give every setting of this run, whatever the defaults become."""
+    return settings_of(run.config)
+
+
+def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
+    """The command line that trains this run anew, also with many processes or machines.
+
+    With more than one, what belongs to the first machine (device, threads, bf16) is left out.
+    """
+    if processes * machines == 1:
+        return f"python -m contrastive_core train {shlex.join(arguments_of(run))}"
+    settings = {k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")}
+    begin = f"torchrun --nproc-per-node {processes}"
+    if machines > 1:  # the same line on each machine, but for its rank
+        begin += f" --nnodes {machines} --node-rank $RANK --master-addr $FIRST --master-port 29500"
+    return f"{begin} -m contrastive_core train {shlex.join(settings_of(settings))}"
+
+
+def damage_of(name: str) -> list[str]:
+    """A sentence for each damaged file of a run; nothing is touched. Raises ValueError."""
+    return list(client.call("contrastive_core.runs.verify:damage", runs.load(name)))

@@ -1,0 +1,142 @@
+"""The worker: one warm process that computes what pages ask for, several answers at once in threads.
+
+It reads requests as pickles from standard input and writes replies to standard output; both ends
+are this library's own processes. It ends with the process that started it, and when it was idle
+for some time, which frees its memory. joblib's loky was used before: its worker makes one call at
+a time and ends itself when its memory has grown by 300 MB. `multiprocessing` imports the program's
+main module again, which Streamlit does not have.
+
+    python -m contrastive_core.engine.worker
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, BinaryIO
+
+from contrastive_core.engine.requests import DONE, FAILED, PROGRESS, Request, Stop, Stopped
+
+__all__ = ["main"]
+
+IDLE = 600.0  # seconds without a request, after which it ends and its memory is free
+WARM = (  # imported while nobody asks; torch._dynamo: torch's optimizers import it, for two to four seconds
+    "torch",
+    "contrastive_core.engine.answers.previews",
+    "contrastive_core.loss_lab.view",
+    "contrastive_core.samples.run_samples",
+    "contrastive_core.evaluation.evaluate",
+    "sklearn.linear_model",
+    "umap",
+)
+STEP = 0.1  # seconds between two reports of one stage
+
+_import_lock = threading.RLock()  # circular imports in two threads at once see half a module
+
+
+@dataclass
+class Worker:
+    """The requests at work, and the pipe for replies."""
+
+    replies: BinaryIO
+    at_work: set[int] = field(default_factory=set)
+    stopped: set[int] = field(default_factory=set)
+    last_request: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def serve(self, requests: BinaryIO) -> None:
+        """Answer requests until the other end is closed."""
+        while True:
+            try:
+                request = pickle.load(requests)
+            except (EOFError, OSError):
+                return
+            self.last_request = time.monotonic()
+            if isinstance(request, Stop):
+                self.stopped.add(request.number)
+                continue
+            self.at_work.add(request.number)
+            threading.Thread(target=self._answer, args=(request,), daemon=True).start()
+
+    def end_when_idle(self) -> None:
+        """End the process after `IDLE` seconds without a request at work."""
+        while self.at_work or time.monotonic() - self.last_request < IDLE:
+            time.sleep(1.0)
+        os._exit(0)
+
+    def _answer(self, request: Request) -> None:
+        try:
+            reply = (DONE, self._call(request))
+        except BaseException as error:
+            reply = (FAILED, error)
+        self.last_request = time.monotonic()
+        self._reply(request.number, *reply)
+        self.at_work.discard(request.number)
+        self.stopped.discard(request.number)
+
+    def _call(self, request: Request) -> Any:
+        os.environ.update(request.environment)
+        module, _, name = request.function.partition(":")
+        function = getattr(_import(module), name)
+        if not request.reports:
+            return function(*request.arguments)
+        return function(*request.arguments, self._progress(request.number))
+
+    def _progress(self, number: int) -> Any:
+        """An `OnProgress` that reports to the client, and raises `Stopped` when it asked for that."""
+        last: dict[str, Any] = {"stage": None, "time": 0.0}
+
+        def on_progress(stage: str, fraction: float | None, /) -> None:
+            if number in self.stopped:
+                raise Stopped
+            now = time.monotonic()
+            if stage == last["stage"] and now - last["time"] < STEP and fraction != 1.0:
+                return
+            last.update(stage=stage, time=now)
+            self._reply(number, PROGRESS, (stage, fraction))
+
+        return on_progress
+
+    def _reply(self, number: int, kind: str, value: Any) -> None:
+        try:
+            message = pickle.dumps((number, kind, value))
+            pickle.loads(message) if isinstance(value, BaseException) else None
+        except Exception as error:  # the value cannot be sent
+            what = value if isinstance(value, BaseException) else error
+            message = pickle.dumps((number, FAILED, RuntimeError(f"{type(what).__name__}: {what}")))
+        with self._lock:
+            self.replies.write(message)
+            self.replies.flush()
+
+
+def main() -> None:
+    """Serve the process that started this one."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no reply
+    worker = Worker(replies)
+    threading.Thread(target=worker.end_when_idle, daemon=True).start()
+    threading.Thread(target=_warm, daemon=True).start()
+    worker.serve(sys.stdin.buffer)
+    os._exit(0)  # the other process has ended: nobody waits for the threads
+
+
+def _warm() -> None:
+    for name in WARM:
+        with contextlib.suppress(Exception):  # a request that needs it gets the error
+            _import(name)
+
+
+def _import(name: str) -> ModuleType:
+    with _import_lock:
+        return importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The worker seen from the process that asks: started, sent requests, replaced when it dies."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from contrastive_core.engine import process
+from contrastive_core.engine.requests import DONE, FAILED, Request, Stop, Stopped
+from contrastive_core.messages import N_
+from contrastive_core.paths import ROOT
+from contrastive_core.progress import Progress
+
+__all__ = ["KILLED", "Call", "WorkerDied", "WorkerProcess"]
+
+HOMES = "CONTRASTIVE_LAB_"  # variables that say where runs and caches lie
+KILLED = N_("Its process was ended from outside, or had too little memory.")
+
+
+class WorkerDied(ValueError):
+    """The worker ended before it replied; `was_idle` where it ended by itself."""
+
+    was_idle = False
+
+
+@dataclass(eq=False)
+class Call:
+    """A request under way: its outcome, and the first and the last progress that were reported."""
+
+    worker: WorkerProcess
+    number: int
+    outcome: Future[Any] = field(default_factory=Future)
+    first: Progress | None = None
+    last: Progress | None = None
+
+    def stop(self) -> None:
+        """Stop waiting now; the worker stops at its next report of progress."""
+        with suppress(InvalidStateError):
+            self.outcome.set_exception(Stopped())
+        self.worker.send(Stop(self.number))
+
+
+class WorkerProcess:
+    """One worker. It ends when the pipe to it is closed, however this process ends."""
+
+    def __init__(self) -> None:
+        process.folder().mkdir(parents=True, exist_ok=True)
+        self.code = newest_source()
+        self._numbers = itertools.count()
+        self._calls: dict[int, Call] = {}
+        self._lock = threading.Lock()
+        with (process.folder() / "worker.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "contrastive_core.engine.worker"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                **process.OWN_SESSION,
+            )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def is_busy(self) -> bool:
+        """Whether a request waits for its outcome."""
+        return bool(self._calls)
+
+    def end(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def call(self, function: str, *arguments: Any, reports: bool = False) -> Call:
+        """Send a request. A worker that died answers it with `WorkerDied`."""
+        homes = {name: value for name, value in os.environ.items() if name.startswith(HOMES)}
+        call = Call(self, next(self._numbers))
+        self._calls[call.number] = call
+        self.send(Request(call.number, function, arguments, reports, homes))
+        if not self.is_alive():
+            self._fail_all()
+        return call
+
+    def send(self, message: Request | Stop) -> None:
+        data = pickle.dumps(message)
+        assert self._process.stdin is not None
+        with self._lock, suppress(OSError, ValueError):  # dead: the reader says so
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+
+    def _read(self) -> None:
+        """Take replies until the worker ends."""
+        assert self._process.stdout is not None
+        while True:
+            try:
+                number, kind, value = pickle.load(self._process.stdout)
+            except Exception:  # its end, or half a reply
+                break
+            call = self._calls.get(number)
+            if call is None:
+                continue
+            if kind not in (DONE, FAILED):
+                call.last = Progress(*value)
+                call.first = call.first or call.last
+                continue
+            del self._calls[number]
+            with suppress(InvalidStateError):  # it was stopped
+                call.outcome.set_result(value) if kind == DONE else call.outcome.set_exception(value)
+        self._process.kill()
+        self._process.wait()
+        self._fail_all()
+
+    def _fail_all(self) -> None:
+        self._process.wait()
+        error = WorkerDied(KILLED)
+        error.was_idle = self._process.returncode == 0
+        for number in list(self._calls):
+            if call := self._calls.pop(number, None):
+                with suppress(InvalidStateError):
+                    call.outcome.set_exception(error)
+
+
+def newest_source() -> float:
+    """When the newest file of the library was written: a worker with older code is replaced."""
+    return max((path.stat().st_mtime for path in (ROOT / "contrastive_core").rglob("*.py")), default=0.0)

@@ -1,0 +1,127 @@
+"""Make a run of an opened checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+
+import torch
+from safetensors.torch import load_file
+
+from contrastive_core.data import datasets
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.errors import CannotImport
+from contrastive_core.importers.checkpoint import OpenedCheckpoint
+from contrastive_core.importers.heads import fold
+from contrastive_core.messages import N_, message
+from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.records import runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.run_names import default_run_name
+from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.runs import checkpoints
+from contrastive_core.storage.regular_files import printable
+from contrastive_core.training.defaults import resolve
+from contrastive_core.training.image_size import with_image_size
+from contrastive_core.training.setup import create_method
+
+__all__ = ["create_run"]
+
+
+def create_run(
+    checkpoint: OpenedCheckpoint,
+    dataset: str = "shapes",
+    name: str | None = None,
+    root: str | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> Run:
+    """Make a run of an opened checkpoint, to be evaluated on `dataset`.
+
+    The images are decoded first (`on_progress`), since the run stores their fingerprint. An
+    interruption leaves no run; images that were decoded by then are not decoded again.
+
+    Raises: CannotImport when tensors are missing, or the images have other channels; as
+    `datasets.load`.
+    """
+    _check_tensors(checkpoint)
+    on_progress(N_("looking at the images"), None)
+    config = with_image_size(_config(checkpoint, dataset, root))
+    images = datasets.of_config(config.to_dict(), on_progress=on_progress)
+    _check_channels(checkpoint, images)
+    on_progress(N_("making the run"), None)
+    config, _ = resolve(config, images, torch.device("cpu"))
+    state = _state_dict(checkpoint, config, images)
+    run = runs.create(
+        name or _unused_name(default_run_name(checkpoint.report())),
+        config.to_dict(),
+        images.fingerprint,
+        imported=checkpoint.report(),
+        classes=list(images.classes),
+        n_train=len(images),
+    )
+    try:
+        checkpoints.save_weights(run, {k: v for k, v in state.items() if k.startswith(("encoder.", "head."))})
+        note = message("imported from {name} ({kind})", name=checkpoint.source.name, kind=checkpoint.recognized.kind)
+        run.set_status("done", note, pid=0)
+    except BaseException:  # an interruption, or a full disk
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    return run
+
+
+def _config(checkpoint: OpenedCheckpoint, dataset: str, root: str | None) -> TrainConfig:
+    recognized = checkpoint.recognized
+    return TrainConfig(
+        method=recognized.method,
+        dataset=dataset,
+        root=root,
+        epochs=1,
+        encoder=recognized.encoder,
+        encoder_knobs=recognized.encoder_knobs,
+        method_knobs=recognized.head,
+    )
+
+
+def _state_dict(checkpoint: OpenedCheckpoint, config: TrainConfig, images: Dataset) -> dict[str, torch.Tensor]:
+    """Return the method's state dict with the checkpoint's tensors in place of its own."""
+    state = create_method(config, images).state_dict()
+    tensors = fold(load_file(checkpoint.weights), checkpoint.recognized.folds)
+    for key in checkpoint.matched:
+        state[key] = tensors[checkpoint.recognized.keys[key]].to(state[key].dtype)
+    return state
+
+
+def _check_tensors(checkpoint: OpenedCheckpoint) -> None:
+    bad = [*checkpoint.missing, *checkpoint.unlike]
+    if bad:
+        raise CannotImport(
+            message(
+                "{name} looks like {kind} with {encoder}, but {bad} of its tensors are missing or of "
+                "another shape, such as {first}",
+                name=printable(checkpoint.source.name),
+                kind=checkpoint.recognized.kind,
+                encoder=checkpoint.recognized.encoder,
+                bad=len(bad),
+                first=bad[0],
+            )
+        )
+
+
+def _check_channels(checkpoint: OpenedCheckpoint, images: Dataset) -> None:
+    channels, recognized = images.images.shape[1], checkpoint.recognized
+    takes_gray = channels == 1 and recognized.encoder_knobs.get("gray_as_color")
+    if channels != recognized.channels and not takes_gray:
+        raise CannotImport(
+            message(
+                "{name} takes images of {takes} channels and {images} has {channels}; choose another data set with "
+                "--dataset",
+                name=checkpoint.source.name,
+                takes=recognized.channels,
+                images=images.name,
+                channels=channels,
+            )
+        )
+
+
+def _unused_name(stem: str) -> str:
+    used = {run.name for run in runs.list_runs()}
+    return next(name for name in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if name not in used)

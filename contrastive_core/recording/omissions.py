@@ -1,0 +1,48 @@
+"""A record of what a recording leaves out, and of the reasons."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+
+from contrastive_core.messages import join, message
+
+__all__ = ["Omissions", "logger"]
+
+logger = logging.getLogger("contrastive_core.watch")
+
+
+class Omissions:
+    """Counts of rows and steps that a recording lacks, by reason: filled by all threads, each reason logged once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # of the recording, for the log
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.remarks: list[str] = []
+        self._lock = threading.Lock()
+
+    def add(self, items: str, reason: str, count: int = 1) -> None:
+        """Count `count` more `items` (rows, steps) that are left out."""
+        with self._lock:
+            is_new = (items, reason) not in self.counts
+            self.counts[items, reason] += count
+        if is_new:
+            logger.warning("%s: %s left out: %s", self.name, items, reason)
+
+    def remark(self, sentence: str) -> None:
+        """Add a sentence for the reader, once."""
+        if sentence not in self.remarks:
+            self.remarks.append(sentence)
+            logger.warning("%s: %s", self.name, sentence)
+
+    @property
+    def note(self) -> str:
+        """Everything in sentences; "" if nothing is left out."""
+        with self._lock:
+            parts = [
+                message("{count} {items} ({reason})", count=f"{count:,}", items=items, reason=reason)
+                for (items, reason), count in self.counts.items()
+            ]
+        sentences = [message("Left out: {parts}.", parts=join("; ", parts))] if parts else []
+        return join(" ", [*sentences, *self.remarks])

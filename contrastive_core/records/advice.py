@@ -1,0 +1,293 @@
+"""The adviser's plan and answer, as they lie in its folder and as pages show them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, join, message
+from contrastive_core.paths import SHIPPED, runs_home
+from contrastive_core.records.runs import checked_name
+from contrastive_core.storage import json_files
+
+__all__ = [
+    "AGREEMENT",
+    "CRITERIA",
+    "ETA",
+    "FINALISTS",
+    "OVERHEAD",
+    "QUESTIONS",
+    "SEEDS",
+    "Answer",
+    "AnswerRow",
+    "CurvePoint",
+    "Plan",
+    "adviser_names",
+    "duration",
+    "folder_of",
+    "free_name",
+    "is_trial",
+    "load_plan",
+    "lock_of",
+    "plan_from_json",
+    "read_answer",
+    "save_plan",
+]
+
+QUESTIONS = {
+    "temperature": N_("how sharp the softmax is (or, of a margin loss, how wide the margin)"),
+    "method": N_("who is compared with whom"),
+    "augmentation": N_("which views count as alike"),
+    "head": N_("what stands between the encoder and the loss"),
+    "batch": N_("how many images are compared at once"),
+}
+CRITERIA = {"knn": N_("kNN on held-out images"), "lidar": N_("LiDAR of held-out images")}
+AGREEMENT = (  # benchmarks/adviser.py: seven temperatures, three seeds each
+    N_(
+        "LiDAR stands in for labels: over temperatures its rank correlation with kNN was "
+        "+0.74 on digits, +0.76 on six animals and +0.57 on ten classes of CIFAR-10 "
+        "(RankMe's +0.62, +0.77 and +0.88), so that it is a hint, not a proof."
+    )
+)
+ETA = 3  # of the settings tried for so long, one in three goes on for three times as long
+SEEDS = (0, 1, 2)
+OVERHEAD = 2.0  # seconds around a training: loading the images, and scoring it
+FINALISTS = 2  # settings besides the default that are trained with every seed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the adviser tries, within how long, and what it sets aside; JSON in, JSON out."""
+
+    name: str
+    dataset: str
+    root: str | None
+    method: str
+    choose: tuple[str, ...]
+    minutes: float
+    rungs: tuple[int, ...]  # epochs of a first, a second, … and the last try
+    trials: int  # settings that are tried first, one question at a time
+    train: int
+    held_out: int
+    labeled: bool
+    seconds_per_epoch: float
+    device: str = "auto"
+    seeds: tuple[int, ...] = SEEDS
+    batch_size: int | None = None  # of every try, where the usual one leaves too few steps
+    labels: tuple[str, ...] = ()  # of what is tried, the default first
+
+    @property
+    def criterion(self) -> str:
+        return "knn" if self.labeled else "lidar"
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether one number is chosen: a few places, each for all epochs, then say more than many for a few epochs,
+        since what lies between follows from its neighbors."""
+        return self.choose == ("temperature",)
+
+    @property
+    def seconds(self) -> float:
+        return 60 * self.minutes
+
+    def expected(self) -> float:
+        """Seconds that all trials and the seeds of the finalists take."""
+        return duration(self.trials, self.rungs, self.seconds_per_epoch, len(self.seeds))
+
+    def sentence(self) -> str:
+        """What will be tried, how long, and what is set aside."""
+        said: list[str] = [
+            message(
+                "Tries {trials} settings of {choose} on {dataset}.",
+                trials=self.trials,
+                choose=", ".join(self.choose),
+                dataset=self.dataset,
+            )
+        ]
+        if self.labels and not self.is_curve:
+            said.append(message("These are: {labels}.", labels=join("; ", self.labels)))
+        if self.batch_size is not None:
+            said.append(message("All train in batches of {batch_size}.", batch_size=self.batch_size))
+        said.append(message("Each is trained for {rungs} epochs.", rungs=self.rungs[0]))
+        said += [message("The best third goes on to {epochs} epochs.", epochs=epochs) for epochs in self.rungs[1:]]
+        said.append(
+            message(
+                "The best {finalists} and the default are tried with {seeds} seeds.",
+                finalists=FINALISTS,
+                seeds=len(self.seeds),
+            )
+        )
+        said.append(self._duration_sentence())
+        said.append(
+            message(
+                "{held_out} of {train} training images are set aside, and settings are judged by {criteria}.",
+                held_out=f"{self.held_out:,}",
+                train=f"{self.train + self.held_out:,}",
+                criteria=CRITERIA[self.criterion],
+            )
+        )
+        said.append(
+            N_("The test images are looked at once, at the end, for the winner and the default.")
+            if self.labeled
+            else AGREEMENT
+        )
+        return join(" ", said)
+
+    def _duration_sentence(self) -> str:
+        """How long the trials take, and what happens to those that do not fit."""
+        expected = self.expected()
+        values = {"minutes": _minutes(expected), "self_minutes": f"{self.minutes:g}"}
+        if expected <= self.seconds:
+            return message("All of it takes about {minutes} of {self_minutes} min.", **values)
+        return message(
+            "All of it takes about {minutes}; what fits into {self_minutes} min is tried, and the answer says what was "
+            "not.",
+            **values,
+        )
+
+    def base(self) -> dict[str, object]:
+        """Settings that all tries share."""
+        return {} if self.batch_size is None else {"batch_size": self.batch_size}
+
+    def to_json(self) -> dict[str, object]:
+        return dataclasses.asdict(self)
+
+
+def _minutes(seconds: float) -> str:
+    return message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 60 else f"{seconds:.0f} s"
+
+
+def duration(trials: int, rungs: tuple[int, ...], seconds_per_epoch: float, seeds: int) -> float:
+    """Seconds of successive halving over so many settings, and of the finalists' other seeds."""
+    total, left = 0.0, trials
+    for number, epochs in enumerate(rungs):
+        count = left + (number > 0)  # the default goes all the way
+        total += count * (epochs * seconds_per_epoch + OVERHEAD)
+        left = math.ceil(left / ETA)
+    last = rungs[-1] * seconds_per_epoch + OVERHEAD
+    return total + (seeds - 1) * min(FINALISTS + 1, trials) * last
+
+
+class AnswerRow(TypedDict, total=False):
+    """Some settings at the most epochs they were trained for; the last three compare them with the default."""
+
+    label: str
+    settings: dict[str, object]
+    is_default: bool
+    epochs: int
+    seeds: int
+    values: list[float]
+    mean: float
+    interval: tuple[float, float] | None
+    runs: list[str]
+    shown: str
+    difference: float
+    difference_interval: tuple[float, float] | None
+    per_seed: list[tuple[float, float]]
+
+
+class CurvePoint(TypedDict):
+    """One run whose settings have a place on an axis."""
+
+    value: float
+    label: str
+    epochs: int
+    seed: int
+    score: float
+    interval: tuple[float, float] | None
+    uniformity: float
+    tolerance: float
+
+
+class Answer(TypedDict):
+    """What the search has shown so far; `done` once the test images were looked at."""
+
+    plan: dict[str, object]
+    criterion: str
+    rows: list[AnswerRow]
+    best: AnswerRow | None
+    recommended: AnswerRow | None
+    untried: list[str]
+    baselines: dict[str, float]
+    verdict: str
+    curve: list[CurvePoint]
+    smooth: list[dict[str, float]]
+    why: dict[str, list[dict[str, Any]]]
+    failed: dict[str, str]
+    spent: float
+    test: dict[str, Any] | None
+    done: bool
+
+
+# --- the adviser's folder ------------------------------------------------------------------------
+
+
+def folder_of(name: str) -> Path:
+    """The folder of an adviser's files."""
+    return runs_home() / ".advice" / checked_name(name)
+
+
+def lock_of(name: str) -> Path:
+    """The lock that a working adviser holds."""
+    return folder_of(name) / "lock"
+
+
+def adviser_names() -> list[str]:
+    """Advisers that were begun, the newest first."""
+    found = (runs_home() / ".advice").glob("*/plan.json")
+    return [p.parent.name for p in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)]
+
+
+def free_name(stem: str) -> str:
+    """`stem`, or it with a number, so that neither a run nor an adviser has the name."""
+    used = {*adviser_names(), *(path.name for home in (runs_home(), SHIPPED) for path in home.glob("*"))}
+    names = itertools.chain([stem[:58]], (f"{stem[:58]}-{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in used)
+
+
+def is_trial(run: str) -> bool:
+    """Whether a run of that name is one of an adviser's tries: many, and rarely looked at."""
+    found = re.fullmatch(r"(.+)-[0-9a-f]{6}-e\d+-s\d+", run)
+    return found is not None and (runs_home() / ".advice" / found[1]).is_dir()
+
+
+def load_plan(name: str) -> Plan | None:
+    """The plan of an adviser that was begun; None where there is none. Raises BadSetting for a damaged one."""
+    path = folder_of(name) / "plan.json"
+    if not path.exists():
+        return None
+    try:
+        return plan_from_json(json_files.read_object(path))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadSetting(
+            message("{path} is damaged ({error}); remove its folder to begin anew", path=path, error=error)
+        ) from None
+
+
+def plan_from_json(raw: Mapping[str, Any]) -> Plan:
+    """The plan that `to_json` wrote. Raises KeyError or TypeError for anything else."""
+    fields = {f.name: raw[f.name] for f in dataclasses.fields(Plan) if f.name in raw}
+    fields |= {k: tuple(v) for k, v in fields.items() if isinstance(v, list)}
+    return Plan(**fields)
+
+
+def save_plan(plan: Plan) -> None:
+    """Write it into the adviser's folder: whoever starts the adviser of this name follows it."""
+    folder = folder_of(plan.name)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    json_files.write_json(folder / "plan.json", plan.to_json())
+
+
+def read_answer(name: str) -> Answer | None:
+    """The answer so far; None before the first scored run, or where it is damaged."""
+    try:
+        return Answer(**json_files.read_object(folder_of(name) / "answer.json"))  # type: ignore[typeddict-item]
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,106 @@
+"""Where an embedding comes from: a run, one of its snapshots, a recording, or loaded vectors.
+Torch-free.
+
+It is named by plain values, so that an address can hold it and another process can find it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from contrastive_core.records import loaded_vectors, recorded_rows
+from contrastive_core.records.run import Run
+from contrastive_core.records.runs import load
+
+__all__ = ["EmbeddingRef", "of_name", "of_recording", "of_run", "of_vectors"]
+
+
+@dataclass(frozen=True)
+class EmbeddingRef:
+    """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values.
+
+    `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded_rows.py);
+    `layer` h or z ("loaded" for vectors); `epoch` that of a snapshot; `content` the hash of the
+    run's weights or of the vectors.
+    """
+
+    name: str
+    split: str = "test"
+    layer: str = "h"
+    content: str = ""
+    epoch: int | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether these rows are all there is: no encoder made them here, or can make others."""
+        return self.name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX))
+
+    @property
+    def key(self) -> str:
+        return self.name.removeprefix(loaded_vectors.PREFIX).removeprefix(recorded_rows.PREFIX)
+
+    @property
+    def recorded(self) -> recorded_rows.Recorded | None:
+        """The place in a recording; None for all else. Raises ValueError when there is none."""
+        return recorded_rows.of_key(self.key) if self.name.startswith(recorded_rows.PREFIX) else None
+
+    @property
+    def run(self) -> Run | None:
+        """The run that embeds them; None for loaded vectors and recorded rows. Raises ValueError
+        when it does not exist."""
+        return None if self.is_loaded else load(self.name)
+
+    @property
+    def title(self) -> str:
+        """The run's name, or that of the file the vectors came from."""
+        if place := self.recorded:
+            return place.title
+        return str(loaded_vectors.about(self.key)["name"]) if self.is_loaded else self.name
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits it has; none where loaded vectors are not marked as train and test."""
+        if self.recorded or (self.is_loaded and loaded_vectors.about(self.key).get("splits") != ["test", "train"]):
+            return ()
+        return ("test", "train")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The same as plain values; `EmbeddingRef(**values)` is the inverse."""
+        return {k: v for k, v in asdict(self).items() if v is not None}
+
+    def with_split(self, split: str) -> EmbeddingRef:
+        return replace(self, split=split)
+
+
+def of_run(run: Run, split: str = "test", layer: str = "h") -> EmbeddingRef:
+    """A run's embedding. Raises ValueError when it has no weights."""
+    return EmbeddingRef(run.name, split, layer, run.weights_hash())
+
+
+def of_vectors(key: str, split: str = "") -> EmbeddingRef:
+    """Loaded vectors: all rows, or those of one split."""
+    return EmbeddingRef(loaded_vectors.PREFIX + key, split, "loaded", key)
+
+
+def of_recording(place: recorded_rows.Recorded, layer: str = "z") -> EmbeddingRef:
+    """Rows of a recording: a snapshot of its probe set, or a step's."""
+    return EmbeddingRef(recorded_rows.PREFIX + place.key, "", layer, place.content)
+
+
+def of_name(name: str, split: str = "test", layer: str = "h") -> EmbeddingRef:
+    """By the name of a run, of a recording (its newest rows, or those named), or of loaded
+    vectors, whose rows may be of no split and have no layers.
+
+    Raises: ValueError for what does not exist, or a run that has no weights.
+    """
+    if name.startswith(recorded_rows.PREFIX):
+        return of_recording(recorded_rows.of_key(name.removeprefix(recorded_rows.PREFIX)), layer)
+    if not name.startswith(loaded_vectors.PREFIX):
+        run = load(name)
+        if run.is_recording:
+            return of_recording(recorded_rows.newest(run), layer)
+        return of_run(run, split, layer)
+    every = of_vectors(name.removeprefix(loaded_vectors.PREFIX))
+    return every.with_split(split) if every.splits else every

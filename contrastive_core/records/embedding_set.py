@@ -1,0 +1,245 @@
+"""One embedding of one set of samples, as every page and every score reads it. Torch-free.
+
+Native files are `.npz` (exact, arrays only) and `.parquet` (one row per sample, for other tools);
+`file_formats.py` opens vectors that come from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from contrastive_core.errors import UnusableEmbedding, explained
+from contrastive_core.messages import N_, message
+from contrastive_core.storage import atomic
+
+__all__ = ["EmbeddingSet"]
+
+MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
+BLOCK = 1 << 22  # numbers that are looked at together
+ROWS = 20_000  # that are a part of a Parquet file
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingSet:
+    """Feature vectors of n samples and what is known of them.
+
+    `labels` is -1 where a sample has none, and None when no sample has one. `columns` holds what
+    else is known per sample (factors, text), `views` the embeddings of v augmented views of some
+    m of the samples. `layer` is "h" (backbone), "z" (projection), or "loaded".
+    """
+
+    features: Float32[np.ndarray, "n d"]
+    labels: Int64[np.ndarray, " n"] | None = None
+    ids: tuple[str, ...] = ()
+    split: str = ""
+    layer: str = "loaded"
+    classes: tuple[str, ...] = ()
+    columns: dict[str, np.ndarray] = field(default_factory=dict)
+    views: Float32[np.ndarray, "m v d"] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or not self.features.size:
+            raise UnusableEmbedding(message("features must be (n, d), not {shape}", shape=self.features.shape))
+        n, d = self.features.shape
+        if d > MAX_WIDTH:
+            raise UnusableEmbedding(
+                message(
+                    "rows of {d} numbers; at most {max_width} are supported", d=f"{d:,}", max_width=f"{MAX_WIDTH:,}"
+                )
+            )
+        if not self.ids:
+            object.__setattr__(self, "ids", tuple(map(str, range(n))))
+        parts = {"labels": self.labels, "ids": self.ids, **self.columns}
+        for name, part in parts.items():
+            if part is not None and len(part) != n:
+                raise UnusableEmbedding(
+                    message("{n} rows of features but {part} of {name}", n=n, part=len(part), name=name)
+                )
+        if self.labels is not None and not (self.labels >= 0).any():
+            object.__setattr__(self, "labels", None)
+
+    def __len__(self) -> int:
+        return self.features.shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.features.shape[1]
+
+    @property
+    def largest_class(self) -> int:
+        """How many rows the largest class has, 1 at least."""
+        return 1 if self.labels is None else int(np.bincount(self.labels[self.labels >= 0]).max(initial=1))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 over features, labels, ids and views: the key of every cache."""
+        digest = hashlib.sha256(repr((self.features.shape, self.layer)).encode())
+        digest.update(np.ascontiguousarray(self.features).data)
+        if self.labels is not None:
+            digest.update(np.ascontiguousarray(self.labels).data)
+        if self.views is not None:
+            digest.update(np.ascontiguousarray(self.views).data)
+        digest.update("\0".join(self.ids).encode())
+        return digest.hexdigest()
+
+    def _blocks(self) -> Iterator[np.ndarray]:
+        """The rows, BLOCK numbers at a time: what is asked of each makes no second copy of all."""
+        step = max(1, BLOCK // self.width)
+        yield from (self.features[i : i + step] for i in range(0, len(self), step))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Length of each row (n), at least 1e-12."""
+        norms = [np.linalg.norm(part, axis=1) for part in self._blocks()]
+        return np.maximum(np.concatenate(norms), 1e-12)
+
+    @cached_property
+    def problems(self) -> dict[str, np.ndarray]:
+        """Row numbers that no cosine can be taken of: `not_finite` and `zero`."""
+        bad = np.concatenate([~np.isfinite(part).all(1) for part in self._blocks()])  # (n)
+        zero = ~bad & ~np.concatenate([part.any(1) for part in self._blocks()])  # (n)
+        return {"not_finite": np.flatnonzero(bad), "zero": np.flatnonzero(zero)}
+
+    def class_name(self, label: int) -> str:
+        return self.classes[label] if 0 <= label < len(self.classes) else str(label)
+
+    def take(self, index: np.ndarray | Sequence[int]) -> EmbeddingSet:
+        """The rows `index`, in that order, without the views."""
+        index = np.asarray(index)
+        return replace(
+            self,
+            features=self.features[index],
+            labels=None if self.labels is None else self.labels[index],
+            ids=tuple(map(self.ids.__getitem__, index.tolist())),
+            columns={k: v[index] for k, v in self.columns.items()},
+            views=None,
+        )
+
+    def without_problems(self) -> EmbeddingSet:
+        """The rows that are finite and not zero."""
+        return self.take(np.setdiff1d(np.arange(len(self)), np.concatenate([*self.problems.values()])))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything as plain arrays, for an `.npz`; `from_arrays` is the inverse."""
+        meta = {"split": self.split, "layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
+        arrays = {"features": self.features, "ids": np.array(self.ids, dtype=np.str_)}
+        arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+        if self.labels is not None:
+            arrays["labels"] = self.labels
+        if self.views is not None:
+            arrays["views"] = self.views
+        return arrays | {f"column:{k}": v for k, v in self.columns.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> EmbeddingSet:
+        """An `EmbeddingSet` from what `arrays` gave. Raises UnusableEmbedding for anything else."""
+        try:
+            meta = json.loads(arrays["meta"].tobytes())
+            labels, views = arrays.get("labels"), arrays.get("views")
+            parts = {
+                "features": _floats(arrays["features"]),
+                "labels": None if labels is None else _whole_numbers(labels),
+                "ids": tuple(arrays["ids"].tolist()),
+                "split": meta["split"],
+                "layer": meta["layer"] if "layer" in meta else meta["which"],  # the older name
+                "classes": tuple(meta["classes"]),
+                "columns": {k[7:]: v for k, v in arrays.items() if k.startswith("column:")},
+                "views": None if views is None else _floats(views),
+                "provenance": meta["provenance"],
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if isinstance(error, UnusableEmbedding):
+                raise
+            raise UnusableEmbedding(
+                message("what is kept beside the vectors is damaged: {explained}", explained=explained(error))
+            ) from None
+        _check_parts(**parts)
+        return cls(**parts)
+
+    def save(self, path: str | Path) -> None:
+        """Write `.npz` or `.parquet`, whole or not at all. Raises ValueError for another ending."""
+        path = Path(path)
+        if path.suffix not in (".npz", ".parquet"):
+            raise ValueError(
+                message("embeddings are written as .npz or .parquet, not {suffix}", suffix=f"{path.suffix!r}")
+            )
+        with atomic.writing(path) as file:
+            if path.suffix == ".npz":
+                np.savez(file, **self.arrays())  # type: ignore[arg-type]
+            else:
+                self.write_parquet(file)
+
+    def write_parquet(self, file: BinaryIO | io.BytesIO) -> None:
+        """Write a Parquet file, a row per sample, in parts."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        flat = pa.array(self.features.reshape(-1))
+        columns = {"id": pa.array(self.ids), "split": pa.array([self.split] * len(self))}
+        if self.labels is not None:
+            columns["label"] = pa.array(self.labels)
+            columns["class"] = pa.array([self.class_name(int(c)) for c in self.labels])
+        columns |= {k: pa.array(v) for k, v in self.columns.items() if k not in columns}
+        columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, self.width)
+        table = pa.table(columns)
+        meta = {"layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
+        table = table.replace_schema_metadata({"contrastive_core": json.dumps(meta)})
+        pq.write_table(table, file, row_group_size=ROWS)
+
+
+def _floats(array: np.ndarray) -> np.ndarray:
+    """Numbers as float32. Raises UnusableEmbedding for anything else."""
+    if array.dtype.kind not in "fiu":
+        raise UnusableEmbedding(message("vectors must be numbers, not {dtype}", dtype=array.dtype))
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _whole_numbers(labels: np.ndarray) -> np.ndarray:
+    """Class numbers as int64, -1 for none. Raises UnusableEmbedding for anything else."""
+    if labels.dtype.kind not in "iu":
+        raise UnusableEmbedding(message("labels must be whole numbers, not {dtype}", dtype=labels.dtype))
+    return np.maximum(labels.astype(np.int64), -1)
+
+
+def _check_parts(features: np.ndarray, labels: np.ndarray | None, views: np.ndarray | None, **others: Any) -> None:
+    """What a file holds is what `EmbeddingSet` declares. Raises UnusableEmbedding."""
+    shapes = {"features": (features, 2), "labels": (labels, 1), "views": (views, 3)}
+    for name, (array, ndim) in shapes.items():
+        if array is not None and array.ndim != ndim:
+            raise UnusableEmbedding(
+                message("{name} must have {ndim} dimensions, not {shape}", name=name, ndim=ndim, shape=array.shape)
+            )
+    if views is not None and views.shape[2] != features.shape[1]:
+        raise UnusableEmbedding(
+            message("views {shape} beside features {features_shape}", shape=views.shape, features_shape=features.shape)
+        )
+    lengths = {"labels": labels, "ids": others["ids"] or None, **others["columns"]}
+    for name, part in lengths.items():
+        if part is not None and len(part) != len(features):
+            raise UnusableEmbedding(
+                message(
+                    "{features} rows of features but {part} of {name}",
+                    features=len(features),
+                    part=len(part),
+                    name=name,
+                )
+            )
+    for name, column in others["columns"].items():
+        if column.ndim != 1 or column.dtype.kind not in "fiubU":
+            raise UnusableEmbedding(message("column {name} must be numbers or texts, one a row", name=f"{name!r}"))
+    words = [others["split"], others["layer"], *others["ids"], *others["classes"]]
+    if not all(isinstance(word, str) for word in words):
+        raise UnusableEmbedding(N_("ids, classes, split and layer must be texts"))
+    if not isinstance(others["provenance"], dict):
+        raise UnusableEmbedding(N_("provenance must be a dict"))

@@ -1,0 +1,77 @@
+"""To which form the images of a folder are brought: the size of their side, and how.
+
+`crop` brings the shorter side to the size and keeps the middle; `pad` brings the longer side to it
+and fills the rest with black. Torch-free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, message
+
+__all__ = ["LARGEST", "RESIZES", "SMALL", "SMALLEST", "USUAL", "ImageForm", "described", "form_of", "visible"]
+
+SMALLEST = 4  # pixels of a side that a training is asked for
+LARGEST = 518  # pixels of a side: DINOv2's
+SMALL = 64  # of the encoder `small`, whose field of view is 41 pixels
+RESIZES = ("crop", "pad")
+
+
+@dataclass(frozen=True)
+class ImageForm:
+    """`size`: pixels of a side; None: the median of the shorter sides, at most SMALL."""
+
+    size: int | None = None
+    resize: str = "crop"
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not SMALLEST <= self.size <= LARGEST:
+            raise BadSetting(
+                message(
+                    "image_size must lie in {smallest}..{largest}; got {size}",
+                    smallest=SMALLEST,
+                    largest=LARGEST,
+                    size=self.size,
+                )
+            )
+        if self.resize not in RESIZES:
+            raise BadSetting(
+                message(
+                    "resize must be {resizes}; got {resize}", resizes=" or ".join(RESIZES), resize=f"{self.resize!r}"
+                )
+            )
+
+    @property
+    def text(self) -> str:
+        """For a person: 64 × 64 pixels, cropped."""
+        how = N_("cropped to the middle") if self.resize == "crop" else N_("padded with black")
+        return message("{size} × {size} pixels, {how}", size=self.size, how=how)
+
+
+USUAL = ImageForm()
+
+
+def form_of(config: Mapping[str, Any]) -> ImageForm:
+    """Return the form that a run's settings name."""
+    return ImageForm(config.get("image_size"), config.get("resize") or "crop")
+
+
+def described(config: Mapping[str, Any]) -> str:
+    """What a run's images were brought to, for a person: "images of 64 × 64 pixels, cropped to the
+    middle"; "" where they have a size of their own."""
+    form = form_of(config)
+    if not form.size:
+        return ""
+    if form.resize == "crop":
+        return message("images of {size} × {size} pixels, cropped to the middle", size=form.size)
+    return message("images of {size} × {size} pixels, padded with black", size=form.size)
+
+
+def visible(channels: int) -> slice:
+    """Which channels a picture shows of an image with so many: three, or the first where there are
+    fewer."""
+    return slice(3 if channels > 2 else 1)

@@ -1,0 +1,129 @@
+"""Rows of the Loss Lab: which ones a page requests, and the batch that the library answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.messages import N_, join, message
+from contrastive_core.records import recorded_steps
+from contrastive_core.records.run import Run
+
+__all__ = [
+    "MEMORIES",
+    "SNAPSHOT",
+    "STEP",
+    "BatchRequest",
+    "LabBatch",
+    "Memory",
+    "label_name",
+    "snapshots_of",
+    "steps_of",
+]
+
+SNAPSHOT = "snapshot:"
+STEP = "step:"  # of a recording
+SHOWN = 6  # snapshots that are offered at most, the first and the last among them
+MEMORIES = ("queue", "bank")
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Rows (k, d) of a queue or bank that has `size` in all, with a picture (k, c, h, w) uint8 and
+    a name of each; `query_slots` (b): where each query's slot stands in a bank."""
+
+    rows: np.ndarray
+    thumbs: np.ndarray | None
+    names: list[str]
+    size: int
+    note: str  # whose rows these are, in a sentence
+    query_slots: np.ndarray | None = None
+    log_z: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LabBatch:
+    """Rows (b, v, d) of the views of b images, with what is known of the images."""
+
+    rows: np.ndarray
+    labels: np.ndarray  # (b)
+    thumbs: np.ndarray | None  # (b · v, c, h, w) uint8, image-major, then the memory's
+    classes: tuple[str, ...]
+    ids: list[str]
+    memory: Memory | None = None
+
+    def name(self, row: int) -> str:
+        """A row, image-major, in words: its image, view and class."""
+        views = self.rows.shape[1]
+        b, v = divmod(row, views)
+        letter = "abcdefgh"[v] if v < 8 else str(v + 1)
+        name = (
+            message("image {number}, view {letter}", number=b + 1, letter=letter)
+            if views > 1
+            else message("image {number}", number=b + 1)
+        )
+        return message("{name} ({label})", name=name, label=label_name(self, b)) if self.labels[b] >= 0 else name
+
+    @property
+    def note(self) -> str:
+        """What is to be known of these rows: whose memory it is, and which have no direction."""
+        parts = [self.memory.note] if self.memory else []
+        zero = int((~self.rows.any(-1)).sum())
+        if self.memory is not None:
+            zero += int((~self.memory.rows.any(-1)).sum())
+        if zero:
+            parts.append(
+                message(
+                    "{zero} of these vectors are zero: they have no direction, so every cosine "
+                    "with them counts as 0 and no gradient reaches them.",
+                    zero=zero,
+                )
+            )
+        return join(" ", parts)
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """Which rows: augmented views of some images of a run's data set, by class, or rows that exist.
+
+    source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's
+    fixed sample (or a recording's probe set), "step:STEP" for those of a recording's step and
+    "file:KEY" for loaded vectors, of all three images · views rows. memory: "queue" or
+    "bank": the images are training images, and rows stand beside them.
+    """
+
+    source: str
+    images: int
+    views: int
+    seed: int
+    memory: str = ""
+    split: str = "test"
+
+
+def snapshots_of(run: Run) -> dict[str, str]:
+    """Sources that a run's snapshots give, first to last, with their names."""
+    epochs = run.snapshots()
+    if len(epochs) > SHOWN:
+        epochs = [epochs[round(q)] for q in np.linspace(0, len(epochs) - 1, SHOWN)]
+    place = {epochs[0]: message(", the first"), epochs[-1]: message(", the last")} if len(epochs) > 1 else {}
+    template = N_("Snapshot: z after epoch {epoch}{place}")
+    if run.is_recording:
+        template = N_("Snapshot: z of the probe set at step {epoch}{place}")
+    return {f"{SNAPSHOT}{e}": message(template, epoch=f"{e:,}", place=place.get(e, "")) for e in epochs}
+
+
+def steps_of(run: Run) -> dict[str, str]:
+    """Sources that some steps of a recording give, first to last, with their names."""
+    steps = recorded_steps.steps(run)
+    if len(steps) > SHOWN:
+        steps = [steps[round(q)] for q in np.linspace(0, len(steps) - 1, SHOWN)]
+    return {f"{STEP}{step}": message("Vectors of step {step}", step=f"{step:,}") for step in steps}
+
+
+def label_name(dataset: Any, i: int) -> str:
+    """The class of a row, in words; of anything with `labels` and `classes`."""
+    label = int(dataset.labels[i])
+    name = dataset.classes[label] if 0 <= label < len(dataset.classes) else N_("no label")
+    return message("class {name}", name=name) if name.isdigit() else str(name)

@@ -1,0 +1,131 @@
+"""Vectors that were loaded, kept under their content in `data_home()/spaces/<key>/`: `rows.npz`,
+`about.json` and, where pictures came along, `images.npy`. Torch-free."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.messages import N_, message
+from contrastive_core.paths import data_home
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage import atomic, json_files
+
+__all__ = ["PREFIX", "about", "forget", "images", "loaded", "rows", "save_vectors"]
+
+PREFIX = "vectors:"  # what their names start with, before the key
+KEY = re.compile(r"[0-9a-f]{16}")
+GONE = N_("there are no such vectors; open the file again")
+
+
+def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = "") -> str:
+    """Keep vectors under their content; returns the key. Rows without a direction are left out.
+
+    Args: images: (n, c, h, w) uint8 of all rows; note: a sentence about pictures, kept too.
+    Raises: UnusableEmbedding.
+    """
+    bad = rows.problems
+    usable = np.setdiff1d(np.arange(len(rows)), np.concatenate([*bad.values()]))
+    if len(usable) < 2:
+        raise UnusableEmbedding(
+            message(
+                "{name} has {usable} rows that can be used: {not_finite} hold values that are not "
+                "finite, {zero} are all zeros",
+                name=name,
+                usable=len(usable),
+                not_finite=len(bad["not_finite"]),
+                zero=len(bad["zero"]),
+            )
+        )
+    usable_rows = rows if len(usable) == len(rows) else rows.take(usable)
+    key = _key(usable_rows)
+    values = {
+        "name": name,
+        "rows": len(usable_rows),
+        "width": usable_rows.width,
+        "labels": usable_rows.labels is not None,
+        "left_out": {k: len(v) for k, v in bad.items() if len(v)},
+        "splits": _splits(usable_rows),
+        "images": images is not None,
+        "dataset": usable_rows.provenance.get("dataset"),
+        "split": usable_rows.split,
+        "note": note,
+    }
+    folder = _folder(key)
+    if images is not None:
+        with atomic.writing(folder / "images.npy") as file:
+            np.save(file, np.ascontiguousarray(images[usable], np.uint8))
+    json_files.write_npz(folder / "rows.npz", **usable_rows.arrays())
+    json_files.write_json(folder / "about.json", values)
+    return key
+
+
+def _key(rows: EmbeddingSet) -> str:
+    """Of the vectors and of what is known of each: other names of classes are other content."""
+    if not rows.classes and not rows.columns:
+        return rows.content_hash[:16]
+    digest = hashlib.sha256(f"{rows.content_hash} {rows.classes}".encode())
+    for name, values in rows.columns.items():
+        digest.update(f"{name} {values.dtype}".encode() + np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def loaded() -> dict[str, dict[str, Any]]:
+    """What is known of all vectors that were loaded, by key, newest first."""
+    files = (data_home() / "spaces").glob("*/about.json")
+    by_key = {}
+    for path in sorted(files, key=lambda p: p.stat().st_mtime, reverse=True):
+        if KEY.fullmatch(path.parent.name):
+            by_key[path.parent.name] = dict(json_files.read_json(path))
+    return by_key
+
+
+def about(key: str) -> dict[str, Any]:
+    """What is known of loaded vectors. Raises: UnusableEmbedding when they are gone."""
+    try:
+        return dict(json_files.read_json(_folder(key) / "about.json"))
+    except FileNotFoundError:
+        raise UnusableEmbedding(GONE) from None
+
+
+def forget(key: str) -> None:
+    """Remove loaded vectors; the file they came from is not touched."""
+    import shutil
+
+    shutil.rmtree(_folder(key), ignore_errors=True)
+
+
+def rows(key: str, split: str = "") -> EmbeddingSet:
+    """The rows, or those of one split where rows are marked. Raises: FileNotFoundError."""
+    every = EmbeddingSet.from_arrays(json_files.read_npz(_folder(key) / "rows.npz"))
+    at = _rows_of_split(every, split)
+    return every if at is None else every.take(at)
+
+
+def images(key: str, split: str = "") -> np.ndarray | None:
+    """Images (n, c, h, w) uint8 of `rows`, in their order, if pictures came along."""
+    path = _folder(key) / "images.npy"
+    if not path.exists():
+        return None
+    every = np.load(path, mmap_mode="r", allow_pickle=False)
+    at = _rows_of_split(EmbeddingSet.from_arrays(json_files.read_npz(path.with_name("rows.npz"))), split)
+    return every if at is None else every[at]
+
+
+def _splits(rows: EmbeddingSet) -> list[str]:
+    return sorted(set(map(str, rows.columns.get("split", ()))) & {"train", "test"})
+
+
+def _rows_of_split(rows: EmbeddingSet, split: str) -> np.ndarray | None:
+    return np.flatnonzero(rows.columns["split"] == split) if split in _splits(rows) else None
+
+
+def _folder(key: str) -> Path:
+    if not KEY.fullmatch(key):
+        raise UnusableEmbedding(GONE)
+    return data_home() / "spaces" / key

@@ -1,0 +1,136 @@
+"""Rows of a recording as an embedding: a snapshot of its probe set, or the rows of one step.
+
+They are named `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text, which an
+address can hold, and which means the same rows however long the recording grows. Torch-free.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.messages import N_, message
+from contrastive_core.records import recorded_steps
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.run import Run
+from contrastive_core.records.runs import load
+
+__all__ = ["PREFIX", "PROBE", "STEP", "Recorded", "kinds_of", "newest", "of_key"]
+
+PREFIX = "recording:"
+PROBE, STEP = "probe", "step"
+KEY = re.compile(rf"(?P<name>[^@]+)@(?P<kind>{PROBE}|{STEP})-(?P<number>[0-9]{{1,15}})")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One snapshot of a recording's probe set (kind "probe"), or the rows of a step ("step")."""
+
+    run: Run
+    kind: str
+    number: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.run.name}@{self.kind}-{self.number}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.run.name}, {self.rows_title}"
+
+    @property
+    def rows_title(self) -> str:
+        what = N_("probe set at step") if self.kind == PROBE else N_("rows of step")
+        return f"{what} {self.number:,}"
+
+    @property
+    def content(self) -> str:
+        """Names these very rows: of another recording under the same name they are others."""
+        return f"{self.run.manifest.get('id')}-{self.kind}-{self.number}"
+
+    def rows(self, layer: str = "z") -> EmbeddingSet:
+        """The rows; layer h is what `encode` gave beside z. Raises UnusableEmbedding; Damaged."""
+        return self._of_probe(layer) if self.kind == PROBE else self._of_step()
+
+    def has_h(self) -> bool:
+        """Whether the probe set has rows h that are not z."""
+        if self.kind != PROBE:
+            return False
+        arrays = self._snapshot()
+        return not np.array_equal(arrays["h"], arrays["z"])
+
+    def _of_probe(self, layer: str) -> EmbeddingSet:
+        arrays = self._snapshot()
+        ids = arrays.get("ids", arrays["index"]).astype(str)
+        features = arrays["h" if layer == "h" else "z"].astype(np.float32)
+        return self._set(features, arrays["labels"], ids)
+
+    def _snapshot(self) -> dict[str, np.ndarray]:
+        try:
+            return self.run.snapshot(self.number)
+        except FileNotFoundError:
+            raise self._gone() from None
+
+    def _of_step(self) -> EmbeddingSet:
+        try:
+            rows = recorded_steps.read(self.run, self.number)
+        except FileNotFoundError:
+            raise self._gone() from None
+        columns = {"view": rows.view} if rows.has_views else {}
+        if np.isfinite(rows.loss).any():
+            columns["loss"] = rows.loss
+        return self._set(rows.z, rows.labels, rows.ids, columns)
+
+    def _set(
+        self, features: np.ndarray, labels: np.ndarray, ids: np.ndarray, columns: dict[str, np.ndarray] | None = None
+    ) -> EmbeddingSet:
+        about = self.run.manifest.get("recording") or {}
+        dataset, split = str(self.run.config.get("dataset") or ""), str(about.get("split", ""))
+        return EmbeddingSet(
+            np.ascontiguousarray(features, np.float32),
+            labels.astype(np.int64),
+            tuple(map(str, ids.tolist())),
+            split,
+            "loaded",
+            tuple(map(str, self.run.manifest.get("classes") or ())),
+            columns or {},
+            provenance={"dataset": dataset} if dataset else {},
+        )
+
+    def _gone(self) -> UnusableEmbedding:
+        return UnusableEmbedding(
+            message(
+                "{name} keeps no rows of step {number} (any more); choose another step",
+                name=self.run.name,
+                number=f"{self.number:,}",
+            )
+        )
+
+
+def of_key(key: str) -> Recorded:
+    """By what stands behind the prefix. Raises UnusableEmbedding; NoSuchRun."""
+    match = KEY.fullmatch(key)
+    if match is None:
+        raise UnusableEmbedding(
+            message("{key} names no rows of a recording: NAME@probe-100, NAME@step-50", key=f"{key!r}")
+        )
+    run = load(match["name"])
+    if not run.is_recording:
+        raise UnusableEmbedding(message("{name} is no recording", name=run.name))
+    return Recorded(run, match["kind"], int(match["number"]))
+
+
+def kinds_of(run: Run) -> dict[str, list[int]]:
+    """Steps of which a recording has rows, rising, by kind; kinds without any are left out."""
+    steps = {PROBE: run.snapshots(), STEP: recorded_steps.steps(run)}
+    return {kind: numbers for kind, numbers in steps.items() if numbers}
+
+
+def newest(run: Run) -> Recorded:
+    """The newest snapshot of the probe set, or else the newest step. Raises UnusableEmbedding."""
+    for kind, numbers in kinds_of(run).items():
+        return Recorded(run, kind, numbers[-1])
+    raise UnusableEmbedding(message("{name} has recorded no rows yet", name=run.name))

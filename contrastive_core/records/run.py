@@ -1,0 +1,281 @@
+"""One run's folder: status, metrics, snapshots, and what a person wrote about it. Torch-free.
+
+Runs are created, listed and loaded in runs.py; run_files.py says what stands in each file. What is
+read never raises for a damaged file, but where it says so. What is written goes through `write`,
+which raises Gone where the folder was moved or deleted: no folder is made anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.errors import Damaged, Gone
+from contrastive_core.messages import N_, message
+from contrastive_core.paths import SHIPPED
+from contrastive_core.records import run_files
+from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.lock import is_locked, is_process, lock, process_start
+
+__all__ = ["Run", "stamp"]
+
+NOT_STARTED = {"status": "queued", "reason": ""}  # of a run without a status.json
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder. Reading is cheap; nothing is kept in memory but the manifest."""
+
+    path: Path
+    manifest: dict[str, Any] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def shipped(self) -> bool:
+        return self.path.parent == SHIPPED
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether `watch` writes it, from somebody else's training loop: rows, but no weights."""
+        return "recording" in self.manifest
+
+    @property
+    def unit(self) -> str:
+        """What its snapshots are numbered by: epoch, or a recording's step."""
+        return "step" if self.is_recording else "epoch"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The settings of its training."""
+        config = self.manifest.get("config")
+        return dict(config) if isinstance(config, dict) else {}
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "weights.safetensors"
+
+    def weights_hash(self) -> str:
+        """SHA-256 of the weights' file. Raises ValueError when the run has none (yet)."""
+        if self.is_recording:
+            raise ValueError(message("{name} is a recording: it holds rows of a training, no weights", name=self.name))
+        try:
+            about = self.weights.stat()
+        except FileNotFoundError:
+            raise ValueError(message("{name} has no weights yet", name=self.name)) from None
+        return _hash_of(self.weights, about.st_ino, about.st_size, about.st_mtime_ns)
+
+    # --- writing ---
+
+    def write(self, name: str, data: bytes | memoryview) -> None:
+        """Write one of the run's files, whole or not at all. Raises Gone; OSError."""
+        path = self.path / name
+        self.check_present()
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            atomic.write_bytes(path, data, parents=False)
+        except FileNotFoundError:
+            raise self._gone() from None
+
+    def check_present(self) -> None:
+        """Raises Gone when the run was moved or deleted, or another took its place."""
+        path = self.path / "run.json"
+        try:
+            about = path.stat()
+            content_id = _id_of(path, about.st_ino, about.st_size, about.st_mtime_ns)
+        except Damaged:
+            return
+        except OSError:
+            raise self._gone() from None
+        if content_id != self.manifest.get("id"):
+            raise self._gone()
+
+    def _gone(self) -> Gone:
+        return Gone(
+            message("the folder of {name} was renamed, moved or deleted: {path}", name=self.name, path=self.path)
+        )
+
+    # --- status ---
+
+    def status(self) -> dict[str, Any]:
+        """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
+        while it was running is `failed`, and so is one whose status is damaged."""
+        current = self._read_status()
+        if current == NOT_STARTED:
+            return current
+        while current["status"] in ("running", "queued") and not self._is_worked_on(current):
+            if (again := self._read_status()) == current:
+                why = message("its process ended without a word; ") + (
+                    N_("what it recorded until then is kept")
+                    if self.is_recording
+                    else N_("Resume goes on from its last state")
+                )
+                return {**current, "status": "failed", "reason": why}
+            current = again  # it had its last word between the two looks
+        return current
+
+    def _read_status(self) -> dict[str, Any]:
+        """What the file says; `failed` with the reason where it is damaged."""
+        try:
+            return json_files.read_object(self.path / "status.json", run_files.STATUS)
+        except FileNotFoundError:
+            return dict(NOT_STARTED)
+        except (Damaged, OSError) as error:
+            return {"status": "failed", "reason": str(error).removeprefix(f"{self.path}/")}
+
+    def _is_worked_on(self, status: dict[str, Any]) -> bool:
+        """Whether a process trains it, or the one that made it is about to."""
+        pid = status.get("pid") if status["status"] == "queued" else None
+        return self.is_alive() or bool(pid and is_process(pid, status.get("started")))
+
+    def set_status(self, status: str, reason: str = "", **values: Any) -> None:
+        """Write how the run stands. Other values of before are kept. Raises Gone."""
+        before: dict[str, Any] = {}
+        with contextlib.suppress(OSError, Damaged):
+            before = json_files.read_object(self.path / "status.json", run_files.STATUS)
+        now = {"status": status, "reason": reason, **stamp()}
+        self.write("status.json", json_files.json_bytes({**before, **now, **values}))
+
+    def is_alive(self) -> bool:
+        """Whether a living process works on the run."""
+        return is_locked(self.path / "lock")
+
+    def is_claimed(self) -> bool:
+        """Whether a living process works on the run, or has made it and is about to."""
+        return self._is_worked_on(self._read_status())
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from the run while inside. Raises Locked; Gone."""
+        self.check_present()
+        with lock(self.path / "lock"):
+            try:
+                self.check_present()
+            except Gone:
+                self._remove_empty()  # the lock has made its folder anew
+                raise
+            for folder in (self.path, self.path / "state", self.path / "snapshots"):
+                atomic.tidy(folder)
+            yield
+
+    def _remove_empty(self) -> None:
+        if {p.name for p in self.path.iterdir()} <= {"lock"}:
+            (self.path / "lock").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+
+    # --- metrics and snapshots ---
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All lines written so far, but for damaged ones."""
+        try:
+            return json_files.read_lines(self.path / "metrics.jsonl", run_files.METRICS)
+        except (Damaged, OSError):
+            return []
+
+    def append_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Add lines. Raises Gone; OSError."""
+        self.check_present()
+        json_files.append_lines(self.path / "metrics.jsonl", lines)
+
+    def cut_metrics(self, step: int) -> None:
+        """Drop lines after `step`, and snapshots after the last whole epoch left. Raises Gone."""
+        lines = self.metrics()
+        kept_lines = [line for line in lines if line.get("step", 0) <= step]
+        if len(kept_lines) < len(lines):
+            self.write("metrics.jsonl", json_files.lines_bytes(kept_lines))
+        last = max((x.get("epoch", 0) for x in kept_lines if "images_per_s" not in x), default=0)
+        for epoch, path in self._snapshot_files():
+            if epoch > last:
+                path.unlink(missing_ok=True)
+
+    def save_snapshot(
+        self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray, **more: np.ndarray
+    ) -> None:
+        """Keep the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
+        h, z = h.astype(np.float16), z.astype(np.float16)
+        data = json_files.npz_bytes(index=index, labels=labels, h=h, z=z, **more)
+        self.write(f"snapshots/{self._snapshot_name(epoch)}", data)
+
+    def snapshots(self) -> list[int]:
+        """Epochs (of a recording: steps) of which there is a snapshot, rising."""
+        return [epoch for epoch, _ in self._snapshot_files()]
+
+    def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
+        """`index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged;
+        FileNotFoundError."""
+        path = self.path / "snapshots" / self._snapshot_name(epoch)
+        arrays = json_files.read_npz(path)
+        if why := _not_a_snapshot(arrays):
+            raise Damaged(message("{path} is damaged: {why}", path=path, why=why))
+        return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in arrays.items()}
+
+    def _snapshot_name(self, number: int) -> str:
+        return f"{self.unit}-{number:04d}.npz"
+
+    def _snapshot_files(self) -> list[tuple[int, Path]]:
+        files = (self.path / "snapshots").glob(f"{self.unit}-*.npz")
+        numbered = [(p.stem.removeprefix(f"{self.unit}-"), p) for p in files]
+        return sorted((int(n), p) for n, p in numbered if n.isascii() and n.isdigit())
+
+    # --- title, note, tags ---
+
+    def meta(self) -> dict[str, Any]:
+        """What a person wrote about the run: `title`, `note`, `tags`; {} where it is damaged."""
+        with contextlib.suppress(OSError, Damaged):
+            return json_files.read_object(self.path / "meta.json", run_files.META)
+        return {}
+
+    def set_meta(self, **values: Any) -> None:
+        """Write some of it. A damaged file is kept beside the new one. Raises Gone."""
+        before: dict[str, Any] = {}
+        try:
+            before = json_files.read_object(self.path / "meta.json", run_files.META)
+        except FileNotFoundError:
+            pass
+        except Damaged:
+            self.write("meta.damaged.json", (self.path / "meta.json").read_bytes())
+        self.write("meta.json", json_files.json_bytes({**before, **values}))
+
+
+def _not_a_snapshot(arrays: dict[str, np.ndarray]) -> str:
+    """Why arrays are none; "" if they are."""
+    if missing := {"index", "labels", "h", "z"} - arrays.keys():
+        return message("it has no {missing}", missing=f"{min(missing)!r}")
+    index, labels, h, z = (arrays[k] for k in ("index", "labels", "h", "z"))
+    if index.ndim != 1 or index.dtype.kind not in "iu" or labels.dtype.kind not in "iu":
+        return N_("its index and labels are not whole numbers")
+    if any(a.ndim != 2 or a.dtype.kind != "f" for a in (h, z)):
+        return N_("its h and z are not rows of numbers")
+    if not len(index) == len(h) == len(z) or len(labels) not in (0, len(index)):
+        return N_("its arrays differ in length")
+    return ""
+
+
+@lru_cache(64)
+def _id_of(path: Path, inode: int, size: int, mtime: int) -> object:
+    """The id in a manifest; the file's inode, size and time are the key of the cache."""
+    return json_files.read_object(path).get("id")
+
+
+@lru_cache(10_000)
+def _hash_of(path: Path, inode: int, size: int, mtime: int) -> str:
+    """A file's hash; a page asks for many, and a file that is written anew is another inode."""
+    return atomic.sha256_file(path)
+
+
+def stamp() -> dict[str, Any]:
+    """Which process writes, and when."""
+    pid = os.getpid()
+    return {"pid": pid, "started": process_start(pid), "updated": time.time()}

@@ -1,0 +1,201 @@
+"""A run is a folder that a person can read: settings, status, metrics, states, snapshots.
+
+    run.json        what was asked: settings, seed, data fingerprint, versions (never changes)
+    status.json     how it stands: queued, running, done, stopped or failed, and why
+    metrics.jsonl   a line per step and per epoch
+    state/          all that a resume needs        weights.safetensors   the model
+    snapshots/      the fixed sample's embedding   embeddings/           whole splits, cached
+    evaluation.json scores                         meta.json             title, note, tags
+
+Objects and lines of JSON carry a hash of the rest under "seal". Who changes one by hand takes its
+seal out; it is then read as it stands.
+
+Users' runs live in `runs_home()`, shipped ones, which nobody writes to, in `SHIPPED`. What is read
+from and written to one folder is in run.py. Torch-free.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.errors import BadName, Damaged, NoSuchRun
+from contrastive_core.messages import N_, message, sentence
+from contrastive_core.paths import ROOT, SHIPPED, runs_home
+from contrastive_core.records.run import Run, stamp
+from contrastive_core.records.run_files import FORMAT, read_manifest
+from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.file_cache import FileCache
+
+__all__ = ["Run", "check_free", "checked_name", "create", "damaged", "folders", "list_runs", "load"]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
+
+
+# --- all runs ----------------------------------------------------------------------------------
+
+
+def checked_name(name: str) -> str:
+    """The name, if it is one plain file name. Raises BadName."""
+    if not NAME.fullmatch(name) or name.endswith(".part"):
+        raise BadName(
+            message(
+                "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts "
+                "with a letter or digit; got {name}",
+                name=f"{name!r}",
+            )
+        )
+    return name
+
+
+def check_free(name: str) -> None:
+    """Raises: BadName; FileExistsError when a run has the name."""
+    checked_name(name)
+    if os.path.lexists(runs_home() / name) or (SHIPPED / name).exists():
+        raise FileExistsError(
+            message("there is a run {name} already; choose another name, or --resume", name=repr(name))
+        )
+
+
+def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **more: Any) -> Run:
+    """Make a run's folder with its manifest. Without a name one is made from the settings.
+
+    Raises: BadName; FileExistsError when the name is taken.
+    """
+    name = name or _free_name(runs_home(), config)
+    check_free(name)
+    path = runs_home() / name
+    manifest = {
+        "format": FORMAT,
+        "id": secrets.token_hex(8),
+        "name": name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "method": config.get("method"),
+        "loss": config.get("loss"),
+        "dataset": config.get("dataset"),
+        "data_fingerprint": fingerprint,
+        "seed": config.get("seed"),
+        "config": config,
+        "threads": config.get("threads"),
+        "versions": {p: _version(p) for p in PACKAGES} | {"python": platform.python_version()},
+        "git_commit": _git_commit(),
+        **more,
+    }
+    _place(path, manifest)
+    return Run(path, manifest)
+
+
+def _place(path: Path, manifest: dict[str, Any]) -> None:
+    """Make the folder aside and move it to its name whole: of two processes one can do so, and a
+    kill leaves no folder that blocks a name without being a run."""
+    home = atomic.make_folder(path.parent)
+    aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+    try:
+        json_files.write_json(aside / "run.json", manifest)
+        json_files.write_json(aside / "status.json", {"status": "queued", "reason": "", **stamp()})
+        os.rename(aside, path)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        if os.path.lexists(path):
+            raise FileExistsError(message("there is a run {name} already", name=f"{path.name!r}")) from error
+        raise
+    atomic.sync_folder(home)
+
+
+def load(name: str) -> Run:
+    """The run of that name, the user's or a shipped one. Raises BadName, NoSuchRun, Damaged."""
+    checked_name(name)
+    for home in (runs_home(), SHIPPED):
+        if os.path.lexists(home / name / "run.json"):
+            return Run(home / name, _manifest(home / name))
+    names = [run.name for run in list_runs()]
+    hint = message("known: {names}", names=", ".join(names[:20])) if names else N_("there are none yet")
+    raise NoSuchRun(message("no run {name}; {hint}", name=f"{name!r}", hint=hint))
+
+
+def list_runs() -> list[Run]:
+    """All runs, the users' newest first, then the shipped. Those that cannot be used are left out;
+    `damaged` names them."""
+    users, shipped = (
+        [run for path in folders(home) if isinstance(run := _open(path), Run)] for home in (runs_home(), SHIPPED)
+    )
+    return sorted(users, key=lambda r: str(r.manifest.get("created")), reverse=True) + shipped
+
+
+def damaged() -> dict[str, str]:
+    """Folders of runs that cannot be used, by name, and why: damaged, of another version, or under
+    a name that no run can have."""
+    paths = [*folders(runs_home()), *folders(SHIPPED)]
+    return {
+        ascii(path.name)[1:-1][:100]: sentence(error) for path in paths if isinstance(error := _open(path), Exception)
+    }
+
+
+def folders(home: Path) -> list[Path]:
+    """Folders of runs below `home`, by name: those that hold a `run.json`, whatever it is."""
+    try:
+        names = sorted(os.listdir(home))
+    except OSError:
+        return []
+    visible = (home / name for name in names if not name.startswith("."))
+    return [path for path in visible if os.path.lexists(path / "run.json")]
+
+
+def _open(path: Path) -> Run | Exception:
+    """The run in a folder, or why it cannot be used."""
+    try:
+        checked_name(path.name)
+        return Run(path, _manifest(path))
+    except (BadName, Damaged) as error:
+        return error
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """A run's manifest. Raises Damaged, also where it cannot be read."""
+    try:
+        return dict(_remembered(path / "run.json"))
+    except OSError as error:
+        raise Damaged(
+            message("{path} cannot be read: {strerror}", path=path / "run.json", strerror=error.strerror)
+        ) from None
+
+
+_remembered = FileCache(read_manifest, 20_000)  # some kilobytes each
+
+
+def _free_name(home: Path, config: dict[str, Any]) -> str:
+    data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
+    stem = f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}"
+    for number in range(1, 100_000):
+        name = stem if number == 1 else f"{stem}-{number}"
+        if not os.path.lexists(home / name) and not (SHIPPED / name).exists():
+            return name
+    raise FileExistsError(message("too many runs named {stem}", stem=stem))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    if not (ROOT / ".git").exists():
+        return None
+    try:
+        command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return completed.stdout.strip()

@@ -1,0 +1,87 @@
+"""A table of samples that is asked for: an embedding and a loss; its file and its marks.
+
+Named by plain values, so that an address can hold it and another process can make its table
+(`python -m contrastive_core samples NAME --split SPLIT --loss LOSS`). Torch-free.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.paths import data_home
+from contrastive_core.records import loaded_vectors, recorded_rows
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.run import Run
+from contrastive_core.records.sample_table import VERSION, SampleTable, path_of, read_table
+
+__all__ = ["SampleRequest", "decisions_path", "request_of"]
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """Every row of an embedding, listed by one loss."""
+
+    rows: EmbeddingRef
+    loss: str
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def split(self) -> str:
+        return self.rows.split
+
+    @property
+    def run(self) -> Run | None:
+        """The run; None for loaded vectors. Raises ValueError when it does not exist."""
+        return self.rows.run
+
+    def path(self, what: str = "samples") -> Path:
+        """Where the table is kept, or `views` or `snapshots` beside it."""
+        if run := self.run:
+            return path_of(run, what, "z" if what == "views" else self.loss, self.split)
+        name = f"{what}-{self.split}-{self.loss}-v{VERSION}.npz"
+        place = self.rows.recorded
+        folder = f"recording-{place.content}" if place else f"vectors-{self.rows.key}"
+        return data_home() / "embeddings" / folder / name
+
+    def table(self) -> SampleTable | None:
+        """The table, if it has been made."""
+        return read_table(self.path(), self.loss)
+
+    @property
+    def marked(self) -> Path:
+        """The file of what was decided: the data set's, whichever run is looked at; of loaded
+        vectors and recordings their own."""
+        if run := self.run:
+            return decisions_path(run.config, self.split)
+        if place := self.rows.recorded:
+            name = f"recording-{place.run.manifest.get('id')}"
+        else:
+            name = self.name.replace(loaded_vectors.PREFIX, "vectors-")
+        return data_home() / "marks" / name / "marks.jsonl"
+
+
+def request_of(name: str, split: str, loss: str) -> SampleRequest:
+    """By the name of a run, of a recording, or of loaded vectors; rows of the last two need not be
+    of any split."""
+    if name.startswith(recorded_rows.PREFIX):
+        split = ""
+    return SampleRequest(EmbeddingRef(name, split), loss)
+
+
+def decisions_path(config: Mapping[str, Any], split: str) -> Path:
+    """The file of a split's decisions, by the data set that a run's settings name. A folder is
+    known by where it lies, whatever size its images are brought to."""
+    name = str(config.get("dataset"))
+    kind, colon, path = name.partition(":")
+    if colon:
+        name = f"{kind}:{Path(path).expanduser().resolve()}"
+    plain = "".join(c if c.isalnum() else "-" for c in name)[-40:].strip("-")
+    key = f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:12]}" if colon else plain
+    return data_home() / "decisions" / key / f"{split}.jsonl"

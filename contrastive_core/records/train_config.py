@@ -1,0 +1,206 @@
+"""The settings of a training run: plain values, read from the command line and kept in run.json.
+
+A field that is None takes the method's default for the data set. `loss.temperature=0.2`,
+`method.momentum=0.99`, `recipe.crop_low=0.4` and `encoder.stem=small` reach the knobs of the loss,
+the method, the recipe and the encoder; every other key names a field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, message
+from contrastive_core.records.image_form import ImageForm
+
+__all__ = ["GROUPS", "OPTIONS", "TrainConfig", "from_dict", "settings_of", "with_settings"]
+
+GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
+
+
+def _setting(default: Any, low: float | None = None, high: float | None = None) -> Any:
+    """A field with the least and the greatest value that it takes."""
+    return field(default=default, metadata={"low": low, "high": high})
+
+
+def _option(default: Any, help: str, low: float | None = None, high: float | None = None, metavar: str = "") -> Any:
+    """A field that the command line has an option of its own for."""
+    option = {"help": help, "metavar": metavar or None}
+    return field(default=default, metadata={"low": low, "high": high, "option": option})
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """All settings of one training run. JSON in, JSON out."""
+
+    method: str = _option("simclr", "default: simclr")
+    dataset: str = _option("digits", N_("digits (default), shapes, cifar10, …, folder:PATH, csv:PATH"))
+    root: str | None = _option(None, N_("where downloaded data sets lie"), metavar="FOLDER")
+    image_size: int | None = _option(
+        None,
+        N_("pixels of a side of a folder's images; default: the encoder's, else their median up to 64"),
+        metavar="PIXELS",
+    )  # 0: as of runs without the setting, the median up to 96
+    resize: str = _option("crop", N_("of a folder's images: crop (default) or pad"))
+    epochs: int = _option(20, "default: 20", low=1)
+    batch_size: int | None = _setting(None, low=1)
+    encoder: str = _option("small", N_("small (default), resnet18, resnet50, timm:NAME"))
+    encoder_knobs: dict[str, Any] = field(default_factory=dict)
+    loss: str | None = _option(None, N_("another loss than the method's own"))
+    loss_knobs: dict[str, Any] = field(default_factory=dict)
+    method_knobs: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, Any] = field(default_factory=dict)  # what differs from the method's recipe
+    optimizer: str | None = None
+    lr: float | None = _setting(None, low=0)
+    weight_decay: float | None = _setting(None, low=0)
+    momentum: float = _setting(0.9, low=0)  # of SGD; the papers all use it
+    schedule: str | None = None
+    warmup: float | None = _setting(None, low=0)  # epochs
+    clip: float = _setting(0.0, low=0)  # largest gradient norm; 0: not clipped
+    seed: int = _option(0, "default: 0", low=0, high=2**32 - 1)
+    device: str = "auto"  # an option of most commands
+    threads: int | None = _setting(None, low=1, high=1024)  # None: as found, or as before a resume
+    amp: bool | None = None  # bf16 autocast; None: where it helps
+    channels_last: bool = True
+    compile: bool = False
+    exclude: str | None = _option(None, N_("ids of samples to leave out"), metavar="FILE")
+    relabel: str | None = _option(None, N_("CSV or JSON of ids and their classes"), metavar="FILE")
+    layer_decay: float = _setting(1.0, low=0, high=1)  # of the rate, per layer towards the images
+    start: str | None = _option(None, N_("a run whose encoder this one starts from"), metavar="RUN")
+    start_head: bool = False  # take that run's head, too
+    freeze: bool = False  # train the head only
+    snapshot_every: int = _setting(1, low=0)  # epochs between snapshots; 0: only the last
+    sample: int = _setting(2000, low=2, high=2000)  # images in the fixed sample
+    save_seconds: float = _setting(20.0, low=0)  # at least this long between saved states
+    collapse_patience: int = _setting(5, low=0)  # epochs collapsed before the run stops; 0: never
+
+    def __post_init__(self) -> None:
+        for name, entry in FIELDS.items():
+            if getattr(self, name) is not None:
+                _check_range(name, getattr(self, name), entry.metadata)
+        ImageForm(self.image_size, self.resize)  # checks both
+        if self.layer_decay == 0:
+            raise BadSetting(N_("layer_decay must be above 0; 1 gives every layer the same rate"))
+        if self.momentum >= 1:
+            raise BadSetting(message("momentum must be below 1; got {momentum}", momentum=self.momentum))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for run.json."""
+        return dataclasses.asdict(self)
+
+
+def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
+    low, high = metadata.get("low"), metadata.get("high")
+    if high is not None and not low <= value <= high:
+        raise BadSetting(
+            message("{name} must lie in {low}..{high}; got {value}", name=name, low=low, high=high, value=value)
+        )
+    if low is not None and not value >= low:  # also catches NaN
+        raise BadSetting(message("{name} must be at least {low}; got {value}", name=name, low=low, value=value))
+
+
+FIELDS = {f.name: f for f in dataclasses.fields(TrainConfig)}
+OPTIONS = {name: f.metadata["option"] for name, f in FIELDS.items() if "option" in f.metadata}
+_HINTS = typing.get_type_hints(TrainConfig)
+
+
+def from_dict(values: Mapping[str, Any]) -> TrainConfig:
+    """The config that `to_dict` wrote. Raises BadSetting for keys this version does not know."""
+    for name in values:
+        if name not in FIELDS:
+            raise BadSetting(
+                message("unknown setting {name}; known: {fields}", name=f"{name!r}", fields=", ".join(FIELDS))
+            )
+    return TrainConfig(**values)
+
+
+def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
+    """The config with each `key=value` of `settings` applied. Raises BadSetting."""
+    changed: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key:
+            raise BadSetting(message("a setting is written key=value; got {setting}", setting=f"{setting!r}"))
+        group, dot, knob = key.partition(".")
+        if dot and group in GROUPS:
+            name = GROUPS[group]
+            changed[name] = {**changed.get(name, getattr(config, name)), knob: knob_literal(text)}
+        elif key in FIELDS and key not in GROUPS.values():
+            changed[key] = _typed(key, text)
+        else:
+            fields = ", ".join(k for k in FIELDS if k not in GROUPS.values())
+            dotted = ", ".join(f"{g}.KNOB" for g in GROUPS)
+            raise BadSetting(
+                message(
+                    "unknown setting {key}; known: {fields}, {dotted}", key=f"{key!r}", fields=fields, dotted=dotted
+                )
+            )
+    return dataclasses.replace(config, **changed)
+
+
+def settings_of(config: Mapping[str, Any]) -> list[str]:
+    """Arguments of `train` that give these settings again: the inverse of `with_settings`.
+
+    Settings that are None, or missing, are left to their defaults.
+    """
+    arguments: list[str] = []
+    for name in (*OPTIONS, "device"):
+        if config.get(name) is not None:
+            arguments += [f"--{name.replace('_', '-')}", str(config[name])]
+    for group, name in GROUPS.items():
+        for knob, value in (config.get(name) or {}).items():
+            arguments += ["--set", f"{group}.{knob}={_written(value)}"]
+    for name in FIELDS:
+        if name not in (*OPTIONS, "device", *GROUPS.values()) and config.get(name) is not None:
+            value = config[name]
+            arguments += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return arguments
+
+
+def _written(value: Any) -> str:
+    """A knob's value so that `knob_literal` reads it again."""
+    plain = isinstance(value, str) and knob_literal(value) == value
+    return str(value) if plain else json.dumps(value)
+
+
+def literal(text: str) -> Any:
+    """A value as JSON would read it, else the text itself; none, on and off are understood."""
+    words = {"none": None, "on": True, "off": False}
+    text = text.strip()
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return json.loads(text.lower() if text.lower() in ("true", "false") else text)
+    except ValueError:
+        return text
+
+
+def knob_literal(text: str) -> Any:
+    """Like `literal`, but "none" stays a word: for some knobs it is one of the choices."""
+    return text.strip() if text.strip().lower() == "none" else literal(text)
+
+
+def _typed(name: str, text: str) -> Any:
+    value, kinds = literal(text), typing.get_args(_HINTS[name]) or (_HINTS[name],)
+    if value is None and type(None) in kinds:
+        return None
+    if str in kinds:
+        return text.strip()
+    if bool in kinds:
+        if isinstance(value, bool) or value in (0, 1):
+            return bool(value)
+        raise BadSetting(message("{name} must be on or off; got {text}", name=name, text=f"{text!r}"))
+    whole = int in kinds
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or (whole and not (math.isfinite(value) and value == int(value))):
+        raise BadSetting(
+            message("{name} must be a {whole}number; got {text}", name=name, whole="whole " * whole, text=f"{text!r}")
+        )
+    return int(value) if whole else float(value)

@@ -1,0 +1,98 @@
+"""Take the loss of one sample apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.messages import message
+from contrastive_core.ops.similarity import normalize
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.explanation import Explanation, PairShare
+from contrastive_core.records.sample_request import SampleRequest
+from contrastive_core.records.sample_table import knobs_of, path_of, read_arrays
+from contrastive_core.samples.losses import LossInputs
+from contrastive_core.samples.run_samples import is_paired_by_class, rows_of
+
+__all__ = ["explain_row", "explain_sample"]
+
+
+def explain_sample(request: SampleRequest, sample: str) -> Explanation:
+    """Why a sample has the loss it has. Raises ValueError for one that is not there."""
+    inputs = _inputs(request)
+    if sample not in inputs.rows.ids:
+        raise ValueError(
+            message("there is no sample {sample}; ids look like {id}", sample=repr(sample), id=repr(inputs.rows.ids[0]))
+        )
+    return explain_row(inputs, inputs.rows.ids.index(sample))
+
+
+def _inputs(request: SampleRequest) -> LossInputs:
+    """What the loss of the request compares: rows of z, and views (n, v, d) where it pairs those."""
+    if (run := request.run) is None:
+        rows = read_rows(request.rows)
+        assert rows is not None
+        knobs = knobs_of(place.run, request.loss) if (place := request.rows.recorded) else None
+        return LossInputs(rows, request.loss, knobs, device="cpu")
+    _, h, z = rows_of(run, request.split)
+    knobs = knobs_of(run, request.loss)
+    if is_paired_by_class(run, h):
+        return LossInputs(z, request.loss, knobs, device="cpu")
+    arrays = read_arrays(path_of(run, "views", "z", request.split))
+    if arrays is None:
+        raise ValueError(message("the augmented views of {name} have not been made", name=run.name))
+    return LossInputs(z, request.loss, knobs, arrays["views"], "cpu")
+
+
+def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:
+    """Take the loss of row `sample` (its first view) against the whole set apart.
+
+    Raises: ValueError as `per_sample` does; IndexError for a row that is not there.
+    """
+    rows, views, criterion = inputs.rows, inputs.views, inputs.criterion
+    if not 0 <= sample < len(rows):
+        raise IndexError(message("there is no row {sample} among {count}", sample=sample, count=len(rows)))
+    v = 1 if views is None else views.shape[1]
+    anchor = inputs.pairs().take_anchors(slice(sample * v, sample * v + 1))
+    anatomy = criterion.anatomy(anchor)
+    score, grad = (x[0].double().numpy() for x in (anatomy.scores, anatomy.grad_scores))
+    positive, negative = (x[0].numpy() for x in (anatomy.positive, anatomy.negative))
+    share = np.abs(grad) / max(float(np.abs(grad).sum()), 1e-30)
+    mask = positive + 2 * negative + 3 * anatomy.self_pair[0].numpy()
+    near = _cosines(anchor)
+    nearness = score if anatomy.score_kind == "dot" else -score
+
+    def listed(mask: np.ndarray, by: np.ndarray) -> list[PairShare]:
+        columns = np.flatnonzero(mask)
+        return [_pair_share(rows, int(j), v, score, share) for j in columns[np.argsort(by[columns])]]
+
+    other = np.arange(len(near)) // v != sample
+    defined = bool(anatomy.output.weight[0] > 0)
+    return Explanation(
+        loss=float(anatomy.output.per_anchor[0]) if defined else float("nan"),
+        score_kind=anatomy.score_kind,
+        hardest_negatives=listed(negative, -nearness)[:most],
+        weakest_positives=listed(positive, nearness)[:most],
+        pull=float(share[positive].sum()),
+        margin=_highest(near, positive) - _highest(near, negative),
+        neighbors=listed(other, -near)[:most],
+        scores=score.astype(np.float32),
+        mask=mask.astype(np.uint8),
+        kernel=criterion.kernel(),
+    )
+
+
+def _pair_share(rows: EmbeddingSet, j: int, v: int, score: np.ndarray, share: np.ndarray) -> PairShare:
+    label = -1 if rows.labels is None else int(rows.labels[j // v])
+    return PairShare(rows.ids[j // v], label, float(score[j]), float(share[j]), j)
+
+
+def _cosines(anchor: Pairs) -> np.ndarray:
+    """Cosine (m) of the one anchor with all candidates."""
+    unit, others = normalize(anchor.anchors)[0], normalize(anchor.candidates)
+    return np.asarray((others @ unit).double().numpy())
+
+
+def _highest(near: np.ndarray, mask: np.ndarray) -> float:
+    return float(near[mask].max()) if mask.any() else float("nan")

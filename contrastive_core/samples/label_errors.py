@@ -1,0 +1,256 @@
+"""Which labels are wrong, how sure that is, and how many there are.
+
+1. Five voters that have not seen a row's label give each class a probability (label_voters.py);
+   p is their mixture.
+2. Rows for which p gives another class more than half are left out of what the voters learn from,
+   and they vote again: the classes they learn are cleaner, and where an embedding cannot tell
+   classes apart hardly a row is left out. (To leave out more, as confident learning does,
+   costs much there.)
+3. In each round the mixture's weights are those under which the labels that were learned from are
+   likeliest (a linear opinion pool, by expectation–maximization), and likewise the temperature that
+   sharpens p (Guo et al. 2017, arXiv 1706.04599). The two rounds' p are multiplied: where wrong
+   labels are spread evenly the first knows more, where two classes are taken for each other the
+   second.
+4. A label y is wrong with odds e/(1 − e) · Σ_{c≠y} p_c S_cy / p_y. S_cy says how often a row of
+   class c that is labeled otherwise is labeled y, counted from the likeliest other classes of rows
+   as far as these are wrong, and mixed with all alike as is likeliest. Where wrong labels are
+   spread evenly the list is that of self-confidence, 1 − p_y; where two classes are taken for each
+   other it compares these. (The noise model of Natarajan et al. 2013, NIPS 26.) e, the share of
+   wrong labels, is the one under which the given labels are likeliest.
+
+What the embedding cannot see is not counted: e is low where classes overlap in it.
+The voters' weights and the temperature, a few numbers, are fitted to `FITTED` rows at most, the
+latter to fewer where there are more than 335 classes. What grows with rows × classes, five votes
+and their mixtures, lies in files where it is large (storage/large_arrays.py).
+Measured beside cleanlab by `benchmarks/label_errors.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_softmax, softmax
+
+from contrastive_core.ops.neighbors import Neighbors
+from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.progress import OnFraction, ignore_fraction
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.samples.class_losses import ByClass
+from contrastive_core.samples.label_voters import Votes, vote
+from contrastive_core.storage.large_arrays import mapped_zeros
+
+__all__ = ["LabelErrors", "confusions", "doubtful", "find_label_errors", "interval_of", "share_of", "weights_of"]
+
+DOUBT = 0.5  # of another class: from there a row is not learned from
+LEAST = 0.3  # of every class that is learned from, the likeliest
+EVENLY = 0.3  # how strongly S is pulled towards all alike, in wrong labels of the usual kind
+ROUNDS = 2  # of counting S by what is wrong, and what is wrong by S
+BELOW = 1.92  # of a log-likelihood: half the 95 % quantile of χ² with one degree of freedom
+FLOOR = 1e-12
+FITTED, FEWEST = 100_000, 10_000
+BLOCK, CELLS = 1 << 16, 1 << 25  # rows, and rows × classes, that are looked at together
+MOST_WRONG = 0.9  # of all labels
+
+
+@dataclass(frozen=True, eq=False)
+class LabelErrors:
+    """What n rows with labels are suspected of; rows without a label have NaN and −1.
+
+    `number` and its 95 % interval count rows by their probabilities: other rows of the same kind
+    would give another number in this interval; a better embedding may find more.
+    """
+
+    probability: np.ndarray  # (n) that the label is wrong
+    suggested: np.ndarray  # (n) the likeliest other class
+    confidence: np.ndarray  # (n) probability of that class
+    classes: np.ndarray  # (n, classes) the voters' probability together
+    by_voter: dict[str, np.ndarray]  # (n) each: 1 − its probability of the label
+    weights: dict[str, float]  # of the voters, sum 1
+    by_class: ByClass  # of all rows
+    predicted: dict[str, np.ndarray]  # (n) the likeliest class by voter
+    number: float
+    interval: tuple[float, float]
+
+
+def find_label_errors(
+    rows: EmbeddingSet, graph: Neighbors, seed: int = 0, device: str = "auto", on_fraction: OnFraction = ignore_fraction
+) -> LabelErrors:
+    """Suspicions of all labeled rows. Of many processes (torchrun) each does a share of the work.
+
+    Args: graph: the nearest other rows of each, a few times as many as vote.
+    Raises: ValueError without labels; what `on_fraction` raises stops it.
+    """
+    assert rows.labels is not None
+    labeled = rows.labels >= 0
+    at, y = np.flatnonzero(labeled), rows.labels[labeled]
+    votes = vote(rows, graph, labeled, seed, device)
+    on_fraction(0.5)
+    classes, (p, _) = votes.by_class, _together(votes, rows.labels, labeled, at)
+    learned = labeled & ~doubtful(votes.mean(), rows.labels)
+    if learned.sum() < labeled.sum():
+        del votes  # n × classes by five: not twice
+        votes = vote(rows, graph, learned, seed, device)
+    on_fraction(0.9)
+    again, weight = _together(votes, rows.labels, learned, at)
+    np.sqrt(np.multiply(p, again, out=p), out=p)
+    del again
+    p /= p.sum(1, keepdims=True)
+    p = _sharpened(p, y, learned[at])
+    suggested, odds = _others(p, y)
+    share, n = share_of(odds), len(rows)
+    low, high = interval_of(odds, share)
+    on_fraction(1.0)
+    return LabelErrors(
+        probability=_full(n, at, _posterior(odds, share)),
+        suggested=_full(n, at, suggested, -1).astype(np.int64),
+        confidence=_full(n, at, p[np.arange(len(y)), suggested]),
+        classes=p if len(at) == n else _rows(p, np.where(labeled, labeled.cumsum() - 1, -1)),
+        by_voter={name: _full(n, at, 1 - v[at, y]) for name, v in votes.by_voter.items()},
+        weights=weight,
+        by_class=classes,
+        predicted={name: v.argmax(1) for name, v in votes.by_voter.items()},
+        number=len(y) * share,
+        interval=(len(y) * low, len(y) * high),
+    )
+
+
+def _together(
+    votes: Votes, labels: np.ndarray, learned: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, dict[str, float]]:
+    """The mixture of the voters (m, classes) on some rows, sharpened; and their weights."""
+    weight = weights_of(votes.by_voter, labels, learned)
+    p = votes.mixed(weight)
+    p = p if len(at) == len(p) else _rows(p, at)
+    return _sharpened(p, labels[at], learned[at]), weight
+
+
+def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The likeliest other class (m), by p_c S_cy, and the sum of these over p_y (m): the odds that
+    a label is wrong, but for the share of wrong ones."""
+    p_y = np.maximum(p[np.arange(len(y)), y].astype(np.float64), FLOOR)
+    even = np.asarray((1 - p_y) / (p.shape[1] - 1) / p_y)  # S all alike
+    odds = even
+    for _ in range(ROUNDS):
+        s = confusions(p, y, _posterior(odds, share_of(odds)))
+        shaped = np.concatenate([(p[b] * s[:, y[b]].T).sum(1) for b in _blocks(p)]) / p_y
+        part = _likeliest(np.stack([np.ones(len(y)), even, shaped], 1))
+        evenly = part[1] / max(part[1] + part[2], FLOOR)
+        odds = evenly * even + (1 - evenly) * shaped
+    s = (1 - evenly) * s + evenly / (p.shape[1] - 1) * ~np.eye(p.shape[1], dtype=bool)
+    return np.concatenate([(p[b] * s[:, y[b]].T).argmax(1) for b in _blocks(p)]), odds
+
+
+def _blocks(p: np.ndarray) -> list[slice]:
+    """Stretches of rows of p (m, classes)."""
+    rows = max(256, min(BLOCK, CELLS // p.shape[1]))
+    return [slice(start, start + rows) for start in range(0, len(p), rows)]
+
+
+def _rows(p: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Rows of p (m, classes), NaN for −1."""
+    some = mapped_zeros((len(at), p.shape[1]))
+    for b in _blocks(some):
+        some[b] = np.where(at[b, None] >= 0, p[at[b]], np.nan)
+    return some
+
+
+def doubtful(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Rows (n) bool that are not learned from; of each class some are, however doubtful."""
+    label_probability = p[np.arange(len(p)), np.maximum(labels, 0)]
+    highest, likeliest = p.max(1), p.argmax(1)
+    doubtful = (highest > DOUBT) & (likeliest != np.maximum(labels, 0))
+    for c in np.unique(labels[labels >= 0]):
+        at = np.flatnonzero(labels == c)
+        least = max(1, min(len(at), round(LEAST * len(at))))
+        doubtful[at[np.argsort(-label_probability[at], kind="stable")[:least]]] = False
+    return np.asarray(doubtful)
+
+
+def weights_of(votes: dict[str, np.ndarray], labels: np.ndarray, learned: np.ndarray) -> dict[str, float]:
+    """The weights of the voters under which the labels learned from are likeliest."""
+    at = np.flatnonzero(learned)
+    weight = _likeliest(np.stack([v[at, labels[at]] for v in votes.values()], 1))
+    return dict(zip(votes, weight.tolist(), strict=True))
+
+
+def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
+    """Parts (k), sum 1, of a mixture by what each gives to m rows (m, k), by EM."""
+    likelihood = likelihood[rows_of_sample(len(likelihood), FITTED)].astype(np.float64) + FLOOR
+    part = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
+    for _ in range(rounds):
+        share = likelihood * part
+        part = (share / share.sum(1, keepdims=True)).mean(0)
+    return np.asarray(part)
+
+
+def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
+    """p^(1/t) in the place of p, made to sum to 1, with the t of the highest likelihood on what was
+    learned from."""
+    at = np.flatnonzero(learned)
+    at = at[rows_of_sample(len(at), max(FEWEST, min(FITTED, CELLS // p.shape[1])))]
+    log_p, truth, row = np.log(np.maximum(p[at], FLOOR)), y[at], np.arange(len(at))
+
+    def cost(log_t: float) -> float:
+        return -float(log_softmax(log_p / np.exp(log_t), axis=1)[row, truth].mean())
+
+    t = np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x)
+    for b in _blocks(p):
+        p[b] = softmax(np.log(np.maximum(p[b], FLOOR)) / t, axis=1)
+    return p
+
+
+def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """S (classes, classes): how often a row of class c that is labeled otherwise has each label;
+    rows sum to 1, the diagonal is 0. wrong: (m) the probability of each label to be so."""
+    classes = p.shape[1]
+    counts = np.zeros((classes, classes))
+    for b in _blocks(p):
+        others = p[b].copy()
+        others[np.arange(len(others)), y[b]] = -1
+        np.add.at(counts, (others.argmax(1), y[b]), wrong[b])
+    off = ~np.eye(classes, dtype=bool)
+    counts += (EVENLY * counts.sum() / max(1, off.sum()) + FLOOR) * off
+    return np.asarray(counts / counts.sum(1, keepdims=True))
+
+
+def share_of(odds: np.ndarray) -> float:
+    """The share e of wrong labels under which the given labels are likeliest: each has likelihood
+    (1 − e) p_y + e Σ p_c S_cy, which is concave in e once its logarithm is taken."""
+    best = minimize_scalar(lambda e: -_log_likelihood(odds, e), bounds=(0, MOST_WRONG), method="bounded")
+    return float(best.x)
+
+
+def interval_of(odds: np.ndarray, share: float) -> tuple[float, float]:
+    """95 % interval of the share: those whose likelihood is not too far below the highest (Wilks);
+    above 0 also where no label is wrong."""
+    least = _log_likelihood(odds, share) - BELOW
+
+    def excess(e: float) -> float:
+        return _log_likelihood(odds, e) - least
+
+    low = 0.0 if excess(0) >= 0 else brentq(excess, 0, share)
+    high = MOST_WRONG if excess(MOST_WRONG) >= 0 else brentq(excess, share, MOST_WRONG)
+    return float(low), float(high)
+
+
+def _log_likelihood(odds: np.ndarray, e: float) -> float:
+    """Of the given labels (m), but for a constant."""
+    return float(np.log1p(e * (odds - 1)).sum())
+
+
+def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
+    """Probability (m) that a label is wrong; as if one were at least, so that the order stays."""
+    e = max(e, 1 / (len(odds) + 1))
+    scaled = odds * e / (1 - e)
+    return np.asarray(scaled / (1 + scaled))
+
+
+def _full(n: int, at: np.ndarray, values: np.ndarray, missing: float = np.nan) -> np.ndarray:
+    """Values of some of n rows, in their places."""
+    if len(at) == n:
+        return values
+    whole = np.full((n, *values.shape[1:]), missing)
+    whole[at] = values
+    return whole

@@ -1,0 +1,217 @@
+"""Every sample of a run's split with its loss and what is odd about it: the Samples page, the
+command.
+
+A supervised method's rows are paired by class; a self-supervised one's by two augmented views of
+each image (evaluation mode). Augmentations are drawn twice either way, so that the spread that they
+cause can be told from that between samples. The loss is taken on z, where training takes it; the
+lists on h, which holds more.
+
+Under torchrun the work is shared, and every process holds all rows: the anchors of a loss meet all
+candidates in one engine, which takes them from memory, and the probe's folds fit on four fifths of
+the rows each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from contrastive_core import methods
+from contrastive_core.data import datasets
+from contrastive_core.data.augmentations import make_views
+from contrastive_core.data.forward_batch import forward_batch_size
+from contrastive_core.data.overrides import curated
+from contrastive_core.device import enough_memory
+from contrastive_core.distributed import collectives
+from contrastive_core.distributed.sharded_rows import SPREAD
+from contrastive_core.evaluation.embed import data_of, embed_run, load_model
+from contrastive_core.messages import N_, message
+from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.recorded_rows import PROBE
+from contrastive_core.records.row_part import part_of
+from contrastive_core.records.run import Run
+from contrastive_core.records.sample_request import SampleRequest
+from contrastive_core.records.sample_table import SampleTable, keep_arrays, keep_table, knobs_of, path_of, read_table
+from contrastive_core.samples.snapshot_losses import update_snapshot_losses
+from contrastive_core.samples.table_builder import SampleInputs, build_table
+
+__all__ = ["is_paired_by_class", "pixel_rows", "rows_of", "samples_of_run", "samples_of_vectors"]
+
+Images = Any  # (n, c, h, w) uint8: an array, a memory map, or some rows of one
+
+CHUNK = 256  # images whose views are made at a time, at most
+DRAWS = 2  # of augmentations: the least that shows what augmentation does
+WIDEST = 4096  # numbers of an image that are looked at for outliers
+MOST = 1 << 26  # of all images: 256 MB in float32
+
+
+def samples_of_run(
+    run: Run,
+    loss: str | None = None,
+    split: str = "train",
+    on_progress: OnProgress = ignore_progress,
+    device: str = "auto",
+) -> SampleTable:
+    """The table of a run's split, cached by weights, loss and split; also its views, and the loss
+    over its snapshots.
+
+    Labels are those that the run was trained with (`--relabel`); what it left out stays out.
+    """
+    loss = loss or str(run.config.get("loss"))
+    is_rank0 = collectives.world().is_rank0
+    table = read_table(path_of(run, "samples", loss, split), loss)
+    if not collectives.any_process(table is None) and table is not None:
+        if split == "train":
+            update_snapshot_losses(run, loss, device)
+        return table
+    table = build_table(_gather(run, loss, split, device, on_progress), on_progress)
+    if split == "train" and run.snapshots():
+        on_progress(N_("loss over snapshots"), None)
+        update_snapshot_losses(run, loss, device)
+    if is_rank0:
+        keep_table(table, path_of(run, "samples", loss, split))
+    return table
+
+
+def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgress) -> SampleInputs:
+    """Everything that the table of a run's split is made from; the views are kept for explanations."""
+    embedding = fraction_of(on_progress, message("embedding the {split} images", split=split))
+    embedding(0.0)
+    dataset, h, z = rows_of(run, split, device, embedding)
+    by_class = is_paired_by_class(run, h)
+    draws = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
+    views, augmented = (None, [v[:, 0] for v in draws]) if by_class else (draws, None)
+    if views and collectives.world().is_rank0:
+        keep_arrays(path_of(run, "views", "z", split), views=views[0])
+    other, other_images = _other(run, split, device, on_progress)
+    pixels, other_pixels = pixel_rows(dataset.images, other_images)
+    batch_size = int(run.config.get("batch_size") or 0)
+    return SampleInputs(
+        z,
+        loss,
+        knobs_of(run, loss),
+        views,
+        augmented,
+        features=h,
+        other=other,
+        pixels=pixels,
+        other_pixels=other_pixels,
+        batch_size=batch_size,
+        device=device,
+    )
+
+
+def samples_of_vectors(
+    request: SampleRequest,
+    rows: EmbeddingSet,
+    pixels: np.ndarray | None,
+    on_progress: OnProgress = ignore_progress,
+    device: str = "auto",
+) -> SampleTable:
+    """The table of loaded vectors, paired by class where they have labels; cached by content.
+
+    Args: pixels: (n, c, h, w) uint8 images that came along.
+    """
+    place = request.rows.recorded
+    knobs = knobs_of(place.run, request.loss) if place else None
+    if place and place.kind == PROBE:
+        update_snapshot_losses(place.run, request.loss, device, request.path("snapshots"))
+    if (table := request.table()) is not None:
+        return table
+    thin = None if pixels is None else pixel_rows(pixels)[0]
+    inputs = SampleInputs(rows, request.loss, knobs, pixels=thin, device=device)
+    table = build_table(inputs, on_progress)
+    keep_table(table, request.path())
+    return table
+
+
+def rows_of(
+    run: Run, split: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
+) -> tuple[datasets.Dataset, EmbeddingSet, EmbeddingSet]:
+    """A split as the run was trained on it, with its h and z."""
+    dataset = data_of(run, split)
+    dataset = _as_trained(run, dataset) if split == "train" else dataset
+    h, z = (_take(embed_run(run, split, layer, device, on_fraction), dataset) for layer in "hz")
+    return dataset, h, z
+
+
+def is_paired_by_class(run: Run, rows: EmbeddingSet) -> bool:
+    """Whether rows are paired by class: the method does so, and there are classes."""
+    return rows.labels is not None and methods.get(str(run.config["method"])).card.needs_labels
+
+
+def _as_trained(run: Run, dataset: datasets.Dataset) -> datasets.Dataset:
+    """The training set as the run saw it, as far as the files that changed it are still there."""
+    files = (run.config.get(k) for k in ("exclude", "relabel"))
+    return curated(dataset, *(f if f and Path(f).exists() else None for f in files))
+
+
+def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
+    """The rows of the samples of `dataset`, with its labels; no copy where they are all of them."""
+    part = rows
+    if rows.ids != tuple(dataset.ids):
+        at = {name: i for i, name in enumerate(rows.ids)}
+        part = rows.take([at[name] for name in dataset.ids])
+    has_labels = bool((np.asarray(dataset.labels) >= 0).any())
+    labels = np.asarray(dataset.labels, np.int64) if has_labels else None
+    return dataclasses.replace(part, labels=labels)
+
+
+def _other(
+    run: Run, split: str, device: str, on_progress: OnProgress
+) -> tuple[EmbeddingSet, np.ndarray] | tuple[None, None]:
+    """The other split and its images, or None where the data have none."""
+    far = "test" if split == "train" else "train"
+    try:
+        on_fraction = fraction_of(on_progress, message("embedding the {far} images", far=far))
+        return embed_run(run, far, "h", device, on_fraction), data_of(run, far).images
+    except (ValueError, FileNotFoundError):
+        return None, None
+
+
+def pixel_rows(images: Images, other: Images | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Images (n, c, h, w) uint8 of one split or two as rows (n, p) float32: every pixel of each, or
+    as many of them on a grid as WIDEST and MOST allow. Of a memory map only those are copied."""
+    step = 1
+    n = max(len(images), 0 if other is None else len(other))
+    while (p := images[0, :, ::step, ::step].size) > WIDEST or p * n > MOST:
+        if p <= images.shape[1]:
+            break
+        step += 1
+
+    def rows(of: Images) -> np.ndarray:
+        thin = np.asarray(of[:, :, ::step, ::step])
+        return thin.reshape(len(thin), -1).astype(np.float32) / 255
+
+    return rows(images), None if other is None else rows(other)
+
+
+def _views(
+    run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction, seed: int = 0
+) -> list[np.ndarray]:
+    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every
+    chunk draws from a seed of its own, so that many processes draw what one would. Raises
+    CannotGoOn where the device has too little memory."""
+    method = load_model(run, dataset, device)
+    where = next(method.parameters()).device
+    chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
+    starts, world = range(0, len(dataset), chunk), collectives.world()
+    mine = starts[part_of(len(starts), (world.rank, world.size))]
+    chunks = [torch.empty(0, each * DRAWS, method.head.out_dim)]
+    count = min(chunk, len(dataset)) * each * DRAWS
+    memory = enough_memory(where, count, *dataset.images.shape[-2:])
+    with torch.no_grad(), memory:
+        for start in mine:
+            generator = torch.Generator().manual_seed(seed + start)
+            images = torch.from_numpy(np.array(dataset.images[start : start + chunk])).to(where)
+            x = make_views(images, method.recipe, each * DRAWS, generator)
+            z = method.project(method.features(x.flatten(0, 1)))
+            chunks.append(z.unflatten(0, x.shape[:2]).float().cpu())
+            on_fraction(len(chunks) / (len(mine) + 1))
+    z = SPREAD.whole(torch.cat(chunks).numpy())  # (n, each · draws, d)
+    return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]

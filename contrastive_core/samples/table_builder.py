@@ -1,0 +1,319 @@
+"""The table of an embedding: the loss of each row, its lists, and why it is on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import losses
+from contrastive_core.messages import N_, message
+from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_progress
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.sample_table import COLUMNS, SampleTable
+from contrastive_core.samples import estimate
+from contrastive_core.samples.candidates import Near
+from contrastive_core.samples.issues import IssueInputs, Issues, find_issues
+from contrastive_core.samples.label_errors import LabelErrors
+from contrastive_core.samples.losses import (
+    LossInputs,
+    exact_losses,
+    find_near,
+    losses_in_batches,
+    losses_over_knob,
+    outlook,
+    per_sample,
+    ranks,
+    split_variance,
+)
+
+__all__ = ["SampleInputs", "build_table"]
+
+REPEATS = 4  # of random batches, for what training saw
+BLOCK = 1 << 14  # rows whose classes are looked at together
+GRID = 7  # values of the knob at which all losses are known
+GRID_UP_TO = 20_000  # samples; above, only of losses of the softmax family
+RANGES = {"temperature": np.geomspace(0.02, 2, GRID), "margin": np.linspace(0.05, 2, GRID)}
+
+
+@dataclass(frozen=True, eq=False)
+class SampleInputs:
+    """An embedding with its loss, and what goes along.
+
+    rows: what the loss is taken on. features: what is searched for issues (default: rows); other: the other split in
+    the space of `features`; pixels and other_pixels: both splits' images as rows (n, p). views: draws of (n, v, d)
+    augmented views, for self-supervised pairs. augmented: draws of (n, d), an augmented view of each row, where rows
+    are paired by class: what augmentation alone does to each loss.
+    batch_size: images in a training batch; 0: no estimate of what training saw.
+    """
+
+    rows: EmbeddingSet
+    loss: str
+    knobs: Mapping[str, Any] | None = None
+    views: list[np.ndarray] | None = None
+    augmented: list[np.ndarray] | None = None
+    features: EmbeddingSet | None = None
+    other: EmbeddingSet | None = None
+    pixels: np.ndarray | None = None
+    other_pixels: np.ndarray | None = None
+    batch_size: int = 0
+    device: str = "auto"
+
+    @property
+    def searched(self) -> EmbeddingSet:
+        return self.rows if self.features is None else self.features
+
+    @property
+    def draws(self) -> list[LossInputs]:
+        """What the loss is the mean over: draws of views; the rows themselves without."""
+        return [self._draw(self.rows, views) for views in self.views] if self.views else [self._draw(self.rows, None)]
+
+    @property
+    def augmented_draws(self) -> list[LossInputs]:
+        """Draws that only show what augmentation does."""
+        draws = [] if self.views else self.augmented or []
+        return [self._draw(dataclasses.replace(self.rows, features=one), None) for one in draws]
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any row can have a positive."""
+        return bool(self.views) or self.rows.labels is not None
+
+    @property
+    def positives(self) -> int:
+        """How many positives a row of the largest group has."""
+        return int(self.views[0].shape[1] - 1) if self.views else self.rows.largest_class - 1
+
+    def _draw(self, rows: EmbeddingSet, views: np.ndarray | None) -> LossInputs:
+        return LossInputs(rows, self.loss, self.knobs, views, self.device)
+
+
+def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress) -> SampleTable:
+    """The table of an embedding.
+
+    Without labels and views no row has a positive: the loss is NaN, and the lists stand alone.
+    Raises: ValueError when the loss cannot use these pairs; what `on_progress` raises stops it.
+    """
+    ahead = _outlook(inputs)
+    is_taken = inputs.has_pairs and "exact_up_to" not in ahead
+    by_draw, value, weight, near = _losses(inputs, is_taken, _losses_stage(ahead, on_progress))
+    issues = _issues(inputs, near, on_progress)
+    columns = _columns(inputs.searched, value, weight, issues)
+    extra, facts = _explained(inputs.searched, issues, inputs.other, inputs.views is None)
+    extra["loss_by_draw"] = by_draw
+    if issues.neighbors.recall is not None:
+        facts["neighbors_recall"] = issues.neighbors.recall
+    defined = by_draw[np.isfinite(by_draw).all(1)]
+    if by_draw.shape[1] > 1 and len(defined) > 1:
+        facts |= {f"variance_{k}": v for k, v in split_variance(defined).items()}
+    if near:
+        on_progress(N_("how far off the estimated losses are"), None)
+        facts |= {f"estimate_{k}": v for k, v in _estimate_facts(inputs, value, near).items()}
+    facts |= {k: v for k, v in ahead.items() if k == "exact_up_to"}
+    knob, grid = _grid(inputs) if is_taken else ("", np.zeros(0))
+    if len(grid):
+        on_fraction = fraction_of(on_progress, message("loss over {knob}", knob=knob))
+        extra["loss_over_knob"] = _over_knob(inputs, knob, grid, near, on_fraction)
+    if inputs.batch_size and inputs.has_pairs:
+        on_progress(N_("loss in training's batches"), None)
+        in_batches = losses_in_batches(inputs.draws[0], inputs.batch_size, REPEATS)
+        extra["loss_in_batches"], extra["loss_in_batches_spread"] = in_batches
+    return SampleTable(columns, inputs.rows.classes, inputs.loss, extra, facts, knob, grid)
+
+
+def _outlook(inputs: SampleInputs) -> dict[str, int]:
+    """How the losses will be taken, by `losses.outlook`."""
+    if not inputs.has_pairs:
+        return {}
+    views, width = inputs.views[0].shape[1:] if inputs.views else (1, inputs.rows.width)
+    sizes = (len(inputs.rows), views, width, inputs.positives)
+    return outlook(inputs.loss, inputs.knobs, *sizes, inputs.device)
+
+
+def _losses_stage(ahead: dict[str, int], on_progress: OnProgress) -> OnFraction:
+    """The stage of the losses, which says beforehand where they are not exact."""
+    stage = N_("loss of every sample")
+    if "candidates" in ahead:
+        stage = message(
+            "loss of every sample, from about {candidates} candidates each", candidates=f"{ahead['candidates']:,}"
+        )
+    if "exact_up_to" in ahead:
+        most = ahead["exact_up_to"]
+        on_progress(message("no losses: this one is exact only up to {most} samples", most=f"{most:,}"), None)
+    return fraction_of(on_progress, stage)
+
+
+def _issues(inputs: SampleInputs, near: list[Near], on_progress: OnProgress) -> Issues:
+    has_near = bool(near) and not inputs.views and inputs.features is None
+    searched = IssueInputs(
+        inputs.searched,
+        other=inputs.other,
+        pixels=inputs.pixels,
+        other_pixels=inputs.other_pixels,
+        supervised=inputs.views is None,
+        near=near[0] if has_near else None,
+    )
+    return find_issues(searched, device=inputs.device, on_fraction=fraction_of(on_progress, N_("issues")))
+
+
+def _losses(
+    inputs: SampleInputs, is_taken: bool, on_fraction: OnFraction
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Near]]:
+    """The loss by draw of augmentation (n, draws), loss and weight (n) of the rows, and from what they were estimated,
+    draw by draw of views; nothing where they are exact."""
+    rows, none = inputs.rows, np.full(len(inputs.rows), np.nan)
+    if not is_taken:
+        return none[:, None], none, np.zeros(len(rows)), []
+    draws = inputs.draws
+    sets = [*draws, *inputs.augmented_draws]
+    columns, weight, near = [], np.zeros(0), []
+    for number, draw in enumerate(sets):
+        parts = [part_of_fraction(on_fraction, 2 * number + i, 2 * len(sets)) for i in range(2)]
+        found = find_near(draw, parts[0])
+        part = part_of_fraction(on_fraction, number, len(sets)) if found is None else parts[1]
+        per_row, defined = per_sample(draw, part, found)
+        columns.append(np.where(defined > 0, per_row, np.nan))
+        if number < len(draws):
+            weight = defined
+            near += [] if found is None else [found]
+    value = np.mean(columns[: len(draws)], 0)
+    return np.stack(columns[len(draws) :] or columns, 1), value, weight, near
+
+
+def _estimate_facts(inputs: SampleInputs, value: np.ndarray, near: list[Near]) -> dict[str, float]:
+    """From how many candidates the losses (n) were estimated, and how far they are off."""
+    some = rows_of_sample(len(inputs.rows), estimate.CHECKED)
+    exact = [exact_losses(some, draw) for draw in inputs.draws]
+    return estimate.about(near, inputs.positives) | estimate.error_of(value[some], np.mean(exact, 0))
+
+
+def _over_knob(
+    inputs: SampleInputs, knob: str, grid: np.ndarray, near: list[Near], on_fraction: OnFraction
+) -> np.ndarray:
+    """Loss (n, g) at each value of the knob, the mean over the draws."""
+    draws = inputs.draws
+    over = []
+    for number, draw in enumerate(draws):
+        part = part_of_fraction(on_fraction, number, len(draws))
+        over.append(losses_over_knob(draw, knob, grid.tolist(), part, near[number] if near else None))
+    return np.asarray(np.mean(over, 0))
+
+
+def part_of_fraction(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
+    """The fraction of one of several equal parts, as that of the whole."""
+    return lambda fraction: on_fraction((number + fraction) / parts)
+
+
+def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
+    """The knob that can be dragged, and values of it, the loss's own among them."""
+    knobs = losses.knobs(inputs.loss)
+    knob = next((k for k in RANGES if k in knobs), None)
+    is_softmax = losses.get(inputs.loss).card.family == "softmax"
+    if knob is None or (len(inputs.rows) > GRID_UP_TO and not is_softmax):
+        return "", np.zeros(0)
+    value = float((inputs.knobs or {}).get(knob, knobs[knob].default))
+    inside = [v for v in RANGES[knob] if knobs[knob].low <= v <= knobs[knob].high]
+    others = [v for v in inside if not math.isclose(v, value, rel_tol=1e-6)]
+    return knob, np.sort([*others, value])
+
+
+def _columns(rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, issues: Issues) -> dict[str, np.ndarray]:
+    positive, negative = _nearest_of_each(issues)
+    labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
+    names = np.array(rows.ids)
+    columns = {
+        "id": names,
+        "label": np.array([rows.class_name(int(c)) if c >= 0 else "" for c in labels]),
+        "loss": value,
+        "weight": weight,
+        "rank": ranks(value, weight),
+        **{k: v for k, v in issues.scores.items() if k in COLUMNS},
+        "nearest_positive": np.where(positive >= 0, names[positive], ""),
+        "nearest_negative": np.where(negative >= 0, names[negative], ""),
+    }
+    assert tuple(columns) == COLUMNS
+    return columns
+
+
+def _explained(
+    rows: EmbeddingSet, issues: Issues, other: EmbeddingSet | None, supervised: bool
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Columns and figures beyond COLUMNS."""
+    names, near = np.array(rows.ids), issues.neighbors.index
+    duplicate = names[np.where(issues.leaked, 0, issues.nearest_duplicate)]
+    if other is not None:
+        far = np.array(other.ids)[np.where(issues.leaked, issues.nearest_duplicate, 0)]
+        duplicate = np.where(issues.leaked, far, duplicate)
+    extra = {
+        "hub": issues.scores["hub"],
+        "nearest_duplicate": duplicate,
+        "leaked": issues.leaked,
+        "nearness": issues.nearness,
+        "lookalike": names[near[:, 0]],
+    }
+    facts: dict[str, float] = {}
+    if rows.labels is not None and supervised:
+        negative = _nearest_of_each(issues)[1]
+        extra["lookalike"] = np.where(negative >= 0, names[negative], "")
+    if issues.labels is None or rows.labels is None:
+        return extra, facts
+    more, counts = _label_columns(rows, issues.labels)
+    extra |= more
+    facts |= counts
+    if not supervised:  # else a negative is of another class, by its definition
+        top = np.argsort(-issues.scores["false_negative"])[: max(1, len(rows) // 20)]
+        same = rows.labels[near[top, 0]] == rows.labels[top]
+        facts["false_negatives_of_same_class"] = float(same.mean())
+    return extra, facts
+
+
+def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """What is suspected of labels, by voter and together; and how many are likely wrong."""
+    firsts = {
+        "suggested": wrong.suggested,
+        "probe_prediction": wrong.predicted["probe"],
+        "knn_prediction": wrong.predicted["neighbors"],
+        "discriminant_prediction": wrong.predicted["discriminant"],
+        "min_loss_class": wrong.by_class.losses.argmin(1),
+    }
+    numbers = [*range(wrong.classes.shape[1]), -1]  # −1, the last: of rows without a label
+    names = np.array([rows.class_name(c) for c in numbers])
+    extra = {k: names[v] for k, v in firsts.items()}
+    extra["suggested_probability"] = wrong.confidence
+    extra |= {f"wrong_by_{name}": v for name, v in wrong.by_voter.items()}
+    extra["correct"] = firsts["probe_prediction"] == rows.labels
+    first, second = _two_highest(wrong.classes)
+    pairs, which = np.unique(first * len(names) + second, return_inverse=True)
+    between = [
+        message("{names} and {names_2}", names=names[c // len(names)], names_2=names[c % len(names)]) for c in pairs
+    ]
+    extra["between"] = np.array(between)[which]
+    low, high = wrong.interval
+    return extra, {"wrong": wrong.number, "wrong_low": low, "wrong_high": high}
+
+
+def _two_highest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each row of p (n, classes) is highest, and next to highest; of equals, and of a row
+    without any, the first."""
+    found = []
+    for start in range(0, len(p), BLOCK):
+        part = np.nan_to_num(p[start : start + BLOCK])
+        every, first = np.arange(len(part)), part.argmax(1)
+        part[every, first] = -1
+        found.append(np.stack([first, part.argmax(1)]))
+    first, second = np.concatenate(found, 1)
+    return first, second
+
+
+def _nearest_of_each(issues: Issues) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest row of the same and of another label (n) each, −1: none; without labels all others
+    are negatives."""
+    near = issues.neighbors.index[:, 0]
+    if issues.by_class is None:
+        return np.full(len(near), -1), near
+    return issues.by_class.same, issues.by_class.other

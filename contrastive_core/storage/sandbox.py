@@ -1,0 +1,193 @@
+"""Functions called in a child process with limited memory and time: the one place for foreign files.
+
+A crash of a parser ends there and comes back as one sentence. The function is named by its module,
+its arguments and its result are JSON; anything large goes through files that the arguments name.
+loky and `concurrent.futures` send pickles, and one crash breaks their whole pool.
+
+    python -m contrastive_core.storage.sandbox    (reads calls as lines of JSON)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from contrastive_core import errors
+from contrastive_core.errors import Refused
+from contrastive_core.messages import N_, message
+from contrastive_core.paths import ROOT
+
+__all__ = ["Crashed", "Limits", "Sandbox", "run_sandboxed"]
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each maps a stack
+ANSWER = "\0answer "  # starts a line that holds a result
+CRASHED = N_("the process that opened it died: it is damaged, or needs too much memory")
+
+
+class Crashed(Refused):
+    """The child process died."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a child: bytes of memory beyond what its libraries map, seconds of processor time
+    (twice as many to wait), bytes of a file it writes. `preload` are modules imported before memory
+    is counted."""
+
+    memory: int
+    seconds: float = 300
+    file: int = 8 << 30
+    preload: tuple[str, ...] = ()
+
+
+def run_sandboxed(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
+    """`function(*arguments)` in a child process of its own.
+
+    Args: function: of a module's top level; arguments: JSON values and paths.
+    Returns: its result, through JSON.
+    Raises: the error of `contrastive_core.errors`, or the OSError, that it raised; Refused for
+    anything else, for a limit that was reached and for a child that died.
+    """
+    with contextlib.closing(Sandbox(function, limits)) as sandbox:
+        return sandbox.call(*arguments)
+
+
+class Sandbox:
+    """A child process that calls one function repeatedly; it is replaced after a crash."""
+
+    def __init__(self, function: Callable[..., Any], limits: Limits | None = None) -> None:
+        self._start = {
+            "module": function.__module__,
+            "function": function.__name__,
+            "limits": limits and asdict(limits),
+        }
+        self._patience = 2 * limits.seconds if limits else None
+        self._process: subprocess.Popen[str] | None = None
+
+    def call(self, *arguments: Any) -> Any:
+        """One call. Raises: Crashed where the child died; otherwise like `run_sandboxed`."""
+        timer, is_late = None, threading.Event()
+        try:
+            process = self._process or self._begin()
+            if self._patience is not None:
+                timer = threading.Timer(self._patience, self._kill, (process, is_late))
+                timer.start()
+            answer = self._ask(process, [str(a) if isinstance(a, Path) else a for a in arguments])
+        except (OSError, ValueError):
+            self.close()
+            if is_late.is_set():
+                raise Refused(message("it took over {seconds} s", seconds=f"{self._patience:.0f}")) from None
+            raise Crashed(CRASHED) from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if "error" in answer:
+            raise _error(answer)
+        return answer["value"]
+
+    def close(self) -> None:
+        """End the child process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _kill(self, process: subprocess.Popen[str], is_late: threading.Event) -> None:
+        is_late.set()
+        process.kill()
+
+    def _begin(self) -> subprocess.Popen[str]:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "contrastive_core.storage.sandbox"],
+            cwd=ROOT,
+            env={**os.environ, **dict.fromkeys(THREADS, "1")},
+            text=True,
+            errors="replace",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._send(self._process, self._start)
+        return self._process
+
+    def _send(self, process: subprocess.Popen[str], value: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(value) + "\n")
+        process.stdin.flush()
+
+    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> dict[str, Any]:
+        self._send(process, arguments)
+        assert process.stdout is not None
+        while line := process.stdout.readline():
+            if line.startswith(ANSWER):
+                return dict(json.loads(line.removeprefix(ANSWER)))
+        raise ValueError(N_("no answer"))
+
+
+def _error(answer: dict[str, Any]) -> Exception:
+    """The error that was raised, if it is one of ours or of the operating system."""
+    if answer.get("errno") is not None:
+        return OSError(answer["errno"], answer["strerror"], answer["filename"])
+    kind, text = answer["error"], answer["message"]
+    ours: type[Exception] = getattr(errors, kind) if kind in errors.__all__ else Refused
+    return ours(text)
+
+
+# --- in the child ------------------------------------------------------------------------------
+
+
+def _main() -> None:
+    """Call the function of the first line with the arguments of each further line."""
+    start = json.loads(sys.stdin.readline())
+    limits = Limits(**start["limits"]) if start["limits"] else None
+    for name in (start["module"], *(limits.preload if limits else ())):
+        importlib.import_module(name)
+    if limits:
+        _cap(limits)
+    function = getattr(sys.modules[start["module"]], start["function"])
+    for line in sys.stdin:
+        print(f"\n{ANSWER}{json.dumps(_answer(function, json.loads(line)))}", flush=True)
+
+
+def _answer(function: Callable[..., Any], arguments: list[Any]) -> dict[str, Any]:
+    try:
+        return {"value": function(*arguments)}
+    except MemoryError:
+        return {"error": "Refused", "message": N_("it needs more memory than opening it may take")}
+    except Exception as error:
+        kind = type(error).__name__
+        text = " ".join(str(error).split())[:10_000]
+        answer: dict[str, Any] = {"error": kind, "message": text if kind in errors.__all__ else f"{kind}: {text}"}
+        if isinstance(error, OSError) and kind not in errors.__all__ and error.errno is not None:
+            filename = None if error.filename is None else str(error.filename)
+            answer |= {"errno": error.errno, "strerror": error.strerror, "filename": filename}
+        return answer
+
+
+def _cap(limits: Limits) -> None:
+    """No more memory than is mapped by now plus the limit; no long work, no large file."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    with contextlib.suppress(OSError, ValueError):
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + limits.memory,) * 2)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limits.seconds) + 1,) * 2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file,) * 2)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    _main()

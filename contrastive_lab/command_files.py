@@ -1,0 +1,66 @@
+"""Files that a person named on the command line, under a number that nobody can guess.
+
+A page that reads a path from its address could be made to open any file by a link in another page.
+So the command writes the path into a file of its owner's, and the address has that file's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+from contrastive_core.records import Damaged, data_home
+from contrastive_core.records.files import fields, json_files, text
+
+__all__ = ["folders", "id_of", "path_of", "remember"]
+
+ID = re.compile(r"[A-Za-z0-9_-]{22}")
+MOST = 200  # that are kept
+SHAPE = fields({"path": text})
+
+
+def remember(path: Path) -> str:
+    """The id of a path, the same as before for one that is known. Raises OSError."""
+    path = path.expanduser().absolute()
+    if path_id := id_of(str(path)):
+        return path_id
+    for old in _newest_first()[MOST - 1 :]:
+        old.unlink(missing_ok=True)
+    name = secrets.token_urlsafe(16)
+    json_files.write_json(_folder() / f"{name}.json", {"path": os.fsencode(path).decode("latin-1")})
+    return name
+
+
+def path_of(name: str | None) -> Path | None:
+    """The path behind an id; None for what was not remembered here."""
+    if not name or not ID.fullmatch(name):
+        return None
+    try:
+        encoded = json_files.read_object(_folder() / f"{name}.json", SHAPE)["path"]
+        return Path(os.fsdecode(encoded.encode("latin-1")))
+    except (OSError, Damaged, UnicodeError):
+        return None
+
+
+def id_of(path: str) -> str | None:
+    """The id of a path, if it was remembered."""
+    if not path:
+        return None
+    return next((p.stem for p in _newest_first() if path_of(p.stem) == Path(path)), None)
+
+
+def folders() -> list[Path]:
+    """Folders that were named here and are still there, the last one first."""
+    paths = [path for p in _newest_first() if (path := path_of(p.stem)) is not None]
+    return [path for path in dict.fromkeys(paths) if path.is_dir()]
+
+
+def _folder() -> Path:
+    return data_home() / "app" / "opened"
+
+
+def _newest_first() -> list[Path]:
+    entries = [(p.stat().st_mtime, p) for p in _folder().glob("*.json")]
+    return [p for _, p in sorted(entries, reverse=True)]

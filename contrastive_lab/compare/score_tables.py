@@ -1,0 +1,157 @@
+"""Compare's tables: scores and cost of each space, and every paired test between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.run_cost import cost_of
+from contrastive_core.records.score import Scores
+from contrastive_lab import cache, format
+from contrastive_lab.locale import N_, _
+from contrastive_lab.tables import draw_table
+
+__all__ = ["table", "tests"]
+
+TITLES = {
+    "knn": N_("kNN accuracy"),
+    "linear_probe": N_("Linear probe accuracy"),
+    "purity": N_("Purity"),
+    "silhouette": N_("Silhouette"),
+    "alignment": N_("Alignment"),
+    "tolerance": N_("Tolerance"),
+    "uniformity": N_("Uniformity"),
+}
+COST = {
+    "seconds": N_("training, s"),
+    "images_per_s": "images/s",
+    "memory_mb": N_("memory, MB"),
+    "parameters": "parameters",
+}
+P_VALUES = {k: st.column_config.NumberColumn(format="%.2g") for k in ("p", N_("p, corrected"))}
+SHARES = ("knn", "linear_probe", "purity")
+
+
+def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
+    """A row per run: every score with its interval, and what it cost; then the references."""
+    rows = [{"run": s.title, **_cells(comparison.scores[i])} for i, s in enumerate(spaces)]
+    for row, space in zip(rows, spaces, strict=True):
+        cost = cost_of(run) if (run := space.run) else {}
+        row |= {text: cost.get(k) for k, text in COST.items()}
+    rows += _references(spaces)
+    first = [
+        "run",
+        _("kNN accuracy, %"),
+        _("kNN accuracy, % (95 %)"),
+        _("Linear probe accuracy, %"),
+        _("Linear probe accuracy, % (95 %)"),
+    ]
+    columns = dict.fromkeys([*first, *(k for row in rows for k in row)])
+    heads = [h for h in columns if any(h in row for row in rows)]
+    short = {h: "95 %" for h in heads if h.endswith(" (95 %)")}
+    draw_table(
+        rows,
+        hide_index=True,
+        column_order=heads,
+        column_config=short,
+        placeholder="–",
+        alt=_("Scores and cost of each run"),
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(_("Click a column's head to sort. Times and memory are those of the machine that trained."))
+        full = [{h: row.get(h) for h in heads} for row in rows]
+        st.download_button(_("Table as CSV"), format.table_csv(full), "compare.csv", "text/csv")
+
+
+def _cells(scores: Scores) -> dict[str, Any]:
+    """Values and intervals of one run's scores, by the heads of their columns."""
+    row: dict[str, Any] = {}
+    for score in scores.values():
+        if score.value is None:
+            continue
+        share = score.unit == "share"
+        head = score.title + (", %" if share else "")
+        row[head] = round(100 * score.value, 1) if share else round(score.value, 3)
+        if text := format.interval_of(score):
+            row[f"{head} (95 %)"] = text
+        if score.approximation:
+            row[f"{head} (made of)"] = score.approximation
+    return row
+
+
+def _references(spaces: list[EmbeddingRef]) -> list[dict[str, Any]]:
+    """What raw pixels and the first run's encoder before training have on the same images."""
+    run = next((s.run for s in spaces if not s.is_loaded), None)
+    record = cache.scores(run) if run else None
+    scores = record.scores if record else {}
+    return [{"run": _(SOURCES[k]), **_cells(scores[k])} for k in ("raw", "random") if k in scores]
+
+
+def tests(comparison: Comparison) -> None:
+    """Paired differences of every score between every two runs, corrected for their number."""
+    for metric in comparison.verdicts:
+        st.markdown(f"**{TITLES[metric]}**")
+        draw_table(
+            [
+                {
+                    "A": d.a,
+                    "B": d.b,
+                    N_("A − B, points"): round(100 * d.value, 2),
+                    "95 %": _("{low} to {high}").format(
+                        low=f"{100 * d.interval[0]:+.1f}", high=f"{100 * d.interval[1]:+.1f}"
+                    ),
+                    N_("p, corrected"): d.p_corrected,
+                    N_("only A right"): d.only_a,
+                    N_("only B right"): d.only_b,
+                    N_("shown by the data"): d.claimed,
+                }
+                for d in comparison.differences
+                if d.metric == metric
+            ],
+            hide_index=True,
+            column_config=P_VALUES,
+        )
+    if comparison.differences:
+        st.caption(
+            _(
+                "McNemar's exact test on who is right, corrected by Holm for the number of pairs and "
+                "accuracies; the interval is a paired bootstrap."
+            )
+        )
+    _other_tests(comparison)
+
+
+def _other_tests(comparison: Comparison) -> None:
+    """The tests of scores that have no table of their own."""
+    rows = []
+    for t in comparison.tests:
+        if t["score"] in comparison.verdicts:
+            continue
+        unit = 100 if t["score"] in SHARES else 1
+        is_significant = t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0)
+        rows.append(
+            {
+                "score": TITLES[t["score"]] + (_(", points") if unit == 100 else ""),
+                "A": t["a"],
+                "B": t["b"],
+                "A − B": round(unit * t["value"], 3),
+                "95 %": _("{low} to {high}").format(low=f"{unit * t['low']:+.3g}", high=f"{unit * t['high']:+.3g}"),
+                "p": t["p"],
+                N_("p, corrected"): t["p_corrected"],
+                N_("shown by the data"): is_significant,
+            }
+        )
+    if rows:
+        st.markdown(_("**Every other score**: {rows} paired tests on the same samples").format(rows=len(rows)))
+        draw_table(rows, hide_index=True, column_config=P_VALUES)
+        st.caption(
+            _(
+                "Right or wrong by McNemar's exact test, means by a paired t test; all p values, the "
+                "accuracies' among them, are corrected together by Holm for {tests} tests. One seed "
+                "each: for a claim about methods choose three seeds of both."
+            ).format(tests=len(comparison.tests))
+        )

@@ -1,0 +1,92 @@
+"""What Compare compares: runs with weights, and vectors that were loaded on Explore."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from contrastive_core.records import embedding_ref, loaded_vectors
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.run import Run
+from contrastive_lab import format, guard, query_params, state
+from contrastive_lab.locale import N_, _
+from contrastive_lab.recordings.place import has_rows
+
+__all__ = ["MOST", "choose", "ready", "spaces"]
+
+MOST = 8
+MISSING, TOO_MANY = N_("compare: not there"), N_("compare: too many")  # names that were asked for
+
+
+def ready() -> list[Run]:
+    """Runs that have weights and whose settings can be read; a line for each whose cannot."""
+    readable = []
+    for run in state.all_runs():
+        if has_rows(run):
+            with guard.on_its_own(run.name):
+                state.data_key(run)
+                readable.append(run)
+    return readable
+
+
+def choose(ready: list[Run]) -> tuple[list[str], str]:
+    """Names of the chosen runs and loaded vectors, and the layer; fewer than two: it says why."""
+    titles = {run.name: run.name for run in ready}
+    titles |= {loaded_vectors.PREFIX + key: str(about["name"]) for key, about in loaded_vectors.loaded().items()}
+    if len(titles) < 2:
+        st.info(_("Two runs with weights, or recordings, are needed. Train another one, and compare."))
+        st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
+        return [], "h"
+    _missing(list(titles))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        names = query_params.many_of(
+            st.multiselect,
+            _("Runs and loaded vectors"),
+            titles,
+            name="runs",
+            most=MOST,
+            default=_start(ready),
+            format_func=lambda n: titles[n],
+            on_change=_chosen_anew,
+        )
+        layer = query_params.one_of(
+            st.segmented_control, _("Features"), ["h", "z"], name="features", format_func=SOURCES.get, width="content"
+        )
+    if len(names) < 2:
+        st.info(_("Choose at least two."))
+    return list(names), layer
+
+
+def _missing(known: list[str]) -> None:
+    """What was asked to be compared and cannot be is named, until something else is chosen."""
+    if (asked := query_params.requested("runs")) is not None:
+        names = list(dict.fromkeys(filter(None, asked.split(","))))
+        st.session_state[MISSING] = [n for n in names if n not in known]
+        st.session_state[TOO_MANY] = [n for n in names if n in known][MOST:]
+    if missing := st.session_state.get(MISSING):
+        listed = format.plain(", ".join(missing))
+        st.warning(_("Not compared, since there are no weights or no such run: {listed}.").format(listed=listed))
+    if left := st.session_state.get(TOO_MANY):
+        listed = format.plain(", ".join(left))
+        st.warning(_("At most {most} are compared at once; left out: {listed}.").format(most=MOST, listed=listed))
+
+
+def _chosen_anew() -> None:
+    for key in (MISSING, TOO_MANY):
+        st.session_state.pop(key, None)
+
+
+def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
+    """The test rows of runs, and of loaded vectors where they are marked; of recordings the newest
+    of the probe set, or of a step. Raises ValueError."""
+    return [embedding_ref.of_name(name, "test", layer) for name in names]
+
+
+def _start(ready: list[Run]) -> list[str]:
+    """The sidebar's run with another of its data set."""
+    if not ready:
+        return []
+    chosen = state.chosen_run()
+    run = chosen if chosen in ready else ready[0]
+    same = [r.name for r in ready if state.data_key(r) == state.data_key(run)]
+    return [run.name, *[n for n in same if n != run.name]][:2]

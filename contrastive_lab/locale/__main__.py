@@ -1,0 +1,61 @@
+"""Bring the catalogs up to date with the source: `python -m contrastive_lab.locale`."""
+
+from __future__ import annotations
+
+import sys
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_file
+from babel.messages.pofile import read_po, write_po
+
+from contrastive_core.records import ROOT
+from contrastive_lab.locale import FOLDER
+
+__all__ = ["SOURCES", "extract", "main", "read"]
+
+SOURCES = {  # of each domain: the extractor and the files
+    "contrastive_lab": ("python", ("app.py", "pages/*.py", "contrastive_lab/**/*.py", "contrastive_core/**/*.py")),
+    "browser": ("javascript", ("contrastive_lab/components/**/*.js",)),
+}
+KEYWORDS = {**DEFAULT_KEYWORDS, "message": None}
+ENGLISH_ONLY = ("contrastive_lab/widgets/", "contrastive_lab/components/report/")
+
+
+def extract(domain: str) -> Catalog:
+    """The messages that the source marks."""
+    catalog, (extractor, patterns) = Catalog(), SOURCES[domain]
+    for path in sorted({path for pattern in patterns for path in ROOT.glob(pattern)}):
+        if not path.relative_to(ROOT).as_posix().startswith(ENGLISH_ONLY):
+            for _line, message, _comments, _context in extract_from_file(extractor, path, KEYWORDS):
+                catalog.add(message)
+    return catalog
+
+
+def read(domain: str, language: str = "zh") -> Catalog:
+    """A catalog with its translations."""
+    with (FOLDER / language / "LC_MESSAGES" / f"{domain}.po").open("rb") as file:
+        return read_po(file, locale=language)
+
+
+def main() -> int:
+    """Add new messages, drop old ones, and name those without a translation; 1 where there are any."""
+    missing: list[object] = []
+    for domain in SOURCES:
+        catalog = read(domain)
+        catalog.update(extract(domain), no_fuzzy_matching=True)
+        catalog.obsolete.clear()
+        write(catalog, domain)
+        missing += [m.id for m in catalog if m.id and not (any(m.string or ()) if m.pluralizable else m.string)]
+    for source in missing:
+        print(f"no translation: {source!r}")
+    return 1 if missing else 0
+
+
+def write(catalog: Catalog, domain: str, language: str = "zh") -> None:
+    """Write a catalog, sorted and without source references."""
+    with (FOLDER / language / "LC_MESSAGES" / f"{domain}.po").open("wb") as file:
+        write_po(file, catalog, width=100, no_location=True, omit_header=False, sort_output=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""A registered loss described for the live view; for notebooks, reports and the engine. Imports torch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from contrastive_core import losses
+
+__all__ = ["about_loss"]
+
+
+def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A loss as the catalog has it, and `values` of its knobs.
+
+    Raises: UnknownName, and ValueError for a setting that it does not have or cannot take.
+    """
+    criterion, registered = losses.create(loss, **(knobs or {})), losses.knobs(loss)
+    values = {name: getattr(criterion, name) for name in registered}
+    return {
+        "title": criterion.card.title,
+        "score": criterion.score,
+        "kernel": criterion.kernel(),
+        "knobs": {name: asdict(knob) for name, knob in registered.items()},
+        "values": values,
+    }

@@ -1,0 +1,84 @@
+"""A loss on a batch, as it is asked for and drawn: the same for the app, a notebook and a file.
+
+Imports no Streamlit and no torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contrastive_core.records import recorded_steps
+from contrastive_core.records.lab_rows import MEMORIES, SNAPSHOT, STEP, BatchRequest
+from contrastive_core.records.lab_view import LabView
+from contrastive_core.records.run import Run
+from contrastive_lab.components.loss_view import ComputedLoss, LossSetting
+from contrastive_lab.components.shared.knob import SliderKnob
+from contrastive_lab.locale import _
+
+__all__ = ["LIVE", "default_pairing", "knob_of", "live_knob", "request_of", "setting_of"]
+
+LIVE = ("temperature", "margin")
+
+
+def live_knob(about: dict[str, Any]) -> str | None:
+    """The name of the knob that is dragged. about: the loss's entry in the catalog."""
+    return next((k for k in LIVE if k in about["knobs"]), None)
+
+
+def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
+    """What is dragged: its label, range and value."""
+    k = about["knobs"][live]
+    low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
+    label = _("τ, temperature") if live == "temperature" else _("ε, margin")
+    value = min(high, max(low, float(value)))
+    return SliderKnob(label, low, high, value, k["log"])
+
+
+def setting_of(view: LabView, about: dict[str, Any], knobs: dict[str, Any], content: str) -> LossSetting:
+    """A loss with its knobs on a batch; `content` changes when the batch does."""
+    live = live_knob(about)
+    return LossSetting(
+        content,
+        view.scores,
+        view.mask,
+        view.kernel,
+        ComputedLoss(view.weight, view.grad, view.per_anchor),
+        knob_of(about, live, knobs[live]) if live else None,
+        view.value,
+        view.score_name,
+        view.reason,
+    )
+
+
+def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
+    """Images, views and the memory beside them, so that the matrix has `size` columns."""
+    if source.startswith(STEP) and pairing == "queue":
+        return BatchRequest(source, size // 4, 2, seed, pairing)
+    if pairing not in MEMORIES or source.startswith((SNAPSHOT, STEP)):
+        return BatchRequest(source, size // 2, 2, seed)
+    if source.startswith("file:"):
+        return BatchRequest(source, size, 2, seed)
+    return BatchRequest(source, size // 4, 2, seed, pairing)
+
+
+def default_pairing(run: Run) -> str:
+    if run.is_recording:
+        return _pairing_of_recording(run)
+    method = run.config.get("method")
+    return {"sup_con": "classes", "metric": "classes", "moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank"}.get(
+        str(method), "views"
+    )
+
+
+def _pairing_of_recording(run: Run) -> str:
+    """As the recorded loss paired its newest rows."""
+    steps = recorded_steps.steps(run)
+    try:
+        rows = recorded_steps.read(run, steps[-1]) if steps else None
+    except (ValueError, OSError):
+        rows = None
+    if rows is None:
+        return "classes"
+    if len(rows.queue):
+        return "queue"
+    return "views" if rows.has_views else "classes"

@@ -1,0 +1,82 @@
+"""The sample at hand on the Samples page: which one, and the ways to another."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.records.sample_table import SampleTable
+from contrastive_lab import format, query_params
+from contrastive_lab.locale import N_, _
+
+__all__ = ["PARTS", "choose_part", "go_to", "look_at", "moves", "open_on_findings", "open_one", "row_of"]
+
+PARTS = (N_("Findings"), N_("Across runs"), N_("Over time"))
+PART = "samples-part"  # the key of their widget
+AT = "sample-at"  # of the session: the id of the sample at hand
+ASKED = "sample-asked"  # the one that was asked for by its id
+PLACE = "sample-place"  # where in the list it stood last
+MOVES = "sample-moves"  # how often the page brought another to hand, and not the bench
+
+
+def choose_part() -> str:
+    """The part of the page that is shown."""
+    return query_params.one_of(
+        st.segmented_control, _("Part"), PARTS, name="part", key=PART, label_visibility="collapsed", width="stretch"
+    )
+
+
+def go_to(sample: str | None) -> None:
+    """Another sample is at hand; None: the first of the list."""
+    st.session_state[AT] = sample
+    st.session_state[PLACE] = 0
+    st.session_state[MOVES] = moves() + 1
+
+
+def look_at(sample: str) -> None:
+    """The bench has another sample at hand."""
+    st.session_state[AT] = sample
+
+
+def moves() -> int:
+    """Changes when the page brings another sample to hand than the bench had."""
+    return int(st.session_state.get(MOVES, 0))
+
+
+def open_one(sample: str) -> None:
+    """A sample is at hand whether or not it is on the list."""
+    go_to(sample)
+    st.session_state[ASKED] = sample
+
+
+def open_on_findings(sample: str) -> None:
+    """The same, from another part of the page."""
+    open_one(sample)
+    query_params.choose(PART, PARTS[0])
+
+
+def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
+    """The row of the sample at hand, else the list's first; None where the list is empty."""
+    sample = st.session_state.get(AT)
+    row = _find(table, sample) if sample else None
+    if sample and sample == st.session_state.get(ASKED):
+        if row is None:
+            st.warning(format.plain(_("There is no sample {sample} in these images.").format(sample=sample)))
+    elif row not in rows:  # it was at hand in another list, or of another space
+        row = None
+    if row is None and len(rows):  # the list lost it: the one that stands in its place
+        row = int(rows[min(st.session_state.get(PLACE, 0), len(rows) - 1)])
+    if row is not None:
+        place = np.flatnonzero(rows == row)
+        st.session_state[PLACE] = int(place[0]) if len(place) else 0
+        st.session_state[AT] = str(table.columns["id"][row])
+        query_params.keep(sample=st.session_state[AT])
+    return row
+
+
+def _find(table: SampleTable, sample: str) -> int | None:
+    """The row of an id, of that in its own split where the list has another for it."""
+    row = table.row(sample)
+    if row is None and "own_id" in table.extra:
+        row = next(iter(np.flatnonzero(table.extra["own_id"] == sample).tolist()), None)
+    return row

@@ -1,0 +1,207 @@
+"""The adviser's answer on Train: verdict, table, curve, reasons, and training the winner for longer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.engine import queue
+from contrastive_core.records import Locked
+from contrastive_core.records.advice import Answer, AnswerRow, CurvePoint, plan_from_json
+from contrastive_core.records.sweep_grid import arguments_of
+from contrastive_lab import format
+from contrastive_lab.locale import N_, _
+from contrastive_lab.tables import draw_table
+from contrastive_lab.train.watch import watch_next
+
+__all__ = ["show_answer"]
+
+LONGER = 5  # times as many epochs, when the winner is trained for longer
+
+
+def show_answer(name: str, answer: Answer) -> None:
+    """The verdict, the table, the curve and the reasons, as far as the search has come."""
+    if answer.get("done") and (answer["best"] or {}).get("shown") == "better":
+        st.success(format.plain(answer["verdict"]))
+    else:
+        st.info(format.plain(answer["verdict"]))
+    if test := answer.get("test"):
+        st.markdown(format.plain(test["sentence"]))
+    draw_table([_table_row(row, answer) for row in answer["rows"]], hide_index=True)
+    if beside := answer.get("baselines"):
+        parts = [f"{name}: {100 * share:.1f} %" for name, share in beside.items()]
+        st.caption(format.plain(_("Without any training, on the same images: {parts}.").format(parts=", ".join(parts))))
+    for label, why in answer["failed"].items():
+        st.caption(format.plain(_("{label} failed: {why}").format(label=label, why=why)))
+    if untried := answer.get("untried"):
+        st.caption(format.plain(_("There was no time for: {untried}.").format(untried=", ".join(untried))))
+    if len({p["value"] for p in answer["curve"]}) > 1:
+        st.plotly_chart(_curve(answer), key=f"curve-{name}")
+    _show_reasons(name, answer)
+    if answer.get("done") and (best := answer["best"]):
+        chosen = answer.get("recommended") or best
+        for row in [chosen] if chosen["label"] == best["label"] else [chosen, best]:
+            label = _("Train {label} for {longer} epochs").format(label=row["label"], longer=LONGER * row["epochs"])
+            key = f"longer-{name}-{row['label']}"
+            if st.button(format.plain(label), icon=":material/play_arrow:", key=key):
+                _train_longer(row, answer)
+
+
+def _table_row(row: AnswerRow, answer: Answer) -> dict[str, object]:
+    """A row of the table."""
+    points = 100 if answer["plan"]["labeled"] else 1
+    shown: dict[str, object] = {
+        "settings": row["label"] + (_(" (default)") if row["is_default"] else ""),
+        answer["criterion"]: round(points * row["mean"], 2),
+        "95 %": _interval(row["interval"], points),
+        "epochs": row["epochs"],
+        "seeds": row["seeds"],
+        N_("to the default, same seeds"): "",
+        "": row["shown"],
+    }
+    if "difference" in row:
+        interval = _interval(row.get("difference_interval"), points)
+        text = f"{points * row['difference']:+.2f}"
+        shown["to the default, same seeds"] = f"{text} ({interval})" if interval else text
+    return shown
+
+
+def _interval(interval: Sequence[float] | None, points: int) -> str:
+    return (
+        ""
+        if not interval
+        else _("{low} to {high}").format(low=f"{points * interval[0]:.1f}", high=f"{points * interval[1]:.1f}")
+    )
+
+
+def _curve(answer: Answer) -> Any:
+    """The criterion over the value that was chosen, a line for each number of epochs."""
+    import plotly.graph_objects as go
+
+    figure, points = go.Figure(), 100 if answer["plan"]["labeled"] else 1
+    smooth = answer["smooth"]
+    if smooth:
+        _add_band(figure, smooth, points)
+    for epochs in sorted({p["epochs"] for p in answer["curve"]}):
+        rows = [p for p in answer["curve"] if p["epochs"] == epochs]
+        bars = [
+            (points * (p["interval"][1] - p["score"]), points * (p["score"] - p["interval"][0]))
+            if p["interval"]
+            else (0, 0)
+            for p in rows
+        ]
+        figure.add_scatter(
+            x=[p["value"] for p in rows],
+            y=[points * p["score"] for p in rows],
+            error_y={"array": [b[0] for b in bars], "arrayminus": [b[1] for b in bars]},
+            name=_("{epochs} epochs").format(epochs=epochs),
+            mode="markers" if smooth or len(rows) < 4 else "markers+lines",
+            text=[_("{label}, seed {seed}").format(label=p["label"], seed=p["seed"]) for p in rows],
+        )
+    ticks = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5)]
+    title = answer["rows"][0]["label"].rpartition(" ")[0]
+    figure.update_xaxes(type="log", tickvals=ticks, title=title)
+    figure.update_layout(
+        height=340,
+        margin={"l": 10, "r": 10, "t": 30, "b": 10},
+        yaxis_title=answer["criterion"],
+        legend={"orientation": "h", "yanchor": "top", "y": -0.25},  # above stands Plotly's bar
+    )
+    return figure
+
+
+def _add_band(figure: Any, smooth: Sequence[dict[str, float]], points: int) -> None:
+    """The curve through all runs, and its interval."""
+    values = [r["value"] for r in smooth]
+    low, score, high = ([points * r[k] for r in smooth] for k in ("low", "score", "high"))
+    figure.add_scatter(
+        x=values + values[::-1],
+        y=high + low[::-1],
+        fill="toself",
+        line={"width": 0},
+        opacity=0.35,
+        name="95 % of the curve",
+        hoverinfo="skip",
+    )
+    figure.add_scatter(x=values, y=score, mode="lines", name="curve through all runs")
+
+
+def _show_reasons(name: str, answer: Answer) -> None:
+    """Effective negatives, uniformity and tolerance over τ; classes that gain and lose."""
+    why = answer["why"]
+    for title, key in ((_("Gain most"), "gain"), (_("Lose most"), "lose")):
+        if rows := why.get(key):
+            parts = [
+                _("{name} {change} ({n} images)").format(
+                    name=r["class"], change=f"{100 * r['change']:+.1f}", n=f"{r['n']:,}"
+                )
+                for r in rows
+            ]
+            st.caption(format.plain(f"{title}: {', '.join(parts)}"))
+    if not (spread := why.get("effective_negatives")):
+        return
+    first = min(p["epochs"] for p in answer["curve"])
+    by_value = {p["value"]: p for p in answer["curve"] if p["epochs"] == first}
+    rows = [
+        {
+            "τ": row["value"],
+            _("effective negatives of {of}").format(of=row["of"]): round(row["negatives"], 1),
+            "uniformity": _rounded(by_value, row["value"], "uniformity"),
+            "tolerance": _rounded(by_value, row["value"], "tolerance"),
+        }
+        for row in spread
+    ]
+    with st.expander(_("Why: whom each τ pushes, and how far rows spread")):
+        draw_table(rows, hide_index=True, key=f"why-{name}")
+        st.caption(
+            _(
+                "Effective negatives: in the default run's space. Uniformity (lower: more spread) "
+                "and tolerance (mean cosine within a class): of the runs of {first} epochs. "
+                "{literature}"
+            ).format(first=first, literature=_literature_on_tau(rows))
+        )
+
+
+def _literature_on_tau(rows: list[dict[str, Any]]) -> str:
+    """What τ is known to do, and whether these runs show it."""
+    known = [(r["τ"], r["tolerance"]) for r in rows if r["tolerance"] is not None]
+    text = _(
+        "After enough training a low τ spreads images and tears classes apart, and a high "
+        "one keeps both together (Wang and Liu, 2021)"
+    )
+    if len(known) < 2:
+        return f"{text}."
+    low, high = min(known), max(known)
+    return (
+        _("{text}, as here.").format(text=text)
+        if high[1] > low[1]
+        else _("{text}; these runs do not show it.").format(text=text)
+    )
+
+
+def _rounded(points: Mapping[float, CurvePoint], at: float, measure: str) -> float | None:
+    """A measure of the run at this place, if there is one."""
+    point = points.get(at)
+    value = None if point is None else {"uniformity": point["uniformity"], "tolerance": point["tolerance"]}[measure]
+    return None if value is None or value != value else round(value, 3)
+
+
+def _train_longer(row: AnswerRow, answer: Answer) -> None:
+    """Queue a training with these settings, on all training images, for more epochs."""
+    plan = plan_from_json(answer["plan"])
+    settings = {
+        "method": plan.method,
+        "dataset": plan.dataset,
+        "epochs": LONGER * row["epochs"],
+        **plan.base(),
+        **row["settings"],
+    }
+    name = queue.free_name(f"{plan.name}-longer")
+    try:
+        queue.enqueue(name, arguments_of(settings, 0))
+    except (ValueError, OSError, Locked) as error:
+        st.error(format.plain(error))
+        return
+    watch_next(name)

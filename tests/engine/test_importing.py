@@ -1,0 +1,88 @@
+"""Imports as tasks: names that are taken, and a training that waits for the run it starts from."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contrastive_core.engine import importing, process, queue
+from contrastive_core.errors import BadSetting, NoSuchRun
+from contrastive_core.progress import ProgressFile
+from contrastive_core.records import runs
+from contrastive_core.storage import json_files
+from contrastive_core.storage.lock import process_start
+
+
+@pytest.fixture
+def kill(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Tasks are processes that sleep; called, it ends them."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def spawn(name: str, arguments: list[str], **about: Any) -> None:
+        child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        children.append(child)
+        process._children[child.pid] = child
+        about |= {"pid": child.pid, "started": process_start(child.pid), "time": time.time()}
+        process.folder().mkdir(parents=True, exist_ok=True)
+        json_files.write_json(process.folder() / f"{name}.json", {**about, "command": arguments})
+
+    def end() -> None:
+        for child in children:
+            child.kill()
+            child.wait()
+
+    monkeypatch.setattr(process, "spawn", spawn)
+    yield end
+    end()
+
+
+def test_a_name_is_taken_while_its_run_is_being_made(kill: Callable[[], None]) -> None:
+    importing.begin("w", ["w.pt"])
+    task = importing.task_of("w")
+    assert task is not None
+    assert task.arguments == ("import", "w.pt", "--run", "w")
+    assert importing.at_work() == ["w"]
+    assert queue.free_name("w") == "w-2"
+    for name in ("w", "simclr-digits"):
+        with pytest.raises(FileExistsError, match="choose another name"):
+            importing.begin(name, ["w.pt"])
+    kill()
+    assert importing.at_work() == []
+    assert importing.task_of("other") is None
+
+
+def test_a_training_waits_for_the_run_it_starts_from(
+    kill: Callable[[], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    importing.begin("w", ["w.pt"])
+    ProgressFile(process.progress_path("w"))("decoding", 0.5)
+    process.spawn("t", ["train", "--start", "w"])
+    assert (task := importing.waited_for("t"))
+    assert task.key == "w"
+
+    heard: list[tuple[str, float | None]] = []
+
+    def over(*told: Any) -> None:
+        heard.append(told)
+        kill()
+        runs.create("w", {"method": "simclr"})
+
+    monkeypatch.setattr(importing, "POLL_SECONDS", 0.0)
+    importing.wait_for("w", over)
+    assert heard == [("w: decoding", 0.5)]
+    assert importing.waited_for("t") is None
+
+
+def test_a_run_that_did_not_come_about_is_said_with_the_reason(kill: Callable[[], None]) -> None:
+    importing.begin("w", ["w.pt"])
+    kill()
+    (process.folder() / "w.log").write_text("error: w.pt cannot be opened\n")
+    with pytest.raises(BadSetting, match=r"w, to start from, was not imported: w\.pt cannot be"):
+        importing.wait_for("w", lambda *_: None)
+    with pytest.raises(NoSuchRun):
+        importing.wait_for("nobody", lambda *_: None)
