@@ -8,6 +8,7 @@ A `Message` is its English sentence, so `str(error)`, files and the command line
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any
@@ -82,6 +83,8 @@ def encode(node: Any) -> Any:
 
 
 def _value(value: object) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no nan
     return encode(value) if isinstance(value, (str, int, float)) or value is None else str(value)
 
 

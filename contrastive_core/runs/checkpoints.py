@@ -21,7 +21,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from contrastive_core.errors import Damaged
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_, decode, message
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
 
@@ -66,7 +66,7 @@ def read_state(manifest: Path) -> tuple[bytes, dict[str, Any]]:
             content.append(path.read_bytes())
             if hashlib.sha256(content[-1]).hexdigest() != hashes[path.name]:
                 raise Damaged(message("{path} is damaged: its hash is not what was written", path=path))
-        return content[0], dict(json.loads(content[1]))
+        return content[0], dict(json.loads(content[1], object_hook=decode))
     except Damaged:
         raise
     except (OSError, ValueError, TypeError, RecursionError) as error:

@@ -100,7 +100,7 @@ def problem(value: Any, schema: Schema) -> str:
     waiting: list[tuple[str, Any, Schema, int]] = [("", value, schema, 0)]
     while waiting:  # not recursive: a value may be nested endlessly
         where, value, schema, depth = waiting.pop()
-        kind = type(value)
+        kind = str if isinstance(value, str) else type(value)  # a message is a text too
         if not schema.types or kind in schema.types:  # most values are passed here
             if kind is str and value.isascii() and not schema.choices:
                 continue
@@ -128,7 +128,7 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
     """Return what is wrong with a value itself, without its members."""
     if value is None and (schema.optional or not schema.types):
         return ""
-    kind = type(value)
+    kind = str if isinstance(value, str) else type(value)
     if schema.types and kind not in schema.types:
         expected = " or ".join(NAMES[t] for t in schema.types if t is not int or len(schema.types) == 1)
         return message("is {kind}, not {expected}", kind=KINDS.get(kind, NAMES[kind]), expected=expected)

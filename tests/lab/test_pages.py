@@ -82,6 +82,7 @@ def test_while_a_run_is_prepared_explore_shows_the_map_that_train_showed(monkeyp
     projected: list[int] = []
     pca = cache.pca
     monkeypatch.setattr(cache, "pca", lambda *a, **k: projected.append(1) or pca(*a, **k))
+    monkeypatch.setattr(Question, "start", lambda question, label="": None)  # it is not prepared meanwhile
     app = opened("explore", monkeypatch, run="just-trained")
     assert not app.exception
     assert "Train's map after epoch 40" in text_of(app)
