@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.records.sample_table import SampleTable, percent
-from contrastive_lab import cache, query_params
+from contrastive_lab import cache, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, cut_reported, draw_cut_off
 from contrastive_lab.locale import _
 from contrastive_lab.samples.current_sample import go_to
@@ -38,7 +38,7 @@ def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False
 
     nearest = float(CUTS[np.abs(CUTS - cut).argmin()])
     shown = CutOff(
-        *_told(key, so_far, known), nearest, _("probability that the label is wrong; counts on a logarithmic scale")
+        *_told(key, locale.language(), so_far, known), nearest, _("probability that the label is wrong; counts on a logarithmic scale")
     )
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{CUT: cut})
@@ -54,7 +54,7 @@ def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _told(key: str, so_far: bool, _score: np.ndarray) -> tuple[list[int], list[str], list[str]]:
+def _told(key: str, language: str, so_far: bool, _score: np.ndarray) -> tuple[list[int], list[str], list[str]]:
     """The histogram, and what is said at each cut-off: of a million scores only once."""
     heads = [suspects(_score, c, so_far) for c in CUTS]
     return counts(_score), heads, [expected(_score, c) for c in CUTS]
