@@ -38,7 +38,9 @@ def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False
 
     nearest = float(CUTS[np.abs(CUTS - cut).argmin()])
     shown = CutOff(
-        *_told(key, locale.language(), so_far, known), nearest, _("probability that the label is wrong; counts on a logarithmic scale")
+        *_told(key, locale.language(), so_far, known),
+        nearest,
+        _("probability that the label is wrong; counts on a logarithmic scale"),
     )
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{CUT: cut})
