@@ -4,14 +4,16 @@
     CONTRASTIVE_LAB_RUNS=FOLDER python -m benchmarks.ship [--only simclr-digits ...]
     python -m benchmarks.ship --rescore    # after a change of a metric: the scores alone
     python -m benchmarks.ship --prepare    # what pages open at once, from the shipped weights
+    python -m benchmarks.ship --tables     # of that, the tables of samples alone
 
 Of each run: manifest, status, the lines of its epochs, encoder and head in float16, scores made
-from these very weights, and four snapshots of a few images. So that Explore and Compare open
-without torch and without a wait, also: h and z of the test images in float16, their maps (PCA and
+from these very weights, and four snapshots of a few images. So that pages open without torch and
+without a wait, also, all compressed: h and z of the test images in float16, their maps (PCA and
 UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
-engine/answers/kept_scores.py), and how alike the snapshots are, all compressed; and once for all runs of a data
-set, in checkpoints/images, its decoded test images. The published figures are of
-float32 rows; those in float16 give the same at the digits shown (tests/engine/test_shipped_results.py).
+engine/answers/kept_scores.py), how alike the snapshots are, and the table of the training images by
+the loss that the run was trained with (Samples). Once for all runs of a data set, in
+checkpoints/images: its decoded test images. The published figures are of float32 rows; those in
+float16 give the same at the digits shown (tests/engine/test_shipped_results.py).
 A sweep leaves out what ships already: to train all anew, empty checkpoints/shipped first.
 """
 
@@ -31,16 +33,18 @@ from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.reproduce import ScoreCache, computed_anew
 from contrastive_core.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.progress import ignore_progress
-from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records import embedding_ref, runs, sample_table
 from contrastive_core.records.evaluation import read_published, write_evaluation
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
+from contrastive_core.samples.run_samples import samples_of_run
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.sweeps import spec as sweep_spec
+from contrastive_lab.samples import example
 
 SCORES = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # quick ones; others on demand
 ROWS = 90  # images of a snapshot: what 16 runs have room for
-LIMIT = 20 << 20  # bytes of all shipped runs and their test images
+LIMIT = 28 << 20  # bytes of all shipped runs and their test images
 
 
 def ship(run: Run, known: ScoreCache) -> Run:
@@ -97,6 +101,24 @@ def prepare(run: Run, known: ScoreCache) -> None:
         made = answers.make("snapshots", values)
         path = results.shipped_path("snapshots", run.name, "train", layer)
         _write_small(path, results.arrays_of(made))
+    keep_table(run)
+
+
+def keep_table(run: Run) -> None:
+    """The table of the training images by the run's own loss, and that loss over its snapshots."""
+    _write_tables(run, run.path / "samples")
+    if run.name == example.SOURCE:
+        _write_tables(example.make(), run.path / example.TABLES)
+
+
+def _write_tables(run: Run, folder: Path) -> None:
+    loss = str(run.config["loss"])
+    shutil.rmtree(folder, ignore_errors=True)
+    samples_of_run(run, loss, "train", device="cpu")
+    for what in ("samples", "snapshots"):
+        made = sample_table.path_of(run, what, loss, "train")
+        if made.exists():
+            _write_small(folder / made.name, json_files.read_npz(made))
 
 
 def keep_scores(run: Run, known: ScoreCache) -> None:
@@ -137,17 +159,20 @@ def main() -> None:
     options.add_argument("--only", nargs="*", help="names; default: all in shipped.toml")
     options.add_argument("--rescore", action="store_true", help="scores alone, of what is shipped")
     options.add_argument("--prepare", action="store_true", help="what pages open, of what is shipped")
+    options.add_argument("--tables", action="store_true", help="the tables alone, of what is shipped")
     args = options.parse_args()
     named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
     cache, known = ScoreCache(), ScoreCache()
     for name in args.only or named:
-        if args.rescore or args.prepare:
+        if args.rescore or args.prepare or args.tables:
             made = runs.load(name)
             if args.rescore:
                 rescore(made, cache)
                 keep_scores(made, known)
             if args.prepare:
                 prepare(made, known)
+            elif args.tables:
+                keep_table(made)
         else:
             source = runs_home() / name
             if not (source / "run.json").exists():
@@ -158,7 +183,7 @@ def main() -> None:
         assert evaluation is not None
         knn = {k: f"{100 * (evaluation.value(k, 'knn') or 0):.1f}" for k in evaluation.scores}
         print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)
-    if not args.rescore:
+    if not (args.rescore or args.tables):
         for dataset in sorted({str(runs.load(name).config["dataset"]) for name in args.only or named}):
             ship_images(dataset)
     total = size(SHIPPED) + size(IMAGES)

@@ -254,10 +254,13 @@ def _percentile(values: np.ndarray) -> np.ndarray:
 
 
 def path_of(run: Run, what: str, loss: str, split: str) -> Path:
-    """Where `what` (samples, views, snapshots) of a run's present weights is kept."""
+    """Where `what` (samples, views, snapshots) of a run's present weights is kept. Tables that come
+    with a shipped run lie beside it; nobody writes there."""
     name = f"{what}-{split}-{loss}-{run.weights_hash()[:16]}-v{VERSION}.npz"
-    home = data_home() / "embeddings" / run.name if run.shipped else run.path / "embeddings"
-    return home / name
+    if not run.shipped:
+        return run.path / "embeddings" / name
+    shipped = run.path / "samples" / name
+    return shipped if shipped.exists() else data_home() / "embeddings" / run.name / name
 
 
 def knobs_of(run: Run, loss: str) -> dict[str, Any] | None:

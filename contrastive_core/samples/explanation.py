@@ -11,9 +11,9 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.explanation import Explanation, PairShare
 from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import knobs_of, path_of, read_arrays
+from contrastive_core.records.sample_table import knobs_of
 from contrastive_core.samples.losses import LossInputs
-from contrastive_core.samples.run_samples import is_paired_by_class, rows_of
+from contrastive_core.samples.run_samples import is_paired_by_class, kept_views, rows_of
 
 __all__ = ["explain_row", "explain_sample"]
 
@@ -35,14 +35,11 @@ def _inputs(request: SampleRequest) -> LossInputs:
         assert rows is not None
         knobs = knobs_of(place.run, request.loss) if (place := request.rows.recorded) else None
         return LossInputs(rows, request.loss, knobs, device="cpu")
-    _, h, z = rows_of(run, request.split)
+    dataset, h, z = rows_of(run, request.split)
     knobs = knobs_of(run, request.loss)
     if is_paired_by_class(run, h):
         return LossInputs(z, request.loss, knobs, device="cpu")
-    arrays = read_arrays(path_of(run, "views", "z", request.split))
-    if arrays is None:
-        raise ValueError(message("the augmented views of {name} have not been made", name=run.name))
-    return LossInputs(z, request.loss, knobs, arrays["views"], "cpu")
+    return LossInputs(z, request.loss, knobs, kept_views(run, request.split, dataset), "cpu")
 
 
 def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:

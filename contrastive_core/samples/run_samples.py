@@ -36,11 +36,19 @@ from contrastive_core.records.recorded_rows import PROBE
 from contrastive_core.records.row_part import part_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import SampleTable, keep_arrays, keep_table, knobs_of, path_of, read_table
+from contrastive_core.records.sample_table import (
+    SampleTable,
+    keep_arrays,
+    keep_table,
+    knobs_of,
+    path_of,
+    read_arrays,
+    read_table,
+)
 from contrastive_core.samples.snapshot_losses import update_snapshot_losses
 from contrastive_core.samples.table_builder import SampleInputs, build_table
 
-__all__ = ["is_paired_by_class", "pixel_rows", "rows_of", "samples_of_run", "samples_of_vectors"]
+__all__ = ["is_paired_by_class", "kept_views", "pixel_rows", "rows_of", "samples_of_run", "samples_of_vectors"]
 
 Images = Any  # (n, c, h, w) uint8: an array, a memory map, or some rows of one
 
@@ -128,6 +136,16 @@ def samples_of_vectors(
     table = build_table(inputs, on_progress)
     keep_table(table, request.path())
     return table
+
+
+def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
+    """The views of z (n, v, d) that a table's losses pair, as they were kept, or drawn again from the
+    same seeds: a shipped run comes without them."""
+    path = path_of(run, "views", "z", split)
+    if (arrays := read_arrays(path)) is None:
+        arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0]}
+        keep_arrays(path, **arrays)
+    return arrays["views"]
 
 
 def rows_of(

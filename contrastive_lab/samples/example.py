@@ -14,6 +14,7 @@ from contrastive_lab.locale import _
 __all__ = ["DATA", "NAME", "make", "say"]
 
 NAME, SOURCE, DATA = "wrong-labels-example", "simclr-digits", "digits_mislabeled"
+TABLES = "wrong_labels"  # folder of the source: the table of the training images (benchmarks/ship.py)
 ASKED = "example"  # in the address of the front page's door
 
 
@@ -48,6 +49,8 @@ def make() -> Run:
     except FileExistsError:  # another window was faster
         return runs.load(NAME)
     shutil.copy(source.path / "metrics.jsonl", run.path)
+    if (tables := source.path / TABLES).exists():
+        shutil.copytree(tables, run.path / "embeddings")
     run.write("weights.safetensors", source.weights.read_bytes())
     run.set_meta(
         title=_("Example: thirteen wrong labels"),

@@ -88,7 +88,7 @@ def _choose_splits(line: Any) -> list[str]:
     split = query_params.one_of(
         line.segmented_control,
         _("Images"),
-        [BOTH, *SPLITS],
+        [*SPLITS, BOTH],
         name="split",
         key=SPLIT,
         format_func={BOTH: _("Both splits"), "train": _("Train"), "test": _("Test")}.get,

@@ -21,6 +21,7 @@ from contrastive_core.paths import IMAGES, SHIPPED
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.evaluation import read_published
+from contrastive_core.records.sample_request import request_of
 from contrastive_lab.compare.comparison_request import comparison_of
 
 NAMES = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
@@ -54,6 +55,20 @@ def test_a_shipped_run_comes_with_what_its_pages_open(name: str) -> None:
         found = results.read("map", questions[1][1])
         assert found is not None
         assert found.arrays["xy"].shape == (len(rows), 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_run_comes_with_the_table_of_its_training_images(name: str) -> None:
+    """By its own loss, and that loss over its snapshots: what Samples shows first."""
+    run = runs.load(name)
+    request = request_of(name, "train", str(run.config["loss"]))
+    table, images = request.table(), datasets.load(str(run.config["dataset"]), "train")
+    assert SHIPPED in request.path().parents
+    assert SHIPPED in request.path("snapshots").parents
+    assert table is not None
+    assert table.columns["id"].tolist() == list(images.ids)
+    assert table.columns["label"].tolist() == [images.classes[label] for label in images.labels]
+    assert np.isfinite(table.score("mislabeled")).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
