@@ -28,6 +28,15 @@ STYLE = """<style>
 .stMain:focus-visible { outline: none; }
 .stNumberInput:has(input:placeholder-shown) button { display: none; }
 .st-key-map-pictures { display: none; }
+[class*="st-key-door-"] { position: relative; }
+[class*="st-key-door-"]::after { content: "→"; position: absolute; top: .9rem; right: 1.1rem; width: auto; }
+[class*="st-key-door-"]:hover { border-color: color-mix(in srgb, currentcolor 55%, transparent); }
+[class*="st-key-door-"] .stElementContainer:first-child,
+[class*="st-key-door-"] .stElementContainer:first-child * { position: static; }
+[class*="st-key-door-"] .stElementContainer:first-child a::after {
+  content: ""; position: absolute; inset: 0; z-index: 1;
+}
+[class*="st-key-door-"] .stElementContainer:nth-child(3) { position: relative; z-index: 2; width: fit-content; }
 .st-key-train-numbers .stColumn { min-width: 9.5rem; }
 @media (max-width: 600px) {
   .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 import streamlit as st
 
 from contrastive_core.engine import catalog, training
@@ -10,20 +12,37 @@ from contrastive_core.records.advice import is_trial
 from contrastive_core.records.run import Run
 from contrastive_lab import format, guard, locale, state
 from contrastive_lab.components.circle import CircleStart, draw_circle
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.samples.example import NAME as EXAMPLE
 
-__all__ = ["DOORS", "KERNEL", "circle", "doors", "last_at_work"]
+__all__ = ["DOORS", "KERNEL", "Door", "circle", "doors", "last_at_work"]
 
-DOORS: tuple[tuple[str, str, str, dict[str, str], str], ...] = (
-    (
+
+@dataclass(frozen=True)
+class Door:
+    """A way in: a card whose title leads to a page. `more` and `more_address`: a second link on it."""
+
+    title: str
+    text: str
+    page: str
+    address: dict[str, str]
+    icon: str
+    more: str = ""
+    more_address: dict[str, str] = field(default_factory=dict)
+
+
+SUSPECTS = N_("Suspects one by one, each beside images of the class it looks like: keep, relabel or drop it by a key.")
+DOORS = (
+    Door(
         N_("See why temperature matters"),
-        N_("Six short lessons, each done by hand: drag τ and watch who is pushed away and how hard."),
+        N_("Drag τ and watch who is pushed away, and how hard. It is the third of six short lessons."),
         "loss_lab",
         {"lesson": "3"},
         ":material/tune:",
+        N_("Start with lesson 1"),
+        {"lesson": "1"},
     ),
-    (
+    Door(
         N_("Train on my images"),
         N_(
             "Choose a folder, look at what it holds, and train an encoder on it; or let the "
@@ -33,12 +52,9 @@ DOORS: tuple[tuple[str, str, str, dict[str, str], str], ...] = (
         {"data": "folder"},
         ":material/play_circle:",
     ),
-    (
+    Door(
         N_("Find wrong labels"),
-        N_(
-            "Suspects one by one, each beside images of the class it looks like: keep, relabel "
-            "or drop it by a key. It opens on an example with thirteen labels changed on purpose."
-        ),
+        message("{suspects} It opens on an example with thirteen labels changed on purpose.", suspects=SUSPECTS),
         "samples",
         {"example": "wrong-labels"},
         ":material/image_search:",
@@ -68,10 +84,32 @@ def doors() -> None:
             "learned."
         )
     )
-    for title, text, page, address, icon in DOORS:
-        with st.container(border=True):
-            st.page_link(f"pages/{page}.py", label=f"**{locale.text(title)}**", icon=icon, query_params=address)
-            st.caption(locale.text(text))
+    for door in (*DOORS[:-1], _labels_door(DOORS[-1])):
+        with st.container(border=True, key=f"door-{door.page}"):
+            st.page_link(
+                f"pages/{door.page}.py",
+                label=f"**{locale.text(door.title)}**",
+                icon=door.icon,
+                query_params=door.address,
+            )
+            st.caption(format.plain(locale.text(door.text)))
+            if door.more:
+                st.page_link(f"pages/{door.page}.py", label=locale.text(door.more), query_params=door.more_address)
+
+
+def _labels_door(example: Door) -> Door:
+    """The newest run of one's own that has labels; the example where there is none."""
+    mine = next((run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")), None)
+    if mine is None:
+        return example
+    text = message("{suspects} It opens on your run {name}.", suspects=SUSPECTS, name=mine.name)
+    more = N_("See an example with thirteen wrong labels")
+    return replace(example, text=text, address={"run": mine.name}, more=more, more_address=example.address)
+
+
+def _own_runs() -> list[Run]:
+    """The user's runs, the newest first, without an adviser's tries and the example."""
+    return [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name) and run.name != EXAMPLE]
 
 
 def circle() -> None:
@@ -89,7 +127,7 @@ def circle() -> None:
 def last_at_work() -> None:
     """One's own runs, the newest first; or that there are examples."""
     st.header(_("Last at work"))
-    mine = [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name) and run.name != EXAMPLE]
+    mine = _own_runs()
     for run in mine[:LATEST]:
         with guard.on_its_own(run.name):
             _line(run)

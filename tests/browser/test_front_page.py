@@ -74,3 +74,16 @@ def test_one_click_to_the_list_of_wrong_labels(app: str, page: Any) -> None:
     page.get_by_role("link", name="Find wrong labels").click()
     page.get_by_text("Likely mislabeled").first.wait_for(timeout=SLOW)
     page.get_by_text(re.compile(r"labeled \S+, wrong with (over )?\d+%")).first.wait_for(timeout=SLOW)
+
+
+def test_a_card_leads_on_wherever_it_is_clicked(app: str, page: Any) -> None:
+    for number in range(3):
+        page.goto(app)
+        card = page.locator(".st-key-door-train")
+        card.wait_for(timeout=SLOW)
+        box = card.bounding_box()
+        page.mouse.click(box["x"] + box["width"] * (number + 0.5) / 3, box["y"] + box["height"] - 12)
+        page.get_by_role("textbox", name="Folder").wait_for(timeout=SLOW)
+    page.goto(app)
+    page.get_by_role("link", name="Start with lesson 1").click()
+    page.get_by_role("heading", name="Lesson 1 of 6").wait_for(timeout=SLOW)

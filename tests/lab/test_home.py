@@ -8,6 +8,7 @@ from test_pages import opened, text_of
 from contrastive_core import losses
 from contrastive_core.paths import ROOT, runs_home
 from contrastive_core.records import runs
+from contrastive_core.storage import json_files
 from contrastive_lab import home
 
 
@@ -17,10 +18,10 @@ def test_the_circle_follows_the_loss() -> None:
 
 
 def test_every_door_leads_to_a_page() -> None:
-    for title, text, page, _, _ in home.DOORS:
-        assert title
-        assert text
-        assert (ROOT / "pages" / f"{page}.py").exists()
+    for door in home.DOORS:
+        assert door.title
+        assert door.text
+        assert (ROOT / "pages" / f"{door.page}.py").exists()
 
 
 def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,6 +29,19 @@ def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None
     assert not app.exception
     assert "pulled together" in text_of(app)
     assert "Nothing yet" in text_of(app)
+
+
+def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "It opens on an example" in text_of(opened("home", monkeypatch))
+    for name in ("older", "newer", "untrained"):
+        run = runs.create(name, {"method": "simclr", "dataset": "digits"})
+        if name != "untrained":
+            run.weights.write_bytes(b"weights")
+        made = {"created": f"2026-01-0{1 + (name == 'newer')}T00:00:00", "classes": ["a", "b"]}
+        json_files.write_json(run.path / "run.json", {**run.manifest, **made})
+    app = opened("home", monkeypatch)
+    assert not app.exception
+    assert "It opens on your run newer." in text_of(app).replace("\\", "")
 
 
 def test_ones_own_runs_stand_there_and_an_advisers_tries_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
