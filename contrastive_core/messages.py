@@ -9,11 +9,14 @@ A `Message` is its English sentence, so `str(error)`, files and the command line
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any
 
 __all__ = ["N_", "Message", "decode", "encode", "join", "message", "sentence", "translate"]
+
+FULL_WIDTH_SPACE = re.compile("(?<=[。，；：！？]) ")  # between joined sentences; the sign brings its own
 
 
 class Message(str):
@@ -39,7 +42,7 @@ class Message(str):
     def in_language(self, text: Callable[[str], str]) -> str:
         """The sentence by another language's templates. Args: text: translates one text."""
         values = {name: translate(value, text) for name, value in self.values.items()}
-        return text(self.template).format(**values)
+        return FULL_WIDTH_SPACE.sub("", text(self.template).format(**values))
 
 
 def message(template: str, /, **values: object) -> Message:

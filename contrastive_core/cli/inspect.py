@@ -15,16 +15,28 @@ from contrastive_core.cli.output import (
     score_text,
     write_table,
 )
+from contrastive_core.distributed import collectives
+from contrastive_core.embeddings import file_formats, label_files
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.engine import answers
+from contrastive_core.evaluation.compare import check_accuracies, entry_of_run
+from contrastive_core.evaluation.compare import compare as compare_entries
+from contrastive_core.evaluation.embed import embed_run
+from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
+from contrastive_core.evaluation.evaluate import metric_names
+from contrastive_core.evaluation.evaluate_files import evaluate_file
+from contrastive_core.evaluation.projection import map_of
 from contrastive_core.progress import OnProgress, fraction_of
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.comparison import ACCURACIES
+from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.score import recall_text, scores_from_json
 
 __all__ = ["compare", "embed", "evaluate", "project"]
 
 
 def embed(args: Namespace) -> None:
     """Write the embedding of a split; without a file, both are kept for the app."""
-    from contrastive_core.distributed import collectives
-    from contrastive_core.evaluation.embed import embed_run
-    from contrastive_core.records import runs
 
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         out, run = collectives.raise_together(
@@ -45,20 +57,11 @@ def embed(args: Namespace) -> None:
 
 def evaluate(args: Namespace) -> None:
     """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
-    from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats
-    from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
-    from contrastive_core.evaluation.evaluate import metric_names
-    from contrastive_core.records import runs
-    from contrastive_core.records.evaluation import SOURCES
-    from contrastive_core.records.score import scores_from_json
 
     chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
     path = Path(args.run)
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         if path.suffix in file_formats.ENDINGS:
-            from contrastive_core.evaluation.evaluate_files import evaluate_file
-
             train = Path(args.train) if args.train else None
             labels = Path(args.labels) if args.labels else None
             record = evaluate_file(path, train, chosen, args.device, on_progress, labels)
@@ -85,7 +88,6 @@ def evaluate(args: Namespace) -> None:
 
 def project(args: Namespace) -> None:
     """Write a map of a run, or of a file of embeddings."""
-    from contrastive_core.records.score import recall_text
 
     out = out_path(args.out, ".parquet", ".csv")
     umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
@@ -111,12 +113,6 @@ def project(args: Namespace) -> None:
 
 def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProgress) -> Any:
     """The embedding to draw and its map; a run's map is the one that the app shows too."""
-    from contrastive_core.embeddings import file_formats, label_files
-    from contrastive_core.embeddings.graphs import Graphs
-    from contrastive_core.engine import answers
-    from contrastive_core.evaluation.embed import embed_run
-    from contrastive_core.evaluation.projection import map_of
-    from contrastive_core.records import embedding_ref, runs
 
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
@@ -138,11 +134,6 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
 
 def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
-    from contrastive_core.evaluation.compare import check_accuracies, entry_of_run
-    from contrastive_core.evaluation.compare import compare as compare_entries
-    from contrastive_core.records import runs
-    from contrastive_core.records.comparison import ACCURACIES
-    from contrastive_core.records.score import recall_text
 
     metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)

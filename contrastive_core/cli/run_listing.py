@@ -5,16 +5,18 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from contrastive_core import losses, methods, metrics
 from contrastive_core.cli.output import print_result, progress_of
+from contrastive_core.data import datasets
+from contrastive_core.evaluation.reproduce import ScoreCache, deviations
+from contrastive_core.records import runs
+from contrastive_core.runs.verify import damage
 
 __all__ = ["list_all", "verify"]
 
 
 def list_all(args: Namespace) -> None:
     """Runs, and the names that other commands take."""
-    from contrastive_core import losses, methods, metrics
-    from contrastive_core.data import datasets
-    from contrastive_core.records import runs
 
     rows = [_row(run) for run in runs.list_runs()]
     names = {
@@ -36,9 +38,6 @@ def list_all(args: Namespace) -> None:
 def verify(args: Namespace) -> int:
     """Check every file of the runs, and compute anew the figures that come with the project; 1 if
     something is damaged or a figure does not follow from the weights."""
-    from contrastive_core.evaluation.reproduce import ScoreCache, deviations
-    from contrastive_core.records import runs
-    from contrastive_core.runs.verify import damage
 
     cache: ScoreCache = {}
     chosen = [runs.load(name) for name in args.runs] or runs.list_runs()

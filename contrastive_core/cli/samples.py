@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of
+from contrastive_core.distributed import collectives
+from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.embeddings.reading import read_images, read_rows
 from contrastive_core.progress import OnProgress
+from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.sample_request import request_of
+from contrastive_core.records.sample_table import write_table
+from contrastive_core.samples import run_samples
+from contrastive_core.samples.table_builder import SampleInputs, build_table
 
 if TYPE_CHECKING:
     from contrastive_core.records.sample_table import SampleTable
@@ -19,8 +26,6 @@ __all__ = ["samples"]
 
 def samples(args: Namespace) -> None:
     """Write every sample of a split, or of a file of vectors, with what is odd about it."""
-    from contrastive_core.distributed import collectives
-    from contrastive_core.records.sample_table import write_table
 
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
@@ -49,12 +54,6 @@ def _of_losses(table: SampleTable) -> str:
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
-    from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats, label_files
-    from contrastive_core.records import runs
-    from contrastive_core.records.sample_request import request_of
-    from contrastive_core.samples import run_samples
-    from contrastive_core.samples.table_builder import SampleInputs, build_table
 
     is_file = Path(args.run).suffix in file_formats.ENDINGS
     if args.labels and not is_file:
@@ -85,9 +84,6 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
 
 def _existing_rows(args: Namespace) -> EmbeddingRef | None:
     """Loaded vectors, or rows of a recording; None for all else."""
-    from contrastive_core.distributed import collectives
-    from contrastive_core.embeddings import file_formats
-    from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 
     if args.run.startswith(loaded_vectors.PREFIX):
         return embedding_ref.of_vectors(args.run.removeprefix(loaded_vectors.PREFIX), args.split)

@@ -6,14 +6,17 @@ from argparse import Namespace
 from typing import Any
 
 from contrastive_core.cli.output import print_note, print_result, progress_of
+from contrastive_core.engine import queue as waiting
+from contrastive_core.engine import sweep_runner
+from contrastive_core.evaluation.evaluate import evaluate
+from contrastive_core.records import runs
+from contrastive_core.sweeps import spec
 
 __all__ = ["queue", "sweep"]
 
 
 def sweep(args: Namespace) -> None:
     """Train the cells of a sweep file that are not done yet."""
-    from contrastive_core.engine import sweep_runner
-    from contrastive_core.sweeps import spec
 
     chosen = spec.changed(spec.load(args.file), args.set)
     if args.score:
@@ -35,9 +38,6 @@ def sweep(args: Namespace) -> None:
 
 def _score_cells(args: Namespace, chosen: Any) -> None:
     """Score the done cells' test images, for the figure."""
-    from contrastive_core.engine import sweep_runner
-    from contrastive_core.evaluation.evaluate import evaluate
-    from contrastive_core.records import runs
 
     names = sweep_runner.unscored(chosen)
     with progress_of(args) as on_progress:
@@ -48,7 +48,6 @@ def _score_cells(args: Namespace, chosen: Any) -> None:
 
 def queue(args: Namespace) -> None:
     """Start what waits until nothing does. The app leaves this behind when it is closed."""
-    from contrastive_core.engine import queue as waiting
 
     waiting.work(print_note)
     names = [job.name for job in waiting.queue()]

@@ -12,8 +12,18 @@ from argparse import Namespace
 from typing import Any, NoReturn
 
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
+from contrastive_core.data import datasets, image_sets
+from contrastive_core.distributed import collectives
+from contrastive_core.engine import importing
+from contrastive_core.errors import BadSetting
 from contrastive_core.progress import OnProgress, ignore_progress
+from contrastive_core.records import runs
+from contrastive_core.records.image_form import form_of
 from contrastive_core.records.train_config import OPTIONS, TrainConfig, from_dict, with_settings
+from contrastive_core.training import loop
+from contrastive_core.training.image_size import kept_smaller, with_image_size
+from contrastive_core.training.setup import manifest_of, prepare
+from contrastive_core.training.starting_run import inherit_encoder
 
 __all__ = ["config_of", "train"]
 
@@ -25,9 +35,6 @@ def train(args: Namespace) -> None:
     """
     if args.processes > 1 and "RANK" not in os.environ:
         _under_torchrun(args.processes, sys.argv[1:])
-    from contrastive_core.distributed import collectives
-    from contrastive_core.training import loop
-    from contrastive_core.training.image_size import kept_smaller
 
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         setup, run = _setup_and_run(args, world, on_progress)
@@ -57,11 +64,6 @@ def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:
 
 def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tuple[Any, Any]:
     """All that training needs, and its run, agreed upon by all processes."""
-    from contrastive_core.data import datasets, image_sets
-    from contrastive_core.distributed import collectives
-    from contrastive_core.records.image_form import form_of
-    from contrastive_core.training.image_size import with_image_size
-    from contrastive_core.training.setup import prepare
 
     listings: image_sets.Listings | None = None  # of a folder, on the process that chose the image size
 
@@ -95,8 +97,6 @@ def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tupl
 
 
 def _create_run(name: str | None, setup: Any) -> Any:
-    from contrastive_core.records import runs
-    from contrastive_core.training.setup import manifest_of
 
     about = manifest_of(setup, _command(sys.argv[1:]))
     return runs.create(name, setup.config.to_dict(), setup.dataset.fingerprint, **about)
@@ -105,8 +105,6 @@ def _create_run(name: str | None, setup: Any) -> Any:
 def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[Any, Any]:
     """The settings, and the run if it exists already (resumed, or queued by the app). A run to
     start from that is being imported is waited for."""
-    from contrastive_core.errors import BadSetting
-    from contrastive_core.records import runs
 
     if args.run:
         runs.checked_name(args.run)
@@ -124,8 +122,6 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[Any, Any]
 def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> TrainConfig:
     """The settings of a new run; encoder and its settings are those of the run that it starts from,
     where they are not given. Raises BadSetting, NoSuchRun."""
-    from contrastive_core.engine import importing
-    from contrastive_core.training.starting_run import inherit_encoder
 
     options = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name)) is not None]
     given = [*options, *args.set]

@@ -14,6 +14,7 @@ import pytest
 
 from contrastive_core.cli import output, train
 from contrastive_core.cli.main import main, parser
+from contrastive_core.messages import decode
 from contrastive_core.paths import SHIPPED
 from contrastive_core.progress import read_progress
 from contrastive_core.records import runs
@@ -191,7 +192,7 @@ WRITERS = {
     "embed": ["embed", "simclr-shapes", "--split", "train"],
     "evaluate": ["evaluate", "simclr-shapes", "--metrics", "uniformity"],
     "project": ["project", "simclr-shapes", "--method", "pca", "--out", "map.csv"],
-    "samples": ["samples", "simclr-digits"],
+    "samples": ["samples", "simclr-digits", "--split", "test"],
     "compare": ["compare", "simclr-shapes", "simclr-digits"],
     "sweep": ["sweep", "{sweep}"],
     "queue": ["queue"],
@@ -267,7 +268,7 @@ def test_progress_goes_into_the_file_and_not_among_the_words(
 def test_a_comparison_says_what_it_waits_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "progress"
     says(capsys, "compare", "simclr-digits", "sup_con-digits", "--progress", str(out))
-    stages = list(dict.fromkeys(json.loads(line)["stage"] for line in out.open()))
+    stages = list(dict.fromkeys(json.loads(line, object_hook=decode)["stage"] for line in out.open()))
     assert stages[0] == "simclr-digits: embedding train"
     assert "sup_con-digits: embedding train" in stages
     assert stages[-1] == "how alike they are"

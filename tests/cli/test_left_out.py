@@ -147,8 +147,8 @@ def _head_of(manifest: dict, config: dict) -> None:
 
 
 def test_the_head_of_explore_in_chinese(tmp_path: Path) -> None:
-    """Its parts are translated each by itself; what an old run's manifest says is shown, with a
-    full stop, where its folder is gone."""
+    """Its parts are translated each by itself; what a run's manifest says is shown where its folder
+    is gone."""
     config = {
         "method": "simclr",
         "loss": "nt_xent",
@@ -158,8 +158,8 @@ def test_the_head_of_explore_in_chinese(tmp_path: Path) -> None:
         "image_size": 128,
         "resize": "crop",
     }
-    old = {"left_out": "1 .avif file is left out: it cannot be read here"}
-    for manifest, known in ((old, "3 轮"), ({**old, "imported": {"kind": "timm"}}, "并非在此训练")):
+    kept = {"left_out": message("1 {ending} file is left out: it cannot be read here.", ending=".avif")}
+    for manifest, known in ((kept, "3 轮"), ({**kept, "imported": {"kind": "timm"}}, "并非在此训练")):
         app = AppTest.from_function(_head_of, args=(manifest, config), default_timeout=90)
         app.session_state["language"] = "zh"
         app.run()

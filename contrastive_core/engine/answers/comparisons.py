@@ -8,6 +8,8 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.engine.answers.inputs import Values, recorded_of, rows_of, test_rows
 from contrastive_core.engine.answers.kept_scores import comparison_of_kept
 from contrastive_core.engine.results import Result
+from contrastive_core.evaluation.compare import Entry, compare
+from contrastive_core.evaluation.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, prefixed
 from contrastive_core.records import runs
@@ -21,7 +23,6 @@ SNAPSHOTS = 12  # of a run that are compared at most
 
 def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Which of some spaces is better, how alike they are, and on which samples they differ."""
-    from contrastive_core.evaluation.compare import Entry, compare
 
     if kept := comparison_of_kept(values):
         return kept
@@ -46,7 +47,6 @@ def _judged(space: EmbeddingRef, on_progress: OnProgress, device: str) -> tuple[
 
 def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
     """How alike the snapshots of one run are, by CKA, shared neighbors and Procrustes."""
-    from contrastive_core.evaluation.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
 
     run, layer = runs.load(values["run"]), values["layer"]
     epochs = run.snapshots()

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.embeddings.splits import train_test_split
 from contrastive_core.engine import results
 from contrastive_core.engine.results import MAP_DEFAULTS, Result
+from contrastive_core.evaluation.compare import recorded_scores
+from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress, fraction_of
 from contrastive_core.records import runs
@@ -55,7 +58,6 @@ def with_defaults(values: Values) -> Values:
 
 def rows_of(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
     """The rows of a space; a run's are embedded if they have not been."""
-    from contrastive_core.evaluation.embed import embed_run
 
     if space.is_loaded:
         rows = read_rows(space)
@@ -81,7 +83,6 @@ def test_rows(
 
 def recorded_of(space: EmbeddingRef) -> Scores:
     """The scores that a run keeps of this very embedding."""
-    from contrastive_core.evaluation.compare import recorded_scores
 
     if space.is_loaded:
         return {}
@@ -90,6 +91,5 @@ def recorded_of(space: EmbeddingRef) -> Scores:
 
 def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
     """Nearest neighbors, kept on the disk."""
-    from contrastive_core.embeddings.graphs import Graphs
 
     return Graphs(device, place=graph_path, on_progress=on_progress)

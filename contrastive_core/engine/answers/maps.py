@@ -8,6 +8,8 @@ from contextlib import nullcontext
 from contrastive_core.engine.answers.inputs import Values, cached_graphs, cached_result, rows_of
 from contrastive_core.engine.results import Result
 from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.evaluation.map_quality import agreement as mean_agreement
+from contrastive_core.evaluation.projection import map_of, project_new
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records.embedding_ref import EmbeddingRef
@@ -21,7 +23,6 @@ _one_map = threading.Lock()  # numba's layer of threads is not safe for two layo
 
 def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result:
     """A map with its settings and how far it can be believed."""
-    from contrastive_core.evaluation.projection import map_of
 
     rows = rows_of(EmbeddingRef(**values["space"]), on_progress, device)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
@@ -34,7 +35,6 @@ def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result
 
 def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
     """How many of the nearest points on a map are the same with two other seeds."""
-    from contrastive_core.evaluation.map_quality import agreement as mean_agreement
 
     seeds = [int(values["seed"]) + q for q in range(SEEDS)]
     maps = []
@@ -48,7 +48,6 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Where the samples of another space, of the same width, fall on a map that exists."""
-    from contrastive_core.evaluation.projection import project_new
 
     map_values = values["map"]
     rows = rows_of(EmbeddingRef(**map_values["space"]), on_progress, device)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from contrastive_core.data import datasets
+from contrastive_core.data.augmentations import make_views
+from contrastive_core.data.folder_preview import folder_preview
 from contrastive_core.engine.answers.inputs import Values
+from contrastive_core.engine.catalog import describe
 from contrastive_core.engine.results import Result
 from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_core.training.defaults import resolve
+from contrastive_core.training.image_size import with_image_size
 
 __all__ = ["described", "folder", "views"]
 
@@ -21,13 +29,6 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     these settings would make of them; uint8. Where views differ, so many of the first, then as many
     of the second."""
     import torch
-
-    from contrastive_core.data import datasets
-    from contrastive_core.data.augmentations import make_views
-    from contrastive_core.records.recipe import Recipe
-    from contrastive_core.records.train_config import TrainConfig, with_settings
-    from contrastive_core.training.defaults import resolve
-    from contrastive_core.training.image_size import with_image_size
 
     config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
     on_progress(N_("the images"), None)
@@ -48,7 +49,6 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
     """What a folder of images holds: its classes with their sizes, and some images."""
-    from contrastive_core.data.folder_preview import folder_preview
 
     on_progress(N_("the images"), None)
     preview = folder_preview(values["path"])
@@ -59,7 +59,6 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:
     """What is registered, as the present source files say."""
-    from contrastive_core.engine.catalog import describe
 
     on_progress(N_("methods, losses and metrics"), None)
     return Result(describe())

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core import metrics
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.engine.answers.inputs import Values, cached_graphs, recorded_of, rows_of, test_rows
 from contrastive_core.engine.results import Result
+from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
 from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.evaluation.reproduce import ScoreCache
 from contrastive_core.messages import N_
@@ -18,6 +20,7 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.score import Scores, scores_to_json
+from contrastive_core.samples.run_samples import samples_of_run
 
 __all__ = ["losses", "scores", "scores_beside"]
 
@@ -52,7 +55,6 @@ def _score_all(
 ) -> tuple[Scores, dict[str, np.ndarray]]:
     """Scores that need training rows are taken on the test rows, which stand at rows `at`; those
     that are recorded of this very embedding are taken from there."""
-    from contrastive_core import metrics
 
     train, test, at = judged
     recorded = recorded_of(space)
@@ -81,8 +83,6 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 
 def _references(space: EmbeddingRef, on_progress: OnProgress, device: str, known: ScoreCache) -> dict[str, Any]:
     """The same for raw pixels and the untrained encoder, where details are shown."""
-    from contrastive_core import metrics
-    from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
 
     run = runs.load(space.name)
     sets: dict[str, list[EmbeddingSet]] = {"raw": [], "random": []}
@@ -105,7 +105,6 @@ def _references(space: EmbeddingRef, on_progress: OnProgress, device: str, known
 
 def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
     """The loss of every sample, with the run's own loss."""
-    from contrastive_core.samples.run_samples import samples_of_run
 
     space = EmbeddingRef(**values["space"])
     on_progress(N_("the loss of every sample"), None)
