@@ -59,7 +59,6 @@ def umap(
     metric: str = "cosine",
     graph: Neighbors | None = None,
     progress: Callable[[float], None] | None = None,
-    device: str = "auto",
 ) -> np.ndarray:
     """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
 
@@ -67,7 +66,6 @@ def umap(
         neighbors: size of the neighborhood, the row itself counted, as in umap-learn.
         graph: nearest rows in the same set, at least neighbors − 1 of them; computed if missing.
         progress: called with the share of the layout that is done.
-        device: on which a missing graph is computed; the layout itself is always the CPU's.
     Raises: UnusableEmbedding for fewer than four rows, or rows that are all alike.
     """
     n = len(features)
@@ -75,7 +73,7 @@ def umap(
         raise UnusableEmbedding(message("UMAP needs at least four rows, and there are {n}", n=n))
     neighbors = max(2, min(neighbors, n - 1))
     if graph is None or graph.k < neighbors - 1 or graph.metric != metric:
-        graph = nearest(features, None, neighbors - 1, metric, device)
+        graph = nearest(features, None, neighbors - 1, metric)
     graph = graph.first(neighbors - 1)
     itself = np.arange(n)[:, None]
     away = 1 - graph.score if metric == "cosine" else graph.score
@@ -127,7 +125,7 @@ class _ProgressOf(io.TextIOBase):
 
 def warm_umap() -> None:
     """Compile umap-learn's functions on a few rows, so that the first real map is not held up."""
-    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5, device="cpu")
+    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5)
 
 
 def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto") -> np.ndarray:
@@ -205,7 +203,7 @@ def _umap_of(
     laid = rows if landmarks is None else rows.take(landmarks)
     n_neighbors = max(2, min(int(used["neighbors"]), len(laid) - 1)) - 1
     graph = graphs.get(laid, None, n_neighbors, used["metric"])
-    xy = umap(laid.features, graph=graph, progress=progress, device=graphs.device, **used)
+    xy = umap(laid.features, graph=graph, progress=progress, **used)
     if landmarks is None:
         return xy, graph.about
     among = graphs.get(rows, laid, min(NEAREST, len(laid)), approximate=Approximation.of_rows(VISITED))

@@ -73,12 +73,10 @@ class Knn(Metric):
         predicted = by(k)
         right = np.where(truth >= 0, predicted == truth, np.nan)  # (n)
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
-        curve = {j: float((by(j) == truth)[truth >= 0].mean()) for j in CURVE if j <= neighbors.k}
+        curve = {str(j): float((by(j) == truth)[truth >= 0].mean()) for j in CURVE if j <= neighbors.k}
         classes = np.union1d(np.unique(train_labels), np.unique(truth[truth >= 0]))
         table = confusion(truth, predicted, classes)  # (c, c)
-        extras: dict[str, Any] = {"k": k, "temperature": self.temperature, "n": n}
-        extras |= neighbors.about
-        extras["curve"] = {str(j): share for j, share in curve.items()}
+        extras = {"k": k, "temperature": self.temperature, "n": n, **neighbors.about, "curve": curve}
         if len(classes) <= SHOWN:
             extras["per_class"] = _per_class(table, classes, test)
         return MetricResult(

@@ -94,14 +94,8 @@ def from_queue(
     check_rows("keys", keys, "(n, d)")
     check_rows("queue", queue, "(k, d)")
     if queries.shape != keys.shape or queue.ndim != 2 or queue.shape[1] != queries.shape[1]:
-        raise ValueError(
-            message(
-                "queries and keys must be (n, d) and queue (k, d); got {shape}, {keys_shape}, {queue_shape}",
-                shape=tuple(queries.shape),
-                keys_shape=tuple(keys.shape),
-                queue_shape=tuple(queue.shape),
-            )
-        )
+        shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
+        raise ValueError(message("queries and keys must be (n, d) and queue (k, d); got {shapes}", shapes=shapes))
     n, k = queries.shape[0], queue.shape[0]
     images, none = _arange(n, queries), torch.full((n + k,), NO_ROW, device=queries.device)
     queue_groups = _arange(k, queries) + n if queue_groups is None else queue_groups
@@ -203,19 +197,7 @@ def from_mask(
     check_rows("anchors", anchors, "(n, d)")
     check_rows("candidates", candidates, "(m, d)")
     n, m = anchors.shape[0], candidates.shape[0]
-    for name, mask in (("positive", positive), ("negative", negative)):
-        if mask.shape != (n, m):
-            raise ValueError(
-                message(
-                    "{name} must be ({n}, {method}); got shape {shape}",
-                    name=name,
-                    n=n,
-                    method=m,
-                    shape=tuple(mask.shape),
-                )
-            )
-    if bool((positive.bool() & negative.bool()).any()):
-        raise ValueError(N_("a pair cannot be positive and negative at once"))
+    _check_masks((n, m), positive, negative)
     rows, cols, allowed = _arange(n, anchors), _arange(m, anchors), _true(m, anchors)
     return Pairs(
         anchors=anchors,
@@ -231,6 +213,18 @@ def from_mask(
         positive=positive.bool(),
         negative=negative.bool(),
     )
+
+
+def _check_masks(shape: tuple[int, int], positive: Tensor, negative: Tensor) -> None:
+    for name, mask in (("positive", positive), ("negative", negative)):
+        if mask.shape != shape:
+            raise ValueError(
+                message(
+                    "{name} must be {expected}; got shape {shape}", name=name, expected=shape, shape=tuple(mask.shape)
+                )
+            )
+    if bool((positive.bool() & negative.bool()).any()):
+        raise ValueError(N_("a pair cannot be positive and negative at once"))
 
 
 def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | None) -> None:
