@@ -11,10 +11,10 @@ import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from contrastive_core.engine import client, process, queue, queue_files, training
 from contrastive_core.engine.client import STOPPED, Asked
+from contrastive_core.engine.process import ProcessRecord
 from contrastive_core.engine.task import Task
 from contrastive_core.engine.worker_process import KILLED
 from contrastive_core.messages import N_
@@ -29,7 +29,7 @@ ASKED_WHILE_TYPING = {"views", "folder", "look", "advice_plan", "training_plan",
 SOONEST = 3.0  # seconds of work before the time that is left is told
 ENDING, STARTING = Progress("ending", 1.0), Progress("starting", None)
 
-_records: dict[Path, tuple[int, dict[str, Any] | None]] = {}
+_records: dict[Path, tuple[int, ProcessRecord | None]] = {}
 _outcomes: dict[str, tuple[tuple[float, int], str | None]] = {}
 _seen: set[tuple[str, float]] = set()  # processes that were at work when it was asked
 
@@ -144,7 +144,7 @@ def _busy(at_work: list[AtWork]) -> list[str]:
 # --- records -----------------------------------------------------------------------------------
 
 
-def _all_records() -> list[dict[str, Any]]:
+def _all_records() -> list[ProcessRecord]:
     """What is kept of every process; a file is read again when it has changed. Every tab asks, each
     in a thread of its own: what is known is replaced, never changed."""
     global _records
@@ -160,24 +160,24 @@ def _all_records() -> list[dict[str, Any]]:
     return [{**r, "key": p.stem} for p, (_, r) in now.items() if r is not None]
 
 
-def _words(record: dict[str, Any]) -> list[str]:
+def _words(record: ProcessRecord) -> list[str]:
     words = record.get("command")
     return [str(word) for word in words] if isinstance(words, list) else []
 
 
-def _run_of(record: dict[str, Any]) -> str:
+def _run_of(record: ProcessRecord) -> str:
     if _words(record)[0] != "train":
         return ""
     return str(record["key"]).partition(training.EARLIER)[0]
 
 
-def _label(record: dict[str, Any]) -> str:
+def _label(record: ProcessRecord) -> str:
     label = record.get("label")
     named = label if isinstance(label, str) else ""  # a message keeps its template
     return _run_of(record) or named or " ".join(_words(record)[:2])
 
 
-def _at_work(record: dict[str, Any]) -> AtWork:
+def _at_work(record: ProcessRecord) -> AtWork:
     path = process.progress_path(record["key"])
     now = read_progress(path) or STARTING
     first = first_progress(path)  # a later stage of a task has a fraction of its own
@@ -208,7 +208,7 @@ def _seconds_left(began: float, first: Progress | None, now: Progress) -> float 
     return (1.0 - now.fraction) * seconds / done if done > 0 and seconds > SOONEST else None
 
 
-def _failure(record: dict[str, Any]) -> str | None:
+def _failure(record: ProcessRecord) -> str | None:
     """Why a process that has ended failed; kept for as long as neither its record nor its result
     changes. A result that was there, and was removed since, is no failure."""
     key, result = str(record["key"]), _result_path(record)
@@ -225,14 +225,14 @@ def _failure(record: dict[str, Any]) -> str | None:
     return why
 
 
-def _result_path(record: dict[str, Any]) -> Path | None:
+def _result_path(record: ProcessRecord) -> Path | None:
     """The file that it was to leave; None for what is not told of here."""
     if _run_of(record):
         return training.task_of(record["key"]).result_path
     return Path(record["result"]) if isinstance(record.get("result"), str) else None
 
 
-def _reason(record: dict[str, Any], result: Path) -> str | None:
+def _reason(record: ProcessRecord, result: Path) -> str | None:
     """None for what has its result, and for what a person has stopped."""
     if record.get("stopped"):
         return None

@@ -20,6 +20,7 @@ from contrastive_core.engine import client, results
 from contrastive_core.messages import N_, decode, encode, message
 from contrastive_core.paths import ROOT
 from contrastive_core.registry import Knob
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["KIND", "describe", "is_ready", "knobs", "read", "title", "values"]
 
@@ -46,7 +47,7 @@ METHOD = (
 LOSS = "title year paper formula summary family".split()
 
 
-def read() -> dict[str, Any]:
+def read() -> JsonObject:
     """Everything that `describe` gives, read from disk; made first if it is not there (seconds).
 
     Raises: RuntimeError with what the process said when a file cannot be read as a method or loss.
@@ -79,7 +80,7 @@ def write_cards() -> None:
 
 
 @lru_cache(maxsize=4)
-def _shipped_cards(sources: str) -> dict[str, Any] | None:
+def _shipped_cards(sources: str) -> JsonObject | None:
     """The catalog that came with the package, if it is of these source files."""
     try:
         held = json.loads(CARDS.read_text("utf-8"), object_hook=decode)
@@ -102,12 +103,12 @@ def title(kind: str, name: str) -> str:
     return name
 
 
-def knobs(described: dict[str, Any]) -> dict[str, Knob]:
+def knobs(described: JsonObject) -> dict[str, Knob]:
     """Knobs again from their description, to draw sliders from and to check values with."""
     return {k: Knob(**{**v, "choices": tuple(v["choices"])}) for k, v in described.items()}
 
 
-def describe() -> dict[str, Any]:
+def describe() -> JsonObject:
     """`methods` and `losses` in the order of their years, `metrics`, `recipe`, `encoders`, as plain
     values. Imports torch."""
     from contrastive_core import losses, methods, metrics
@@ -127,7 +128,7 @@ def describe() -> dict[str, Any]:
 # --- parts -------------------------------------------------------------------------------------
 
 
-def _method(methods: Any, name: str) -> dict[str, Any]:
+def _method(methods: Any, name: str) -> JsonObject:
     cls = methods.get(name)
     card = {key: getattr(cls.card, key) for key in METHOD}
     card["knobs"] = methods.knobs(name)
@@ -143,21 +144,21 @@ def _method(methods: Any, name: str) -> dict[str, Any]:
     return _plain(card)  # type: ignore[no-any-return]
 
 
-def _loss(losses: Any, name: str) -> dict[str, Any]:
+def _loss(losses: Any, name: str) -> JsonObject:
     loss = losses.create(name)
     card = {key: getattr(loss.card, key) for key in LOSS}
     card |= {"score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
     return _plain(card)  # type: ignore[no-any-return]
 
 
-def _metric(metrics: Any, name: str) -> dict[str, Any]:
+def _metric(metrics: Any, name: str) -> JsonObject:
     cls = metrics.get(name)
     keys = ("title", "reading", "needs_labels", "needs_train", "higher_is_better")
     card = {key: getattr(cls, key) for key in keys if hasattr(cls, key)}
     return _plain({**card, "knobs": metrics.knobs(name)})  # type: ignore[no-any-return]
 
 
-def _by_year(cards: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _by_year(cards: dict[str, JsonObject]) -> dict[str, JsonObject]:
     return dict(sorted(cards.items(), key=lambda item: (item[1]["year"], item[0])))
 
 
@@ -172,7 +173,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def values() -> dict[str, Any]:
+def values() -> JsonObject:
     """The values of the analysis: what the source files say."""
     digest = hashlib.sha256()
     for pattern in SOURCES:

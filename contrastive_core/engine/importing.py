@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from contrastive_core.engine import client, process, training
 from contrastive_core.engine.task import Task
@@ -17,13 +16,14 @@ from contrastive_core.messages import message
 from contrastive_core.paths import runs_home
 from contrastive_core.progress import OnProgress, prefixed
 from contrastive_core.records import runs
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["at_work", "begin", "preview", "task_of", "wait_for", "waited_for"]
 
 POLL_SECONDS = 0.5
 
 
-def preview(*arguments: str) -> dict[str, Any]:
+def preview(*arguments: str) -> JsonObject:
     """What an import with these arguments would make; nothing is kept.
 
     Raises: ValueError, OSError with the reason why it cannot be imported.

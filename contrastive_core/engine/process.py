@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from contrastive_core.paths import ROOT, runs_home
 from contrastive_core.storage.json_files import read_json, write_json
@@ -22,6 +22,7 @@ from contrastive_core.storage.lock import is_process, process_start
 
 __all__ = [
     "OWN_SESSION",
+    "ProcessRecord",
     "command_line",
     "folder",
     "forget",
@@ -37,10 +38,27 @@ __all__ = [
 ENDINGS = ("json", "log", "progress")
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
 # Of a child that outlives its parent: Ctrl-C in the terminal is for the parent.
-OWN_SESSION: dict[str, Any] = {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
+OWN_SESSION: Mapping[str, Any] = (
+    {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
+)
 TAIL = 1 << 18  # bytes of a log that are read at most
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are reaped
+
+
+class ProcessRecord(TypedDict, total=False):
+    """What is kept of a process: who it is, what it was started with, and how that ended."""
+
+    key: str
+    pid: int
+    started: float | None
+    time: float
+    command: list[str]
+    label: str
+    device: str
+    result: str
+    stopped: bool
+    dismissed: bool
 
 
 def folder() -> Path:
@@ -87,17 +105,17 @@ def _popen(arguments: Sequence[str], log: Path) -> int:
     return child.pid
 
 
-def records() -> list[dict[str, Any]]:
+def records() -> list[ProcessRecord]:
     """What is kept of every process that was started: `key`, `pid`, `time`, `command`, …"""
     paths = sorted(folder().glob("*.json"))
     return [{**record, "key": p.stem} for p in paths if (record := record_of(p.stem))]
 
 
-def record_of(key: str) -> dict[str, Any] | None:
+def record_of(key: str) -> ProcessRecord | None:
     """The record of the process that was started last under a key."""
     try:
         record = dict(read_json(folder() / f"{key}.json"))
-        return {**record, "pid": int(record["pid"]), "time": float(record["time"])}
+        return cast(ProcessRecord, {**record, "pid": int(record["pid"]), "time": float(record["time"])})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -230,4 +230,4 @@ def _has_begun(job: Waiting) -> bool:
         run = runs.load(job.name)
     except (ValueError, OSError):
         return job.resumes  # renamed or deleted since: there is nothing to go on with
-    return not job.resumes or run.is_alive() or run.status().get("updated", 0) > job.asked_at
+    return not job.resumes or run.is_alive() or (run.status().get("updated") or 0) > job.asked_at

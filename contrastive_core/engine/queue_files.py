@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from contrastive_core.engine import process
 from contrastive_core.errors import Damaged
 from contrastive_core.messages import message
 from contrastive_core.records import runs
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import lock
 
 __all__ = ["Waiting", "add", "broken", "changing", "device_of", "files", "folder", "queue"]
@@ -119,7 +119,7 @@ def files() -> list[tuple[Path, Waiting | Exception]]:
     return entries
 
 
-def _job(number: int, held: dict[str, Any]) -> Waiting:
+def _job(number: int, held: JsonObject) -> Waiting:
     arguments = tuple(str(a) for a in held["arguments"])
     hours = None if held.get("hours") is None else float(held["hours"])
     name, asked_at = runs.checked_name(held["name"]), float(held["asked"])

@@ -10,7 +10,6 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from contrastive_core.messages import decode, encode
 from contrastive_core.paths import SHIPPED, data_home
 from contrastive_core.records import runs
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["MAP_DEFAULTS", "Result", "arrays_of", "key", "path", "read", "shipped_path", "write", "write_to"]
 
@@ -30,21 +30,21 @@ MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
 class Result:
     """Plain values, and arrays by name."""
 
-    meta: dict[str, Any]
+    meta: JsonObject
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def key(kind: str, values: dict[str, Any]) -> str:
+def key(kind: str, values: JsonObject) -> str:
     text = json.dumps([VERSION, kind, values], sort_keys=True)
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
-def path(kind: str, values: dict[str, Any]) -> Path:
+def path(kind: str, values: JsonObject) -> Path:
     """Where a result is kept."""
     return _shipped(kind, values) or data_home() / "results" / f"{key(kind, values)}.npz"
 
 
-def _shipped(kind: str, values: dict[str, Any]) -> Path | None:
+def _shipped(kind: str, values: JsonObject) -> Path | None:
     """The result that came with a shipped run, if these values ask for it."""
     if kind == "snapshots":
         name, content = values["run"], values.get("weights")
@@ -71,7 +71,7 @@ def shipped_path(kind: str, name: str, split: str, layer: str, more: str = "") -
     return SHIPPED / name / FOLDERS[kind] / f"{file}.npz"
 
 
-def read(kind: str, values: dict[str, Any]) -> Result | None:
+def read(kind: str, values: JsonObject) -> Result | None:
     """A result, if it has been made and is whole."""
     try:
         arrays = json_files.read_npz(path(kind, values))
@@ -81,7 +81,7 @@ def read(kind: str, values: dict[str, Any]) -> Result | None:
     return Result(meta, arrays)
 
 
-def write(kind: str, values: dict[str, Any], result: Result) -> None:
+def write(kind: str, values: JsonObject, result: Result) -> None:
     """Keep a result, whole or not at all."""
     write_to(path(kind, values), result)
 

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from contrastive_core.engine import process, queue
 from contrastive_core.messages import N_, message
@@ -20,6 +19,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.watched_sample import labeled_images
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.sweeps.spec import Cell, Sweep, config_of
 
 __all__ = ["enqueue", "estimate", "measure", "run_sweep", "status", "timings_path", "unscored"]
@@ -29,7 +29,7 @@ STARTING = 4.0  # seconds that a cell's process takes before its first step
 MEASURED = 12  # cells at most whose steps are timed; the others take their mean
 
 
-def status(sweep: Sweep) -> list[dict[str, Any]]:
+def status(sweep: Sweep) -> list[JsonObject]:
     """A row per cell: where it stands on each axis, run, seed, status, seconds, scores; `images`,
     of how many each accuracy is, and `evaluation`, where it was scored. Cells that share a run have
     a row each."""
@@ -37,7 +37,7 @@ def status(sweep: Sweep) -> list[dict[str, Any]]:
     rows = []
     for cell in sweep.cells():
         run = run_by_name.get(cell.run)
-        row: dict[str, Any] = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
+        row: JsonObject = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
         if run is not None:
             row["status"] = run.status().get("status", "")
             lines = [line for line in run.metrics() if "images_per_s" not in line]
@@ -48,7 +48,7 @@ def status(sweep: Sweep) -> list[dict[str, Any]]:
     return rows
 
 
-def _test_scores(run: runs.Run) -> dict[str, Any]:
+def _test_scores(run: runs.Run) -> JsonObject:
     """What a run scored on test images, as `linear_probe test`, `knn test`, and on how many."""
     evaluation = read_evaluation(run)
     if evaluation is None:
@@ -144,7 +144,7 @@ def unscored(sweep: Sweep) -> list[str]:
     ]
 
 
-def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[dict[str, Any]]:
+def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[JsonObject]:
     """Train what is not done yet, one cell at a time, `most` cells at most. Returns the `status`.
 
     A cell that fails is reported and left; the next one starts. A stop stops the sweep too.

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.engine import client, process
+from contrastive_core.engine.process import ProcessRecord
 from contrastive_core.engine.task import Task
 from contrastive_core.messages import message
 from contrastive_core.paths import SHIPPED, runs_home
 from contrastive_core.records import runs
 from contrastive_core.records.run import Run
+from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import settings_of
 from contrastive_core.storage.lock import lock_holder
 
@@ -114,12 +116,12 @@ def _is_ending(run: Run) -> bool:
     return record is not None and bool(process.pid_of(run.name)) and not _is_before(run, record)
 
 
-def _is_before(run: Run, record: dict[str, Any]) -> bool:
+def _is_before(run: Run, record: ProcessRecord) -> bool:
     """Whether the run's status is of a time before its process was started."""
     return float(run.status().get("updated") or 0.0) <= record["time"]
 
 
-def status_of(run: Run) -> dict[str, Any]:
+def status_of(run: Run) -> Status:
     """The run's status; `starting` from the moment its process was started to its first word, and
     while the process that has made the run is not at its first step yet."""
     status, record = run.status(), process.record_of(run.name)

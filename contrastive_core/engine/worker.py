@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from contrastive_core.engine.requests import DONE, FAILED, PROGRESS, Request, Stop, Stopped
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["main"]
 
@@ -91,7 +92,7 @@ class Worker:
 
     def _progress(self, number: int) -> Any:
         """An `OnProgress` that reports to the client, and raises `Stopped` when it asked for that."""
-        last: dict[str, Any] = {"stage": None, "time": 0.0}
+        last: JsonObject = {"stage": None, "time": 0.0}
 
         def on_progress(stage: str, fraction: float | None, /) -> None:
             if number in self.stopped:

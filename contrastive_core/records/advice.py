@@ -16,6 +16,7 @@ from contrastive_core.messages import N_, join, message
 from contrastive_core.paths import SHIPPED, runs_home
 from contrastive_core.records.runs import checked_name
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = [
     "AGREEMENT",
@@ -219,10 +220,10 @@ class Answer(TypedDict):
     verdict: str
     curve: list[CurvePoint]
     smooth: list[dict[str, float]]
-    why: dict[str, list[dict[str, Any]]]
+    why: dict[str, list[JsonObject]]
     failed: dict[str, str]
     spent: float
-    test: dict[str, Any] | None
+    test: JsonObject | None
     done: bool
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from contrastive_core.messages import N_, message
 from contrastive_core.records.score import Scores, scores_from_json, scores_to_json
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["ACCURACIES", "Comparison", "Difference"]
 
@@ -53,7 +54,7 @@ class Comparison:
     procrustes: np.ndarray
     k: int
     graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
-    tests: list[dict[str, Any]]  # paired tests of every score, corrected together
+    tests: list[JsonObject]  # paired tests of every score, corrected together
     scores: list[Scores]  # every score of each run, if they were asked for
     seeds: dict[str, str] = field(default_factory=dict)  # what the seeds say of two methods
     made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: what each run's is
@@ -86,7 +87,7 @@ class Comparison:
         arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
         return arrays | {f"correct:{metric}": v for metric, v in self.correct.items()}
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """The rest, as plain values."""
         names = ("names", "ids", "accuracy", "k", "tests", "seeds", "made_of", "recall")
         return {
@@ -96,7 +97,7 @@ class Comparison:
         }
 
     @classmethod
-    def of(cls, plain: dict[str, Any], arrays: Mapping[str, Any]) -> Comparison:
+    def of(cls, plain: JsonObject, arrays: Mapping[str, Any]) -> Comparison:
         """The comparison that gave `plain()` and `arrays()`."""
         fields = {
             **plain,

@@ -7,11 +7,11 @@ It is named by plain values, so that an address can hold it and another process 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from contrastive_core.records import loaded_vectors, recorded_rows
 from contrastive_core.records.run import Run
 from contrastive_core.records.runs import load
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["EmbeddingRef", "of_name", "of_recording", "of_run", "of_vectors"]
 
@@ -66,7 +66,7 @@ class EmbeddingRef:
         return ("test", "train")
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> JsonObject:
         """The same as plain values; `EmbeddingRef(**values)` is the inverse."""
         return {k: v for k, v in asdict(self).items() if v is not None}
 

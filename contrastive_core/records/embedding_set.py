@@ -21,6 +21,7 @@ from jaxtyping import Float32, Int64
 from contrastive_core.errors import UnusableEmbedding, explained
 from contrastive_core.messages import N_, message
 from contrastive_core.storage import atomic
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["EmbeddingSet"]
 
@@ -46,7 +47,7 @@ class EmbeddingSet:
     classes: tuple[str, ...] = ()
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     views: Float32[np.ndarray, "m v d"] | None = None
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or not self.features.size:

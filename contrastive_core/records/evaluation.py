@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage import json_files
 from contrastive_core.storage.file_cache import FileCache
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = [
     "SOURCES",
@@ -73,7 +73,7 @@ class Evaluation:
         scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
         return dataclasses.replace(self, scores=scores)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values, arrays left out."""
         return {
             "version": VERSION,

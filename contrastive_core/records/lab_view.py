@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from contrastive_core.messages import N_
 from contrastive_core.records.cards import Kernel
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["DERIVATIVES", "PAIRINGS", "SOURCES", "LabView", "Trade", "confusable_anchor"]
 
@@ -54,7 +54,7 @@ class LabView:
     per_anchor: np.ndarray
     weight: np.ndarray  # (n, w) on pairs
     grad: np.ndarray  # (n, w)
-    extras: dict[str, Any] = field(default_factory=dict)
+    extras: JsonObject = field(default_factory=dict)
     reason: str = ""
     note: str = ""  # what is to be known of the rows
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.paths import data_home
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["PREFIX", "about", "forget", "images", "loaded", "rows", "save_vectors"]
 
@@ -75,7 +75,7 @@ def _key(rows: EmbeddingSet) -> str:
     return digest.hexdigest()[:16]
 
 
-def loaded() -> dict[str, dict[str, Any]]:
+def loaded() -> dict[str, JsonObject]:
     """What is known of all vectors that were loaded, by key, newest first."""
     files = (data_home() / "spaces").glob("*/about.json")
     by_key = {}
@@ -85,7 +85,7 @@ def loaded() -> dict[str, dict[str, Any]]:
     return by_key
 
 
-def about(key: str) -> dict[str, Any]:
+def about(key: str) -> JsonObject:
     """What is known of loaded vectors. Raises: UnusableEmbedding when they are gone."""
     try:
         return dict(json_files.read_json(_folder(key) / "about.json"))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from contrastive_core.records.run_files import METRICS
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["MetricsReader"]
 
@@ -30,9 +31,9 @@ class MetricsReader:
         self._clear()
 
     def _clear(self) -> None:
-        self.steps: list[dict[str, Any]] = []
-        self.latest: list[dict[str, Any]] = []
-        self.epochs: list[dict[str, Any]] = []
+        self.steps: list[JsonObject] = []
+        self.latest: list[JsonObject] = []
+        self.epochs: list[JsonObject] = []
         self._file: tuple[int, int] | None = None  # device and inode
         self._offset, self._count, self._stride = 0, 0, 1
 
@@ -75,5 +76,5 @@ class MetricsReader:
         return [*newest[-LAST:], line]
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _object(line: bytes) -> JsonObject | None:
     return json_files.object_of(line, METRICS)

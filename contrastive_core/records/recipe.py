@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from contrastive_core.messages import N_, message
 from contrastive_core.registry import knob, knobs_of
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["VIEWS", "Recipe", "view_changes"]
 
@@ -71,13 +71,13 @@ class Recipe:
 
 
 @lru_cache(64)
-def view_changes(text: str) -> tuple[dict[str, Any], ...]:
+def view_changes(text: str) -> tuple[JsonObject, ...]:
     """What each view has otherwise: one change of nothing for an empty text. Raises ValueError."""
     knobs = knobs_of(Recipe)
     numbers = [name for name, entry in knobs.items() if not isinstance(entry.default, str)]
     views = []
     for part in VIEWS.get(text.strip(), text).split("|"):
-        change: dict[str, Any] = {}
+        change: JsonObject = {}
         for word in part.replace(",", " ").split():
             name, equals, value = word.partition("=")
             if not equals or name not in numbers:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,12 +23,14 @@ from contrastive_core.errors import Damaged, Gone
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import SHIPPED
 from contrastive_core.records import run_files
+from contrastive_core.records.run_files import Manifest, Meta, Status
 from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import is_locked, is_process, lock, process_start
 
 __all__ = ["Run", "stamp"]
 
-NOT_STARTED = {"status": "queued", "reason": ""}  # of a run without a status.json
+NOT_STARTED: Status = {"status": "queued", "reason": ""}  # of a run without a status.json
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Run:
     """One run folder. Reading is cheap; nothing is kept in memory but the manifest."""
 
     path: Path
-    manifest: dict[str, Any] = field(repr=False)
+    manifest: Manifest = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class Run:
         return "step" if self.is_recording else "epoch"
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         """The settings of its training."""
         config = self.manifest.get("config")
         return dict(config) if isinstance(config, dict) else {}
@@ -108,7 +110,7 @@ class Run:
 
     # --- status ---
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
         while it was running is `failed`, and so is one whose status is damaged."""
         current = self._read_status()
@@ -125,23 +127,23 @@ class Run:
             current = again  # it had its last word between the two looks
         return current
 
-    def _read_status(self) -> dict[str, Any]:
+    def _read_status(self) -> Status:
         """What the file says; `failed` with the reason where it is damaged."""
         try:
-            return json_files.read_object(self.path / "status.json", run_files.STATUS)
+            return cast(Status, json_files.read_object(self.path / "status.json", run_files.STATUS))
         except FileNotFoundError:
-            return dict(NOT_STARTED)
+            return NOT_STARTED.copy()
         except (Damaged, OSError) as error:
             return {"status": "failed", "reason": str(error).removeprefix(f"{self.path}/")}
 
-    def _is_worked_on(self, status: dict[str, Any]) -> bool:
+    def _is_worked_on(self, status: Status) -> bool:
         """Whether a process trains it, or the one that made it is about to."""
         pid = status.get("pid") if status["status"] == "queued" else None
         return self.is_alive() or bool(pid and is_process(pid, status.get("started")))
 
     def set_status(self, status: str, reason: str = "", **values: Any) -> None:
         """Write how the run stands. Other values of before are kept. Raises Gone."""
-        before: dict[str, Any] = {}
+        before: JsonObject = {}
         with contextlib.suppress(OSError, Damaged):
             before = json_files.read_object(self.path / "status.json", run_files.STATUS)
         now = {"status": status, "reason": reason, **stamp()}
@@ -177,14 +179,14 @@ class Run:
 
     # --- metrics and snapshots ---
 
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[JsonObject]:
         """All lines written so far, but for damaged ones."""
         try:
             return json_files.read_lines(self.path / "metrics.jsonl", run_files.METRICS)
         except (Damaged, OSError):
             return []
 
-    def append_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
+    def append_metrics(self, lines: Iterable[JsonObject]) -> None:
         """Add lines. Raises Gone; OSError."""
         self.check_present()
         json_files.append_lines(self.path / "metrics.jsonl", lines)
@@ -231,15 +233,15 @@ class Run:
 
     # --- title, note, tags ---
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> Meta:
         """What a person wrote about the run: `title`, `note`, `tags`; {} where it is damaged."""
         with contextlib.suppress(OSError, Damaged):
-            return json_files.read_object(self.path / "meta.json", run_files.META)
+            return cast(Meta, json_files.read_object(self.path / "meta.json", run_files.META))
         return {}
 
     def set_meta(self, **values: Any) -> None:
         """Write some of it. A damaged file is kept beside the new one. Raises Gone."""
-        before: dict[str, Any] = {}
+        before: JsonObject = {}
         try:
             before = json_files.read_object(self.path / "meta.json", run_files.META)
         except FileNotFoundError:
@@ -275,7 +277,7 @@ def _hash_of(path: Path, inode: int, size: int, mtime: int) -> str:
     return atomic.sha256_file(path)
 
 
-def stamp() -> dict[str, Any]:
+def stamp() -> Status:
     """Which process writes, and when."""
     pid = os.getpid()
     return {"pid": pid, "started": process_start(pid), "updated": time.time()}

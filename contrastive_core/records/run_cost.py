@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 from contrastive_core.records.run import Run
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["cost_of", "parameters_of"]
 
 LONGEST = 16 << 20  # bytes of a header, above which the file is not looked into
 
 
-def cost_of(run: Run) -> dict[str, Any]:
+def cost_of(run: Run) -> JsonObject:
     """`seconds` of training, `images_per_s` (median of steps), `memory_mb` (peak), `parameters`;
     None for what was not recorded."""
     lines = run.metrics()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from contrastive_core.errors import Damaged
 from contrastive_core.messages import message
 from contrastive_core.records.image_form import LARGEST, RESIZES, SMALLEST
-from contrastive_core.storage.json_files import read_object
+from contrastive_core.storage.json_files import JsonObject, read_object
 from contrastive_core.storage.json_schema import (
     fields,
     flag,
@@ -26,7 +26,7 @@ from contrastive_core.storage.json_schema import (
     whole,
 )
 
-__all__ = ["EVALUATION", "FORMAT", "MARK", "META", "METRICS", "STATUS", "read_manifest"]
+__all__ = ["EVALUATION", "FORMAT", "MARK", "META", "METRICS", "STATUS", "Manifest", "Meta", "Status", "read_manifest"]
 
 FORMAT = 1  # of run folders
 
@@ -110,10 +110,60 @@ EVALUATION = fields(
 )
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
+class Manifest(TypedDict, total=False):
+    """A run.json. `config` holds the fields of `TrainConfig`."""
+
+    config: JsonObject
+    format: int
+    id: str | None
+    name: str | None
+    created: str | None
+    method: str | None
+    loss: str | None
+    dataset: str | None
+    data_fingerprint: str | None
+    git_commit: str | None
+    device: str | None
+    command: str | None
+    seed: int | None
+    threads: int | None
+    processes: int | None
+    n_train: int | None
+    left_out: str
+    versions: dict[str, str | None] | None
+    reasons: dict[str, str | None] | None
+    classes: list[str] | None
+    image_shape: list[int] | None
+    imported: JsonObject | None
+    recording: JsonObject
+
+
+class Status(TypedDict, total=False):
+    """A status.json: how a run stands, and which process wrote it."""
+
+    status: str
+    reason: str
+    note: str
+    epoch: int | None
+    epochs: int | None
+    step: int | None
+    pid: int | None
+    started: float | None
+    updated: float | None
+
+
+class Meta(TypedDict, total=False):
+    """A meta.json: what a person wrote about a run."""
+
+    title: str | None
+    note: str | None
+    tags: list[str]
+
+
+def read_manifest(path: Path) -> Manifest:
     """Return the content of a `run.json`. Raises Damaged; OSError."""
     try:
-        return read_object(path, MANIFEST)
+        return cast(Manifest, read_object(path, MANIFEST))
     except Damaged:
         number = read_object(path).get("format")
         if isinstance(number, int) and number != FORMAT:

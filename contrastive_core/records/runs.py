@@ -7,9 +7,6 @@
     snapshots/      the fixed sample's embedding   embeddings/           whole splits, cached
     evaluation.json scores                         meta.json             title, note, tags
 
-Objects and lines of JSON carry a hash of the rest under "seal". Who changes one by hand takes its
-seal out; it is then read as it stands.
-
 Users' runs live in `runs_home()`, shipped ones, which nobody writes to, in `SHIPPED`. What is read
 from and written to one folder is in run.py. Torch-free.
 """
@@ -26,15 +23,16 @@ import tempfile
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from contrastive_core.errors import BadName, Damaged, NoSuchRun
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.paths import ROOT, SHIPPED, runs_home
 from contrastive_core.records.run import Run, stamp
-from contrastive_core.records.run_files import FORMAT, read_manifest
+from contrastive_core.records.run_files import FORMAT, Manifest, read_manifest
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.file_cache import FileCache
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["Run", "check_free", "checked_name", "create", "damaged", "folders", "list_runs", "load"]
 
@@ -67,7 +65,7 @@ def check_free(name: str) -> None:
         )
 
 
-def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **more: Any) -> Run:
+def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:
     """Make a run's folder with its manifest. Without a name one is made from the settings.
 
     Raises: BadName; FileExistsError when the name is taken.
@@ -75,7 +73,7 @@ def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **mo
     name = name or _free_name(runs_home(), config)
     check_free(name)
     path = runs_home() / name
-    manifest = {
+    about: JsonObject = {
         "format": FORMAT,
         "id": secrets.token_hex(8),
         "name": name,
@@ -91,11 +89,12 @@ def create(name: str | None, config: dict[str, Any], fingerprint: str = "", **mo
         "git_commit": _git_commit(),
         **more,
     }
+    manifest = cast(Manifest, about)
     _place(path, manifest)
     return Run(path, manifest)
 
 
-def _place(path: Path, manifest: dict[str, Any]) -> None:
+def _place(path: Path, manifest: Manifest) -> None:
     """Make the folder aside and move it to its name whole: of two processes one can do so, and a
     kill leaves no folder that blocks a name without being a run."""
     home = atomic.make_folder(path.parent)
@@ -160,10 +159,10 @@ def _open(path: Path) -> Run | Exception:
         return error
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _manifest(path: Path) -> Manifest:
     """A run's manifest. Raises Damaged, also where it cannot be read."""
     try:
-        return dict(_remembered(path / "run.json"))
+        return _remembered(path / "run.json").copy()
     except OSError as error:
         raise Damaged(
             message("{path} cannot be read: {strerror}", path=path / "run.json", strerror=error.strerror)
@@ -173,7 +172,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 _remembered = FileCache(read_manifest, 20_000)  # some kilobytes each
 
 
-def _free_name(home: Path, config: dict[str, Any]) -> str:
+def _free_name(home: Path, config: JsonObject) -> str:
     data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
     stem = f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}"
     for number in range(1, 100_000):

@@ -16,6 +16,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.paths import data_home
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files, tables
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = [
     "COLUMNS",
@@ -263,7 +264,7 @@ def path_of(run: Run, what: str, loss: str, split: str) -> Path:
     return shipped if shipped.exists() else data_home() / "embeddings" / run.name / name
 
 
-def knobs_of(run: Run, loss: str) -> dict[str, Any] | None:
+def knobs_of(run: Run, loss: str) -> JsonObject | None:
     """The run's settings of a loss, if it was trained with it."""
     return run.config.get("loss_knobs") if loss == run.config.get("loss") else None
 

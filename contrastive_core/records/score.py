@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.messages import N_, join, message
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["ClassShare", "Score", "Scores", "recall_text", "scores_from_json", "scores_to_json"]
 
@@ -48,8 +49,8 @@ class Score:
     interval: tuple[float, float] | None = None
     unit: str = ""
     higher_is_better: bool | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    extras: dict[str, Any] = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
+    extras: JsonObject = field(default_factory=dict)
     missing: str = ""
     arrays: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
@@ -92,7 +93,7 @@ class Score:
         classes = [c for item in items if (c := _class_share(item, len(items))) is not None]
         return classes if len(classes) == len(items) else []
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values; `from_json` is the inverse, but for the arrays."""
         about = {"title": self.title, "reading": self.reading}
         if self.value is None:
@@ -139,7 +140,7 @@ def recall_text(recall: float | None) -> str:
     return message("approximate neighbors, recall {recall} %", recall=f"{math.floor(1000 * recall) / 10:.1f}")
 
 
-def scores_to_json(scores: Mapping[str, Score]) -> dict[str, Any]:
+def scores_to_json(scores: Mapping[str, Score]) -> JsonObject:
     """Scores of one embedding as plain values, by the names of their metrics."""
     return {name: score.to_json() for name, score in scores.items()}
 
@@ -159,7 +160,7 @@ def _class_share(record: object, classes: int) -> ClassShare | None:
     return ClassShare(_text(fields.get("class")), n, value, interval, whole)
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _mapping(value: object) -> JsonObject:
     if not isinstance(value, dict):
         return {}
     return {str(k)[:LONGEST]: v for k, v in list(value.items())[:MOST]}

@@ -14,6 +14,7 @@ from typing import Any
 
 from contrastive_core.messages import N_, join, message
 from contrastive_core.records.intervals import over_seeds, wilson
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["ACCURACIES", "Figure", "Row", "cells_of", "figure_of", "intervals_in_words", "value_of"]
 
@@ -23,7 +24,7 @@ ACCURACIES = {  # which figure of a row "accuracy" is
     "knn test": N_("kNN on test, %"),
 }
 
-Row = dict[str, Any]
+Row = JsonObject
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["Axis", "Cell", "Draw", "Sweep", "arguments_of", "as_text", "config_of"]
 
@@ -21,7 +22,7 @@ class Axis:
     """One thing that varies: a label and the settings behind it, for each value."""
 
     name: str
-    values: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]  # label, settings, at
+    values: tuple[tuple[str, JsonObject, JsonObject], ...]  # label, settings, at
     ignores: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by label: settings
 
 
@@ -41,8 +42,8 @@ class Cell:
     """One run of a sweep: where it stands on each axis, its settings, its seed."""
 
     run: str
-    at: dict[str, Any]
-    settings: dict[str, Any]
+    at: JsonObject
+    settings: JsonObject
     seed: int
 
     def argv(self) -> list[str]:
@@ -60,7 +61,7 @@ class Sweep:
 
     name: str
     title: str
-    base: dict[str, Any]
+    base: JsonObject
     axes: tuple[Axis, ...]
     seeds: tuple[int, ...]
     form: str
@@ -76,7 +77,7 @@ class Sweep:
             for combination in itertools.product(*(axis.values for axis in self.axes)):
                 both = list(zip(self.axes, combination, strict=True))
                 ignored = {k for axis, v in both for k in axis.ignores.get(v[0], ())}
-                at: dict[str, Any] = {axis.name: v[0] for axis, v in both}
+                at: JsonObject = {axis.name: v[0] for axis, v in both}
                 settings, labels = dict(self.base), []
                 for label, values, where in combination:
                     counts = {k: v for k, v in values.items() if k not in ignored}

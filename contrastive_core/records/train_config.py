@@ -18,6 +18,7 @@ from typing import Any
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 from contrastive_core.records.image_form import ImageForm
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["GROUPS", "OPTIONS", "TrainConfig", "from_dict", "settings_of", "with_settings"]
 
@@ -51,11 +52,11 @@ class TrainConfig:
     epochs: int = _option(20, "default: 20", low=1)
     batch_size: int | None = _setting(None, low=1)
     encoder: str = _option("small", N_("small (default), resnet18, resnet50, timm:NAME"))
-    encoder_knobs: dict[str, Any] = field(default_factory=dict)
+    encoder_knobs: JsonObject = field(default_factory=dict)
     loss: str | None = _option(None, N_("another loss than the method's own"))
-    loss_knobs: dict[str, Any] = field(default_factory=dict)
-    method_knobs: dict[str, Any] = field(default_factory=dict)
-    recipe: dict[str, Any] = field(default_factory=dict)  # what differs from the method's recipe
+    loss_knobs: JsonObject = field(default_factory=dict)
+    method_knobs: JsonObject = field(default_factory=dict)
+    recipe: JsonObject = field(default_factory=dict)  # what differs from the method's recipe
     optimizer: str | None = None
     lr: float | None = _setting(None, low=0)
     weight_decay: float | None = _setting(None, low=0)
@@ -90,7 +91,7 @@ class TrainConfig:
         if self.momentum >= 1:
             raise BadSetting(message("momentum must be below 1; got {momentum}", momentum=self.momentum))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Plain values, for run.json."""
         return dataclasses.asdict(self)
 
@@ -122,7 +123,7 @@ def from_dict(values: Mapping[str, Any]) -> TrainConfig:
 
 def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
     """The config with each `key=value` of `settings` applied. Raises BadSetting."""
-    changed: dict[str, Any] = {}
+    changed: JsonObject = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         key = key.strip().replace("-", "_")

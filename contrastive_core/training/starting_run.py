@@ -60,7 +60,8 @@ def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
     """Describe how images of so many channels (None: unknown), under these settings of the encoder,
     differ from those that the encoder of `run` was trained on; "" if they do not."""
     trained = run.config.get("encoder_knobs") or {}
-    own = _input_channels((run.manifest.get("image_shape") or [None])[0], trained)
+    shape = run.manifest.get("image_shape")
+    own = _input_channels(shape[0] if shape else None, trained)
     these = _input_channels(channels, knobs)
     name = run.name
     if (own, these) == (3, 1):

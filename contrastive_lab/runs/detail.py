@@ -10,6 +10,7 @@ from contrastive_core.engine import process, queue, run_folders, training
 from contrastive_core.engine.run_tools import export_weights, run_verify
 from contrastive_core.records import BadSetting, Damaged, Locked
 from contrastive_core.records.run import Run
+from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import from_dict, settings_of, with_settings
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import _
@@ -54,7 +55,7 @@ def details(run: Run) -> None:
             st.caption(_("It has no log."))
 
 
-def _heading(run: Run, status: dict[str, Any]) -> None:
+def _heading(run: Run, status: Status) -> None:
     """Name and title, and what is wrong with the run."""
     st.header(run.name)
     if title := run.meta().get("title"):
@@ -106,8 +107,8 @@ def resume(run: Run) -> None:
 
 def again(run: Run) -> None:
     """The exact command line, here, with many processes and on many machines."""
-    if "imported" in run.manifest:
-        is_random = run.manifest["imported"].get("random")
+    if imported := run.manifest.get("imported"):
+        is_random = imported.get("random")
         st.caption(
             _("Its weights are random: it was trained nowhere.")
             if is_random

@@ -123,12 +123,11 @@ def progress(run: Run) -> None:
     if state == "running" and (now := queue.progress_of(run.name)):
         bar(now, state)
     else:
-        fraction = min(1.0, status.get("epoch", 0) / max(1, epochs))
+        epoch = status.get("epoch") or 0
+        fraction = min(1.0, epoch / max(1, epochs))
         st.progress(
             fraction,
-            _("{state}: epoch {epoch} of {epochs}").format(
-                state=locale.text(state), epoch=status.get("epoch", 0), epochs=epochs
-            ),
+            _("{state}: epoch {epoch} of {epochs}").format(state=locale.text(state), epoch=epoch, epochs=epochs),
         )
     a, b, c = st.columns(3)
     if state in ("running", "starting") and a.button(_("Stop"), icon=":material/stop:", key="stop"):

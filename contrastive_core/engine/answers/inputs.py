@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from contrastive_core.records.embedding_files import graph_path
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores
+from contrastive_core.storage.json_files import JsonObject
 
 if TYPE_CHECKING:
     from contrastive_core.embeddings.graphs import Graphs
@@ -38,7 +39,7 @@ __all__ = [
     "with_defaults",
 ]
 
-Values = dict[str, Any]
+Values = JsonObject
 Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
 
 

@@ -6,8 +6,6 @@ Shipped runs come with both. The rest are tests, matrices and nearest rows of a 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from contrastive_core.embeddings.nearest import nearest_of_all
@@ -19,13 +17,14 @@ from contrastive_core.records.comparison import ACCURACIES
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores, scores_from_json
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["MOST", "comparison_of_kept", "kept_scores"]
 
 MOST = 2000  # rows; all against all in NumPy is a moment up to here
 
 
-def comparison_of_kept(values: dict[str, Any]) -> Result | None:
+def comparison_of_kept(values: JsonObject) -> Result | None:
     """The result of the analysis "comparison" with these values, if every space has its scores and
     all have the same few samples; None else. Raises ValueError for what does not exist."""
     entries, scores = [], []

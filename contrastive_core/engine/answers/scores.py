@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from contrastive_core import metrics
@@ -21,6 +19,7 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.score import Scores, scores_to_json
 from contrastive_core.samples.run_samples import samples_of_run
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["losses", "scores", "scores_beside"]
 
@@ -81,7 +80,7 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-def _references(space: EmbeddingRef, on_progress: OnProgress, device: str, known: ScoreCache) -> dict[str, Any]:
+def _references(space: EmbeddingRef, on_progress: OnProgress, device: str, known: ScoreCache) -> JsonObject:
     """The same for raw pixels and the untrained encoder, where details are shown."""
 
     run = runs.load(space.name)
