@@ -95,11 +95,10 @@ def describe(device: torch.device) -> str:
     """The device in words, for the run's manifest."""
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
-    return (
-        message("{device} ({get_num_threads} threads)", device=device, get_num_threads=torch.get_num_threads())
-        if device.type == "cpu"
-        else str(device)
-    )
+    if device.type == "cpu":
+        threads = torch.get_num_threads()
+        return message("{device} ({get_num_threads} threads)", device=device, get_num_threads=threads)
+    return str(device)
 
 
 def wants_bf16(device: torch.device) -> bool:

@@ -12,10 +12,13 @@ import sys
 from argparse import Namespace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+import torch
+
+from contrastive_core import device
 from contrastive_core.cli.output import print_result
 from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["doctor"]
 
@@ -39,7 +42,7 @@ SECONDS = 180  # more than the app gives its server to begin
 def doctor(args: Namespace) -> int:
     """Print it all; the exit status is 1 where a folder or the app does not work."""
     shipped = "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"
-    record: dict[str, Any] = {
+    record: JsonObject = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "versions": _versions(),
         "device": _device(),
@@ -65,11 +68,7 @@ def _versions() -> dict[str, str | None]:
     return versions
 
 
-def _device() -> dict[str, Any]:
-    import torch
-
-    from contrastive_core import device
-
+def _device() -> JsonObject:
     chosen = device.choose()
     return {
         "chosen": device.describe(chosen),
@@ -80,14 +79,14 @@ def _device() -> dict[str, Any]:
     }
 
 
-def _folder(path: Path) -> dict[str, Any]:
+def _folder(path: Path) -> JsonObject:
     """Where it lies, whether it can be written, and how much room its disk has."""
     there = next(p for p in (path, *path.parents) if p.exists())
     problem = "" if there.is_dir() and os.access(there, os.W_OK) else f"{there} cannot be written"
     return {"path": str(path), "free_gb": round(shutil.disk_usage(there).free / 1e9, 1), "problem": problem}
 
 
-def _app() -> dict[str, Any]:
+def _app() -> JsonObject:
     """What the app says of itself, from a process of its own."""
     if importlib.util.find_spec("contrastive_lab") is None:
         return {"window": "", "problem": "the app is not installed"}
@@ -100,7 +99,7 @@ def _app() -> dict[str, Any]:
         return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}
 
 
-def _text(record: dict[str, Any]) -> str:
+def _text(record: JsonObject) -> str:
     device, app = record["device"], record["app"]
     parts = [f"{name} {version or '–'}" for name, version in record["versions"].items()]
     rows = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import AbstractContextManager
-from typing import Any
 
 from contrastive_core.cli.options import parser
 from contrastive_core.cli.output import print_result, progress_of
@@ -15,6 +14,7 @@ from contrastive_core.importers.imported_run import create_run
 from contrastive_core.importers.pretrained import ModelFacts, Wanted, source
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["import_checkpoint", "preview"]
 
@@ -37,7 +37,7 @@ def import_checkpoint(args: Namespace) -> None:
     _say(args, {**record, "run": run and run.name})
 
 
-def preview(*arguments: str) -> dict[str, Any]:
+def preview(*arguments: str) -> JsonObject:
     """What `import` with these arguments would make, as it prints it with --dry-run --json."""
     try:
         args = parser().parse_args(["import", *arguments, "--dry-run"])
@@ -84,7 +84,7 @@ def _say_where(args: Namespace, about: ModelFacts) -> None:
     print_result(args, {**about}, text)
 
 
-def _say(args: Namespace, record: dict[str, Any]) -> None:
+def _say(args: Namespace, record: JsonObject) -> None:
     """What was recognized, what matched, and the run that was made of it."""
     parts = [f"{len(record[k])} {k}" for k in ("missing", "unlike", "unused")]
     lines = [

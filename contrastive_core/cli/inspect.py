@@ -1,20 +1,13 @@
-"""The commands that read what was trained: embed, evaluate, project, compare."""
+"""The commands that read what was trained: embed, evaluate, project, compare, export."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
-from contrastive_core.cli.output import (
-    OWN_LABELS,
-    note_left_out,
-    out_path,
-    print_result,
-    progress_of,
-    score_text,
-    write_table,
-)
+import numpy as np
+
+from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of, score_text
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.embeddings.graphs import Graphs
@@ -26,18 +19,22 @@ from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
 from contrastive_core.evaluation.evaluate import metric_names
 from contrastive_core.evaluation.evaluate_files import evaluate_file
 from contrastive_core.evaluation.projection import map_of
+from contrastive_core.exporters.onnx import export_onnx
+from contrastive_core.exporters.tensorboard import export_tensorboard
 from contrastive_core.progress import OnProgress, fraction_of
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import ACCURACIES
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.score import recall_text, scores_from_json
+from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.tables import write_table
 
-__all__ = ["compare", "embed", "evaluate", "project"]
+__all__ = ["compare", "embed", "evaluate", "export", "project"]
 
 
 def embed(args: Namespace) -> None:
     """Write the embedding of a split; without a file, both are kept for the app."""
-
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         out, run = collectives.raise_together(
             lambda: (args.out and out_path(args.out, ".npz", ".parquet"), runs.load(args.run))
@@ -57,7 +54,6 @@ def embed(args: Namespace) -> None:
 
 def evaluate(args: Namespace) -> None:
     """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
-
     chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
     path = Path(args.run)
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
@@ -88,14 +84,14 @@ def evaluate(args: Namespace) -> None:
 
 def project(args: Namespace) -> None:
     """Write a map of a run, or of a file of embeddings."""
-
     out = out_path(args.out, ".parquet", ".csv")
     umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
     settings = {**umap_settings, "metric": args.metric} if args.method == "umap" else {}
     with progress_of(args) as on_progress:
-        rows, projection = _rows_and_map(args, settings, on_progress)
-    xy, meta = projection
-    labels = [""] * len(rows) if rows.labels is None else _names(rows)
+        rows, xy, meta = _rows_and_map(args, settings, on_progress)
+    labels = [""] * len(rows)
+    if rows.labels is not None:
+        labels = [rows.classes[i] if 0 <= i < len(rows.classes) else str(i) for i in rows.labels]
     write_table(out, {"id": list(rows.ids), "x": xy[:, 0], "y": xy[:, 1], "label": labels})
     quality = meta["quality"]
     names = ("trustworthiness", "continuity", "trustworthiness_of_landmarks")
@@ -111,9 +107,10 @@ def project(args: Namespace) -> None:
     print_result(args, record, text)
 
 
-def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProgress) -> Any:
-    """The embedding to draw and its map; a run's map is the one that the app shows too."""
-
+def _rows_and_map(
+    args: Namespace, settings: JsonObject, on_progress: OnProgress
+) -> tuple[EmbeddingSet, np.ndarray, JsonObject]:
+    """The embedding to draw, its map and facts on it; a run's map is the one that the app shows too."""
     if Path(args.source).suffix in file_formats.ENDINGS:
         rows = file_formats.read(Path(args.source))
         if args.labels:
@@ -121,7 +118,7 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
         graphs = Graphs(args.device, on_progress=on_progress)
         told = fraction_of(on_progress, "UMAP's layout")
         projection = map_of(rows, args.method, graphs, told, **settings)
-        return rows, (projection.xy, {"settings": projection.settings, "quality": projection.quality})
+        return rows, projection.xy, {"settings": projection.settings, "quality": projection.quality}
     if args.labels:
         raise ValueError(OWN_LABELS)
     run = runs.load(args.source)
@@ -129,12 +126,11 @@ def _rows_and_map(args: Namespace, settings: dict[str, Any], on_progress: OnProg
     rows = embed_run(run, args.split, "h", args.device, on_fraction)
     values = {"space": embedding_ref.of_run(run, args.split).values, "kind": args.method, **settings}
     result = answers.make("map", values, on_progress, args.device)
-    return rows, (result.arrays["xy"], result.meta)
+    return rows, result.arrays["xy"], result.meta
 
 
 def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
-
     metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
     check_accuracies(metrics)
     chosen = [runs.load(name) for name in args.runs]
@@ -168,8 +164,16 @@ def compare(args: Namespace) -> None:
     print_result(args, record, "\n".join(lines))
 
 
-# --- parts -------------------------------------------------------------------------------------
-
-
-def _names(rows: Any) -> list[str]:
-    return [rows.classes[i] if 0 <= i < len(rows.classes) else str(i) for i in rows.labels]
+def export(args: Namespace) -> None:
+    """Write a run's encoder as ONNX, or its metrics and embedding for TensorBoard."""
+    out = Path(args.out) if args.to == "tensorboard" else out_path(args.out, ".onnx")
+    run = runs.load(args.run)
+    with progress_of(args) as on_progress:
+        if args.to == "onnx":
+            on_progress("the encoder", None)
+            record = export_onnx(run, out, args.layer)
+            text = f"{out}: {args.layer}, {record['width']} wide; {record['worst']:.1g} from torch"
+        else:
+            record = export_tensorboard(run, out, args.split, args.layer, args.device, on_progress)
+            text = f"{out}: {record['scalars']:,} scalars, {record['rows']:,} rows; tensorboard --logdir {out}"
+    print_result(args, {"run": run.name, "to": args.to, **record}, text)

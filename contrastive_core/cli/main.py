@@ -10,6 +10,7 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run one command; returns the exit status. program: what it was called by."""
     args = parser(program).parse_args(argv)
     try:
-        return _run(args)
+        return _command(args.run_command)(args) or 0
     except KeyboardInterrupt:
         return _failed(args, "interrupted", 130)
     except BrokenPipeError:
@@ -35,11 +36,8 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except Elsewhere as error:  # another process of the group says why
         return error.exit_status
     except Exception as error:
-        return _failed(args, _message(error), _exit_status(error))
-
-
-def _run(args: argparse.Namespace) -> int:
-    return _command(args.run_command)(args) or 0
+        status = 2 if isinstance(error, UNUSABLE) else 1
+        return _failed(args, _message(error), getattr(error, "exit_status", status))
 
 
 def _command(name: str) -> Callable[[Any], int | None]:
@@ -57,11 +55,6 @@ def _command(name: str) -> Callable[[Any], int | None]:
     return command
 
 
-def _exit_status(error: Exception) -> int:
-    status = 2 if isinstance(error, UNUSABLE) else 1
-    return int(getattr(error, "exit_status", status))
-
-
 def _message(error: Exception) -> str:
     """An error of ours, or of the file system, as it stands; what nobody foresaw with its type."""
     if isinstance(error, (OSError, *UNUSABLE)) or hasattr(error, "exit_status"):
@@ -71,8 +64,6 @@ def _message(error: Exception) -> str:
 
 def _failed(args: argparse.Namespace, message: str, status: int) -> int:
     if args.debug:
-        import traceback
-
         traceback.print_exc()
     sys.stderr.write(error_line(message))
     return status

@@ -157,7 +157,7 @@ COMMANDS = {
         ),
     ),
     "export": Command(
-        "export.export",
+        "inspect.export",
         "write a run for another tool: its encoder as ONNX, or a log for TensorBoard",
         (
             _option("run"),

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from contrastive_core.data import datasets
 from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
@@ -30,7 +31,6 @@ __all__ = [
     "print_result",
     "progress_of",
     "score_text",
-    "write_table",
 ]
 
 OWN_LABELS = "--labels goes with a file of vectors; what a run was trained on has its own"
@@ -42,7 +42,7 @@ REFRESH = 0.1  # seconds between two drawings of a bar
 # --- text --------------------------------------------------------------------------------------
 
 
-def print_result(args: Namespace, record: dict[str, Any], text: str) -> None:
+def print_result(args: Namespace, record: Mapping[str, object], text: str) -> None:
     """Print `record` as JSON if that was asked for, else `text`."""
     if args.json:
         print(json.dumps(record, indent=1, default=str))
@@ -57,8 +57,6 @@ def print_note(text: str) -> None:
 
 def note_left_out(run: Run, split: str) -> None:
     """Say which files a run's data set is without; nothing where its data are gone."""
-    from contrastive_core.data import datasets
-
     with contextlib.suppress(ValueError, OSError):
         if left_out := datasets.of_config(run.config, split).left_out:
             print_note(left_out)
@@ -165,10 +163,3 @@ def out_path(path: str, *endings: str) -> Path:
     if not os.access(out.resolve().parent, os.W_OK):
         raise ValueError(f"nothing can be written into the folder {out.resolve().parent}")
     return out
-
-
-def write_table(out: Path, columns: Mapping[str, Any]) -> None:
-    """Write columns as `.parquet` or `.csv`, whole or not at all."""
-    from contrastive_core.storage import tables
-
-    tables.write_table(out, columns)

@@ -8,8 +8,6 @@ from argparse import Namespace
 from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.data import datasets
 from contrastive_core.engine import answers, results
-from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.image_form import ImageForm
@@ -19,7 +17,6 @@ __all__ = ["analyze", "decode", "present"]
 
 def analyze(args: Namespace) -> None:
     """Make what a page asks for, and keep it."""
-
     values = json.loads(args.values)
     if not isinstance(values, dict):
         raise ValueError("the values of an analysis are a JSON object")
@@ -31,7 +28,6 @@ def analyze(args: Namespace) -> None:
 
 def decode(args: Namespace) -> None:
     """Decode the images of a data set, unless they have been."""
-
     form = ImageForm(args.image_size, args.resize)
     with progress_of(args) as on_progress:
         dataset = datasets.load(args.dataset, args.split, args.root, False, form, on_progress)
@@ -43,6 +39,8 @@ def decode(args: Namespace) -> None:
 
 def present(args: Namespace) -> None:
     """Embed and score a run, and draw its maps: all that its pages wait for."""
+    from contrastive_core.evaluation.embed import embed_run
+    from contrastive_core.evaluation.evaluate import evaluate
 
     run = runs.load(args.run)
     with progress_of(args) as on_progress:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 from contrastive_core import losses, methods, metrics
 from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.data import datasets
 from contrastive_core.evaluation.reproduce import ScoreCache, deviations
 from contrastive_core.records import runs
+from contrastive_core.records.run import Run
 from contrastive_core.runs.verify import damage
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["list_all", "verify"]
 
 
 def list_all(args: Namespace) -> None:
     """Runs, and the names that other commands take."""
-
     rows = [_row(run) for run in runs.list_runs()]
     names = {
         "methods": methods.names(),
@@ -38,7 +38,6 @@ def list_all(args: Namespace) -> None:
 def verify(args: Namespace) -> int:
     """Check every file of the runs, and compute anew the figures that come with the project; 1 if
     something is damaged or a figure does not follow from the weights."""
-
     cache: ScoreCache = {}
     chosen = [runs.load(name) for name in args.runs] or runs.list_runs()
     problems = {run.name: damage(run) for run in chosen}
@@ -53,7 +52,7 @@ def verify(args: Namespace) -> int:
     return int(any(problems.values()))
 
 
-def _row(run: Any) -> dict[str, Any]:
+def _row(run: Run) -> JsonObject:
     config, status = run.manifest.get("config", {}), run.status()
     return {
         "run": run.name,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of
 from contrastive_core.distributed import collectives
@@ -14,19 +14,15 @@ from contrastive_core.progress import OnProgress
 from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.sample_request import request_of
-from contrastive_core.records.sample_table import write_table
+from contrastive_core.records.sample_table import SampleTable, write_table
 from contrastive_core.samples import run_samples
 from contrastive_core.samples.table_builder import SampleInputs, build_table
-
-if TYPE_CHECKING:
-    from contrastive_core.records.sample_table import SampleTable
 
 __all__ = ["samples"]
 
 
 def samples(args: Namespace) -> None:
     """Write every sample of a split, or of a file of vectors, with what is odd about it."""
-
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         name, table = _table(args, on_progress)
@@ -53,8 +49,7 @@ def _of_losses(table: SampleTable) -> str:
     )
 
 
-def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
-
+def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
     is_file = Path(args.run).suffix in file_formats.ENDINGS
     if args.labels and not is_file:
         raise ValueError(OWN_LABELS)
@@ -69,10 +64,9 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
         table = run_samples.samples_of_vectors(request, rows, pictures, on_progress, args.device)
         return space.name, table
     if is_file:
-        plain = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
-        rows = plain
+        rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
         if args.labels:
-            rows = collectives.raise_together(lambda: label_files.labeled(plain, args.labels))
+            rows = collectives.raise_together(partial(label_files.labeled, rows, args.labels))
         inputs = SampleInputs(rows, args.loss or "sup_con", device=args.device)
         return args.run, build_table(inputs, on_progress)
     run = collectives.raise_together(lambda: runs.load(args.run))
@@ -84,7 +78,6 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, Any]:
 
 def _existing_rows(args: Namespace) -> EmbeddingRef | None:
     """Loaded vectors, or rows of a recording; None for all else."""
-
     if args.run.startswith(loaded_vectors.PREFIX):
         return embedding_ref.of_vectors(args.run.removeprefix(loaded_vectors.PREFIX), args.split)
     if args.run.startswith(recorded_rows.PREFIX):

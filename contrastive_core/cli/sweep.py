@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 from contrastive_core.cli.output import print_note, print_result, progress_of
 from contrastive_core.engine import queue as waiting
 from contrastive_core.engine import sweep_runner
-from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.records import runs
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.sweeps import spec
 
 __all__ = ["queue", "sweep"]
@@ -17,7 +16,6 @@ __all__ = ["queue", "sweep"]
 
 def sweep(args: Namespace) -> None:
     """Train the cells of a sweep file that are not done yet."""
-
     chosen = spec.changed(spec.load(args.file), args.set)
     if args.score:
         return _score_cells(args, chosen)
@@ -36,8 +34,9 @@ def sweep(args: Namespace) -> None:
     print_result(args, {"sweep": chosen.name, "form": chosen.form, "cells": cells}, "\n".join(lines))
 
 
-def _score_cells(args: Namespace, chosen: Any) -> None:
+def _score_cells(args: Namespace, chosen: spec.Sweep) -> None:
     """Score the done cells' test images, for the figure."""
+    from contrastive_core.evaluation.evaluate import evaluate
 
     names = sweep_runner.unscored(chosen)
     with progress_of(args) as on_progress:
@@ -48,13 +47,12 @@ def _score_cells(args: Namespace, chosen: Any) -> None:
 
 def queue(args: Namespace) -> None:
     """Start what waits until nothing does. The app leaves this behind when it is closed."""
-
     waiting.work(print_note)
     names = [job.name for job in waiting.queue()]
     text = f"still waiting: {', '.join(names)}" if names else "nothing waits"
     print_result(args, {"waiting": names}, text)
 
 
-def _score(row: dict[str, Any]) -> str:
+def _score(row: JsonObject) -> str:
     knn = row.get("knn_train_sample")
     return "" if knn is None else f"  kNN on the training sample {100 * knn:.1f} %"

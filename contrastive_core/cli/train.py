@@ -9,20 +9,23 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.distributed import collectives
+from contrastive_core.distributed.collectives import World
 from contrastive_core.engine import importing
 from contrastive_core.errors import BadSetting
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
 from contrastive_core.records.image_form import form_of
+from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import OPTIONS, TrainConfig, from_dict, with_settings
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.training import loop
 from contrastive_core.training.image_size import kept_smaller, with_image_size
-from contrastive_core.training.setup import manifest_of, prepare
+from contrastive_core.training.setup import TrainSetup, manifest_of, prepare
 from contrastive_core.training.starting_run import inherit_encoder
 
 __all__ = ["config_of", "train"]
@@ -35,21 +38,19 @@ def train(args: Namespace) -> None:
     """
     if args.processes > 1 and "RANK" not in os.environ:
         _under_torchrun(args.processes, sys.argv[1:])
-
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         setup, run = _setup_and_run(args, world, on_progress)
-        if world.is_rank0 and setup.dataset.left_out:
-            print_note(setup.dataset.left_out)
-        if world.is_rank0 and (note := kept_smaller(setup.config)):
-            print_note(note)
+        for note in (setup.dataset.left_out, kept_smaller(setup.config)):
+            if world.is_rank0 and note:
+                print_note(note)
         is_quiet = args.json or not world.is_rank0
         epochs = setup.config.epochs
         steps = setup.method.total_steps // max(1, epochs)
         report = _Report(epochs, steps, on_progress, is_quiet)
         status = loop.train(setup, run, args.resume, report)
     if world.is_rank0:
-        if note := run.status().get("note"):
-            print_note(note)
+        if ending := run.status().get("note"):
+            print_note(ending)
         record = {"run": run.name, "status": status, **(report.scores or _last_scores(run))}
         print_result(args, record, f"{run.name}: {status}")
 
@@ -62,12 +63,11 @@ def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:
     os.execv(sys.executable, [sys.executable, *start, "-m", "contrastive_core", *arguments])
 
 
-def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tuple[Any, Any]:
+def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tuple[TrainSetup, Run]:
     """All that training needs, and its run, agreed upon by all processes."""
-
     listings: image_sets.Listings | None = None  # of a folder, on the process that chose the image size
 
-    def read_settings() -> Any:
+    def read_settings() -> tuple[TrainConfig, Run | None] | None:
         nonlocal listings
         if not world.is_rank0:
             return None
@@ -96,16 +96,14 @@ def _setup_and_run(args: Namespace, world: Any, on_progress: OnProgress) -> tupl
     return setup, run
 
 
-def _create_run(name: str | None, setup: Any) -> Any:
-
+def _create_run(name: str | None, setup: TrainSetup) -> Run:
     about = manifest_of(setup, _command(sys.argv[1:]))
     return runs.create(name, setup.config.to_dict(), setup.dataset.fingerprint, **about)
 
 
-def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[Any, Any]:
+def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConfig, Run | None]:
     """The settings, and the run if it exists already (resumed, or queued by the app). A run to
     start from that is being imported is waited for."""
-
     if args.run:
         runs.checked_name(args.run)
     if args.resume:
@@ -122,7 +120,6 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[Any, Any]
 def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> TrainConfig:
     """The settings of a new run; encoder and its settings are those of the run that it starts from,
     where they are not given. Raises BadSetting, NoSuchRun."""
-
     options = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name)) is not None]
     given = [*options, *args.set]
     config = with_settings(TrainConfig(device=args.device), given)
@@ -181,7 +178,7 @@ class _Report:
             print_note(text)
 
 
-def _last_scores(run: Any) -> dict[str, Any]:
+def _last_scores(run: Run) -> JsonObject:
     """The last epoch's scores."""
     lines = [line for line in run.metrics() if "knn_train_sample" in line or "alignment" in line]
     return lines[-1] if lines else {}

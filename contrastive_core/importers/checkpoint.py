@@ -16,11 +16,12 @@ from typing import Any
 from safetensors import safe_open
 
 from contrastive_core.errors import CannotImport, NotRecognized, NotRegular, Refused, explained
-from contrastive_core.importers.conversion import LIMIT, FileFacts, convert
+from contrastive_core.importers.conversion import LIMIT, convert
 from contrastive_core.importers.state_dict_names import Recognized, Shapes, recognize
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.models.encoders import ProjectionHead, create_encoder
 from contrastive_core.models.libraries import without_numbers
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import open_regular, printable
 from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
@@ -42,9 +43,8 @@ class OpenedCheckpoint:
     missing: tuple[str, ...]
     unlike: tuple[str, ...]
     unused: tuple[str, ...]
-    facts: FileFacts | None  # None for random weights
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> JsonObject:
         """What to show before it is imported, as plain values."""
         about = dataclasses.asdict(self.recognized)
         about = {k: v for k, v in about.items() if k not in ("keys", "folds")}
@@ -59,18 +59,18 @@ def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[Op
     Raises: CannotImport, NotRecognized, FileNotFoundError.
     """
     source = Path(path).absolute()
-    with converted(source) as (weights, facts):
+    with converted(source) as (weights, top):
         shapes = _shapes(weights)
         try:
-            recognized = recognize(shapes, facts["top"], encoder)
+            recognized = recognize(shapes, top, encoder)
         except NotRecognized as error:
             raise NotRecognized(message("{name}: {error}", name=printable(source.name), error=error)) from None
-        yield match(source, weights, recognized, shapes, facts)
+        yield match(source, weights, recognized, shapes)
 
 
 @contextmanager
-def converted(source: Path) -> Iterator[tuple[Path, FileFacts]]:
-    """A file's tensors as safetensors, and what else is worth knowing of it, while inside.
+def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
+    """A file's tensors as safetensors, and the names at its top level, while inside.
 
     Raises: CannotImport, FileNotFoundError.
     """
@@ -89,12 +89,12 @@ def converted(source: Path) -> Iterator[tuple[Path, FileFacts]]:
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "weights.safetensors"
         try:
-            facts = run_sandboxed(convert, source, weights, limits=LIMITS)
+            top = run_sandboxed(convert, source, weights, limits=LIMITS)
         except Refused as error:
             raise CannotImport(
                 message("{name} cannot be opened: {plainer}", name=name, plainer=_plainer(str(error)))
             ) from None
-        yield weights, facts
+        yield weights, top
 
 
 # --- parts -------------------------------------------------------------------------------------
@@ -118,9 +118,7 @@ def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
         return {k: tuple(file.get_slice(k).get_shape()) for k in file.keys()}  # noqa: SIM118
 
 
-def match(
-    source: Path, weights: Path, recognized: Recognized, shapes: Shapes, facts: FileFacts | None
-) -> OpenedCheckpoint:
+def match(source: Path, weights: Path, recognized: Recognized, shapes: Shapes) -> OpenedCheckpoint:
     """Hold the file's tensors to those that our encoder and head have."""
     ours, keys = _our_shapes(recognized), recognized.keys
     theirs = dict(shapes)
@@ -137,7 +135,7 @@ def match(
     norms = tuple(part.norm for part in recognized.folds if part.norm)
     used = set(common.values())
     unused = tuple(k for k in shapes if k not in used and not (norms and k.startswith(norms)))
-    return OpenedCheckpoint(source, weights, recognized, matched, missing, unlike, unused, facts)
+    return OpenedCheckpoint(source, weights, recognized, matched, missing, unlike, unused)
 
 
 def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO, NotRequired, TypedDict
+from typing import Any, BinaryIO
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -18,7 +18,7 @@ from contrastive_core.errors import Refused
 from contrastive_core.messages import N_, message
 from contrastive_core.storage.regular_files import open_regular
 
-__all__ = ["LIMIT", "FileFacts", "convert"]
+__all__ = ["LIMIT", "convert"]
 
 LIMIT = 4 << 30  # bytes of the file, of what it unpacks to, and of its tensors
 MAX_TENSORS = 100_000
@@ -57,17 +57,8 @@ class _Shell(dict[Any, Any]):
         super().__init__()
 
 
-class FileFacts(TypedDict):
-    """Facts on a checkpoint file: names at its top level, and tensors that were skipped."""
-
-    top: list[str]
-    skipped: list[str]
-    epoch: NotRequired[int | str]
-    arch: NotRequired[int | str]
-
-
-def convert(source: str | Path, out: str | Path) -> FileFacts:
-    """Write the tensors of `source` to `out`; return facts on the file.
+def convert(source: str | Path, out: str | Path) -> list[str]:
+    """Write the tensors of `source` to `out`; return the names at the file's top level.
 
     Raises: Refused, NotRegular, OSError; whatever torch raises for a damaged file.
     """
@@ -78,9 +69,8 @@ def convert(source: str | Path, out: str | Path) -> FileFacts:
             raise Refused(N_("it is neither a safetensors file nor one that torch.save wrote"))
         file.seek(0)
         value = load_file(source) if is_safetensors else _torch(file)
-    state, facts = _state(value)
-    save_file({k: v.contiguous().clone() for k, v in state.items()}, out)
-    return facts
+    save_file({k: v.contiguous().clone() for k, v in _state(value).items()}, out)
+    return [str(k)[:80] for k in list(value)[:50]] if isinstance(value, dict) else []
 
 
 def _torch(file: BinaryIO) -> Any:
@@ -99,15 +89,9 @@ def _torch(file: BinaryIO) -> Any:
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
-def _state(value: Any) -> tuple[dict[str, Tensor], FileFacts]:
-    """Return the tensors by name, and facts on the file."""
-    facts = FileFacts(top=[], skipped=[])
+def _state(value: Any) -> dict[str, Tensor]:
+    """Return the tensors by name, without sparse ones."""
     if isinstance(value, dict):
-        facts["top"] = [str(k)[:80] for k in list(value)[:50]]
-        if isinstance(epoch := value.get("epoch"), (int, str)):
-            facts["epoch"] = epoch
-        if isinstance(arch := value.get("arch"), (int, str)):
-            facts["arch"] = arch
         nested = [value[k] for k in STATES if isinstance(value.get(k), dict)]
         value = next((v for v in nested if _tensors(v)), value)
     state = _tensors(value) if isinstance(value, dict) else {}
@@ -126,8 +110,7 @@ def _state(value: Any) -> tuple[dict[str, Tensor], FileFacts]:
         raise Refused(
             message("its tensors have {total} bytes; at most {limit} are read", total=f"{total:,}", limit=f"{LIMIT:,}")
         )
-    facts["skipped"] = [k for k, t in state.items() if t.layout is not torch.strided]
-    return {k: t for k, t in state.items() if k not in facts["skipped"]}, facts
+    return {k: t for k, t in state.items() if t.layout is torch.strided}
 
 
 def _tensors(value: dict[Any, Any]) -> dict[str, Tensor]:

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from contrastive_core.messages import N_, message
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__ = ["Fold", "Head", "fold", "match_head"]
 
 Shapes = Mapping[str, tuple[int, ...]]
-EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes
-
-
 Knobs = dict[str, Any]  # settings of an encoder or a head, by name
+EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes
 
 
 @dataclass(frozen=True)
@@ -61,18 +59,12 @@ def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
             layers = _layers(names, prefix, shapes)
         if layers is None or not _fit(layers, shapes):
             some = ", ".join(sorted(names)[:4])
-            return Head(
-                {"head": "none"},
-                {},
-                note=(
-                    message(
-                        "its projection head ({prefix}: {some}, …) is of a form that is not known here and "
-                        "is left out: z is h",
-                        prefix=prefix,
-                        some=some,
-                    )
-                ),
+            note = message(
+                "its projection head ({prefix}: {some}, …) is of a form that is not known here and is left out: z is h",
+                prefix=prefix,
+                some=some,
             )
+            return replace(NONE, note=note)
         return _head(layers, shapes)
     return NONE
 
@@ -135,8 +127,6 @@ def _head(layers: list[tuple[str, str]], shapes: Shapes) -> Head:
 
 def fold(tensors: dict[str, Tensor], folds: Sequence[Fold]) -> dict[str, Tensor]:
     """The tensors with every fold's weight and bias replaced by those of the two layers in one."""
-    import torch
-
     folded = dict(tensors)
     for layer in folds:
         weight = tensors[f"{layer.linear}weight"].double()  # (out, in)

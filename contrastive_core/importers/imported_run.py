@@ -91,8 +91,7 @@ def _state_dict(checkpoint: OpenedCheckpoint, config: TrainConfig, images: Datas
 
 
 def _check_tensors(checkpoint: OpenedCheckpoint) -> None:
-    bad = [*checkpoint.missing, *checkpoint.unlike]
-    if bad:
+    if bad := [*checkpoint.missing, *checkpoint.unlike]:
         raise CannotImport(
             message(
                 "{name} looks like {kind} with {encoder}, but {bad} of its tensors are missing or of "

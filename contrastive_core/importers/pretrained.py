@@ -117,11 +117,11 @@ def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Ite
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "weights.safetensors"
         if file is None:
-            yield match(Path(RANDOM), path, *_random_weights(recognized, path), None)
+            yield match(Path(RANDOM), path, *_random_weights(recognized, path))
         else:
-            with converted(file.absolute()) as (weights, facts):
+            with converted(file.absolute()) as (weights, _):
                 recognized, shapes = _fit_weights(recognized, weights, path)
-            yield match(file, path, recognized, shapes, facts)
+            yield match(file, path, recognized, shapes)
 
 
 # --- where they come from ----------------------------------------------------------------------

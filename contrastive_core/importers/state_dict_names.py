@@ -9,16 +9,14 @@ without a prefix.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from contrastive_core.errors import NotRecognized
-from contrastive_core.importers.heads import Fold, Knobs, match_head
+from contrastive_core.importers.heads import NONE, Fold, Knobs, Shapes, match_head
 from contrastive_core.messages import N_, message
 
 __all__ = ["Recognized", "Shapes", "recognize"]
-
-Shapes = Mapping[str, tuple[int, ...]]
 
 OURS = "encoder.body."
 PREFIXES = (
@@ -55,7 +53,7 @@ class Recognized:
     encoder_knobs: Knobs
     channels: int
     keys: dict[str, str]
-    head: Knobs = field(default_factory=lambda: {"head": "none"})
+    head: Knobs = field(default_factory=lambda: NONE.settings)
     folds: tuple[Fold, ...] = ()
     notes: tuple[str, ...] = ()
     of_library: bool = False  # a model of torchvision or timm that was asked for by name
@@ -100,7 +98,7 @@ def _renamed(names: list[str], prefix: str) -> dict[str, str]:
 
 def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[str, Knobs, int]:
     """Encoder name, its knobs, and the images' channels."""
-    stem = body.get("conv1.weight") or body.get("0.weight") or body.get("patch_embed.proj.weight")
+    stem = next((body[name] for name in STEMS if name in body), None)
     channels = stem[1] if stem and len(stem) == 4 else 3
     if encoder is not None:
         return encoder, {}, channels

@@ -36,8 +36,6 @@ def trade(
     for t in temperatures:
         p = softmax(s / t, axis=1)
         entropy = entr(p).sum(1)
-        own = None
-        if same_class is not None:
-            own = float((p * same_class[anchors]).sum(1).mean())
+        own = None if same_class is None else float((p * same_class[anchors]).sum(1).mean())
         found.append(Trade(t, float((np.exp(entropy) / count).mean()), own, float(p.max(1).mean())))
     return found

@@ -11,30 +11,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
 
 from contrastive_core.messages import N_
-from contrastive_core.recording.omissions import Omissions
+
+if TYPE_CHECKING:
+    from contrastive_core.recording.watch import Watch
 
 __all__ = ["Wrapped", "read_call"]
 
 LABELS = ("labels", "label", "targets", "target", "y")
 TAU = ("temperature", "tau")
-
-
-@runtime_checkable
-class StepRecorder(Protocol):
-    """The part of `Watch` that a wrapped criterion uses."""
-
-    omissions: Omissions
-
-    @property
-    def records_next(self) -> bool: ...
-    def step(self, *views: Any, **values: Any) -> None: ...
-    def on_error(self, error: Exception, items: str) -> None: ...
 
 
 class LossCall(TypedDict, total=False):
@@ -53,9 +43,9 @@ class Wrapped(nn.Module):
     take. Calls without gradients, as in validation, are not steps.
     """
 
-    watch: StepRecorder
+    watch: Watch
 
-    def __init__(self, watch: StepRecorder, criterion: Callable[..., Any]) -> None:
+    def __init__(self, watch: Watch, criterion: Callable[..., Any]) -> None:
         super().__init__()
         self.criterion = criterion
         object.__setattr__(self, "watch", watch)  # no module, and not to be saved

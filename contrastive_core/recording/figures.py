@@ -6,6 +6,7 @@ sets for the whole process (precision of products, number of threads), and nothi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 
@@ -158,9 +159,7 @@ def spread_figures(batch: RecordedBatch) -> dict[str, float]:
         first = first.take(kept)
     labels = first.labels if first.has_labels else None
     rows = EmbeddingSet(first.z.float().numpy(), labels, views=_even_views(batch, first))
-    values = {name: _score(name, rows) for name in ("alignment", "uniformity", "rankme")}
-    values["knn"] = leave_one_out(rows, "cpu") if len(rows) > 2 else None
-    return {name: value for name, value in values.items() if value is not None}
+    return _scores(rows, "alignment", "uniformity", "rankme")
 
 
 def _even_views(batch: RecordedBatch, first: RecordedBatch) -> np.ndarray | None:
@@ -174,15 +173,16 @@ def _even_views(batch: RecordedBatch, first: RecordedBatch) -> np.ndarray | None
     return z.reshape(len(counts), counts[0], -1)
 
 
-def _score(name: str, rows: EmbeddingSet) -> float | None:
-    try:
-        return create(name)(None, rows, Graphs("cpu")).value
-    except CannotScore:
-        return None
-
-
 def probe_figures(rows: EmbeddingSet) -> dict[str, float]:
     """What is followed of the probe set: the leave-one-out kNN vote, uniformity and RankMe."""
-    values = {f"probe_{name}": _score(name, rows) for name in ("uniformity", "rankme")}
-    values["probe_knn"] = leave_one_out(rows, "cpu") if len(rows) > 2 else None
+    return {f"probe_{name}": value for name, value in _scores(rows, "uniformity", "rankme").items()}
+
+
+def _scores(rows: EmbeddingSet, *names: str) -> dict[str, float]:
+    """The metrics that have a value, and the leave-one-out kNN vote as "knn"."""
+    values: dict[str, float | None] = {}
+    for name in names:
+        with contextlib.suppress(CannotScore):
+            values[name] = create(name)(None, rows, Graphs("cpu")).value
+    values["knn"] = leave_one_out(rows, "cpu") if len(rows) > 2 else None
     return {name: value for name, value in values.items() if value is not None}

@@ -10,7 +10,6 @@ import contextlib
 import queue
 import threading
 import time
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from contrastive_core.recording.step_copies import ProbeCopy, StepCopy
 from contrastive_core.records import recorded_steps
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["Recorder"]
 
@@ -146,7 +146,7 @@ class Recorder:
         except ValueError as error:  # the loss cannot use them; the rows can be kept
             problem = error
             measured = figures.measure(batch, None, settings.positives, settings.rows)
-        line: dict[str, Any] = {"step": copy.step, **measured.values}
+        line: JsonObject = {"step": copy.step, **measured.values}
         if copy.caller_loss is not None:
             line["caller_loss"] = float(np.asarray(copy.caller_loss.cpu()))
         line["images_per_s"] = round(copy.images_per_s, 1)

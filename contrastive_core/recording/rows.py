@@ -6,7 +6,7 @@ one image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -49,17 +49,9 @@ class RecordedBatch:
 
     def take(self, rows: np.ndarray) -> RecordedBatch:
         """Some rows, by a mask (n)."""
+        arrays = {k: getattr(self, k)[rows] for k in ("image", "view", "labels", "ids")}
         losses = None if self.losses is None else self.losses[rows]
-        return RecordedBatch(
-            self.z[torch.from_numpy(np.flatnonzero(rows))],
-            self.image[rows],
-            self.view[rows],
-            self.labels[rows],
-            self.ids[rows],
-            losses,
-            self.queue,
-            self.temperature,
-        )
+        return replace(self, z=self.z[torch.from_numpy(rows)], losses=losses, **arrays)
 
 
 def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
@@ -187,11 +179,9 @@ def _number(value: object) -> float | None:
 def _finite(batch: RecordedBatch, omissions: Omissions) -> RecordedBatch:
     """Without images of which a row is not finite. Raises ValueError where none is left."""
     bad = ~np.isfinite(batch.z.numpy()).all(1)
-    queue = batch.queue
-    if queue is not None and not (finite := torch.isfinite(queue).all(1)).all():
+    if batch.queue is not None and not (finite := torch.isfinite(batch.queue).all(1)).all():
         omissions.add(N_("rows of the queue"), N_("not finite"), int((~finite).sum()))
-        queue = queue[finite]
-    batch = RecordedBatch(**{**vars(batch), "queue": queue})
+        batch = replace(batch, queue=batch.queue[finite])
     if not bad.any():
         return batch
     lost = np.isin(batch.image, batch.image[bad])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from contrastive_core.errors import BadSetting
 from contrastive_core.losses import Loss
 from contrastive_core.messages import message
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["POSITIVES", "Settings"]
 
@@ -49,7 +49,7 @@ class Settings:
         if self.split not in ("train", "test"):
             raise BadSetting(message("split must be train or test; got {split}", split=f"{self.split!r}"))
 
-    def config(self, knobs: dict[str, Any]) -> dict[str, Any]:
+    def config(self, knobs: JsonObject) -> JsonObject:
         """As a run.json has it."""
         return {
             "loss": self.loss_name,
@@ -57,7 +57,7 @@ class Settings:
             "dataset": self.dataset or None,
         }
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> JsonObject:
         """The entry of a run.json that says it is a recording."""
         kept = ("every", "rows", "positives", "split")
         return {name: getattr(self, name) for name in kept}

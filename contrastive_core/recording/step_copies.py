@@ -7,7 +7,7 @@ thread reads it once it is done.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -143,4 +143,4 @@ def gather_step(copy: StepCopy) -> StepCopy:
         parts = collectives.all_gather_object(None if value is None else to_numpy(value))
         whole = all(part is not None for part in parts)
         changed[name] = np.concatenate(parts) if whole else None
-    return StepCopy(**{**vars(copy), **changed})
+    return replace(copy, **changed)

@@ -194,9 +194,9 @@ class Watch:
             self.on_error(error, "probes")
         self._raise_if_strict()
 
-    def wrap(self, criterion: Callable[..., Any], **how: Any) -> Any:
+    def wrap(self, criterion: Callable[..., Any]) -> Any:
         """The same loss module, each of whose calls is a step: see `recording.criterion`."""
-        return Wrapped(self, criterion, **how)
+        return Wrapped(self, criterion)
 
     # --- the end ---
 

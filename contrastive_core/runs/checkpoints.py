@@ -24,6 +24,7 @@ from contrastive_core.errors import Damaged
 from contrastive_core.messages import N_, decode, message
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["has_begun", "load_state", "load_weights", "read_state", "save_state", "save_weights", "state_manifests"]
 
@@ -56,7 +57,7 @@ def state_manifests(run: Run) -> list[Path]:
     return sorted((run.path / "state").glob("*.sha256"))
 
 
-def read_state(manifest: Path) -> tuple[bytes, dict[str, Any]]:
+def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
     """A state's tensors, packed, and its plain values. Raises Damaged, naming the file."""
     path = manifest
     try:
@@ -96,7 +97,7 @@ def has_begun(run: Run) -> bool:
     return run.weights.exists() or bool(state_manifests(run))
 
 
-def load_state(run: Run) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
     """The newest state that is whole. Where newer ones are damaged, `plain["damaged"]` names their
     files. Raises ValueError when there is none."""
     damaged: list[str] = []

@@ -8,7 +8,7 @@ breaks. Torch-free.
 
 from __future__ import annotations
 
-import json
+import json  # its texts are Python literals too
 from typing import Any
 
 from contrastive_core.errors import Damaged, explained
@@ -17,6 +17,8 @@ from contrastive_core.records.run import Run
 from contrastive_core.storage.regular_files import open_regular, printable
 
 __all__ = ["shapes_of", "snippet"]
+
+Shapes = dict[str, tuple[int, ...]]  # of tensors by name
 
 COLORS = {  # mean and deviation of each channel, as in encoders.py; a test holds them together
     "plain": ((0.5,), (0.25,)),
@@ -80,7 +82,7 @@ net = models.{name}(weights=None)
 net.fc = nn.Identity()"""
 
 
-def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
+def snippet(run: Run, shapes: Shapes) -> str:
     """Python that loads the run's encoder from its exported weights.
 
     Args: shapes: of the weights' tensors by name, as `shapes_of` reads them.
@@ -102,7 +104,7 @@ def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
         raise Damaged(message("{name} has settings that are of no encoder: {why}", name=run.name, why=why)) from None
     return TEXT.format(
         name=printable(run.name),
-        file=_literal(f"{run.name}.safetensors"),
+        file=json.dumps(f"{run.name}.safetensors"),
         method=printable(config.get("method")),
         dataset=printable(config.get("dataset")),
         channels=channels,
@@ -114,7 +116,7 @@ def snippet(run: Run, shapes: dict[str, tuple[int, ...]]) -> str:
     )
 
 
-def shapes_of(run: Run) -> dict[str, tuple[int, ...]]:
+def shapes_of(run: Run) -> Shapes:
     """Shapes of a run's tensors, from the file's header alone. Raises Damaged, OSError."""
     try:
         with open_regular(run.weights) as file:
@@ -123,11 +125,6 @@ def shapes_of(run: Run) -> dict[str, tuple[int, ...]]:
         return {str(k): tuple(int(n) for n in v["shape"]) for k, v in head.items() if k != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(message("{path} is damaged: {error}", path=run.weights, error=printable(error))) from None
-
-
-def _literal(text: str) -> str:
-    """Text as a Python literal in double quotes."""
-    return json.dumps(text)
 
 
 def _side(run: Run, pixels: int) -> int:
@@ -145,12 +142,12 @@ def _colors(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return mean, deviation
 
 
-def _of_library(encoder: str, body: dict[str, Any], side: int) -> tuple[str, str, int]:
+def _of_library(encoder: str, body: Shapes, side: int) -> tuple[str, str, int]:
     """What `_network` returns, for a model of torchvision or timm."""
     library, _, model = encoder.partition(":")
     first = next((v for k, v in body.items() if k.endswith("weight") and len(v) == 4), (0, 3))
     if library == "timm":
-        lines = TIMM.format(name=_literal(model), side=side, channels=first[1])
+        lines = TIMM.format(name=json.dumps(model), side=side, channels=first[1])
         return "import timm\n", lines, first[1]
     base, settings = model.partition(".")[0], ""
     if side and base.startswith("vit_"):
@@ -159,12 +156,12 @@ def _of_library(encoder: str, body: dict[str, Any], side: int) -> tuple[str, str
         settings = f", input_size=({side}, {side})"
     elif base in ("googlenet", "inception_v3"):
         settings = ", aux_logits=False, init_weights=False, transform_input=True"
-    lines = TORCHVISION.format(name=_literal(base), settings=settings)
+    lines = TORCHVISION.format(name=json.dumps(base), settings=settings)
     lines += FIRST.format(channels=first[1]) if first[1] != 3 else ""
     return "import torchvision.models as models\n", lines, first[1]
 
 
-def _network(name: str, stem: str, body: dict[str, Any], side: int) -> tuple[str, str, int]:
+def _network(name: str, stem: str, body: Shapes, side: int) -> tuple[str, str, int]:
     """Imports, the lines that make the untrained network as `net`, and the images' channels."""
     if name in RESNETS:
         out, channels, kernel = body["conv1.weight"][:3]

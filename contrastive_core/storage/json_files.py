@@ -24,6 +24,7 @@ from contrastive_core.storage.json_schema import Schema, fields, plain, problem
 from contrastive_core.storage.regular_files import open_regular, read_regular
 
 __all__ = [
+    "JsonObject",
     "append_lines",
     "damaged_lines",
     "json_bytes",

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import psutil
 from filelock import FileLock, Timeout
@@ -24,7 +23,7 @@ from filelock import FileLock, Timeout
 from contrastive_core.errors import Damaged, Locked
 from contrastive_core.messages import N_, message
 from contrastive_core.storage.atomic import make_folder
-from contrastive_core.storage.json_files import read_object
+from contrastive_core.storage.json_files import JsonObject, read_object
 from contrastive_core.storage.json_schema import fields, number, text, whole
 
 __all__ = ["is_locked", "is_process", "lock", "lock_holder", "process_start"]
@@ -73,7 +72,7 @@ def lock_holder(path: str | Path) -> int | None:
     return int(holder["pid"]) if holder is not None and _is_here(holder) else None
 
 
-def _holder(path: str | Path) -> dict[str, Any] | None:
+def _holder(path: str | Path) -> JsonObject | None:
     """What the lock file says of its holder, living or not."""
     try:
         return read_object(_text_path(Path(path)), HOLDER)
@@ -86,7 +85,7 @@ def _text_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.holder") if sys.platform == "win32" else path
 
 
-def _is_here(holder: dict[str, Any]) -> bool:
+def _is_here(holder: JsonObject) -> bool:
     return holder["boot"] == _boot_id() and is_process(holder["pid"], holder["started"])
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pandas
 import pytest
 
-from contrastive_core.cli import output, train
+from contrastive_core.cli import train
 from contrastive_core.cli.main import main, parser
 from contrastive_core.messages import decode
 from contrastive_core.paths import SHIPPED
 from contrastive_core.progress import read_progress
 from contrastive_core.records import runs
+from contrastive_core.storage.tables import write_table
 
 COMMANDS = (
     "train embed evaluate project samples compare import sweep queue list verify present analyze decode"
@@ -167,7 +168,7 @@ def test_the_module_runs_as_a_program() -> None:
 
 
 def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:
-    output.write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
+    write_table(tmp_path / "t.csv", {"id": ["=1+1", "a"], "x": [-1.5, 2.0]})
     assert (tmp_path / "t.csv").read_text().splitlines() == ["id,x", "'=1+1,-1.5", "a,2.0"]
 
 
