@@ -15,8 +15,6 @@ from contrastive_lab import format, locale
 from contrastive_lab.locale import _
 from contrastive_lab.train.watch import watch_next
 
-__all__ = ["strip"]
-
 SHOWN = 3  # of each kind
 LONGEST = 160  # characters of a reason
 IDLE = "ticks without activity"

@@ -9,8 +9,6 @@ import numpy as np
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab.locale import N_, _
 
-__all__ = ["DETAILS", "color_of", "drawn_places", "hints_of", "names_of", "plain_table", "subsample_rows"]
-
 # From the answer "scores": name on the page → its array.
 DETAILS = {
     N_("prediction (kNN)"): "knn:predicted",

@@ -14,8 +14,6 @@ from pathlib import Path
 from contrastive_core.records import Damaged, data_home
 from contrastive_core.records.files import fields, json_files, text
 
-__all__ = ["folders", "id_of", "path_of", "remember"]
-
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 MOST = 200  # that are kept
 SHAPE = fields({"path": text})

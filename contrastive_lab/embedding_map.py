@@ -20,8 +20,6 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, Thumbnai
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
-__all__ = ["agreement", "caption", "draw", "map_of", "settings"]
-
 DARK = "#24292F"  # of samples that are placed on a map of others
 AGREE = N_("Draws this map with two more seeds and counts the neighbors on it that all three share.")
 

@@ -19,8 +19,6 @@ from contrastive_core.records import data_home
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.files import BATCH, safe_cell
 
-__all__ = ["COLUMNS", "CSV_UP_TO", "about_neighbors", "fits_csv", "is_sent", "keep_vectors", "table", "vectors"]
-
 K = 15  # neighbors that are written
 COLUMNS = 2 * K + 5  # values of a row of a table, about
 RECALL = "neighbors_recall"

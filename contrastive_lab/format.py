@@ -14,8 +14,6 @@ from contrastive_core.records.score import ClassShare, Score, recall_text
 from contrastive_lab import locale
 from contrastive_lab.locale import _
 
-__all__ = ["csv_of", "data_of", "duration", "figure_of", "interval_of", "map_of", "plain", "quality_of", "table_csv"]
-
 
 def figure_of(score: Score | None) -> str:
     """A score as text: shares in per cent."""

@@ -15,8 +15,6 @@ from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.locale import _
 
-__all__ = ["draw", "show_last"]
-
 
 def draw(run: Run, epoch: int, *, with_images: bool = False, height: int = 360) -> None:
     """The map after an epoch, each made once; why not, where its rows cannot be read."""

@@ -11,8 +11,6 @@ from contrastive_core.records import explained
 from contrastive_lab import format
 from contrastive_lab.locale import _
 
-__all__ = ["DAMAGE", "on_its_own"]
-
 # What a file of another shape than expected raises where it is read or drawn.
 DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
 

@@ -15,8 +15,6 @@ from contrastive_lab.components.circle import CircleStart, draw_circle
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.samples.example import NAME as EXAMPLE
 
-__all__ = ["DOORS", "KERNEL", "Door", "circle", "doors", "last_at_work"]
-
 
 @dataclass(frozen=True)
 class Door:

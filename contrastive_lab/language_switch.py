@@ -10,8 +10,6 @@ import streamlit as st
 
 from contrastive_lab import locale, query_params
 
-__all__ = ["arrive", "draw"]
-
 NAME = "lang"
 SEEN = "language in the address"
 KEY = "language-switch"

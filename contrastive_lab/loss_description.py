@@ -7,8 +7,6 @@ from typing import Any
 
 from contrastive_core import losses
 
-__all__ = ["about_loss"]
-
 
 def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> dict[str, Any]:
     """A loss as the catalog has it, and `values` of its knobs.

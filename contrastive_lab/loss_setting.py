@@ -15,8 +15,6 @@ from contrastive_lab.components.loss_view import ComputedLoss, LossSetting
 from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.locale import _
 
-__all__ = ["LIVE", "default_pairing", "knob_of", "live_knob", "request_of", "setting_of"]
-
 LIVE = ("temperature", "margin")
 
 

@@ -9,8 +9,6 @@ import streamlit as st
 
 from contrastive_lab import command_files, locale, query_params
 
-__all__ = ["path_input"]
-
 
 def path_input(label: str, name: str, placeholder: str, help: str | None = None) -> str:
     """What is typed into it, or what the address's parameter `name` stands for."""

@@ -13,8 +13,6 @@ from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 from contrastive_lab.locale import message
 from contrastive_lab.progress import follow
 
-__all__ = ["are_decoded", "of", "thumbnails"]
-
 
 def are_decoded(space: EmbeddingRef) -> bool:
     """Whether there are images to be shown; while they are being made the page says so."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["band", "curves", "intervals", "matrix", "whole_range"]
-
 WHOLE = (0.0, 100.0)  # of a share in per cent
 
 

@@ -19,17 +19,6 @@ from contrastive_core.records.run import Run
 from contrastive_lab import cache, format
 from contrastive_lab.locale import _, message, sentence
 
-__all__ = [
-    "answer_or_wait",
-    "bar",
-    "catalog_or_wait",
-    "embedded_or_wait",
-    "follow",
-    "follow_begun",
-    "follow_training",
-    "scored_or_wait",
-]
-
 TRIES = 2  # starts in one session before a result that nobody can read is said to be so
 
 

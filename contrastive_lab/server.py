@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guard", "guards", "policy", "token_from_environment"]
-
 PUBLIC = ("/_stcore/health",)  # asked by launchers and tests that hold no token
 
 HEADERS = {

@@ -7,8 +7,6 @@ from typing import Any
 from contrastive_lab import locale
 from contrastive_lab.locale import N_, _
 
-__all__ = ["shown_name", "shown_value"]
-
 NAMES = {
     "lr": N_("learning rate"),
     "warmup": "warm-up",

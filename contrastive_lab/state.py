@@ -19,20 +19,6 @@ from contrastive_core.records.run import Run
 from contrastive_lab import guard, query_params
 from contrastive_lab.locale import _
 
-__all__ = [
-    "all_runs",
-    "chosen_run",
-    "data_key",
-    "data_of",
-    "give_back",
-    "pick_run",
-    "place_of",
-    "run",
-    "select",
-    "selection",
-    "stamp",
-]
-
 DEFAULT_RUN = "simclr-shapes"
 RUN = "run-picker"
 APP = BUNDLE / "app.py"

@@ -8,8 +8,6 @@ import streamlit as st
 
 from contrastive_lab.locale import Message, text
 
-__all__ = ["draw_table"]
-
 
 def draw_table(rows: Any, place: Any = st, column_config: dict[str, Any] | None = None, **options: Any) -> Any:
     """`st.dataframe` of rows, a frame or a styled frame. Its columns keep their English names, by which

@@ -13,8 +13,6 @@ from pathlib import Path
 from contrastive_lab.components.shared.mount import COMPONENTS, PARTS
 from contrastive_lab.desktop import serving, window
 
-__all__ = ["problem"]
-
 
 def problem() -> str:
     """What does not work, in a sentence; "" where all does. Nothing of the user's is touched."""

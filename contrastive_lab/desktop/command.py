@@ -24,8 +24,6 @@ from contrastive_core.records import Locked, runs
 from contrastive_lab.desktop import serving, shortcut, things, tickets, window
 from contrastive_lab.desktop.serving import Server
 
-__all__ = ["main", "parser"]
-
 PROGRAM = "contrastive-lab"
 NAMES = set(COMMANDS)
 PACKAGES = ("contrastive-lab", "torch", "torchvision", "streamlit", "numpy", "pyarrow")

@@ -41,8 +41,6 @@ from contrastive_core.records.files import (
 )
 from contrastive_lab.desktop import tickets
 
-__all__ = ["Server", "at_work", "begin", "check_homes", "hold", "let_go", "read_page", "stop", "wait_until_ready"]
-
 HOST = "127.0.0.1"
 PATIENCE = 120.0  # seconds until a server answers, on a busy machine
 LOCK_WAIT = 30.0

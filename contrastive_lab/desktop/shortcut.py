@@ -14,8 +14,6 @@ from contrastive_core.cli.output import print_note
 from contrastive_core.records import BUNDLE, data_home
 from contrastive_core.records.files import atomic
 
-__all__ = ["command_line", "install", "linux", "macos", "windows"]
-
 NAME, ID = "Contrastive Lab", "contrastive-lab"
 ABOUT = "Train, see and question contrastive encoders"
 ICON = BUNDLE / "docs" / "icon"

@@ -21,8 +21,6 @@ from contrastive_core.records.files import atomic, is_regular, printable
 from contrastive_core.records.run import Run
 from contrastive_lab import command_files
 
-__all__ = ["CHECKPOINTS", "Thing", "prepare", "recognize"]
-
 CHECKPOINTS = (".pt", ".pth", ".tar", ".ckpt", ".safetensors")
 EXPECTED = (
     f"expected a run, a folder of images, vectors ({', '.join(file_formats.ENDINGS)}), "

@@ -17,8 +17,6 @@ from pathlib import Path
 from contrastive_core.records import data_home
 from contrastive_core.records.files import atomic
 
-__all__ = ["folder", "is_own_connection", "issue", "redeem"]
-
 TICKET = re.compile(r"[A-Za-z0-9_-]{32}")
 SECONDS = 180  # a browser that starts on a busy machine
 CONNECTIONS = Path("/proc/net/tcp")

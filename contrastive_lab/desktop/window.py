@@ -17,8 +17,6 @@ from contrastive_core.engine.process import OWN_SESSION
 from contrastive_core.records.files import atomic
 from contrastive_lab.desktop import tickets
 
-__all__ = ["Window", "describe", "has_display", "open_window"]
-
 TITLE = "Contrastive Lab"
 SIZE = (1440, 960)
 NAMES = (

@@ -11,8 +11,6 @@ from babel.messages.pofile import read_po, write_po
 from contrastive_core.records import ROOT
 from contrastive_lab.locale import FOLDER
 
-__all__ = ["SOURCES", "extract", "main", "read"]
-
 SOURCES = {  # of each domain: the extractor and the files
     "contrastive_lab": ("python", ("app.py", "pages/*.py", "contrastive_lab/**/*.py", "contrastive_core/**/*.py")),
     "browser": ("javascript", ("contrastive_lab/components/**/*.js",)),

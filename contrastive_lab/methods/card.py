@@ -15,8 +15,6 @@ from contrastive_lab.methods.diagram import flow_svg, in_the_dark
 from contrastive_lab.methods.table import table
 from contrastive_lab.setting_names import shown_name, shown_value
 
-__all__ = ["choose_data", "defaults", "differences", "head", "loss", "measured", "measured_by_paper"]
-
 WIDE = 1400  # pixels of a window, with the sidebar open, into which every flow fits, or nearly
 SWITCHED = f"""<style>
 .flow {{ max-width: 100%; }}

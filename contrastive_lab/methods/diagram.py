@@ -15,8 +15,6 @@ from html import escape
 
 from contrastive_lab.locale import _, text
 
-__all__ = ["flow_svg", "flow_text", "in_the_dark"]
-
 Lanes = tuple[tuple[str, ...], ...]
 Updates = tuple[tuple[str, str, str], ...]
 Say = Callable[[str], str]  # a label in another language

@@ -13,8 +13,6 @@ from contrastive_lab.methods import card
 from contrastive_lab.methods.table import table
 from contrastive_lab.setting_names import shown_name
 
-__all__ = ["MOST", "aspects", "choose_others", "show"]
-
 MOST = 3  # methods beside the first
 
 

@@ -9,8 +9,6 @@ import streamlit as st
 
 from contrastive_lab import locale
 
-__all__ = ["table"]
-
 STYLE = """<style>
 [class*="st-key-table-"] :is(th, td):first-child { word-break: keep-all; }
 [class*="st-key-table-"] :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }

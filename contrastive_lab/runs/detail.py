@@ -20,8 +20,6 @@ from contrastive_lab.runs import table
 from contrastive_lab.setting_names import shown_name
 from contrastive_lab.tables import draw_table
 
-__all__ = ["compare", "details", "difference"]
-
 
 def details(run: Run) -> None:
     """Everything about one run."""

@@ -20,8 +20,6 @@ from contrastive_lab.runs.import_model import of_library
 from contrastive_lab.runs.import_preview import judged_on, preview
 from contrastive_lab.runs.importing import begin, follow_imports, kept_upload
 
-__all__ = ["elsewhere"]
-
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
 SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}
 

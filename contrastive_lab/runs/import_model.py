@@ -16,8 +16,6 @@ from contrastive_lab.path_input import path_input
 from contrastive_lab.runs.import_preview import judged_on, preview
 from contrastive_lab.runs.importing import begin
 
-__all__ = ["of_library"]
-
 PIXELS = "import-pixels"  # the key of their field
 
 

@@ -11,8 +11,6 @@ from contrastive_core.records import runs
 from contrastive_lab import cache, format
 from contrastive_lab.locale import _
 
-__all__ = ["judged_on", "preview"]
-
 DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
 
 

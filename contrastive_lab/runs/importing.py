@@ -20,8 +20,6 @@ from contrastive_lab import format, query_params
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow_begun
 
-__all__ = ["begin", "follow_imports", "kept_upload"]
-
 MINE = "importing"
 
 

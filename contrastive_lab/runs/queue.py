@@ -11,8 +11,6 @@ from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
 from contrastive_lab.recordings.growing import describe
 
-__all__ = ["line"]
-
 STATES = "states-of-runs"  # as they were when they were last drawn
 ENDING = Progress("ending", 1.0)
 FIRST, MOST = 3, 30  # that wait: always in sight, and at all

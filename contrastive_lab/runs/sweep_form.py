@@ -15,8 +15,6 @@ from contrastive_core.records.train_config import literal
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import N_, _
 
-__all__ = ["new_sweep", "toml_of"]
-
 AXES = {  # settings that are often swept, as pages name them
     "": "none",
     "loss.temperature": N_("temperature τ"),

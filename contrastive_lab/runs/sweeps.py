@@ -23,8 +23,6 @@ from contrastive_lab.runs.sweep_form import new_sweep
 from contrastive_lab.setting_names import shown_name
 from contrastive_lab.tables import draw_table
 
-__all__ = ["sweeps"]
-
 READY = BUNDLE / "sweeps"
 NEW = N_("a new one…")
 PICKER = "runs-sweep"

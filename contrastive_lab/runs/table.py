@@ -16,8 +16,6 @@ from contrastive_lab import cache, format, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
-__all__ = ["bin_of", "damage", "remove", "renamed", "row", "table", "undo"]
-
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
 OFTEN_EMPTY = ("title", N_("kNN made of"), "tags")  # columns that stand where a run has any
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at

@@ -16,8 +16,6 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 from contrastive_lab.train.watch import watch_next
 
-__all__ = ["show_answer"]
-
 LONGER = 5  # times as many epochs, when the winner is trained for longer
 
 

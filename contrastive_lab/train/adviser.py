@@ -28,8 +28,6 @@ from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train.advice_answer import show_answer
 from contrastive_lab.train.folder import with_change
 
-__all__ = ["adviser"]
-
 MINUTES = "adviser-minutes"  # the key of their field
 NAMES = {
     "batch_size": N_("Batch size"),

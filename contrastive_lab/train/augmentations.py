@@ -14,8 +14,6 @@ from contrastive_lab import format, locale
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
 
-__all__ = ["preview"]
-
 SIDE = 72  # pixels of an image on the page, before the browser scales it
 GAP = 4
 STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "solarize", "noise", "sobel", "cutout")

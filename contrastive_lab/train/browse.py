@@ -12,8 +12,6 @@ from contrastive_core.records.files import printable
 from contrastive_lab import cache, command_files, format
 from contrastive_lab.locale import _, ngettext
 
-__all__ = ["browser"]
-
 OPEN, PLACE = "browsing", "browsed folder"
 RECENT = 3
 

@@ -13,8 +13,6 @@ from contrastive_core.records import BadSetting, data_home
 from contrastive_lab import format
 from contrastive_lab.locale import _
 
-__all__ = ["chosen", "drop_zone", "left_out"]
-
 ROUND = "drops"  # counts what was taken over, so that the next drop finds an empty field
 CHOSEN, LEFT_OUT = "dropped folder", "dropped and left out"
 NAMED = 50  # files that are left out, by name

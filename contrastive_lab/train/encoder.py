@@ -21,8 +21,6 @@ from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.path_input import path_input
 
-__all__ = ["Encoder", "choose_encoder", "opened_weights", "starting_from", "wrong_start"]
-
 LIBRARY = N_("another one, of timm or torchvision…")
 NEW = N_("new, with random weights")
 LIBRARIES = ("timm:", "torchvision:")

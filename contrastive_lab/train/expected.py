@@ -12,8 +12,6 @@ from contrastive_core.records.run import Run
 from contrastive_lab import format
 from contrastive_lab.locale import _
 
-__all__ = ["expected"]
-
 
 def expected(data: str, arguments: list[str], method: str, epochs: int, given: list[str]) -> None:
     """A sentence; where nothing like it was trained here, that it is not known."""

@@ -18,8 +18,6 @@ from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_lab import locale, query_params
 from contrastive_lab.locale import N_, _, sentence
 
-__all__ = ["OPTIMIZERS", "TrainChoice", "numbers", "optimizing", "views_recipe", "wrong_name", "wrong_settings"]
-
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
 VIEWS_TITLES = {"": N_("all made alike (default)"), "byol": N_("two strengths, as BYOL has them")}
 UNKNOWN = N_("What the method takes for this data.")

@@ -14,8 +14,6 @@ from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import follow
 
-__all__ = ["contents", "training_images", "with_change", "wrong_batch", "wrong_folder"]
-
 CLASSES = 12  # that are named with their sizes
 
 

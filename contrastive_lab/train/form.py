@@ -31,8 +31,6 @@ from contrastive_lab.train.folder import training_images, with_change, wrong_bat
 from contrastive_lab.train.image_size import as_settings, image_form, on_disk, size_of_run, wrong_size
 from contrastive_lab.train.watch import watch_next
 
-__all__ = ["form"]
-
 FOLDER = N_("folder of images…")
 NO_CLASSES = N_("none: no classes")
 DEFAULT_LOSS = N_("the method's own")

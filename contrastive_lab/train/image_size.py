@@ -14,8 +14,6 @@ from contrastive_lab import cache, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.train.encoder import Encoder
 
-__all__ = ["as_settings", "image_form", "on_disk", "size_of_run", "wrong_size"]
-
 SIZE = "--image-size"
 
 HOW = {"crop": N_("crop to the middle"), "pad": N_("pad with black")}

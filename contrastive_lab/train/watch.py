@@ -16,8 +16,6 @@ from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
 
-__all__ = ["is_at_work", "watch", "watch_next"]
-
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
 FEW_STEPS = 300  # points of a curve
