@@ -26,23 +26,23 @@ from contrastive_core.runs import checkpoints
 from contrastive_core.training.loop import train
 from contrastive_core.training.setup import prepare
 
-README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "several_machines.md"
 SMALL = ["--set", "encoder.width=0.25", "--set", "sample=100", "--set", "batch_size=256"]
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
 
-def readme_command() -> list[str]:
-    """The arguments of README's torchrun over two machines, with another port."""
-    text = README.read_text().replace("\\\n", " ")
+def guide_command() -> list[str]:
+    """The arguments of the guide's torchrun command for two machines, with another port."""
+    text = GUIDE.read_text("utf-8").replace("\\\n", " ")
     line = next(x for x in text.splitlines() if x.startswith("torchrun --nnodes 2"))
     return shlex.split(re.sub(r"--master-port \d+", f"--master-port {free_port()}", line))[1:]
 
 
 @pytest.fixture(scope="module")
 def two_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """README's command in two groups that share no folder; where each has its runs and data."""
+    """The guide's command in two groups that share no folder; where each has its runs and data."""
     home = tmp_path_factory.mktemp("machines")
-    command, children = readme_command(), []
+    command, children = guide_command(), []
     at = command.index("--node-rank") + 1
     for rank in (0, 1):
         own = [*command[:at], str(rank), *command[at + 1 :], "--device", "cpu", *SMALL]
@@ -59,7 +59,7 @@ def only_run(folder: Path) -> runs.Run:
     return runs.load(path.name)
 
 
-def test_readme_command_trains_on_two_machines(two_machines: Path, monkeypatch) -> None:
+def test_guide_command_trains_on_two_machines(two_machines: Path, monkeypatch) -> None:
     monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(two_machines / "runs0"))
     run = only_run(two_machines / "runs0")
     assert run.status()["status"] == "done"
@@ -72,7 +72,7 @@ def test_readme_command_trains_on_two_machines(two_machines: Path, monkeypatch) 
 def test_a_process_that_dies_ends_the_run_and_it_goes_on(two_machines: Path, tmp_path: Path, monkeypatch) -> None:
     """With the same number of processes it ends as if nothing had happened; with another one it
     says that it is not equal."""
-    command = readme_command()
+    command = guide_command()
     argv = command[command.index("train") + 1 :]
     name, epochs = argv[argv.index("--name") + 1], int(argv[argv.index("--epochs") + 1])
     common = ["-m", "contrastive_core", "train"]
@@ -137,7 +137,7 @@ def test_train_offers_the_gpus_there_are(monkeypatch, made_catalog) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(training, "gpus", lambda: 4)
     monkeypatch.setattr(queue, "enqueue", lambda name, arguments: asked.append(arguments))
-    app = AppTest.from_file(str(README.parent / "app.py"), default_timeout=90)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
     app = app.switch_page("pages/train.py").run()
     (field,) = (n for n in app.number_input if n.label == "GPUs")
     field.set_value(5).run()
