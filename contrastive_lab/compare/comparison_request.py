@@ -10,8 +10,6 @@ from contrastive_core.records.run import Run
 from contrastive_lab.digest import digest
 from contrastive_lab.locale import N_
 
-__all__ = ["CLAIMED", "comparison_of"]
-
 CLAIMED = N_(
     "A difference is claimed if its 95 % interval excludes zero and its p, corrected for "
     "the number of pairs and of accuracies, is below 0.05."

@@ -13,8 +13,6 @@ from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
-__all__ = ["disagree"]
-
 SHOWN = 60
 
 WAYS = (N_("A right, B wrong"), N_("B right, A wrong"), N_("Both wrong"))

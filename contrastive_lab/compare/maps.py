@@ -17,8 +17,6 @@ from contrastive_lab.components.scatter.side_by_side import side_by_side
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import _
 
-__all__ = ["can_be_drawn", "maps"]
-
 
 def can_be_drawn(spaces: list[EmbeddingRef]) -> bool:
     """Whether all are embedded, whatever else is still unknown of them."""

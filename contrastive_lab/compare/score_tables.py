@@ -15,8 +15,6 @@ from contrastive_lab import cache, format
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
-__all__ = ["table", "tests"]
-
 TITLES = {
     "knn": N_("kNN accuracy"),
     "linear_probe": N_("Linear probe accuracy"),

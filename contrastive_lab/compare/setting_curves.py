@@ -16,8 +16,6 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import shown_name
 from contrastive_lab.tables import draw_table
 
-__all__ = ["axis"]
-
 Points = Sequence[tuple[Any, Run]]  # a value of the setting, and a run that has it
 Offered = Mapping[tuple[str, str], Points]
 

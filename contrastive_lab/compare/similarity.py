@@ -12,8 +12,6 @@ from contrastive_lab import cache, format, plots, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
-__all__ = ["alike"]
-
 MATRIX = 280  # pixels of a matrix; below each other where there is no room beside each other
 
 

@@ -12,8 +12,6 @@ from contrastive_lab import format, guard, query_params, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.recordings.place import has_rows
 
-__all__ = ["MOST", "choose", "ready", "spaces"]
-
 MOST = 8
 MISSING, TOO_MANY = N_("compare: not there"), N_("compare: too many")  # names that were asked for
 

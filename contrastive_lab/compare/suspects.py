@@ -15,8 +15,6 @@ from contrastive_lab import cache
 from contrastive_lab.locale import _
 from contrastive_lab.samples.cut_off import START
 
-__all__ = ["order_may_change", "undecided", "warn"]
-
 
 def warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     """Say so where undecided suspects among the test labels could change the order of runs; nothing

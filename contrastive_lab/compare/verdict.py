@@ -13,8 +13,6 @@ from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
 
-__all__ = ["comparable", "verdict"]
-
 
 def comparable(spaces: list[EmbeddingRef]) -> bool:
     """Whether they can have samples in common; says so where they cannot."""

@@ -20,18 +20,6 @@ from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, follow
 from contrastive_lab.recordings import growing
 
-__all__ = [
-    "left_out",
-    "not_embedded",
-    "of_recording",
-    "of_run",
-    "of_vectors",
-    "scores_of_run",
-    "scores_of_vectors",
-    "without_run",
-    "without_weights",
-]
-
 
 def title(text: str) -> None:
     """The title, and beside it the way to other vectors."""

@@ -15,8 +15,6 @@ from contrastive_core.records.files import printable
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
 
-__all__ = ["about_left_out", "chosen", "opener"]
-
 
 class Given(NamedTuple):
     """A file that is to be read: where it lies, and what a person calls it."""

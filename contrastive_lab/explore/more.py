@@ -13,8 +13,6 @@ from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.report import button
 
-__all__ = ["show"]
-
 
 def show(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):

@@ -16,8 +16,6 @@ from contrastive_lab import cache, format, plots, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
-__all__ = ["VIEWS", "more"]
-
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
 VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
 

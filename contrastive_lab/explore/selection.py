@@ -20,8 +20,6 @@ from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
-__all__ = ["beside", "neighbors", "out"]
-
 SHOWN = 11  # neighbors of a picture
 SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
 NEAR = 48  # pixels of a neighbor

@@ -20,8 +20,6 @@ from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.recordings.place import choose_place, follows_newest, quick_map
 
-__all__ = ["View", "choose", "choose_recorded", "draw"]
-
 MANY = 50_000  # rows, of which UMAP takes minutes
 WIDTH = 150  # pixels of a list of choices
 NOTHING = N_("nothing else")

@@ -11,8 +11,6 @@ from contrastive_lab import query_params
 from contrastive_lab.locale import _
 from contrastive_lab.recordings.place import LAYER_TITLES
 
-__all__ = ["space_of_run", "space_of_vectors", "split_and_layer"]
-
 LAYERS = ("h", "z")
 
 

@@ -13,8 +13,6 @@ from contrastive_lab import format, locale
 from contrastive_lab.locale import N_, _
 from contrastive_lab.recordings.place import LAYER_TITLES
 
-__all__ = ["draw", "markup"]
-
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
 UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
 NAMES = {

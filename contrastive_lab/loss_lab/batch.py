@@ -29,8 +29,6 @@ from contrastive_lab.loss_setting import live_knob, setting_of
 from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
 
-__all__ = ["on_batch"]
-
 KEY = "lab"  # of the live view
 SETTINGS = "lab-settings"  # the expander
 OPEN = "lab-settings-open"  # of the session: with another line it is another one, and as open

@@ -16,8 +16,6 @@ from contrastive_lab.locale import _
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings.place import choose_step
 
-__all__ = ["choose_batch", "in_one_line"]
-
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FIRST_SIZE = 64
 

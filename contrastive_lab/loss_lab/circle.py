@@ -19,8 +19,6 @@ from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_lab.panel_state import live_value, reported
 from contrastive_lab.loss_setting import knob_of, live_knob
 
-__all__ = ["on_circle"]
-
 SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows of length one
 LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": (0, 1000)}
 
@@ -77,12 +75,13 @@ def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
 
 def circle_start(key: str) -> CircleStart:
     """Where the circle begins: as it said itself, or as the address asks."""
-    report, address = reported(key), query_params.Address("loss_lab")
+    report = reported(key)
     first = {f.name: f.default for f in fields(CircleStart)}
     numbers = {
-        name: int(report.get(name, address.number(name, first[name], *limits))) for name, limits in LIMITS.items()
+        name: int(report.get(name, query_params.kept_number(name, first[name], *limits)))
+        for name, limits in LIMITS.items()
     }
-    return CircleStart(**numbers, at=str(report.get("at", address.text("at", ""))))
+    return CircleStart(**numbers, at=str(report.get("at", query_params.kept_value("at") or "")))
 
 
 @st.cache_data(max_entries=24, show_spinner=False)

@@ -10,8 +10,6 @@ from contrastive_lab import query_params
 from contrastive_lab.locale import _
 from contrastive_lab.loss_setting import LIVE
 
-__all__ = ["knob_form"]
-
 
 def knob_form(loss: str, knobs: dict[str, Any], first: dict[str, Any] | None = None) -> dict[str, Any]:
     """Controls for the knobs that are not dragged; returns their values.
@@ -43,8 +41,17 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
         return query_params.switch(st.toggle, label, name=name, default=default, key=key, help=k["help"])
     low, high = k["low"], k["high"]
     if default is None:  # an empty field says something of its own
-        return query_params.optional_number(
-            st.number_input, label, low, high, name=name, key=key, help=k["help"], width=180, placeholder=_("not given")
+        return query_params.number(
+            st.number_input,
+            label,
+            low,
+            high,
+            name=name,
+            key=key,
+            help=k["help"],
+            width=180,
+            default=None,
+            placeholder=_("not given"),
         )
     return query_params.number(
         st.number_input, label, low, high, name=name, default=default, key=key, help=k["help"], width=180

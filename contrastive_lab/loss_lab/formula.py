@@ -8,8 +8,6 @@ from contrastive_core.records.lab_view import DERIVATIVES
 from contrastive_lab.locale import _
 from contrastive_lab.setting_names import shown_value
 
-__all__ = ["formula"]
-
 
 def formula(loss: str, about: dict) -> None:
     """The loss in letters, its paper, and what each knob does."""

@@ -14,8 +14,6 @@ from contrastive_lab.loss_lab import lesson_words
 from contrastive_lab.loss_lab.lesson_words import Words
 from contrastive_lab.loss_lab.lessons import LESSONS, RUN, LessonOption
 
-__all__ = ["choose_lesson", "hear", "key_of", "leave", "panel_of"]
-
 CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
 HEARD = "lesson-heard"  # of the session: the last press of a setting in the panel

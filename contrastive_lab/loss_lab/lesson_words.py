@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from contrastive_lab.locale import N_, _
 
-__all__ = ["ENGLISH", "Said", "Words", "words"]
-
 
 @dataclass(frozen=True)
 class Said:

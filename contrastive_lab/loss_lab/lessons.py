@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LESSONS", "RUN", "Check", "Lesson", "LessonOption"]
-
 RUN = "simclr-shapes"  # that all lessons look at
 
 

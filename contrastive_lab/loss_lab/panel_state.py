@@ -10,8 +10,6 @@ import streamlit as st
 
 from contrastive_lab import query_params
 
-__all__ = ["PanelState", "live_value", "panel_state", "reported"]
-
 VALUES = "lab-values"  # of the session: the knob's last value, by loss
 BEFORE = "lab-before"  # of the session: the report that an address came after
 
@@ -37,14 +35,14 @@ def reported(key: str) -> dict[str, Any]:
 
 def panel_state(key: str) -> PanelState:
     """What the live view shows: as it said itself, or as the address asks."""
-    report, address = reported(key), query_params.Address("loss_lab")
-    texts = {n: report.get(n, address.text(n, "")) for n in ("view", "panel", "order", "second")}
-    anchor = report.get("anchor", address.number("anchor"))
+    report = reported(key)
+    texts = {n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "panel", "order", "second")}
+    anchor = report.get("anchor", query_params.kept_number("anchor"))
     return PanelState(
         **texts,
-        second_value=report.get("second_value", address.number("second_value")),
-        masks=report.get("masks", address.text("masks", "") == "yes") or None,
-        share=report.get("share", address.text("share", "") == "yes") or None,
+        second_value=report.get("second_value", query_params.kept_number("second_value")),
+        masks=report.get("masks", query_params.kept_value("masks") == "yes") or None,
+        share=report.get("share", query_params.kept_value("share") == "yes") or None,
         anchor=None if anchor is None else int(anchor),
     )
 

@@ -13,8 +13,6 @@ from contrastive_core.records.run import Run
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import N_, _
 
-__all__ = ["offer"]
-
 NEGATIVE = 2  # of the view's mask
 SCHEDULE = (0.1, 1.0)  # ends of a schedule that moves τ, as Kukleva et al. 2023 take them
 

@@ -16,8 +16,6 @@ from contrastive_lab.digest import digest
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 
-__all__ = ["offer", "task_of"]
-
 VERSION = 1  # of the report: a change makes those that are kept stale
 HELP = N_(
     "Maps with pictures, scores with intervals, the verdict, settings, and the live loss "

@@ -10,8 +10,6 @@ from contrastive_core.records.files import atomic
 from contrastive_lab.report.contents import ReportRequest, gather
 from contrastive_lab.report.document import document
 
-__all__ = ["report"]
-
 
 def report(args: Namespace) -> None:
     """Write one HTML file of some runs."""

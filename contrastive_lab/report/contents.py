@@ -28,8 +28,6 @@ from contrastive_lab.digest import digest
 from contrastive_lab.loss_description import about_loss
 from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
 
-__all__ = ["Contents", "ReportRequest", "RunPart", "gather"]
-
 MOST = 8  # runs
 POINTS = 2000  # of each run's map
 BATCH = 64  # columns of the live view

@@ -17,8 +17,6 @@ from contrastive_lab.report import sections
 from contrastive_lab.report.contents import Contents, RunPart
 from contrastive_lab.report.markup import Html, el, script_bytes, verbatim
 
-__all__ = ["document"]
-
 STYLE = Path(__file__).with_name("page.css")
 PICTURES = 2_400_000  # bytes of all thumbnails: a third more as text; the rest has room in 5 MB
 FOOT = "Made by Contrastive Lab. The file holds all that it shows, and sends nothing anywhere."

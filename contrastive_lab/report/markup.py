@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from html import escape
 
-__all__ = ["Html", "el", "script_bytes", "verbatim"]
-
 VOID = ("meta", "br", "hr")
 Child = "Html | str | float | None"
 

@@ -12,8 +12,6 @@ from contrastive_lab.compare.comparison_request import CLAIMED
 from contrastive_lab.report.contents import Contents, RunPart
 from contrastive_lab.report.markup import Html, el
 
-__all__ = ["map_caption", "scores", "settings", "verdict"]
-
 
 def verdict(contents: Contents) -> Html | None:
     """Which run is better and by how much; None where there is one run."""

@@ -15,8 +15,6 @@ from contrastive_lab.samples.current_sample import open_on_findings
 from contrastive_lab.samples.table_picker import Pictures, table_or_wait
 from contrastive_lab.tables import draw_table
 
-__all__ = ["across", "ranks"]
-
 SHOWN = 60
 
 

@@ -18,8 +18,6 @@ from contrastive_lab.samples.current_sample import look_at, moves
 from contrastive_lab.samples.findings import Findings, window
 from contrastive_lab.samples.table_picker import Pictures, embedding_of
 
-__all__ = ["hear", "show"]
-
 KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
 STEP = 24  # samples by which the stretch that the browser has moves on

@@ -9,8 +9,6 @@ from contrastive_core.records.sample_table import SampleTable
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import N_, _
 
-__all__ = ["PARTS", "choose_part", "go_to", "look_at", "moves", "open_on_findings", "open_one", "row_of"]
-
 PARTS = (N_("Findings"), N_("Across runs"), N_("Over time"))
 PART = "samples-part"  # the key of their widget
 AT = "sample-at"  # of the session: the id of the sample at hand

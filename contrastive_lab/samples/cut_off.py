@@ -13,8 +13,6 @@ from contrastive_lab.components.cut_off import CutOff, cut_reported, draw_cut_of
 from contrastive_lab.locale import _
 from contrastive_lab.samples.current_sample import go_to
 
-__all__ = ["CUTS", "above", "counts", "expected", "how_many", "suspects"]
-
 START = 0.5  # more likely wrong than right
 CUTS = np.linspace(0, 1, 51)
 CUT = "cut"  # in the address
@@ -64,7 +62,7 @@ def _told(key: str, language: str, so_far: bool, _score: np.ndarray) -> tuple[li
 
 def chosen() -> float:
     """The cut-off of the address, or the one that was let go last."""
-    return float(query_params.Address("samples").number(CUT, START, 0.0, 1.0))
+    return float(query_params.kept_number(CUT, START, 0.0, 1.0))
 
 
 def counts(score: np.ndarray) -> list[int]:

@@ -20,8 +20,6 @@ from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.table_picker import Pictures, embedding_of
 from contrastive_lab.tables import draw_table
 
-__all__ = ["show"]
-
 NEAR = 8
 NEIGHBOR = 96  # pixels of a picture: three beside each other on a phone
 VIEWS = (N_("Neighbors"), N_("Why this loss"), N_("Over time"))

@@ -11,8 +11,6 @@ from contrastive_core.records.run import Run
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
 
-__all__ = ["DATA", "NAME", "make", "say"]
-
 NAME, SOURCE, DATA = "wrong-labels-example", "simclr-digits", "digits_mislabeled"
 TABLES = "wrong_labels"  # folder of the source: the table of the training images (benchmarks/ship.py)
 ASKED = "example"  # in the address of the front page's door

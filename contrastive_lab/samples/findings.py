@@ -20,8 +20,6 @@ from contrastive_lab import state
 from contrastive_lab.locale import _
 from contrastive_lab.samples.table_picker import table_or_wait
 
-__all__ = ["Findings", "adopt", "window"]
-
 WINDOW = "samples-window"  # of the session: its name in what it decides, and since when it is open
 
 

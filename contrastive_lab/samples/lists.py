@@ -18,8 +18,6 @@ from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.table_picker import Pictures
 from contrastive_lab.tables import draw_table
 
-__all__ = ["filtered", "order", "pick", "show", "show_explanation", "show_precision"]
-
 VOTERS = {
     "loss": N_("The loss"),
     "neighbors": N_("Neighbors"),

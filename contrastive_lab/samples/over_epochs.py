@@ -16,8 +16,6 @@ from contrastive_lab.samples.across_runs import ranks
 from contrastive_lab.samples.current_sample import go_to, open_on_findings
 from contrastive_lab.samples.table_picker import Pictures
 
-__all__ = ["followed", "of_all", "of_one"]
-
 
 def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int, names: np.ndarray) -> None:
     """One sample's loss beside the mean; where snapshots do not follow it, one of the list that

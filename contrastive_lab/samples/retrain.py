@@ -17,8 +17,6 @@ from contrastive_lab.locale import _
 from contrastive_lab.progress import follow_training
 from contrastive_lab.samples.findings import Findings, window
 
-__all__ = ["bar", "decide_on_many", "retrain"]
-
 MANY = "samples-many"  # of the session: how often many were decided on at once
 
 

@@ -10,8 +10,6 @@ from contrastive_lab.locale import _
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.table_picker import embedding_of
 
-__all__ = ["bar"]
-
 
 def bar(findings: Findings, rows: np.ndarray) -> np.ndarray:
     """Rows of the list, only those selected on the maps if that is asked for."""

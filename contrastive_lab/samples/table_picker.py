@@ -23,8 +23,6 @@ from contrastive_lab.progress import follow
 from contrastive_lab.recordings import growing
 from contrastive_lab.samples.current_sample import open_one
 
-__all__ = ["Pictures", "choose", "embedding_of", "table_or_wait"]
-
 SPLITS = ["train", "test"]
 BOTH = "both"
 SPLIT = "samples-split"

@@ -8,8 +8,6 @@ from contrastive_lab.components.circle import CircleStart, pack_circle
 from contrastive_lab.loss_setting import knob_of
 from contrastive_lab.widgets.host import KnobWidget
 
-__all__ = ["CircleWidget", "circle"]
-
 LIMITS = {"groups": (1, 20), "points": (2, 400)}
 
 

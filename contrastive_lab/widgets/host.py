@@ -15,8 +15,6 @@ from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.loss_description import about_loss
 from contrastive_lab.loss_setting import knob_of, live_knob
 
-__all__ = ["KnobWidget", "LabWidget", "digest"]
-
 
 class LabWidget(anywidget.AnyWidget):  # type: ignore[misc]
     """A browser part in a notebook; shared/notebook.js is its other half."""

@@ -19,8 +19,6 @@ from contrastive_lab.loss_setting import live_knob, setting_of
 from contrastive_lab.widgets.host import KnobWidget, digest
 from contrastive_lab.widgets.validation import images_of, labels_of, rows_of
 
-__all__ = ["LossViewWidget", "loss_view"]
-
 MOST = 1024  # rows that stay smooth under a drag
 SHOWN = ("view", "panel", "order", "masks", "second", "second_value")
 

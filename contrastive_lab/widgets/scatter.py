@@ -15,8 +15,6 @@ from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.widgets.host import LabWidget, digest
 from contrastive_lab.widgets.validation import images_of, labels_of, rows_of, texts_of
 
-__all__ = ["ScatterWidget", "scatter"]
-
 
 def scatter(
     z: Any,

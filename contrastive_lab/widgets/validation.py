@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["images_of", "labels_of", "rows_of", "texts_of"]
-
 
 def rows_of(z: Any, name: str = "z", least: int = 2) -> np.ndarray:
     """Rows (n, d), or views (n, v, d), as float32. Raises ValueError with the reason."""

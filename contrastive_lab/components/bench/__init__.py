@@ -16,8 +16,6 @@ from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
 
-__all__ = ["Bench", "BenchItem", "ShownNeighbor", "draw_bench", "reported", "sheets"]
-
 LARGEST, LARGE = 160, 64  # pixels along the side of a suspect's picture, and of one beside it
 
 

@@ -11,8 +11,6 @@ from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import pack
 from contrastive_lab.locale import _
 
-__all__ = ["CircleStart", "draw_circle", "pack_circle"]
-
 SCORES = ("dot", "distance", "squared_distance")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.transport import pack
 
-__all__ = ["CutOff", "cut_reported", "draw_cut_off"]
-
 
 @dataclass(frozen=True)
 class CutOff:

@@ -11,8 +11,6 @@ from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
 from contrastive_lab.locale import _
 
-__all__ = ["draw_gallery"]
-
 
 def draw_gallery(
     images: np.ndarray,

@@ -18,8 +18,6 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, Thumbnai
 from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
 from contrastive_lab.locale import _
 
-__all__ = ["Alternatives", "ComputedLoss", "LossSetting", "LossView", "PairAxes", "draw_loss_view", "pack_loss_view"]
-
 
 @dataclass(frozen=True, eq=False)
 class ComputedLoss:

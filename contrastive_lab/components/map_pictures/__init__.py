@@ -11,8 +11,6 @@ from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import pack
 
-__all__ = ["bring_pictures"]
-
 MOST = 96  # at a time (more.js)
 
 

@@ -13,8 +13,6 @@ from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
 
-__all__ = ["LossesOverKnob", "SampleView", "ShownPair", "draw_sample_view"]
-
 
 @dataclass(frozen=True)
 class ShownPair:

@@ -14,17 +14,6 @@ from contrastive_lab.components.shared.mount import component_key, mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import float_bytes, pack
 
-__all__ = [
-    "MAX_IMAGES",
-    "MAX_POINTS",
-    "LinkedSelection",
-    "Panels",
-    "ScatterData",
-    "draw_scatter",
-    "pack_scatter",
-    "rows_of",
-]
-
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from contrastive_lab.locale import N_, _
 
-__all__ = ["PALETTE", "categories"]
-
 PALETTE = (
     "#3B7DD8",
     "#E8833A",

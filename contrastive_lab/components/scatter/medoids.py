@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int64
 
-__all__ = ["COUNT", "medoids"]
-
 COUNT = 40
 LOOKED_AT = 4_000  # points that the crowds are found among; more would be the same crowds
 STARTS = 5  # before it is given up that no crowd is empty

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-__all__ = ["pack_rows", "rows_of"]
-
 FEW = 500  # that go as a list
 
 

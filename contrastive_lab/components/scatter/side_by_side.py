@@ -10,8 +10,6 @@ import numpy as np
 
 from contrastive_lab.components.scatter import Panels, ScatterData
 
-__all__ = ["side_by_side"]
-
 GAP = 1.15  # from one map's middle to the next one's, in widths of the widest
 
 

@@ -16,8 +16,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-__all__ = ["bundle", "style_sheet"]
-
 COMPONENTS = Path(__file__).resolve().parents[1]
 IMPORT = re.compile(r'^import \{ ([\w$, ]+) \} from "([^"]+)";$', re.M)
 EXPORT = re.compile(r"^export (?=(?:const|function) ([\w$]+))", re.M)

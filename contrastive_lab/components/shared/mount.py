@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PARTS", "component_key", "mount"]
-
 COMPONENTS = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "contrastive-lab"
 PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["NO_THUMBNAILS", "TILE", "ThumbnailSheet", "thumbnail_sheet", "tile_of"]
-
 TILE = 32  # pixels along the side of a thumbnail
 QUALITIES = (80, 60, 40, 20)  # of a WebP, the first that fits
 MANY = 10_000  # images; more get tiles half as wide

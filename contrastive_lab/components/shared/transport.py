@@ -13,8 +13,6 @@ import numpy as np
 
 from contrastive_lab import locale
 
-__all__ = ["float_bytes", "mask_bytes", "pack"]
-
 ALIGN = 8
 TEXTS = {"hints", "label", "note", "reason", "scoreName", "sentence", "title", "why"}  # keys of texts to show
 
