@@ -25,7 +25,7 @@ from contrastive_core.records.image_form import form_of
 from contrastive_core.storage import json_files
 from contrastive_core.storage.regular_files import is_regular, open_regular, printable
 
-__all__ = ["SIDE", "Attached", "dataset_pictures", "pictures_of"]
+__all__ = ["Attached", "dataset_pictures", "pictures_of"]
 
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
@@ -45,7 +45,7 @@ class Attached:
 
 
 def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> Attached:
-    """Thumbnails of the rows of a file that `readers.read` has read.
+    """Thumbnails of the rows of a file that `file_formats.read` has read.
 
     Args: folder: where file names start, and what they may not leave, if a person has named one;
         the file's own folder always counts too.
@@ -55,23 +55,18 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
         return Attached(_array(path, len(rows)))
     if folder is not None and not folder.is_dir():
         raise ValueError(message("There is no folder {folder} of pictures.", folder=folder))
+    columns = [rows.columns[name] for name in COLUMNS if name in rows.columns]
     if len(rows) > MOST:
-        has_some = any(name in rows.columns for name in COLUMNS)
         return Attached(
-            None, message("Pictures are kept for at most {most} rows.", most=f"{MOST:,}") if has_some else ""
+            None, message("Pictures are kept for at most {most} rows.", most=f"{MOST:,}") if columns else ""
         )
-    names = next((rows.columns[n] for n in COLUMNS if _is_text(rows, n)), None)
+    names = next((column for column in columns if column.dtype.kind == "U"), None)
     if names is None:
-        stored = _stored(path) if path.suffix == ".parquet" else None
-        return Attached(None if stored is None else _stacked(stored, len(rows)))
+        return Attached(_stacked(_stored(path), len(rows)) if path.suffix == ".parquet" else None)
     roots = [Path(os.path.abspath(f)) for f in (folder, path.parent) if f is not None]
     files = [_below(str(name), roots) if name else None for name in names]
     images = _stacked((f if isinstance(f, Path) else None for f in files), len(rows))
     return Attached(images, _note([str(name) for name in names], files))
-
-
-def _is_text(rows: EmbeddingSet, name: str) -> bool:
-    return name in rows.columns and rows.columns[name].dtype.kind == "U"
 
 
 def _below(name: str, roots: Sequence[Path]) -> Path | str:
@@ -129,13 +124,12 @@ def _array(path: Path, n: int) -> np.ndarray | None:
     arrays = json_files.read_npz(path)
     for name in ARRAYS:
         images = arrays.get(name)
-        if images is None or images.dtype != np.uint8 or len(images) != n:
+        if images is None or images.dtype != np.uint8 or len(images) != n or images.ndim not in (3, 4):
             continue
-        if images.ndim == 3:
-            images = images[:, None]
-        if images.ndim == 4 and images.shape[1] not in (1, 3) and images.shape[3] in (1, 3):
+        images = images[:, None] if images.ndim == 3 else images
+        if images.shape[1] not in (1, 3):  # channels last
             images = images.transpose(0, 3, 1, 2)
-        if images.ndim == 4 and images.shape[1] in (1, 3):
+        if images.shape[1] in (1, 3):
             return np.ascontiguousarray(_thinned(images))
     return None
 
@@ -145,29 +139,21 @@ def _thinned(images: np.ndarray) -> np.ndarray:
     return images[:, :, ::step, ::step]
 
 
-def _stored(path: Path) -> Iterator[Any] | None:
+def _stored(path: Path) -> Iterator[Any]:
     """Pictures of a column of bytes, or of structures with `bytes`, as image data sets have them:
     one at a time, since equal ones are held once in the file and a list would hold each."""
     import pyarrow.parquet as pq
 
     with open_regular(path) as file:
-        names = pq.read_schema(file).names
-    name = next((c for c in COLUMNS if c in names), None)
-    return None if name is None else _values(path, name)
-
-
-def _values(path: Path, name: str) -> Iterator[Any]:
-    import pyarrow.parquet as pq
-
-    with open_regular(path) as file:
         schema = pq.ParquetFile(file).schema
-        stored = [schema.column(i) for i in range(len(schema))]
-        encoded = [c.path for c in stored if c.physical_type == "BYTE_ARRAY"]
-        table = pq.ParquetFile(file, read_dictionary=encoded)
-        for batch in table.iter_batches(batch_size=256, columns=[name]):
-            for value in batch.column(0):
-                plain = value.as_py()
-                yield plain.get("bytes") if isinstance(plain, dict) else plain
+        if name := next((c for c in COLUMNS if c in schema.to_arrow_schema().names), None):
+            stored = map(schema.column, range(len(schema)))
+            encoded = [c.path for c in stored if c.physical_type == "BYTE_ARRAY"]
+            table = pq.ParquetFile(file, read_dictionary=encoded)
+            for batch in table.iter_batches(batch_size=256, columns=[name]):
+                for value in batch.column(0):
+                    plain = value.as_py()
+                    yield plain.get("bytes") if isinstance(plain, dict) else plain
 
 
 def _thumbnail(source: Any) -> np.ndarray | None:
@@ -192,8 +178,8 @@ def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
     splits = {rows.split} if rows.split else set(map(str, rows.columns.get("split", ())))
     if not name or len(splits) != 1:
         return None
+    (split,) = splits
     try:
-        (split,) = splits
         form = form_of({"dataset": name, **rows.provenance})
         if not datasets.is_made(name, split, form):
             return None
@@ -203,6 +189,4 @@ def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
     at = {str(sample): row for row, sample in enumerate(dataset.ids)}
     if not all(sample in at for sample in rows.ids):
         return None
-    step = max(1, -(-max(dataset.images.shape[2:]) // SIDE))
-    chosen = [at[sample] for sample in rows.ids]
-    return np.asarray(dataset.images[chosen][:, :, ::step, ::step])
+    return np.asarray(_thinned(dataset.images[[at[sample] for sample in rows.ids]]))

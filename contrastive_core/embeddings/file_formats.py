@@ -2,13 +2,13 @@
 
 No pickle is opened; sizes are summed before anything is unpacked; a header that promises more than
 the file holds is refused, and so is what is no ordinary file. Whatever the format, `id`, `label`,
-`class` and `split` are known by name, what else is text or number becomes a column, and all of it
-passes `checked_set`. Tables are read by parquet_files.py and csv_files.py, pictures that come along
-by attached_images.py.
+`class` and `split` are known by name, and what else is text or number becomes a column. Tables are
+read by tables.py, pictures that come along by attached_images.py.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -18,23 +18,19 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from contrastive_core.embeddings.csv_files import read_csv
-from contrastive_core.embeddings.parquet_files import read_parquet
-from contrastive_core.embeddings.table_columns import TableLimits, Texts
+from contrastive_core.embeddings import limits
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.messages import message
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.row_part import part_of
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import open_regular, printable
 
-__all__ = ["ENDINGS", "MAX_TEXT", "checked_set", "class_numbers", "npy_head", "read"]
+__all__ = ["ENDINGS", "class_numbers", "cut_texts", "npy_head", "read"]
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
-LIMIT = 2 << 30  # bytes of what is known of the rows of a table
-VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
-STEP = 64 << 20  # bytes of such a part
+STEP = 64 << 20  # bytes of vectors that are read at a time
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
-MAX_TEXT = 500  # characters of a text that are kept
 USUAL = ("features", "embeddings", "embedding", "vectors", "x", "X", "z")  # names of the array of vectors
 Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
@@ -53,17 +49,7 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
         raise UnusableEmbedding(
             message("vectors are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}")
         )
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > VECTORS:
-            raise UnusableEmbedding(
-                message(
-                    "{name} has {size} bytes; at most {vectors} are read",
-                    name=name,
-                    size=f"{size:,}",
-                    vectors=f"{VECTORS:,}",
-                )
-            )
+    with open_regular(path, limits.VECTORS) as file:
         try:
             rows = _read(file, path, part, leave_out)
         except (UnusableEmbedding, Damaged, NotRegular):
@@ -81,15 +67,15 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
 def _read(file: BinaryIO, path: Path, part: Part, leave_out: Sequence[str]) -> EmbeddingSet:
     ending = path.suffix.lower()
     if ending == ".npy":
-        return _npy(file, path, part)
+        head = npy_head(file, path, os.fstat(file.fileno()).st_size)
+        return _rows(*_vectors(file, head, path, part), head[0][0], {}, path)
     if ending == ".npz":
         return _npz(file, path, part)
-    reader = read_parquet if ending == ".parquet" else read_csv
-    features, columns, provenance = reader(file, path, TableLimits(VECTORS, LIMIT), leave_out)
-    rows = checked_set(features, columns, path, provenance)
-    if part[1] == 1:
-        return rows
-    return rows.take(np.arange(len(rows))[_rows_of(len(rows), part, path)])
+    from contrastive_core.embeddings import tables  # pandas and pyarrow take half a second
+
+    read_table = tables.read_parquet if ending == ".parquet" else tables.read_csv
+    rows = _set_of(*read_table(file, path, leave_out), path)
+    return rows if part[1] == 1 else rows.take(np.arange(len(rows))[_rows_of(len(rows), part, path)])
 
 
 def _rows_of(n: int, part: Part, path: Path) -> slice:
@@ -103,41 +89,30 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
 # --- arrays --------------------------------------------------------------------------------------
 
 
-def _npy(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
-    head = npy_head(file, path, os.fstat(file.fileno()).st_size)
-    features, rows = _vectors(file, head, path, part)
-    return _cut(features, rows, head[0][0], {}, path)
-
-
 def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     with zipfile.ZipFile(file) as archive:
-        if (total := sum(entry.file_size for entry in archive.infolist())) > VECTORS:
+        if (total := sum(entry.file_size for entry in archive.infolist())) > limits.VECTORS:
+            values = {"total": f"{total:,}", "limit": f"{limits.VECTORS:,}"}
             raise UnusableEmbedding(
-                message(
-                    "{name} would unpack to {total} bytes; at most {vectors} are read",
-                    name=path.name,
-                    total=f"{total:,}",
-                    vectors=f"{VECTORS:,}",
-                )
+                message("{name} would unpack to {total} bytes; at most {limit}", name=path.name, **values)
             )
         heads: dict[str, Head] = {}
         for entry in archive.infolist():
             with archive.open(entry) as member:
-                head = _head(member, path)
-                _check_size(path, head, entry.file_size - member.tell())
-            heads[entry.filename.removesuffix(".npy")] = head
+                heads[entry.filename.removesuffix(".npy")] = npy_head(member, path, entry.file_size)
         name = "features" if "meta" in heads else _vector_array(heads, path)
         if name not in heads:
             raise UnusableEmbedding(message("{name} has no array of features", name=path.name))
         with archive.open(f"{name}.npy") as member:
-            features, rows = _vectors(member, _head(member, path), path, part)
+            npy_head(member, path, archive.getinfo(f"{name}.npy").file_size)
+            features, rows = _vectors(member, heads[name], path, part)
         others = {}
         for other, (shape, _, _) in heads.items():
             is_needed = other != "views" or part[1] == 1 if "meta" in heads else len(shape) == 1
             if other != name and is_needed:
                 with archive.open(f"{other}.npy") as member:
                     others[other] = np.lib.format.read_array(member, allow_pickle=False)
-    return _cut(features, rows, heads[name][0][0], others, path)
+    return _rows(features, rows, heads[name][0][0], others, path)
 
 
 def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
@@ -161,7 +136,17 @@ def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
 def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray, slice]:
     """A part's vectors, read from behind the header, and which rows they are."""
     shape, by_column, dtype = head
-    _check_numbers(shape, dtype, path)
+    values = {"name": path.name, "dtype": dtype, "shape": shape}
+    if len(shape) == 1:
+        raise UnusableEmbedding(
+            message(
+                "{name} must hold (n, d) numbers; got {dtype} {shape}. Labels go with their vectors "
+                "into one .npz: np.savez('both.npz', features=vectors, label=labels)",
+                **values,
+            )
+        )
+    if len(shape) != 2 or dtype.kind not in "fiu":
+        raise UnusableEmbedding(message("{name} must hold (n, d) numbers; got {dtype} {shape}", **values))
     n, d = shape
     rows = _rows_of(n, part, path)
     if by_column and part[1] > 1:
@@ -177,38 +162,27 @@ def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray,
     return features, rows
 
 
-def _cut(features: np.ndarray, rows: slice, n: int, others: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
-    """The part's rows of what is known of all n, read whole so that classes get the same numbers in
-    every part."""
-    if len(features) == n:
-        return _assembled(features, others, path)
-    all_rows = _assembled(np.zeros((n, 1), np.float32), others, path)
-    return replace(all_rows.take(np.arange(n)[rows]), features=features)
-
-
-def _assembled(features: np.ndarray, others: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
-    """Of a file that `EmbeddingSet.save` wrote, or of anybody's arrays."""
+def _rows(features: np.ndarray, rows: slice, n: int, others: dict[str, np.ndarray], path: Path) -> EmbeddingSet:
+    """The part's rows of a file that `EmbeddingSet.save` wrote, or of anybody's arrays. What is known
+    of all n is read whole, so that classes get the same numbers in every part."""
+    is_part = len(features) != n
+    vectors = np.zeros((n, 1), np.float32) if is_part else features
     if "meta" in others and others["meta"].dtype == np.uint8:
         try:
-            return EmbeddingSet.from_arrays({**others, "features": features})
+            made = EmbeddingSet.from_arrays({**others, "features": vectors})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = printable(error)
             raise UnusableEmbedding(message("{name} cannot be used: {why}", name=path.name, why=why)) from None
-    return checked_set(features, {k: v for k, v in others.items() if v.ndim == 1}, path)
+    else:
+        made = _set_of(vectors, {k: v for k, v in others.items() if v.ndim == 1}, {}, path)
+    return replace(made.take(np.arange(n)[rows]), features=features) if is_part else made
 
 
-def npy_head(file: BinaryIO, path: Path, size: int) -> Head:
+def npy_head(file: Any, path: Path, size: int) -> Head:
     """Shape, whether by columns, and type of a `.npy` file of `size` bytes, read up to its values.
 
     Raises: UnusableEmbedding for pickles, and where it promises more than it holds; Damaged.
     """
-    head = _head(file, path)
-    _check_size(path, head, size - file.tell())
-    return head
-
-
-def _head(file: Any, path: Path) -> Head:
-    """Shape, whether by columns, and type, from the header of a `.npy` file."""
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:
@@ -217,43 +191,21 @@ def _head(file: Any, path: Path) -> Head:
     if version not in readers:
         raise UnusableEmbedding(message("{name} is of a version of .npy that is not known", name=path.name))
     shape, by_column, dtype = readers[version](file)
-    return shape, by_column, dtype
-
-
-def _check_size(path: Path, head: Head, size: int) -> None:
-    """Refuse pickles, and a header that promises more than the `size` bytes behind it."""
-    shape, _, dtype = head
     if dtype.hasobject:
         raise UnusableEmbedding(message("{name} holds pickled objects, which are never opened", name=path.name))
-    count = 1
-    for n in shape:
-        count *= int(n)
-    if count * dtype.itemsize > size:
-        raise UnusableEmbedding(
-            message(
-                "{name} promises {shape} {dtype} but holds {size} bytes",
-                name=path.name,
-                shape=shape,
-                dtype=dtype,
-                size=f"{size:,}",
-            )
-        )
+    if math.prod(shape) * dtype.itemsize > (size := size - file.tell()):
+        values = {"name": path.name, "shape": shape, "dtype": dtype, "size": f"{size:,}"}
+        raise UnusableEmbedding(message("{name} promises {shape} {dtype} but holds {size} bytes", **values))
+    return shape, by_column, dtype
 
 
 # --- the same for every format -------------------------------------------------------------------
 
 
-def checked_set(
-    features: np.ndarray,
-    columns: Mapping[str, np.ndarray | Texts],
-    path: Path,
-    provenance: dict[str, Any] | None = None,
+def _set_of(
+    features: np.ndarray, columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
 ) -> EmbeddingSet:
-    """An `EmbeddingSet` of vectors and what else is known per row, by name.
-
-    Raises: UnusableEmbedding.
-    """
-    _check_numbers(features.shape, features.dtype, path)
+    """An `EmbeddingSet` of vectors (n, d) and what else is known per row, by name."""
     if not len(features):
         raise UnusableEmbedding(message("{name} has no rows", name=path.name))
     for name, column in columns.items():
@@ -267,7 +219,7 @@ def checked_set(
                     name_2=f"{printable(name, 80)!r}",
                 )
             )
-    plain = {printable(name, 80): _plain(column, name, path) for name, column in columns.items()}
+    plain = {printable(name, 80): _plain(column) for name, column in columns.items()}
     ids = plain.pop("id", plain.pop("ids", None))
     label_columns = [plain.pop(k, None) for k in ("label", "labels", "y")]
     label = next((v for v in label_columns if v is not None), None)
@@ -278,50 +230,21 @@ def checked_set(
         () if ids is None else tuple(str(i) for i in ids.tolist()),
         classes=classes,
         columns=plain,
-        provenance={"file": path.name, **(provenance or {})},
+        provenance={"file": path.name, **provenance},
     )
 
 
-def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, path: Path) -> None:
-    if len(shape) == 1:
-        raise UnusableEmbedding(
-            message(
-                "{name} must hold (n, d) numbers; got {dtype} {shape}. Labels go with their vectors "
-                "into one .npz: np.savez('both.npz', features=vectors, label=labels)",
-                name=path.name,
-                dtype=dtype,
-                shape=shape,
-            )
-        )
-    if len(shape) != 2 or dtype.kind not in "fiu":
-        raise UnusableEmbedding(
-            message("{name} must hold (n, d) numbers; got {dtype} {shape}", name=path.name, dtype=dtype, shape=shape)
-        )
-
-
-def _plain(values: np.ndarray | Texts, name: str, path: Path) -> np.ndarray:
-    """Numbers as they are; anything else as text, "" where there is none.
-
-    Raises: UnusableEmbedding where texts would take more than LIMIT, each as wide as the longest.
-    """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
-        return values
-    if isinstance(values, np.ndarray) and values.dtype.kind != "U":
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Numbers as they are; anything else as text, "" where there is none."""
+    if values.dtype.kind not in "fiubU":
         values = np.array(["" if v is None or v != v else str(v) for v in values.tolist()], np.str_)
-    texts = values.unique if isinstance(values, Texts) else values
-    width = max(1, min(MAX_TEXT, max(map(len, texts), default=1)))
-    if (size := 4 * width * max(len(texts), len(values))) > LIMIT:
-        raise UnusableEmbedding(
-            message(
-                "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
-                name=path.name,
-                name_2=f"{printable(name, 80)!r}",
-                size=f"{size:,}",
-                limit=f"{LIMIT:,}",
-            )
-        )
-    cut = np.array(texts, f"<U{width}")  # longer ones are cut
-    return cut[values.index] if isinstance(values, Texts) else cut
+    return cut_texts(values) if values.dtype.kind == "U" else values
+
+
+def cut_texts(texts: np.ndarray) -> np.ndarray:
+    """Texts, at most so many characters of each."""
+    most = limits.MAX_TEXT
+    return texts.astype(f"<U{most}") if texts.dtype.itemsize > 4 * most else texts
 
 
 def class_numbers(
@@ -347,6 +270,4 @@ def _names(numbers: np.ndarray, names: np.ndarray) -> tuple[str, ...]:
     """Names by number, where each number from 0 up to the largest has one name."""
     pairs = {(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True)}
     numbered = sorted(pair for pair in pairs if pair[0] >= 0)
-    if [n for n, _ in numbered] != list(range(len(numbered))):
-        return ()
-    return tuple(name for _, name in numbered)
+    return tuple(name for _, name in numbered) if [n for n, _ in numbered] == list(range(len(numbered))) else ()

@@ -3,6 +3,7 @@ in it is trusted: no pickle is opened, and there are as many labels as rows, or 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -12,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from contrastive_core.embeddings.file_formats import MAX_TEXT, class_numbers, npy_head
+from contrastive_core.embeddings.file_formats import class_numbers, cut_texts, npy_head
 from contrastive_core.errors import Damaged, UnusableEmbedding
 from contrastive_core.messages import message
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -41,14 +42,8 @@ def labeled(rows: EmbeddingSet, path: str | Path, n: int | None = None, first: i
         raise UnusableEmbedding(
             message("labels are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}")
         )
-    with open_regular(path) as file:
-        if (size := os.fstat(file.fileno()).st_size) > LIMIT:
-            raise UnusableEmbedding(
-                message(
-                    "{name} has {size} bytes; at most {limit} are read", name=name, size=f"{size:,}", limit=f"{LIMIT:,}"
-                )
-            )
-        values = _array(file, path, size) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
+    with open_regular(path, LIMIT) as file:
+        values = _array(file, path) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
     if len(values) != n:
         raise UnusableEmbedding(
             message(
@@ -73,10 +68,10 @@ def _countable(values: np.ndarray) -> np.ndarray:
     return np.array([f"{v:.0f}" if v >= 0 else "" for v in values.tolist()], np.str_)
 
 
-def _array(file: BinaryIO, path: Path, size: int) -> np.ndarray:
+def _array(file: BinaryIO, path: Path) -> np.ndarray:
     """Labels (n) of a `.npy` file; a column (n, 1) is one of them."""
     name = printable(path.name)
-    shape, _, dtype = npy_head(file, path, size)
+    shape, _, dtype = npy_head(file, path, os.fstat(file.fileno()).st_size)
     if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
         raise UnusableEmbedding(
             message(
@@ -93,7 +88,7 @@ def _array(file: BinaryIO, path: Path, size: int) -> np.ndarray:
         raise Damaged(message("{name} cannot be read: {error}", name=name, error=printable(error))) from None
     if dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
-    return _cut(values) if values.dtype.kind == "U" else values
+    return cut_texts(values) if values.dtype.kind == "U" else values
 
 
 def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
@@ -128,26 +123,18 @@ def _column(head: list[str], name: str) -> int:
     names = [cell.strip().lower() for cell in head]
     known = next((k for k in KNOWN if k in names), None)
     if known is None:
+        values = {"name": name, "head": len(head)}
         raise UnusableEmbedding(
-            message(
-                "{name} has {head} columns; the one of labels must be named label in its first line",
-                name=name,
-                head=len(head),
-            )
+            message("{name} has {head} columns; the one of labels must be named label in its first line", **values)
         )
     return names.index(known)
 
 
 def _numbers(texts: list[str]) -> np.ndarray:
     """Whole numbers as numbers, NaN where there is none; else the texts."""
-    try:
+    with contextlib.suppress(ValueError):
         values = np.array([float(t) if t else np.nan for t in texts])
-    except ValueError:
-        return _cut(np.array(texts, np.str_))
-    is_whole = values[np.isfinite(values)]
-    return values if (is_whole == np.round(is_whole)).all() else _cut(np.array(texts, np.str_))
-
-
-def _cut(texts: np.ndarray) -> np.ndarray:
-    """Texts, at most so many characters of each."""
-    return texts.astype(f"<U{MAX_TEXT}") if texts.dtype.itemsize > 4 * MAX_TEXT else texts
+        whole = values[np.isfinite(values)]
+        if (whole == np.round(whole)).all():
+            return values
+    return cut_texts(np.array(texts, np.str_))

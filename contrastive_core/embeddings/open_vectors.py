@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from contrastive_core.embeddings import attached_images, file_formats, label_files
+from contrastive_core.embeddings import attached_images, file_formats, label_files, limits
 from contrastive_core.errors import Refused, UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.records import loaded_vectors
@@ -19,9 +19,8 @@ from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
 __all__ = ["open_upload", "open_vectors", "uploaded"]
 
-MEMORY = file_formats.VECTORS + 3 * file_formats.LIMIT  # vectors, and what is known of them
+MEMORY = limits.VECTORS + 3 * limits.LIMIT  # vectors, and what is known of them
 SECONDS = 300
-LIBRARIES = {".parquet": ("pyarrow.parquet", "pyarrow.compute"), ".csv": ("pandas",)}
 
 
 def open_vectors(
@@ -40,12 +39,11 @@ def open_vectors(
     Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path).expanduser().absolute()
-    folder = None if pictures is None else Path(pictures).expanduser().absolute()
-    own_labels = None if labels is None else Path(labels).expanduser().absolute()
-    libraries = ("PIL.Image", *LIBRARIES.get(path.suffix.lower(), ()))
-    limits = Limits(_memory(), SECONDS, preload=libraries)
+    folder, own_labels = (Path(p).expanduser().absolute() if p is not None else None for p in (pictures, labels))
+    tables = ("contrastive_core.embeddings.tables",) if path.suffix.lower() in (".parquet", ".csv") else ()
+    child = Limits(_memory(), SECONDS, preload=("PIL.Image", *tables))
     try:
-        return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, limits=limits))
+        return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, limits=child))
     except Refused as error:
         raise UnusableEmbedding(
             message("{name} cannot be opened: {error}", name=printable(name), error=error)
@@ -104,7 +102,7 @@ def _taken(rows: EmbeddingSet) -> str:
         return ""
     numbered = [name.rstrip("0123456789") for name in taken]
     is_series = len({*numbered}) == 1 and numbered[0] != taken[0]
-    names = message("{taken} to {last}", taken=taken[0], last=taken[-1]) if is_series else f"{', '.join(taken[:8])}"
+    names = message("{taken} to {last}", taken=taken[0], last=taken[-1]) if is_series else ", ".join(taken[:8])
     more = message(" and others") if not is_series and len(taken) > 8 else ""
     labels = N_("with labels") if rows.labels is not None else N_("without labels")
     return message(

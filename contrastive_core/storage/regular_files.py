@@ -20,16 +20,16 @@ __all__ = ["is_regular", "open_regular", "printable", "read_regular"]
 NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-def open_regular(path: str | Path) -> BinaryIO:
-    """An ordinary file, opened for reading; links that a person named are followed.
+def open_regular(path: str | Path, limit: int | None = None) -> BinaryIO:
+    """An ordinary file of at most `limit` bytes, opened for reading; links that a person named are followed.
 
-    Raises: NotRegular for a pipe, a device or a socket; IsADirectoryError; FileNotFoundError, also
-    for a link that leads nowhere; OSError.
+    Raises: NotRegular for a pipe, a device or a socket, and for a larger file; IsADirectoryError;
+    FileNotFoundError, also for a link that leads nowhere; OSError.
     """
-    _check(os.stat(path).st_mode, path)  # before it is opened: that alone may set a device going
+    _check(os.stat(path), path, limit)  # before it is opened: that alone may set a device going
     handle = os.open(path, os.O_RDONLY | NO_WAIT)
     try:
-        _check(os.fstat(handle).st_mode, path)  # what was opened may be another file by now
+        _check(os.fstat(handle), path, limit)  # what was opened may be another file by now
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
@@ -44,15 +44,7 @@ def read_regular(path: str | Path, limit: int) -> bytes:
         data = b"" if size > limit else file.read(size + 1)
         while size < len(data) <= limit and (more := file.read(1 << 20)):  # it grew, or told no size
             data += more
-    if (size := max(size, len(data))) > limit:
-        raise NotRegular(
-            message(
-                "{path} has {size} bytes; at most {limit} are read",
-                path=printable(path),
-                size=f"{size:,}",
-                limit=f"{limit:,}",
-            )
-        )
+    _check_size(max(size, len(data)), path, limit)
     return data
 
 
@@ -77,8 +69,16 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def _check(mode: int, path: str | Path) -> None:
-    if stat.S_ISDIR(mode):
+def _check(about: os.stat_result, path: str | Path, limit: int | None) -> None:
+    if stat.S_ISDIR(about.st_mode):
         raise IsADirectoryError(message("{path} is a folder, not a file", path=printable(path)))
-    if not stat.S_ISREG(mode):
-        raise NotRegular(message("{path} is a pipe, a device or a socket, not a file", path=printable(path)))
+    if not stat.S_ISREG(about.st_mode):
+        raise NotRegular("{path} is a pipe, a device or a socket, not a file", path=printable(path))
+    if limit is not None:
+        _check_size(about.st_size, Path(path).name, limit)
+
+
+def _check_size(size: int, name: str | Path, limit: int) -> None:
+    if size > limit:
+        values = {"name": printable(name), "size": f"{size:,}", "limit": f"{limit:,}"}
+        raise NotRegular("{name} has {size} bytes; at most {limit} are read", **values)

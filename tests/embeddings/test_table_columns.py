@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contrastive_core.embeddings import csv_files, file_formats, open_vectors, parquet_files
+from contrastive_core.embeddings import file_formats, limits, open_vectors, tables
 from contrastive_core.errors import Damaged, UnusableEmbedding
 from contrastive_core.records import loaded_vectors
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -80,8 +80,7 @@ def test_a_table_is_the_same_in_parts_of_any_size(
     table["label"] = LABELS
     path = tmp_path / f"mine.{ending}"
     table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
-    for module in (csv_files, parquet_files):
-        monkeypatch.setattr(module, "BATCH", rows_at_once)
+    monkeypatch.setattr(tables, "BATCH", rows_at_once)
     rows = file_formats.read(path)
     expected = X.copy()
     expected[7, 1] = np.nan
@@ -105,14 +104,14 @@ def test_a_column_that_turns_to_text_below_is_text(
     path = tmp_path / "mine.csv"
     table.to_csv(path, index=False)
     at_once = file_formats.read(path)
-    monkeypatch.setattr(csv_files, "BATCH", 4)
+    monkeypatch.setattr(tables, "BATCH", 4)
     rows = file_formats.read(path)
     assert rows.columns[column].dtype.kind == "U"
     assert rows.columns[column][9] == "none"
     assert rows.width == at_once.width == (2 if column == "d1" else 3)
     np.testing.assert_array_equal(rows.features, at_once.features)
     np.testing.assert_array_equal(rows.columns[column], at_once.columns[column])
-    monkeypatch.setattr(file_formats, "LIMIT", 700)
+    monkeypatch.setattr(limits, "LIMIT", 700)
     with pytest.raises(UnusableEmbedding, match="numbers in some rows and text in others"):
         file_formats.read(path)
 

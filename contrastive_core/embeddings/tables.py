@@ -1,0 +1,316 @@
+"""Tables of vectors: Parquet, read on Arrow's buffers and never as Python values, and CSV.
+
+The vectors are one column of lists of equal length, or the numbered columns (d0, d1, …), or all
+columns of numbers. They go into float32 some rows at a time; what else is known of the rows is held
+whole. A few kilobytes of Parquet can hold a value a billion times: what the rows would take is asked
+before they are read, and summed on the way, and texts stay an index into the different ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from contrastive_core.embeddings import limits
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.messages import message
+from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.regular_files import printable
+
+__all__ = ["Table", "read_csv", "read_parquet"]
+
+MAX_ROWS, MAX_COLUMNS = 20_000_000, 20_000
+BATCH = 4096  # rows that are read at a time
+BUFFER = 4 << 20  # bytes of a Parquet column that are read ahead: some files hold it all in one piece
+USUAL = ("embedding", "embeddings", "features", "vector", "vectors", "emb")  # columns of vectors
+KNOWN = ("id", "ids", "label", "labels", "y", "class", "split", "embedding", "features")  # never part of a vector
+Table = tuple[np.ndarray, dict[str, np.ndarray], JsonObject]  # vectors (n, d), columns (n), origin
+
+
+def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: int | None = None) -> Table:
+    """Vectors and columns of a CSV file with a line of names, `batch` rows at a time (default: BATCH).
+    `leave_out`: as of `read_parquet`."""
+    taken: list[str] = []
+    rest: list[pd.DataFrame] = []
+    features, n, held = np.empty((0, 0), np.float32), 0, 0
+    for frame in pd.read_csv(file, low_memory=False, chunksize=batch or BATCH):
+        frame.columns = frame.columns.astype(str)
+        if not rest:
+            kinds = _kinds(frame, path)
+            taken = _vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
+        elif _kinds(frame, path) != kinds:  # a text below numbers: what a column is, only all rows tell
+            size = _size_of_mixed(file, path)
+            file.seek(0)
+            return read_csv(file, path, leave_out, batch=size)  # more than it has rows
+        rest.append(frame.drop(columns=taken))
+        held += int(rest[-1].memory_usage(deep=False).sum())
+        stop = n + len(frame)
+        if held > limits.LIMIT or 4 * stop * len(taken) > limits.VECTORS:
+            raise UnusableEmbedding(
+                message("{name} is too large a table: {stop} rows and more", name=path.name, stop=f"{stop:,}")
+            )
+        if stop > len(features):
+            features.resize((stop * 5 // 4, len(taken)), refcheck=False)
+        features[n:stop] = frame[taken].to_numpy(np.float32)
+        n = stop
+    if not taken:
+        raise UnusableEmbedding(message("{name} has no rows", name=path.name))
+    features.resize((n, len(taken)), refcheck=False)
+    others = pd.concat(rest)
+    columns = {name: _array(others[name], name, path) for name in others}
+    return features, columns, _origin(taken)
+
+
+def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
+    """What each column holds: numbers, yes and no, or anything."""
+    if frame.shape[1] > MAX_COLUMNS:
+        raise UnusableEmbedding(
+            message(
+                "{name} has {shape} columns; at most {max_columns} are read",
+                name=path.name,
+                shape=f"{frame.shape[1]:,}",
+                max_columns=f"{MAX_COLUMNS:,}",
+            )
+        )
+    names = {"f": "number", "i": "number", "u": "number", "b": "bool"}
+    return {name: names.get(dtype.kind, "text") for name, dtype in frame.dtypes.items()}
+
+
+def _size_of_mixed(file: BinaryIO, path: Path) -> int:
+    """Bytes of a file that has to be read at once."""
+    if (size := os.fstat(file.fileno()).st_size) > limits.LIMIT:
+        raise UnusableEmbedding(
+            message(
+                "{name} has a column that is numbers in some rows and text in others; of such a "
+                "table at most {columns} bytes are read, it has {size}",
+                name=path.name,
+                columns=f"{limits.LIMIT:,}",
+                size=f"{size:,}",
+            )
+        )
+    return size
+
+
+def _array(column: pd.Series, name: str, path: Path) -> np.ndarray:
+    if column.dtype.kind in "fiub":
+        return column.to_numpy()
+    index, texts = pd.factorize(column)
+    return _texts(index, [*map(str, texts)], name, path)
+
+
+def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np.ndarray:
+    """Texts of rows (n), by the place of each among the different ones, -1 where there is none.
+
+    Raises: UnusableEmbedding where they would take more than the limit, each as wide as the longest.
+    """
+    width = max(1, min(limits.MAX_TEXT, max(map(len, texts), default=1)))
+    if (size := 4 * width * max(len(texts), len(index))) > limits.LIMIT:
+        raise UnusableEmbedding(
+            message(
+                "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
+                name=path.name,
+                name_2=f"{printable(name, 80)!r}",
+                size=f"{size:,}",
+                limit=f"{limits.LIMIT:,}",
+            )
+        )
+    return np.array([*texts, ""], f"<U{width}")[index]  # longer ones are cut; -1 is the last
+
+
+# --- Parquet -------------------------------------------------------------------------------------
+
+
+def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> Table:
+    """Vectors, columns and, where `EmbeddingSet.save` wrote the file, their origin. `leave_out`:
+    columns of numbers that are no part of the vectors."""
+    schema = pq.ParquetFile(file).schema_arrow
+    texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
+    table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
+    lists = _list_column(schema)
+    names = [f.name for f in schema if _is_column(f.type)]
+    numbers = [f.name for f in schema if _is_number(f.type)]
+    taken = [] if lists else _vector_columns(numbers, names, path, leave_out)
+    others = [name for name in names if name not in {lists, *taken}]
+    n = table.metadata.num_rows
+    _check_counts(n, table.metadata.num_columns, path)
+    # by how many rows there are: to ask for more of a column ends the whole process where the file is damaged
+    _check_size(4 * n * len(taken), limits.VECTORS, path)
+    _check_size(8 * n * len(others), limits.LIMIT, path)
+    columns = {name: _column(table, name, path) for name in others}
+    if lists:
+        features = _lists(table, lists, path)
+    else:
+        features = np.empty((n, len(taken)), np.float32)
+        for j, name in enumerate(taken):
+            start = 0
+            for part in _parts(table, name):
+                features[start : start + len(part), j] = part.to_numpy(zero_copy_only=False)
+                start += len(part)
+    return features, columns, _stored_origin(schema.metadata or {}) | _origin(taken)
+
+
+def _list_column(schema: pa.Schema) -> str | None:
+    """The column of vectors: of several the one with a usual name, else of fractions, which token
+    numbers and lists of neighbors are not; else the first."""
+
+    def rank(field: pa.Field) -> tuple[int, bool]:
+        name = field.name.lower()
+        usual = USUAL.index(name) if name in USUAL else len(USUAL)
+        return usual, not types.is_floating(_storage(field.type).value_type)
+
+    lists = [f for f in schema if _is_vector(f.type)]
+    return min(lists, key=rank).name if lists else None
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    """The type that a column is stored as: a tensor of a fixed shape is a list of its numbers."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def _is_vector(kind: pa.DataType) -> bool:
+    kind = _storage(kind)
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_list and _is_number(kind.value_type)
+
+
+def _is_column(kind: pa.DataType) -> bool:
+    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    is_extension = isinstance(kind, pa.BaseExtensionType)
+    return not (is_binary or is_extension or types.is_nested(kind) or types.is_null(kind))
+
+
+def _check_counts(n: int, num_columns: int, path: Path) -> None:
+    if num_columns > MAX_COLUMNS or n > MAX_ROWS:
+        raise UnusableEmbedding(
+            message(
+                "{name} has {n} rows and {num_columns} columns; at most {max_rows} and {max_columns} are read",
+                name=path.name,
+                n=f"{n:,}",
+                num_columns=f"{num_columns:,}",
+                max_rows=f"{MAX_ROWS:,}",
+                max_columns=f"{MAX_COLUMNS:,}",
+            )
+        )
+
+
+def _check_size(total: int, limit: int, path: Path) -> None:
+    """Refuse what would take too much memory, also where equal values are held once."""
+    if total > limit:
+        values = {"name": path.name, "total": f"{total:,}", "limit": f"{limit:,}"}
+        raise UnusableEmbedding(message("{name} would unpack to {total} bytes; at most {limit}", **values))
+
+
+def _parts(table: pq.ParquetFile, name: str) -> Iterator[pa.Array]:
+    """A column as it is decoded, some rows at a time; a tensor of a fixed shape as its numbers."""
+    for batch in table.iter_batches(batch_size=BATCH, columns=[name], use_threads=False):
+        part = batch.column(0)
+        yield part.storage if isinstance(part, pa.ExtensionArray) else part
+
+
+def _column(table: pq.ParquetFile, name: str, path: Path) -> np.ndarray:
+    """A column: numbers as they are, NaN where one is missing; everything else as texts."""
+    total, parts = 0, []
+    for part in _parts(table, name):
+        parts.append(part)
+        # on the way: how much texts hold stands only in their chunks' metadata, on which damage ends the process
+        total += part.nbytes
+        _check_size(total, limits.LIMIT, path)
+    values = pa.chunked_array(parts, parts[0].type if parts else pa.null())
+    if _is_number(values.type) or (types.is_boolean(values.type) and not values.null_count):
+        array = values.to_numpy()
+        return array.astype(np.float32) if array.dtype == np.float16 else array
+    if not types.is_dictionary(values.type):
+        values = values.cast(pa.string()).dictionary_encode()
+    values = values.combine_chunks()
+    index = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return _texts(index, values.dictionary.cast(pa.string()).to_pylist(), name, path)
+
+
+def _lists(table: pq.ParquetFile, name: str, path: Path) -> np.ndarray:
+    """A column of lists of equal length as (n, d) float32, NaN where a number is missing."""
+    uneven = message("{name} has vectors of no or of different lengths", name=path.name)
+    features, start, missing = np.empty((0, 0), np.float32), 0, 0
+    for part in _parts(table, name):
+        missing += part.null_count
+        rows = part.drop_null()
+        lengths = pc.unique(pc.list_value_length(rows)).to_pylist()
+        if lengths and not features.size:
+            _check_size(4 * max(lengths) * table.metadata.num_rows, limits.VECTORS, path)
+            features = np.empty((table.metadata.num_rows, max(lengths)), np.float32)
+        if lengths not in ([], [features.shape[1]]):
+            raise UnusableEmbedding(uneven)
+        stop = start + len(rows)
+        features[start:stop] = rows.flatten().to_numpy(zero_copy_only=False).reshape(features[start:stop].shape)
+        start = stop
+    if missing:
+        raise UnusableEmbedding(
+            message("{name} has {missing} rows without a vector", name=path.name, missing=f"{missing:,}")
+        )
+    if not features.size:
+        raise UnusableEmbedding(uneven)
+    return features
+
+
+def _stored_origin(metadata: dict[bytes, bytes]) -> JsonObject:
+    try:
+        return dict(json.loads(metadata[b"contrastive_core"])["provenance"])
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return {}
+
+
+# --- which columns are the vectors ---------------------------------------------------------------
+
+
+def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> list[str]:
+    """Which columns are the vectors, where no column of lists holds them: the numbered ones among
+    the columns of numbers, or all of these. Args: names: all columns."""
+    for name in leave_out:
+        if name not in names:
+            raise UnusableEmbedding(
+                message("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")
+            )
+    numeric = [name for name in numbers if name not in (*KNOWN, *leave_out)]
+    if not numeric:
+        raise UnusableEmbedding(message("{name} has no columns of numbers to take as vectors", name=path.name))
+    taken = _numbered(numeric) or numeric
+    if len(taken) < 2:
+        raise UnusableEmbedding(
+            message(
+                "{name} has one column of numbers that can be a vector, {taken}; a vector takes two or more",
+                name=path.name,
+                taken=f"{printable(taken[0], 80)!r}",
+            )
+        )
+    return taken
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The longest series d0, d1, … of columns, in the order of their numbers; [] where there is
+    none: a series has two columns or more, and at least every second of its numbers."""
+    series: dict[str, dict[int, str]] = {}
+    for name in names:
+        digits = len(name) - len(name.rstrip("0123456789"))
+        if 0 < digits < 10:
+            series.setdefault(name[:-digits], {})[int(name[-digits:])] = name
+    full = [s for s in series.values() if len(s) > 1 and 2 * len(s) > max(s) - min(s)]
+    longest = max(full, key=len, default={})
+    return [longest[number] for number in sorted(longest)]
+
+
+def _origin(taken: Sequence[str]) -> JsonObject:
+    """Which columns the vectors are."""
+    return {"columns": [printable(name, 80) for name in taken]} if taken else {}
