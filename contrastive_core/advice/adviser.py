@@ -22,8 +22,6 @@ from contrastive_core.records.advice import Answer, AnswerRow, Plan, adviser_nam
 from contrastive_core.storage import json_files
 from contrastive_core.storage.lock import lock
 
-__all__ = ["advise", "score_test_images"]
-
 
 def advise(
     plan: Plan, on_progress: OnProgress = ignore_progress, wait_for_device: Callable[[str], None] = lambda device: None

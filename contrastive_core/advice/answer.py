@@ -18,8 +18,6 @@ from contrastive_core.evaluation.verdicts import contrast, interval_of
 from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint
 from contrastive_core.records.intervals import wilson
 
-__all__ = ["answer_of"]
-
 
 def answer_of(search: Search) -> Answer:
     """Rows, verdict, curve and reasons as plain values, at any time of the search."""

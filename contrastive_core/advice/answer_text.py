@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contrastive_core.records.advice import AGREEMENT, Answer
 
-__all__ = ["text_of"]
-
 
 def text_of(found: Answer) -> str:
     """The answer for a terminal."""

@@ -12,8 +12,6 @@ from contrastive_core.evaluation.embed import untrained_rows
 from contrastive_core.messages import N_
 from contrastive_core.records.train_config import TrainConfig
 
-__all__ = ["baselines"]
-
 SEED = 0
 
 

@@ -18,8 +18,6 @@ from contrastive_core.records.advice import QUESTIONS
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.training.defaults import usual_settings
 
-__all__ = ["Candidate", "candidates", "check_questions"]
-
 TEMPERATURES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 MARGINS = (0.05, 0.1, 0.2, 0.5, 1.0)
 HEAD = {"nonlinear": N_("nonlinear head"), "linear": N_("linear head"), "none": N_("no head")}

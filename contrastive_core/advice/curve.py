@@ -16,8 +16,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from contrastive_core.advice.candidates import Candidate
 from contrastive_core.evaluation.paired_tests import Z95
 
-__all__ = ["Curve", "fit_curve", "spread"]
-
 FEWEST = 3  # places that a curve needs
 LENGTH = float(np.log(4))  # of the logarithm, over which scores stay alike
 AMPLITUDE = 2.0  # of the curve at least, in standard deviations of one run's score

@@ -30,8 +30,6 @@ from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import usual_settings
 
-__all__ = ["MOST", "Look", "in_words", "look", "pixels", "vote_of"]
-
 MOST = 4000  # training images that are looked at
 ASKED = 1000  # of them, those that the others vote on
 SMALL = 16  # pixels a side to which images are brought for comparing pixels

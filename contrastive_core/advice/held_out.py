@@ -22,8 +22,6 @@ from contrastive_core.messages import message
 from contrastive_core.records.run import Run
 from contrastive_core.storage import atomic
 
-__all__ = ["FEWEST", "HeldOutScores", "held_out_rows", "score_run", "write_ids"]
-
 SHARE, MOST, FEWEST = (0.2, 2000, 40)  # of the training images; images at most; images in all at least
 SEED = 11
 VIEWED, VIEWS = 200, 8  # images and views of each that LiDAR and alignment are taken of

@@ -21,8 +21,6 @@ from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import usual_settings
 from contrastive_core.training.step_timing import seconds_per_epoch
 
-__all__ = ["RESERVE", "SPREAD", "AdviceRequest", "candidates_of", "fitting_batch", "make_plan", "plan_advice"]
-
 EPOCHS = 20  # as `train` has it
 SHORTEST = 2  # epochs of a first try at least
 SPREAD = 4  # places of a curve that are tried, for all epochs, before anything is repeated

@@ -17,8 +17,6 @@ from contrastive_core.records import runs
 from contrastive_core.records.advice import AnswerRow
 from contrastive_core.records.embedding_files import cached
 
-__all__ = ["reasons"]
-
 VALUES = 8  # of a factor, above which thirds of it are taken
 CLASSES = 3  # classes, or values of factors, that gain and lose most, named
 NEGATIVES = 256  # held-out rows that effective negatives are taken of

@@ -12,8 +12,6 @@ from contrastive_core.records.intervals import SEEDS
 if TYPE_CHECKING:
     from contrastive_core.advice.search import Search
 
-__all__ = ["number_of", "recommend", "untried_labels", "verdict_text"]
-
 DISTINCT = 1.3  # times as large: a curve's top lies elsewhere than what was tried
 
 

@@ -15,8 +15,6 @@ from contrastive_core.advice.candidates import Candidate
 from contrastive_core.advice.curve import Curve
 from contrastive_core.advice.trials import trial_of
 
-__all__ = ["best_combination", "next_on_curve", "planned_choices"]
-
 NEAR = 1.05  # a value within this factor of one that was tried tells nothing new
 PLACES = 200  # of a curve that are looked at
 Questions = Mapping[str, Sequence[Candidate]]

@@ -27,8 +27,6 @@ from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Plan, fold
 from contrastive_core.records.sweep_grid import Cell
 from contrastive_core.sweeps.cell_training import train_cell
 
-__all__ = ["Search"]
-
 FEWEST = 2  # settings that are tried whatever the clock says: the default, and one to compare
 WIDER = 2  # times the settings that were planned, at most, where time is left
 

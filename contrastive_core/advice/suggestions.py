@@ -10,8 +10,6 @@ from typing import Any, TypedDict
 
 from contrastive_core.messages import N_, join, message
 
-__all__ = ["USUAL_BATCH", "Facts", "Suggestion", "batch_of", "suggestions"]
-
 USUAL_BATCH = 128  # of `train`, where a method takes no other
 STEPS = 8  # of an epoch at least, for which smaller batches are worth having
 MANY = 0.15  # share of a batch's negatives that are of the anchor's class

@@ -15,8 +15,6 @@ from contrastive_core.advice.held_out import HeldOutScores
 from contrastive_core.evaluation.verdicts import SettingScores
 from contrastive_core.storage import json_files
 
-__all__ = ["Trial", "read_trials", "trial_of", "write_scores"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trial:

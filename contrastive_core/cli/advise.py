@@ -12,8 +12,6 @@ from contrastive_core.advice.planning import AdviceRequest, plan_advice
 from contrastive_core.cli.output import print_note, print_result, progress_of
 from contrastive_core.engine.queue import wait_for_device
 
-__all__ = ["advise"]
-
 
 def advise(args: Namespace) -> None:
     """Say what the images show; then, unless a look is all that was asked for, try settings."""

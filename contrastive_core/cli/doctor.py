@@ -20,8 +20,6 @@ from contrastive_core.cli.output import print_result
 from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["doctor"]
-
 PACKAGES = (
     "contrastive-lab",
     "torch",

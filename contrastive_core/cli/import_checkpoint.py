@@ -16,8 +16,6 @@ from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["import_checkpoint", "preview"]
-
 
 OF_MODELS = ("weights", "pixels", "fetch", "random")  # options that only a library's model has
 

@@ -30,8 +30,6 @@ from contrastive_core.records.score import recall_text, scores_from_json
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.tables import write_table
 
-__all__ = ["compare", "embed", "evaluate", "export", "project"]
-
 
 def embed(args: Namespace) -> None:
     """Write the embedding of a split; without a file, both are kept for the app."""

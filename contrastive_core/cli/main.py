@@ -18,8 +18,6 @@ from contrastive_core.cli.options import PROGRAM, parser
 from contrastive_core.cli.output import error_line
 from contrastive_core.errors import Elsewhere, sentence_of
 
-__all__ = ["main", "parser", "stopped"]
-
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 

@@ -13,8 +13,6 @@ from typing import Any, NoReturn
 from contrastive_core.cli.output import error_line
 from contrastive_core.records.train_config import OPTIONS
 
-__all__ = ["COMMANDS", "PROGRAM", "Command", "Parser", "parser"]
-
 PROGRAM = "python -m contrastive_core"
 
 

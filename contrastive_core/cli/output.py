@@ -21,18 +21,6 @@ from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
 
-__all__ = [
-    "OWN_LABELS",
-    "Terminal",
-    "error_line",
-    "note_left_out",
-    "out_path",
-    "print_note",
-    "print_result",
-    "progress_of",
-    "score_text",
-]
-
 OWN_LABELS = "--labels goes with a file of vectors; what a run was trained on has its own"
 LONGEST = 2000  # characters of a line
 SECONDS = 10.0  # between two lines of one stage where there is no terminal

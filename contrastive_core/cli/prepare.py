@@ -12,8 +12,6 @@ from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.image_form import ImageForm
 
-__all__ = ["analyze", "decode", "present"]
-
 
 def analyze(args: Namespace) -> None:
     """Make what a page asks for, and keep it."""

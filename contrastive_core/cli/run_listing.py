@@ -13,8 +13,6 @@ from contrastive_core.records.run import Run
 from contrastive_core.runs.verify import damage
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["list_all", "verify"]
-
 
 def list_all(args: Namespace) -> None:
     """Runs, and the names that other commands take."""

@@ -18,8 +18,6 @@ from contrastive_core.records.sample_table import SampleTable, write_table
 from contrastive_core.samples import run_samples
 from contrastive_core.samples.table_builder import SampleInputs, build_table
 
-__all__ = ["samples"]
-
 
 def samples(args: Namespace) -> None:
     """Write every sample of a split, or of a file of vectors, with what is odd about it."""

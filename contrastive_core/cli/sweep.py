@@ -11,8 +11,6 @@ from contrastive_core.records import runs
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.sweeps import spec
 
-__all__ = ["queue", "sweep"]
-
 
 def sweep(args: Namespace) -> None:
     """Train the cells of a sweep file that are not done yet."""

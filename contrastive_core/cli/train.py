@@ -28,8 +28,6 @@ from contrastive_core.training.image_size import kept_smaller, with_image_size
 from contrastive_core.training.setup import TrainSetup, manifest_of, prepare
 from contrastive_core.training.starting_run import inherit_encoder
 
-__all__ = ["config_of", "train"]
-
 
 def train(args: Namespace) -> None:
     """Train a new run, or go on with an old one.

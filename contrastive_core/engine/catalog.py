@@ -22,8 +22,6 @@ from contrastive_core.paths import ROOT
 from contrastive_core.registry import Knob
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["KIND", "describe", "is_ready", "knobs", "read", "title", "values"]
-
 KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
 CARDS = PACKAGE / "records" / "cards.json"

@@ -14,22 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.engine.requests import Stopped
-from contrastive_core.engine.worker_process import Call, WorkerDied, WorkerProcess, newest_source
+from contrastive_core.engine.worker_process import Call, Stopped, WorkerDied, WorkerProcess, newest_source
 from contrastive_core.errors import sentence_of
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import Progress
 
-__all__ = ["STOPPED", "Asked", "Question", "asked_questions", "call", "end_worker", "warm_up", "worker_pid"]
-
 STARTING = Progress("starting", None)
 STOPPED = N_("It was stopped.")
-FRESH = 2.0  # seconds for which it is not looked up again whether the library's files changed
+ANSWER = "contrastive_core.engine.answers:answer"
 
 _lock = threading.RLock()
-_asked: dict[tuple[str, Path], Asked] = {}
+_asked: dict[Question, Asked] = {}
 _worker: WorkerProcess | None = None
-_checked = 0.0  # when the worker's code was compared with the files
 
 
 @dataclass(frozen=True)
@@ -46,10 +42,10 @@ class Question:
         with _lock:
             if not self.is_running():
                 call_ = _live_worker().call(ANSWER, self.kind, dict(self.values), reports=True)
-                _asked[self._place] = Asked(self, label or self.kind, call_)
+                _asked[self] = Asked(self, label or self.kind, call_)
 
     def is_running(self) -> bool:
-        asked = self._last()
+        asked = _asked.get(self)
         return asked is not None and not asked.call.outcome.done()
 
     def has_result(self) -> bool:
@@ -57,34 +53,24 @@ class Question:
 
     def progress(self) -> Progress | None:
         """Its progress; None while nobody computes it."""
-        asked = self._last()
+        asked = _asked.get(self)
         return asked.progress if asked is not None and self.is_running() else None
 
     def failure(self) -> str | None:
         """Why it was not answered; None while nothing is wrong."""
-        asked = self._last()
+        asked = _asked.get(self)
         return asked.failure if asked is not None else None
 
     def stop(self) -> None:
         """Stop computing it."""
-        if (asked := self._last()) is not None:
+        if (asked := _asked.get(self)) is not None:
             asked.call.stop()
 
     def forget(self) -> None:
         """Forget its failure, unless it is being computed."""
         with _lock:
             if not self.is_running():
-                _asked.pop(self._place, None)
-
-    @property
-    def _place(self) -> tuple[str, Path]:
-        return self.key, self.result_path
-
-    def _last(self) -> Asked | None:
-        return _asked.get(self._place)
-
-
-ANSWER = "contrastive_core.engine.answers:answer"
+                _asked.pop(self, None)
 
 
 @dataclass(eq=False)
@@ -155,13 +141,10 @@ def end_worker() -> None:
 
 def _live_worker() -> WorkerProcess:
     """The worker; a dead one, or an idle one with older code, is replaced."""
-    global _worker, _checked
+    global _worker
     with _lock:
-        is_due = time.monotonic() - _checked > FRESH
-        if is_due and _worker is not None and not _worker.is_busy() and _worker.code != newest_source():
+        if _worker is not None and not _worker.is_busy() and _worker.code != newest_source():
             end_worker()
-        if is_due:
-            _checked = time.monotonic()
         if _worker is None or not _worker.is_alive():
             _worker = WorkerProcess()
         return _worker

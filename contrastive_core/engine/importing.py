@@ -18,8 +18,6 @@ from contrastive_core.progress import OnProgress, prefixed
 from contrastive_core.records import runs
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["at_work", "begin", "preview", "task_of", "wait_for", "waited_for"]
-
 POLL_SECONDS = 0.5
 
 
@@ -45,14 +43,13 @@ def begin(name: str, arguments: Sequence[str]) -> None:
 
 def task_of(name: str) -> Task | None:
     """The import that was begun last under a name; None where none was."""
-    words = [str(word) for word in (process.record_of(name) or {}).get("command") or ()]
+    words = record["command"] if (record := process.record_of(name)) else []
     return _task(name, tuple(words)) if words[:1] == ["import"] else None
 
 
 def at_work() -> list[str]:
     """The names of the runs that are being made."""
-    names = [r["key"] for r in process.records() if (r.get("command") or [])[:1] == ["import"]]
-    return [name for name in names if process.pid_of(name)]
+    return [name for name in process.keys_of("import") if process.pid_of(name)]
 
 
 def wait_for(name: str, on_progress: OnProgress) -> None:
@@ -72,8 +69,8 @@ def wait_for(name: str, on_progress: OnProgress) -> None:
 
 def waited_for(training_name: str) -> Task | None:
     """The import at work whose run the training of that name starts from; None where none is."""
-    words = (process.record_of(training_name) or {}).get("command")
-    starts = [b for a, b in pairwise(words or []) if a == "--start"]
+    words = record["command"] if (record := process.record_of(training_name)) else []
+    starts = [b for a, b in pairwise(words) if a == "--start"]
     task = task_of(starts[-1]) if starts else None
     return task if task and task.is_running() else None
 

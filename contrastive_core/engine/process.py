@@ -14,26 +14,12 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from contrastive_core.paths import ROOT, runs_home
-from contrastive_core.storage.json_files import read_json, write_json
+from contrastive_core.storage.file_cache import FileCache
+from contrastive_core.storage.json_files import read_object, write_json
 from contrastive_core.storage.lock import is_process, process_start
-
-__all__ = [
-    "OWN_SESSION",
-    "ProcessRecord",
-    "command_line",
-    "folder",
-    "forget",
-    "log_of",
-    "pid_of",
-    "progress_path",
-    "record_of",
-    "records",
-    "spawn",
-    "terminate",
-]
 
 ENDINGS = ("json", "log", "progress")
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
@@ -46,19 +32,20 @@ TAIL = 1 << 18  # bytes of a log that are read at most
 _children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are reaped
 
 
-class ProcessRecord(TypedDict, total=False):
+class ProcessRecord(TypedDict):
     """What is kept of a process: who it is, what it was started with, and how that ended."""
 
     key: str
     pid: int
-    started: float | None
     time: float
     command: list[str]
-    label: str
-    device: str
-    result: str
-    stopped: bool
-    dismissed: bool
+    started: NotRequired[float | None]
+    label: NotRequired[str]
+    group: NotRequired[str]
+    asked: NotRequired[float]
+    result: NotRequired[str]
+    stopped: NotRequired[bool]
+    dismissed: NotRequired[bool]
 
 
 def folder() -> Path:
@@ -83,47 +70,65 @@ def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     """
     folder().mkdir(parents=True, exist_ok=True)
     progress_path(key).unlink(missing_ok=True)
-    began, log = time.time(), folder() / f"{key}.log"
-    arguments_with_progress = [*arguments, "--progress", str(progress_path(key))]
-    pid = _popen(arguments_with_progress, log)
-    identity = {"pid": pid, "started": process_start(pid), "time": began}
-    record = {**about, **identity, "command": list(arguments)}
-    write_json(folder() / f"{key}.json", record)
-
-
-def _popen(arguments: Sequence[str], log: Path) -> int:
-    with log.open("wb") as out:
+    began = time.time()
+    with (folder() / f"{key}.log").open("wb") as log:
         child = subprocess.Popen(
-            command_line(arguments),
+            command_line([*arguments, "--progress", str(progress_path(key))]),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
-            stdout=out,
+            stdout=log,
             stderr=subprocess.STDOUT,
             **OWN_SESSION,
         )
     _children[child.pid] = child
-    return child.pid
+    identity = {"pid": child.pid, "started": process_start(child.pid), "time": began}
+    write_json(folder() / f"{key}.json", {**about, **identity, "command": list(arguments)})
+
+
+def mark(key: str, **about: bool) -> None:
+    """Add to the record of a process."""
+    if record := record_of(key):
+        with contextlib.suppress(OSError):
+            write_json(folder() / f"{key}.json", {**record, **about})
 
 
 def records() -> list[ProcessRecord]:
-    """What is kept of every process that was started: `key`, `pid`, `time`, `command`, …"""
-    paths = sorted(folder().glob("*.json"))
-    return [{**record, "key": p.stem} for p in paths if (record := record_of(p.stem))]
+    """What is kept of every process that was started."""
+    return [record for path in sorted(folder().glob("*.json")) if (record := record_of(path.stem))]
+
+
+def keys_of(command: str) -> list[str]:
+    """Keys of the processes that run this command, or did."""
+    return [record["key"] for record in records() if record["command"][:1] == [command]]
 
 
 def record_of(key: str) -> ProcessRecord | None:
     """The record of the process that was started last under a key."""
     try:
-        record = dict(read_json(folder() / f"{key}.json"))
-        return cast(ProcessRecord, {**record, "pid": int(record["pid"]), "time": float(record["time"])})
-    except (OSError, ValueError, KeyError, TypeError):
+        record = _cached_record(folder() / f"{key}.json")
+    except OSError:
         return None
+    return None if record is None else record.copy()
+
+
+def _read_record(path: Path) -> ProcessRecord | None:
+    """A record from its file; None for a damaged one."""
+    try:
+        record = read_object(path)
+        command = record.get("command")
+        words = [str(word) for word in command] if isinstance(command, list) else []
+        whole = {"key": path.stem, "pid": int(record["pid"]), "time": float(record["time"]), "command": words}
+        return cast(ProcessRecord, record | whole)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+_cached_record = FileCache(_read_record, 4096)  # the app asks for all of them every second
 
 
 def pid_of(key: str) -> int | None:
     """The living process of a key, if any."""
-    record = record_of(key)
-    if record is None:
+    if (record := record_of(key)) is None:
         return None
     pid = record["pid"]
     if pid in _children and _children[pid].poll() is not None:
@@ -135,8 +140,7 @@ def terminate(key: str) -> None:
     """Ask the process of a key to end, and keep that it was asked."""
     if (pid := pid_of(key)) is None:
         return
-    with contextlib.suppress(OSError):
-        write_json(folder() / f"{key}.json", {**(record_of(key) or {}), "stopped": True})
+    mark(key, stopped=True)
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
 

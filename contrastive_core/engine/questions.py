@@ -17,8 +17,6 @@ from contrastive_core.records.image_form import form_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 
-__all__ = ["LARGE", "analysis", "decoding", "embedding", "evaluation", "samples"]
-
 LARGE = 50_000  # rows; what takes minutes is a process of its own, which outlives the app
 
 

@@ -12,35 +12,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from contrastive_core.engine import importing, process, training
-from contrastive_core.engine.queue_files import Waiting, add, broken, changing, device_of, files, folder, queue
+from contrastive_core.engine.queue_files import Waiting, add, changing, device_of, files, folder, queue, waiting_names
+from contrastive_core.engine.queue_files import broken as broken  # for pages
 from contrastive_core.errors import Locked
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import SHIPPED, runs_home
 from contrastive_core.progress import Progress, read_progress
 from contrastive_core.records import runs
 from contrastive_core.storage.lock import lock, lock_holder
-
-__all__ = [
-    "Waiting",
-    "broken",
-    "device_of",
-    "enqueue",
-    "enqueue_group",
-    "free_name",
-    "go_on",
-    "progress_of",
-    "queue",
-    "remove",
-    "resume",
-    "start_due",
-    "start_now",
-    "taken_names",
-    "wait_for_device",
-    "work",
-]
 
 RUNNER = "queue-runner"  # its log's name
 POLL_SECONDS = 0.5
@@ -52,19 +34,31 @@ def enqueue(name: str, arguments: Sequence[str]) -> None:
     Args: arguments: of the command line after `train`, without `--run`.
     Raises: BadName; FileExistsError when the name is taken, also by a run that waits.
     """
-    runs.checked_name(name)
-    with changing():
-        _check_free(name)
+    with _taking(name):
         add(name, arguments, time.time())
     go_on()
 
 
+def start_now(name: str, arguments: Sequence[str]) -> None:
+    """Train a new run at once, whatever else is at work. Otherwise as `enqueue`."""
+    with _taking(name):
+        training.start(name, arguments)
+
+
+@contextlib.contextmanager
+def _taking(name: str) -> Iterator[None]:
+    """Change the queue, for a new run of this name. Raises BadName; FileExistsError."""
+    runs.checked_name(name)
+    with changing():
+        if training.is_taken(name) or name in waiting_names():
+            raise FileExistsError(message("there is a run {name} already; choose another name", name=f"{name!r}"))
+        yield
+
+
 def taken_names() -> set[str]:
     """Names that a run has, waits under, begins or is imported under, or could not start under."""
-    waiting = {job.name for job in queue()}
     folders = {path.name for home in (runs_home(), SHIPPED) for path in home.glob("*")}
-    begun = {*training.starting(), *training.failures(), *importing.at_work()}
-    return folders | waiting | begun
+    return folders | waiting_names() | {*training.starting(), *training.failures(), *importing.at_work()}
 
 
 def free_name(stem: str) -> str:
@@ -72,19 +66,6 @@ def free_name(stem: str) -> str:
     used_names, stem = taken_names(), stem[:58]
     names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
     return next(name for name in names if name not in used_names)
-
-
-def _check_free(name: str) -> None:
-    if training.is_taken(name) or name in {job.name for job in queue()}:
-        raise FileExistsError(message("there is a run {name} already; choose another name", name=f"{name!r}"))
-
-
-def start_now(name: str, arguments: Sequence[str]) -> None:
-    """Train a new run at once, whatever else is at work. Otherwise as `enqueue`."""
-    runs.checked_name(name)
-    with changing():
-        _check_free(name)
-        training.start(name, arguments)
 
 
 def resume(name: str) -> None:
@@ -95,7 +76,7 @@ def resume(name: str) -> None:
     training.check_resumable(name)  # this may wait for a process that ends; others need not
     with changing():
         training.check_resumable(name)
-        if name in {job.name for job in queue()}:
+        if name in waiting_names():
             raise ValueError(message("{name} waits for its turn already", name=name))
         add(name, _resuming(name), time.time())
     go_on()
@@ -109,7 +90,7 @@ def enqueue_group(group: str, trainings: Sequence[tuple[str, Sequence[str]]], ho
     """
     asked_at, added = time.time(), []
     with changing():
-        before = [p for p, job in files() if isinstance(job, Waiting) and job.group == group]
+        before = [job for job in queue() if job.group == group]
         others = {job.name for job in queue() if job.group != group}
         for name, arguments in trainings:
             if process.pid_of(name) or name in others:
@@ -120,8 +101,8 @@ def enqueue_group(group: str, trainings: Sequence[tuple[str, Sequence[str]]], ho
                 arguments = _resuming(name)
             add(name, arguments, asked_at, group, hours)
             added.append(name)
-        for path in before:  # asked for before: its hours begin anew; last, so that none is lost
-            path.unlink(missing_ok=True)
+        for job in before:  # asked for before: its hours begin anew; last, so that none is lost
+            job.path.unlink(missing_ok=True)
     go_on()
     return added
 
@@ -136,9 +117,9 @@ def _resuming(name: str) -> list[str]:
 def remove(name: str) -> None:
     """Take a waiting run out of the queue; one that is not in it is left alone."""
     with changing():
-        for path, job in files():
-            if isinstance(job, Waiting) and job.name == name:
-                path.unlink(missing_ok=True)
+        for job in queue():
+            if job.name == name:
+                job.path.unlink(missing_ok=True)
 
 
 def go_on() -> None:
@@ -148,9 +129,7 @@ def go_on() -> None:
         return
     with contextlib.suppress(Locked):
         start_due()
-    due = any(not job.blocked_reason() for job in queue())
-    at_it = process.pid_of(RUNNER) or lock_holder(folder() / "runner.lock")
-    if due and not at_it:
+    if _has_due() and not (process.pid_of(RUNNER) or lock_holder(folder() / "runner.lock")):
         process.spawn(RUNNER, ["queue"])
 
 
@@ -158,16 +137,13 @@ def start_due() -> list[str]:
     """Start the first waiting run of every device on which nothing works. Returns their names."""
     started = []
     with changing():
-        busy = _busy()
-        for path, job in files():
-            if not isinstance(job, Waiting):
-                continue
+        busy = set(busy_devices())
+        for job in queue():
             if _has_begun(job):
-                path.unlink(missing_ok=True)
+                job.path.unlink(missing_ok=True)
             elif job.device not in busy and not job.blocked_reason():
-                about = {"device": job.device, "group": job.group, "asked": job.asked_at}
-                training.start(job.name, job.arguments, **about)
-                path.unlink(missing_ok=True)  # last: a kill before this starts nothing twice
+                training.start(job.name, job.arguments, group=job.group, asked=job.asked_at)
+                job.path.unlink(missing_ok=True)  # last: a kill before this starts nothing twice
                 busy.add(job.device)
                 started.append(job.name)
     return started
@@ -176,15 +152,45 @@ def start_due() -> list[str]:
 def work(report: Callable[[str], None] = lambda text: None) -> None:
     """Start waiting runs until none is left to start. One process at a time does this: another
     returns at once."""
-    while any(not job.blocked_reason() for job in queue()):  # again: more came as the lock went
+    while _has_due():  # again: more came as the lock went
         try:
             with lock(folder() / "runner.lock"):
-                while any(not job.blocked_reason() for job in queue()):
+                while _has_due():
                     for name in start_due():
                         report(message("{name} has been started", name=name))
                     time.sleep(POLL_SECONDS)
         except Locked:
             return
+
+
+def _has_due() -> bool:
+    return any(not job.blocked_reason() for job in queue())
+
+
+def _has_begun(job: Waiting) -> bool:
+    """Whether the run was started already, by a process that was killed before it could say so."""
+    if process.pid_of(job.name):
+        return True
+    try:
+        run = runs.load(job.name)
+    except (ValueError, OSError):
+        return job.resumes  # renamed or deleted since: there is nothing to go on with
+    return not job.resumes or run.is_alive() or (run.status().get("updated") or 0) > job.asked_at
+
+
+def busy_devices() -> list[str]:
+    """The device of each training that is at work, or about to be."""
+    devices = {run.name: device_of(["--device", str(run.config.get("device") or "auto")]) for run in training.working()}
+    for record in process.records():
+        if record["command"][:1] == ["train"] and record["key"] not in devices and process.pid_of(record["key"]):
+            devices[record["key"]] = device_of(record["command"])
+    return list(devices.values())
+
+
+def wait_for_device(device: str) -> None:
+    """Wait until no training uses the device: for a program that trains in its own process."""
+    while device_of(["--device", device]) in busy_devices():
+        time.sleep(POLL_SECONDS)
 
 
 def progress_of(name: str) -> Progress | None:
@@ -202,32 +208,4 @@ def progress_of(name: str) -> Progress | None:
         if told is not None and (told.fraction or 0.0) > share:
             return told
         return Progress(message("epoch {epoch} of {epochs}", epoch=min(epoch + 1, epochs), epochs=epochs), share)
-    waits = name in {job.name for job in queue()}
-    return Progress(N_("waits for its turn"), None) if waits else None
-
-
-def wait_for_device(device: str) -> None:
-    """Wait until no training uses the device: for a program that trains in its own process."""
-    while device_of(["--device", device]) in _busy():
-        time.sleep(POLL_SECONDS)
-
-
-# --- what works --------------------------------------------------------------------------------
-
-
-def _busy() -> set[str]:
-    """Devices that a living training uses."""
-    at_work = {device_of(["--device", str(r.config.get("device") or "auto")]) for r in training.working()}
-    living = [j for j in process.records() if "device" in j and process.pid_of(j["key"])]
-    return at_work | {str(j["device"]) for j in living}
-
-
-def _has_begun(job: Waiting) -> bool:
-    """Whether the run was started already, by a process that was killed before it could say so."""
-    if process.pid_of(job.name):
-        return True
-    try:
-        run = runs.load(job.name)
-    except (ValueError, OSError):
-        return job.resumes  # renamed or deleted since: there is nothing to go on with
-    return not job.resumes or run.is_alive() or (run.status().get("updated") or 0) > job.asked_at
+    return Progress(N_("waits for its turn"), None) if name in waiting_names() else None

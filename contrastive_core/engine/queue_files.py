@@ -18,10 +18,7 @@ from contrastive_core.errors import Damaged
 from contrastive_core.messages import message
 from contrastive_core.records import runs
 from contrastive_core.storage import json_files
-from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import lock
-
-__all__ = ["Waiting", "add", "broken", "changing", "device_of", "files", "folder", "queue"]
 
 PATIENCE = 20.0  # seconds to wait for another process that changes the queue
 
@@ -31,7 +28,7 @@ class Waiting:
     """A run in the queue. `arguments` follow `train`; `hours` is the budget of its group: the
     cells of one sweep, asked for at one time."""
 
-    number: int
+    path: Path
     name: str
     arguments: tuple[str, ...]
     asked_at: float
@@ -55,12 +52,17 @@ class Waiting:
 
 def queue() -> list[Waiting]:
     """Waiting runs, first come first. Damaged files are left out; `broken` names them."""
-    return [job for _, job in files() if isinstance(job, Waiting)]
+    return [job for job in files() if isinstance(job, Waiting)]
+
+
+def waiting_names() -> set[str]:
+    """The names of waiting runs."""
+    return {job.name for job in queue()}
 
 
 def broken() -> list[str]:
     """A sentence for each file of the queue that cannot be read."""
-    return [str(job) for _, job in files() if isinstance(job, Exception)]
+    return [str(job) for job in files() if isinstance(job, Exception)]
 
 
 def spent(group: str, asked_at: float) -> float:
@@ -95,35 +97,38 @@ def changing() -> Iterator[None]:
 
 
 def add(name: str, arguments: Sequence[str], asked_at: float, group: str = "", hours: float | None = None) -> None:
+    """Put a run at the end of the queue."""
     number = max([int(p.stem) for p in _paths()], default=0) + 1
-    job = {"name": name, "arguments": list(arguments), "asked": asked_at}
-    path = folder() / f"{number:06d}.json"
-    json_files.write_json(path, {**job, "group": group, "hours": hours})
+    job = {"name": name, "arguments": list(arguments), "asked": asked_at, "group": group, "hours": hours}
+    json_files.write_json(folder() / f"{number:06d}.json", job)
+
+
+def files() -> list[Waiting | Exception]:
+    """What each file holds, first come first: a waiting run, or why it cannot be read."""
+    entries: list[Waiting | Exception] = []
+    for path in _paths():
+        with contextlib.suppress(FileNotFoundError):  # started by another process since the folder was listed
+            entries.append(_job(path))
+    return entries
 
 
 def _paths() -> list[Path]:
     return sorted(p for p in folder().glob("*.json") if p.stem.isdigit())
 
 
-def files() -> list[tuple[Path, Waiting | Exception]]:
-    entries: list[tuple[Path, Waiting | Exception]] = []
-    for path in _paths():
-        try:
-            entries.append((path, _job(int(path.stem), json_files.read_json(path))))
-        except FileNotFoundError:
-            continue  # started by another process since the folder was listed
-        except (Damaged, OSError) as error:
-            entries.append((path, error))
-        except (KeyError, TypeError, ValueError) as error:
-            entries.append((path, Damaged(message("{path} is damaged: {error}", path=path, error=f"{error!r}"))))
-    return entries
-
-
-def _job(number: int, held: JsonObject) -> Waiting:
-    arguments = tuple(str(a) for a in held["arguments"])
-    hours = None if held.get("hours") is None else float(held["hours"])
-    name, asked_at = runs.checked_name(held["name"]), float(held["asked"])
-    return Waiting(number, name, arguments, asked_at, str(held.get("group") or ""), hours)
+def _job(path: Path) -> Waiting | Exception:
+    """What a file says, or why it cannot be read. Raises FileNotFoundError."""
+    try:
+        held = json_files.read_json(path)
+        name, arguments = runs.checked_name(held["name"]), tuple(str(a) for a in held["arguments"])
+        hours = None if held.get("hours") is None else float(held["hours"])
+        return Waiting(path, name, arguments, float(held["asked"]), str(held.get("group") or ""), hours)
+    except FileNotFoundError:
+        raise
+    except (Damaged, OSError) as error:
+        return error
+    except (KeyError, TypeError, ValueError) as error:
+        return Damaged(message("{path} is damaged: {error}", path=path, error=f"{error!r}"))
 
 
 def _last_sign(name: str, started: float) -> float:

@@ -19,8 +19,6 @@ from contrastive_core.records import runs
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["MAP_DEFAULTS", "Result", "arrays_of", "key", "path", "read", "shipped_path", "write", "write_to"]
-
 VERSION = 4  # of the recipes: a change makes old results stale
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
 MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP

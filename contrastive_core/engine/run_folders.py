@@ -20,8 +20,6 @@ from contrastive_core.records import runs
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
 
-__all__ = ["binned", "delete", "empty_bin", "rename", "restore"]
-
 
 def delete(name: str) -> Path:
     """Move a user's run to the bin; returns where it lies. Raises ValueError for a shipped run,
@@ -56,7 +54,7 @@ def rename(name: str, new: str) -> Run:
     """Give a user's run another name. Raises as `create` and `delete` do."""
     runs.checked_name(new)
     with _at_rest(name, N_("keeps its name")) as run:
-        if training.is_taken(new) or new in {job.name for job in queue_files.queue()}:
+        if training.is_taken(new) or new in queue_files.waiting_names():
             raise FileExistsError(message("there is a run {new} already", new=f"{new!r}"))
         _keep_log(run)
         os.rename(run.path, runs_home() / new)
@@ -74,7 +72,7 @@ def _at_rest(name: str, so: str) -> Iterator[Run]:
             raise ValueError(message("{name} is shipped with the project and {so}", name=name, so=so))
         if training.at_work(run):
             raise ValueError(message("{name} is at work and {so}; stop it first", name=name, so=so))
-        if name in {job.name for job in queue_files.queue()}:
+        if name in queue_files.waiting_names():
             raise ValueError(
                 message("{name} waits for its turn and {so}; remove it from the line first", name=name, so=so)
             )

@@ -17,12 +17,10 @@ from contrastive_core.engine import process, queue
 from contrastive_core.messages import N_, message
 from contrastive_core.records import runs
 from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.records.sweep_grid import Cell, Sweep, config_of
 from contrastive_core.records.watched_sample import labeled_images
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.sweeps.spec import Cell, Sweep, config_of
-
-__all__ = ["enqueue", "estimate", "measure", "run_sweep", "status", "timings_path", "unscored"]
 
 SCORED = ("linear_probe", "knn")  # metrics that a figure can show of a cell's test images
 STARTING = 4.0  # seconds that a cell's process takes before its first step

@@ -17,8 +17,6 @@ from contrastive_core.messages import message
 from contrastive_core.progress import Progress, read_progress
 from contrastive_core.storage.lock import lock
 
-__all__ = ["Task"]
-
 PATIENCE = 60.0  # seconds to wait for another process that starts a task
 STARTING = Progress("starting", None)
 

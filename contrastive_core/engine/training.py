@@ -5,6 +5,7 @@ Torch-free. What waits for its turn is in queue.py.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import signal
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.engine import client, process
-from contrastive_core.engine.process import ProcessRecord
 from contrastive_core.engine.task import Task
 from contrastive_core.messages import message
 from contrastive_core.paths import SHIPPED, runs_home
@@ -23,25 +23,6 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import settings_of
 from contrastive_core.storage.lock import lock_holder
-
-__all__ = [
-    "arguments_of",
-    "at_work",
-    "check_resumable",
-    "command_of",
-    "damage_of",
-    "dismiss",
-    "failure",
-    "failures",
-    "gpus",
-    "is_taken",
-    "start",
-    "starting",
-    "status_of",
-    "stop",
-    "task_of",
-    "working",
-]
 
 PATIENCE = 10.0  # seconds in which a process that was just stopped may end
 EARLIER = "~"  # between a name and the number of an attempt that failed before another was made
@@ -84,8 +65,7 @@ def stop(name: str) -> None:
 
 def is_taken(name: str) -> bool:
     """Whether a run of that name exists, or its process is about to make it."""
-    is_there = any((home / name).exists() for home in (runs_home(), SHIPPED))
-    return is_there or process.pid_of(name) is not None
+    return any((home / name).exists() for home in (runs_home(), SHIPPED)) or process.pid_of(name) is not None
 
 
 def check_resumable(name: str) -> None:
@@ -105,33 +85,25 @@ def at_work(run: Run) -> bool:
     """Whether a process works on a run, or is about to. One that has had its last word gets a
     moment to end."""
     end = time.monotonic() + PATIENCE
-    while not run.is_claimed() and _is_ending(run) and time.monotonic() < end:
+    while process.pid_of(run.name) and not run.is_claimed() and not _is_silent(run) and time.monotonic() < end:
         time.sleep(0.1)
     return run.is_claimed() or process.pid_of(run.name) is not None
 
 
-def _is_ending(run: Run) -> bool:
-    """Whether its process lives, and has written the run's status since it was started."""
+def _is_silent(run: Run) -> bool:
+    """Whether its process lives, and has not written the run's status since it was started."""
     record = process.record_of(run.name)
-    return record is not None and bool(process.pid_of(run.name)) and not _is_before(run, record)
-
-
-def _is_before(run: Run, record: ProcessRecord) -> bool:
-    """Whether the run's status is of a time before its process was started."""
-    return float(run.status().get("updated") or 0.0) <= record["time"]
+    is_older = record is not None and float(run.status().get("updated") or 0.0) <= record["time"]
+    return is_older and process.pid_of(run.name) is not None
 
 
 def status_of(run: Run) -> Status:
     """The run's status; `starting` from the moment its process was started to its first word, and
     while the process that has made the run is not at its first step yet."""
-    status, record = run.status(), process.record_of(run.name)
-    if status["status"] == "queued" and run.is_claimed():
-        return {**status, "status": "starting", "reason": ""}
-    if status["status"] in ("running", "done") or record is None or not process.pid_of(run.name):
-        return status
-    if not _is_before(run, record):
-        return status
-    return {**status, "status": "starting", "reason": ""}
+    status = run.status()
+    is_made = status["status"] == "queued" and run.is_claimed()
+    is_starting = is_made or (status["status"] not in ("running", "done") and _is_silent(run))
+    return {**status, "status": "starting", "reason": ""} if is_starting else status
 
 
 # --- all trainings -----------------------------------------------------------------------------
@@ -144,7 +116,7 @@ def working() -> list[Run]:
 
 def starting() -> list[str]:
     """Names whose process has been started and has not had its first word yet."""
-    return [n for n in _names() if process.pid_of(n) and not _has_begun(n)]
+    return [n for n in process.keys_of("train") if process.pid_of(n) and not _has_begun(n)]
 
 
 def _has_begun(name: str) -> bool:
@@ -156,8 +128,7 @@ def _has_begun(name: str) -> bool:
 
 def failures() -> dict[str, str]:
     """Trainings that ended before their first word, and why."""
-    reasons = {name: failure(name) for name in _names()}
-    return {name: why for name, why in reasons.items() if why is not None}
+    return {name: why for name in process.keys_of("train") if (why := failure(name)) is not None}
 
 
 def failure(name: str) -> str | None:
@@ -171,15 +142,11 @@ def dismiss(name: str) -> None:
         task_of(name).forget()
 
 
-def _names() -> list[str]:
-    return [r["key"] for r in process.records() if r.get("command", [])[:1] == ["train"]]
-
-
 def _set_aside(name: str) -> None:
     """Keep the record and the log of an attempt that failed under a name of their own."""
     folder = process.folder()
-    numbers = (n for n in range(1, 10_000) if not (folder / f"{name}{EARLIER}{n}.json").exists())
-    earlier = f"{name}{EARLIER}{next(numbers)}"
+    names = (f"{name}{EARLIER}{number}" for number in itertools.count(1))
+    earlier = next(name for name in names if not (folder / f"{name}.json").exists())
     for ending in ("log", "json"):
         os.replace(folder / f"{name}.{ending}", folder / f"{earlier}.{ending}")
 

@@ -22,10 +22,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from contrastive_core.engine.requests import DONE, FAILED, PROGRESS, Request, Stop, Stopped
-from contrastive_core.storage.json_files import JsonObject
-
-__all__ = ["main"]
+from contrastive_core.engine.worker_process import DONE, FAILED, PROGRESS, Request, Stop, Stopped
+from contrastive_core.progress import OnProgress
 
 IDLE = 600.0  # seconds without a request, after which it ends and its memory is free
 WARM = (  # imported while nobody asks; torch._dynamo: torch's optimizers import it, for two to four seconds
@@ -54,17 +52,15 @@ class Worker:
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer requests until the other end is closed."""
-        while True:
-            try:
+        with contextlib.suppress(EOFError, OSError):
+            while True:
                 request = pickle.load(requests)
-            except (EOFError, OSError):
-                return
-            self.last_request = time.monotonic()
-            if isinstance(request, Stop):
-                self.stopped.add(request.number)
-                continue
-            self.at_work.add(request.number)
-            threading.Thread(target=self._answer, args=(request,), daemon=True).start()
+                self.last_request = time.monotonic()
+                if isinstance(request, Stop):
+                    self.stopped.add(request.number)
+                else:
+                    self.at_work.add(request.number)
+                    threading.Thread(target=self._answer, args=(request,), daemon=True).start()
 
     def end_when_idle(self) -> None:
         """End the process after `IDLE` seconds without a request at work."""
@@ -86,22 +82,21 @@ class Worker:
         os.environ.update(request.environment)
         module, _, name = request.function.partition(":")
         function = getattr(_import(module), name)
-        if not request.reports:
-            return function(*request.arguments)
-        return function(*request.arguments, self._progress(request.number))
+        progress = [self._progress(request.number)] if request.reports else []
+        return function(*request.arguments, *progress)
 
-    def _progress(self, number: int) -> Any:
+    def _progress(self, number: int) -> OnProgress:
         """An `OnProgress` that reports to the client, and raises `Stopped` when it asked for that."""
-        last: JsonObject = {"stage": None, "time": 0.0}
+        last_stage, last_time = "", 0.0
 
         def on_progress(stage: str, fraction: float | None, /) -> None:
+            nonlocal last_stage, last_time
             if number in self.stopped:
                 raise Stopped
             now = time.monotonic()
-            if stage == last["stage"] and now - last["time"] < STEP and fraction != 1.0:
-                return
-            last.update(stage=stage, time=now)
-            self._reply(number, PROGRESS, (stage, fraction))
+            if stage != last_stage or now - last_time >= STEP or fraction == 1.0:
+                last_stage, last_time = stage, now
+                self._reply(number, PROGRESS, (stage, fraction))
 
         return on_progress
 

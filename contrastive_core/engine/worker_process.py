@@ -11,18 +11,39 @@ import threading
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrastive_core.engine import process
-from contrastive_core.engine.requests import DONE, FAILED, Request, Stop, Stopped
 from contrastive_core.messages import N_
 from contrastive_core.paths import ROOT
 from contrastive_core.progress import Progress
 
-__all__ = ["KILLED", "Call", "WorkerDied", "WorkerProcess"]
-
 HOMES = "CONTRASTIVE_LAB_"  # variables that say where runs and caches lie
 KILLED = N_("Its process was ended from outside, or had too little memory.")
+DONE, FAILED, PROGRESS = "done", "failed", "progress"  # kinds of replies
+
+
+class Request(NamedTuple):
+    """A call of `function` ("module:name"), which also gets an `OnProgress` where it `reports`.
+
+    `environment` holds the variables that say where runs and caches lie.
+    """
+
+    number: int
+    function: str
+    arguments: tuple[Any, ...]
+    reports: bool
+    environment: dict[str, str]
+
+
+class Stop(NamedTuple):
+    """Stop the request of this number at its next report of progress."""
+
+    number: int
+
+
+class Stopped(Exception):
+    """The client asked the worker to stop."""
 
 
 class WorkerDied(ValueError):
@@ -95,33 +116,30 @@ class WorkerProcess:
         return call
 
     def send(self, message: Request | Stop) -> None:
-        data = pickle.dumps(message)
         assert self._process.stdin is not None
         with self._lock, suppress(OSError, ValueError):  # dead: the reader says so
-            self._process.stdin.write(data)
+            self._process.stdin.write(pickle.dumps(message))
             self._process.stdin.flush()
 
     def _read(self) -> None:
         """Take replies until the worker ends."""
         assert self._process.stdout is not None
-        while True:
-            try:
-                number, kind, value = pickle.load(self._process.stdout)
-            except Exception:  # its end, or half a reply
-                break
-            call = self._calls.get(number)
-            if call is None:
-                continue
-            if kind not in (DONE, FAILED):
-                call.last = Progress(*value)
-                call.first = call.first or call.last
-                continue
-            del self._calls[number]
-            with suppress(InvalidStateError):  # it was stopped
-                call.outcome.set_result(value) if kind == DONE else call.outcome.set_exception(value)
+        with suppress(Exception):  # its end, or half a reply
+            while True:
+                self._take(*pickle.load(self._process.stdout))
         self._process.kill()
-        self._process.wait()
         self._fail_all()
+
+    def _take(self, number: int, kind: str, value: Any) -> None:
+        if (call := self._calls.get(number)) is None:
+            return
+        if kind == PROGRESS:
+            call.last = Progress(*value)
+            call.first = call.first or call.last
+            return
+        del self._calls[number]
+        with suppress(InvalidStateError):  # it was stopped
+            call.outcome.set_result(value) if kind == DONE else call.outcome.set_exception(value)
 
     def _fail_all(self) -> None:
         self._process.wait()

@@ -12,8 +12,6 @@ from contrastive_core.records.evaluation import Evaluation
 from contrastive_core.records.sweep_cells import Row, value_of
 from contrastive_core.records.sweep_grid import Sweep
 
-__all__ = ["verdict"]
-
 DATA = ("dataset", "root")  # settings whose runs have other images
 
 

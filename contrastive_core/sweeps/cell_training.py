@@ -16,8 +16,6 @@ from contrastive_core.records.train_config import from_dict
 from contrastive_core.training import loop
 from contrastive_core.training.setup import manifest_of, prepare
 
-__all__ = ["train_cell"]
-
 
 def train_cell(cell: Cell, device: str = "auto") -> str:
     """Train a cell, or go on with it where it was stopped; a cell that is done is left alone.

@@ -15,8 +15,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.records.sweep_cells import ACCURACIES, Figure, Row, cells_of, intervals_in_words, value_of
 from contrastive_core.sweeps.spec import Axis, Sweep
 
-__all__ = ["ACCURACIES", "LABELS", "cells_of", "draw", "intervals_of", "table"]
-
 LABELS = {
     "uniformity": N_("uniformity, nats (lower: more spread)"),
     "alignment": N_("alignment (lower: closer pairs)"),

@@ -46,10 +46,8 @@ from typing import Any
 from contrastive_core.data import datasets
 from contrastive_core.errors import BadSetting, NotRegular, UnknownName
 from contrastive_core.messages import N_, message
-from contrastive_core.records.sweep_grid import Axis, Cell, Draw, Sweep, as_text, config_of
+from contrastive_core.records.sweep_grid import Axis, Draw, Sweep, as_text, config_of
 from contrastive_core.storage.regular_files import open_regular, read_regular
-
-__all__ = ["MEASURES", "Axis", "Cell", "Draw", "Sweep", "changed", "config_of", "load", "read", "title_of"]
 
 FORMS = ("table", "line", "matrix")
 KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"}

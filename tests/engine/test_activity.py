@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from contrastive_core.engine import activity, client, process, queue_files
-from contrastive_core.engine.requests import Stopped
-from contrastive_core.engine.worker_process import Call
+from contrastive_core.engine.worker_process import Call, Stopped
 from contrastive_core.progress import Progress
 from contrastive_core.records import runs
 from contrastive_core.storage import json_files
@@ -63,9 +62,9 @@ def test_who_waits_knows_how_many_are_ahead() -> None:
     assert [w.ahead for w in activity.activity().waiting] == [1, 2, 3]
     process.forget("starts")
     assert now.is_live
-    for path, job in queue_files.files():
-        if getattr(job, "name", "") != "held":
-            path.unlink()
+    for job in queue_files.queue():
+        if job.name != "held":
+            job.path.unlink()
     assert not activity.activity().is_live  # nothing changes until somebody does something
 
 
@@ -122,7 +121,7 @@ def asked(kind: str, key: str, error: Exception | None = None, *stages: Progress
         call.outcome.set_exception(error)
     question = client.Question(key, kind, {}, Path("/none") / key)
     kept = client.Asked(question, "The map", call, time.time() - 100)
-    client._asked[key, question.result_path] = kept
+    client._asked[question] = kept
     return kept
 
 

@@ -36,7 +36,7 @@ def spawned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         children.append(child)
         process._children[child.pid] = child
         start = process_start(child.pid)
-        record = {"pid": child.pid, "started": start, "time": time.time(), "command": []}
+        record = {"pid": child.pid, "started": start, "time": time.time(), "command": [*arguments]}
         json_files.write_json(process.folder() / f"{name}.json", {**record, **about})
 
     monkeypatch.setattr(process, "spawn", spawn)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from contrastive_core.engine.answers.inputs import Analysis, Values, cached_result, with_defaults
+from contrastive_core.engine.answers.inputs import Analysis, Values, cached_result
+from contrastive_core.engine.answers.inputs import with_defaults as with_defaults
 from contrastive_core.engine.results import Result
 from contrastive_core.progress import OnProgress, ignore_progress
-
-__all__ = ["FILES", "KINDS", "answer", "make", "with_defaults"]
 
 KINDS = {  # analyses: module and function
     "scores": "scores.scores",

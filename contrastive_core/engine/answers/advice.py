@@ -9,8 +9,6 @@ from contrastive_core.engine.answers.inputs import Values
 from contrastive_core.engine.results import Result
 from contrastive_core.progress import OnProgress
 
-__all__ = ["look", "plan"]
-
 
 def look(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Facts of a data set, and what follows from them."""

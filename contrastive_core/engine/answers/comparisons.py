@@ -16,8 +16,6 @@ from contrastive_core.records import runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["comparison", "snapshots"]
-
 SNAPSHOTS = 12  # of a run that are compared at most
 
 

@@ -28,17 +28,6 @@ from contrastive_core.storage.json_files import JsonObject
 if TYPE_CHECKING:
     from contrastive_core.embeddings.graphs import Graphs
 
-__all__ = [
-    "Analysis",
-    "Values",
-    "cached_graphs",
-    "cached_result",
-    "recorded_of",
-    "rows_of",
-    "test_rows",
-    "with_defaults",
-]
-
 Values = JsonObject
 Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
 

@@ -19,8 +19,6 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores, scores_from_json
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["MOST", "comparison_of_kept", "kept_scores"]
-
 MOST = 2000  # rows; all against all in NumPy is a moment up to here
 
 

@@ -14,8 +14,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records.embedding_ref import EmbeddingRef
 
-__all__ = ["agreement", "map_of_space", "placed"]
-
 SEEDS = 3  # maps that are compared
 
 _one_map = threading.Lock()  # numba's layer of threads is not safe for two layouts at once

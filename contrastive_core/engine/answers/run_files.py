@@ -12,8 +12,6 @@ from contrastive_core.records import runs
 from contrastive_core.records.sample_request import request_of
 from contrastive_core.samples import run_samples
 
-__all__ = [N_("embedding"), "evaluation", "samples"]
-
 
 def evaluation(values: Values, on_progress: OnProgress) -> None:
     """Embed and score a run."""

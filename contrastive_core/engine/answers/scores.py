@@ -21,8 +21,6 @@ from contrastive_core.records.score import Scores, scores_to_json
 from contrastive_core.samples.run_samples import samples_of_run
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["losses", "scores", "scores_beside"]
-
 SLOW = "linear_probe"  # on pixels; raw and random have theirs in the run's evaluation
 
 
