@@ -13,24 +13,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from contrastive_core.records import N_, Message, message, sentence, translate
-
-__all__ = [
-    "LANGUAGES",
-    "N_",
-    "SCRIPTS",
-    "SESSION",
-    "Deferred",
-    "Message",
-    "_",
-    "browser_language",
-    "browser_messages",
-    "language",
-    "message",
-    "ngettext",
-    "sentence",
-    "text",
-]
+from contrastive_core.records import N_ as N_
+from contrastive_core.records import Message as Message
+from contrastive_core.records import message as message
+from contrastive_core.records import sentence as sentence
+from contrastive_core.records import translate
 
 LANGUAGES = {"en": "English", "zh": "中文"}  # as each calls itself
 FOLDER = Path(__file__).parent

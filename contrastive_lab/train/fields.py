@@ -111,12 +111,13 @@ def optimizing(choice: TrainChoice) -> list[str]:
         format_func=lambda name: OPTIMIZERS.get(name, first),
         help=_("{why} LARS is for batches of thousands.").format(why=why).strip(),
     )
-    decay = query_params.optional_number(
+    decay = query_params.number(
         st.number_input,
         _("Layer-wise decay"),
         0.01,
         1.0,
         name="layer_decay",
+        default=None,
         step=0.05,
         format="%.2f",
         placeholder=_("1 (default)"),
@@ -151,12 +152,13 @@ def _field(place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tu
     digits with which it is passed on."""
     low, high, step = bounds
     value, why = usual
-    return query_params.optional_number(
+    return query_params.number(
         place.number_input,
         label,
         low,
         high,
         name=name,
+        default=None,
         step=step,
         format="%.6g",
         placeholder="default" if value is None else _("{value} (default)").format(value=f"{value:g}"),

@@ -58,18 +58,13 @@ def form() -> Data:
     first = st.container()
     data = choose_data()  # drawn at once, with what it holds
     if catalog := catalog_or_wait():
-        with first:
-            method = choose_method(catalog["methods"])
+        titles = {name: card["title"] for name, card in catalog["methods"].items()}
+        method = query_params.one_of(
+            first.selectbox, _("Method"), titles, name="method", default="simclr", format_func=titles.get
+        )
         settings(catalog, method, data)
         data = replace(data, method=method)
     return data
-
-
-def choose_method(methods: dict[str, Any]) -> str:
-    """One of those that are registered."""
-    return query_params.one_of(
-        st.selectbox, _("Method"), methods, name="method", default="simclr", format_func=lambda m: methods[m]["title"]
-    )
 
 
 def _further_settings() -> list[str]:
@@ -96,9 +91,8 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=20)
     choice = _choice(catalog, method, data)
     chosen, seed, why = numbers(choice)
-    wrong = [why]
     name = _name()
-    wrong.append(_error(wrong_name(name)))
+    wrong = [why, _error(wrong_name(name))]
     with st.expander(_("Advanced")):
         arguments, encoder, beside = advanced(catalog, choice)
         wrong.append(_error(encoder.wrong))
@@ -107,20 +101,23 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         further = _further_settings()
         side = size_of_run(data.files, encoder, form, further) if data.files else None
         if data.files and (text := on_disk(data.files, side)):
-            below.caption(locale.text(text))
-        wrong.append(_error(wrong_settings(choice, further)))
-        wrong.append(wrong_start(encoder, channels_of(data), further))
-    wrong.append(_error(wrong_size(data.files, form, side) if side else ""))
-    wrong.append(_error(wrong_data(catalog["methods"][method], data)))
-    wrong.append(_error(wrong_batch(data.files, chosen + further) if data.files else ""))
+            below.caption(text)
+        wrong += [_error(wrong_settings(choice, further)), wrong_start(encoder, channels_of(data), further)]
+    wrong += [
+        _error(wrong_size(data.files, form, side) if side else ""),
+        _error(wrong_data(catalog["methods"][method], data)),
+        _error(wrong_batch(data.files, chosen + further) if data.files else ""),
+    ]
     expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)
     why = next(filter(None, [*wrong, query_params.wrong_number()]), "")
-    stays = bool(why) or not data.name
-    go, look = _buttons(stays, format.plain(why) or None)
-    if stays:  # also for a press that came with the number that is wrong
+    row, is_off, why = st.container(horizontal=True), bool(why) or not data.name, format.plain(why)
+    go = row.button(_("Start"), type="primary", icon=":material/play_arrow:", key="start", disabled=is_off, help=why)
+    look = row.button(_("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off, help=why)
+    if is_off:  # also for a press that came with the number that is wrong
         return
     if look:
-        st.session_state["preview"] = views_of(method, data.name, [*as_settings(form), *further])
+        values = {"method": method, "dataset": data.name, "set": [*as_settings(form), *further]}
+        st.session_state["preview"] = with_change(values)
     elif go:
         st.session_state.pop("preview", None)
         try:
@@ -130,34 +127,18 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
             return
         arguments += [*form, "--method", method, "--dataset", data.name, "--epochs", str(int(epochs))]
         arguments += ["--seed", str(seed), *(["--download"] if data.download else []), *_as_options(chosen + further)]
-        start(name or _free_name(method, data, seed), arguments, beside)
+        free = queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
+        start(name or free, arguments, beside)
 
 
 def _as_options(settings: list[str]) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
-def _free_name(method: str, data: Data, seed: int) -> str:
-    """A name for the run, of what is trained on what."""
-    return queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
-
-
 def _name() -> str:
     key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
     typed = query_params.text(st.text_input, _("Name"), name="called", key=key, placeholder=_("made from the settings"))
     return typed.strip()
-
-
-def _buttons(is_off: bool, reason: str | None) -> tuple[bool, bool]:
-    """Whether Start or "See its views" was pressed."""
-    row = st.container(horizontal=True)
-    go = row.button(
-        _("Start"), type="primary", icon=":material/play_arrow:", key="start", disabled=is_off, help=locale.text(reason)
-    )
-    look = row.button(
-        _("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off, help=locale.text(reason)
-    )
-    return go, look
 
 
 def _error(why: str) -> str:
@@ -198,7 +179,8 @@ def choose_data() -> Data:
         else:
             drop_zone.drop_zone()
         return Data(with_label(name_of(folder)) if folder else "")
-    if name not in torchvision_sets.SIZES or is_here(name):
+    # Its files are here, or its images already decoded.
+    if name not in torchvision_sets.SIZES or torchvision_sets.is_there(name, None) or datasets.is_made(name, "train"):
         return Data(name)
     size = _("{sizes} MB").format(sizes=f"{torchvision_sets.SIZES[name]:,}")
     fetch = st.checkbox(
@@ -229,11 +211,6 @@ def with_label(name: str) -> str:
     return name if chosen == usual else f"{name}#{chosen}"
 
 
-def is_here(dataset: str) -> bool:
-    """Whether a data set need not be fetched: its files are here, or its images already decoded."""
-    return torchvision_sets.is_there(dataset, None) or datasets.is_made(dataset, "train")
-
-
 def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], Encoder, bool]:
     """Loss, optimizer, encoder and GPUs, as arguments; the encoder; and whether to wait for what is
     training."""
@@ -247,11 +224,20 @@ def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], E
     )
     settings = optimizing(choice)
     encoder = choose_encoder(catalog["encoders"])
-    processes = gpus()
+    processes = 1
+    if (count := training.gpus()) > 1:
+        processes = query_params.number(
+            st.number_input,
+            _("GPUs"),
+            1,
+            count,
+            name="gpus",
+            default=1,
+            help=_("The batch is shared out: loss and weights stay."),
+        )
     beside = query_params.switch(st.checkbox, _("Start at once, beside what is training"), name="beside")
-    arguments = ["--encoder", encoder.name, *encoder.arguments]
+    arguments = ["--encoder", encoder.name, *encoder.arguments, *_as_options(settings)]
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
-    arguments += [word for setting in settings for word in ("--set", setting)]
     return arguments + (["--processes", str(processes)] if processes > 1 else []), encoder, beside
 
 
@@ -264,28 +250,6 @@ def channels_of(data: Data) -> int | None:
         return int(channels)
     images = None if preview is None else preview.arrays["images"]
     return 3 if images is not None and (images[:, :1] != images).any() else None
-
-
-def gpus() -> int:
-    """How many GPUs to train on, asked where there are several."""
-    if (count := training.gpus()) < 2:
-        return 1
-    return int(
-        query_params.number(
-            st.number_input,
-            _("GPUs"),
-            1,
-            count,
-            name="gpus",
-            default=1,
-            help=_("The batch is shared out: loss and weights stay."),
-        )
-    )
-
-
-def views_of(method: str, data: str, settings: list[str]) -> dict[str, Any]:
-    """The values of the analysis of views; a folder that changed is another one."""
-    return with_change({"method": method, "dataset": data, "set": settings})
 
 
 def start(name: str, arguments: list[str], beside: bool) -> None:

@@ -22,12 +22,13 @@ EXAMPLES = (64, 224)
 
 def image_form() -> list[str]:
     """The settings `image_size` and `resize` for a folder's images, as arguments of `train`."""
-    size = query_params.optional_number(
+    size = query_params.number(
         st.number_input,
         _("Image size in pixels"),
         4,
         LARGEST,
         name="image_size",
+        default=None,
         placeholder=_("what the encoder was made for"),
         help=_(
             "224 for encoders that were made for ImageNet and for timm's, unless they name "

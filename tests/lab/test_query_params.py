@@ -22,7 +22,7 @@ def script() -> None:
     where = query_params.one_of(st.selectbox, "Where", ["here", "there", "away"], name="where")
     kind = query_params.one_of(st.segmented_control, "Kind", ["a", "b", "c"], name="kind")
     some = query_params.many_of(st.multiselect, "Some", ["p,q", "r", "50%"], name="some", default=["r"])
-    count = query_params.number(st.slider, "Count", 1, 9, name="count", default=3)
+    count = query_params.number(st.number_input, "Count", 1, 9, name="count", default=3)
     size = query_params.number(st.number_input, "Size", 0.0, 1.0, name="size", default=0.5)
     ready = query_params.switch(st.toggle, "Ready", name="ready")
     query_params.write()
@@ -71,7 +71,7 @@ def widget(app: AppTest, name: str) -> Any:
         "where": app.selectbox,
         "kind": app.button_group,
         "some": app.multiselect,
-        "count": app.slider,
+        "count": app.number_input,
         "size": app.number_input,
         "ready": app.toggle,
     }
@@ -129,7 +129,7 @@ def test_going_back_shows_what_the_address_says_and_leaves_it_alone(monkeypatch:
         widget(app, name).set_value(choices[0][0]).run()
     went_back = SimpleNamespace(is_history_navigation=True, fragment_ids_this_run=None)
     with monkeypatch.context() as patch:
-        patch.setattr(query_params.session, "get_script_run_ctx", lambda: went_back)
+        patch.setattr(query_params, "get_script_run_ctx", lambda: went_back)
         app.query_params.clear()
         app.query_params["where"] = "away"
         app.query_params["count"] = "7"
