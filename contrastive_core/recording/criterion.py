@@ -11,29 +11,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor, is_grad_enabled, nn
 
 from contrastive_core.messages import N_
 
 if TYPE_CHECKING:
     from contrastive_core.recording.watch import Watch
 
-__all__ = ["Wrapped", "read_call"]
+__all__ = ["Wrapped"]
 
 LABELS = ("labels", "label", "targets", "target", "y")
-TAU = ("temperature", "tau")
 
 
-class LossCall(TypedDict, total=False):
+class LossCall(NamedTuple):
     """The arguments of one call of a loss, as `Watch.step` takes them."""
 
     views: list[Tensor]
-    labels: Any
-    queue: Tensor
-    temperature: Any
+    labels: Tensor | None
+    queue: Tensor | None  # the keys (k, d) of lightly's memory bank
+    temperature: nn.Parameter | None  # only where it is learned: one that is set is a setting of the recording
 
 
 class Wrapped(nn.Module):
@@ -51,76 +49,66 @@ class Wrapped(nn.Module):
         object.__setattr__(self, "watch", watch)  # no module, and not to be saved
 
     def forward(self, *args: Any, watch_ids: Any = None, watch_labels: Any = None, **kwargs: Any) -> Any:
-        if not torch.is_grad_enabled():
-            return self.criterion(*args, **kwargs)
-        call = self._read(args, kwargs)
-        if call is not None and "queue" in call and self.watch.records_next:
-            call["queue"] = call["queue"].clone()  # before the loss pushes its own keys into it
+        call = self._read(args, kwargs) if is_grad_enabled() else None
+        queue = None if call is None else call.queue
+        if queue is not None and self.watch.records_next:
+            queue = queue.clone()  # before the loss pushes its own keys into it
         value = self.criterion(*args, **kwargs)
         if call is not None:
-            if watch_labels is not None:
-                call["labels"] = watch_labels
+            labels = call.labels if watch_labels is None else watch_labels
             loss = value if isinstance(value, Tensor) and value.ndim == 0 else None
-            views = call.pop("views")
-            self.watch.step(*views, ids=watch_ids, caller_loss=loss, **call)
+            self.watch.step(
+                *call.views, queue=queue, labels=labels, ids=watch_ids, temperature=call.temperature, caller_loss=loss
+            )
         return value
 
     def _read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> LossCall | None:
         """The arguments of the step; None if the call has no rows."""
         try:
-            call, remark = read_call(self.criterion, args, kwargs)
+            arguments = _arguments_by_name(self.criterion, args, kwargs)
+            call = _call_of(self.criterion, arguments)
         except Exception as error:
             self.watch.on_error(error, "steps")
             return None
-        if remark:
-            self.watch.omissions.remark(remark)
+        if arguments.get("ref_labels") is not None:
+            text = N_("Rows that a loss compares with those of its batch (ref_emb) are not recorded.")
+            self.watch.omissions.remark(text)
         return call
 
 
-def read_call(criterion: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[LossCall, str]:
-    """The rows of a call of a loss with its labels, queue and temperature if it has any, and a sentence
-    on values that are not recorded. Raises ValueError if it has no rows."""
-    arguments = _arguments_by_name(criterion, args, kwargs)
-    rows = {k: v for k, v in arguments.items() if _is_rows(v)}
-    labels = next((arguments[k] for k in LABELS if _is_labels(arguments.get(k))), None)
-    if labels is None:
-        labels = next((v for v in arguments.values() if _is_labels(v)), None)
-    first = next(iter(rows.values()), None)
-    if first is None:
+def _call_of(criterion: Callable[..., Any], arguments: Mapping[str, Any]) -> LossCall:
+    """The rows of a call of a loss, and what goes along. Raises ValueError if it has no rows."""
+    rows = [v for v in arguments.values() if _is_rows(v)]
+    if not rows:
         raise ValueError(N_("the call of the loss has no rows (n, d)"))
-    call: LossCall = {"views": [first], "labels": labels}
-    remark = ""
-    if arguments.get("ref_labels") is not None:  # another batch, or a memory, not another view
-        remark = N_("Rows that a loss compares with those of its batch (ref_emb) are not recorded.")
-    elif first.ndim == 2:
-        call["views"] = [v for v in rows.values() if v.shape == first.shape]
-    if call["labels"] is not None and len(call["labels"]) != len(first):
-        call["labels"] = None
-    if (queue := _queue_of(criterion)) is not None:
-        call["queue"] = queue
-    tau = next((t for name in TAU if (t := _temperature(criterion, name)) is not None), None)
-    if tau is not None:
-        call["temperature"] = tau
-    return call, remark
+    first, views = rows[0], rows[:1]
+    if arguments.get("ref_labels") is None and first.ndim == 2:  # else another batch, or a memory, no other view
+        views = [v for v in rows if v.shape == first.shape]
+    named = [arguments[k] for k in LABELS if k in arguments]
+    labels = next((v for v in (*named, *arguments.values()) if _is_labels(v)), None)
+    if labels is not None and len(labels) != len(first):
+        labels = None
+    keys = getattr(getattr(criterion, "memory_bank", None), "bank", None)
+    queue = keys.detach() if isinstance(keys, Tensor) and keys.ndim == 2 and keys.numel() else None
+    taus = (getattr(criterion, name, None) for name in ("temperature", "tau"))
+    tau = next((t for t in taus if isinstance(t, nn.Parameter) and t.numel() == 1), None)
+    return LossCall(views, labels, queue, tau)
 
 
 def _arguments_by_name(
     criterion: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """The call's arguments by name; those behind a `*` by number."""
-    forward = getattr(criterion, "forward", criterion)
     try:
-        bound = inspect.signature(forward).bind(*args, **kwargs).arguments
+        bound = inspect.signature(getattr(criterion, "forward", criterion)).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         bound = {str(i): value for i, value in enumerate(args)} | dict(kwargs)
     named: dict[str, Any] = {}
     for name, value in bound.items():
         if isinstance(value, tuple):
             named |= {f"{name}.{i}": one for i, one in enumerate(value)}
-        elif isinstance(value, dict):
-            named |= value
         else:
-            named[name] = value
+            named |= value if isinstance(value, dict) else {name: value}
     return named
 
 
@@ -130,18 +118,3 @@ def _is_rows(value: Any) -> bool:
 
 def _is_labels(value: Any) -> bool:
     return isinstance(value, Tensor) and value.ndim == 1 and not value.is_floating_point() and not value.is_complex()
-
-
-def _queue_of(criterion: Any) -> Tensor | None:
-    """The keys (k, d) of lightly's memory bank."""
-    bank = getattr(criterion, "memory_bank", None)
-    keys = getattr(bank, "bank", None)
-    if not isinstance(keys, Tensor) or keys.ndim != 2 or not keys.numel():
-        return None
-    return keys.detach()
-
-
-def _temperature(criterion: Any, name: str) -> Any:
-    """A τ that is learned: of one that is set, the recording's own setting tells."""
-    value = getattr(criterion, name, None)
-    return value if isinstance(value, nn.Parameter) and value.numel() == 1 else None

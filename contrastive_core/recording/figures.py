@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from contrastive_core import pairs as builders
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.losses import Loss
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.metrics import create
 from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.ops.similarity import compare
@@ -27,44 +26,33 @@ from contrastive_core.pairs.types import Masks
 from contrastive_core.recording.rows import RecordedBatch
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["Measured", "measure", "pairs_of", "probe_figures", "spread_figures"]
+__all__ = ["measure", "probe_figures"]
 
 SCORES = 1 << 21  # of anchors with candidates that are held at once: 16 MB in float64
 WHOLE = 1024  # rows of a loss that needs all of a batch
 SPREAD = 1024  # images that the figures of the embedding are taken of
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """The loss of each row (n), NaN where it was not taken or is undefined, and figures by name."""
-
-    loss: np.ndarray
-    values: dict[str, float]
-
-
-def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) -> Measured:
-    """The loss of a step's rows and its figures.
+def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) -> tuple[np.ndarray, dict[str, float]]:
+    """The loss of each row (n) of a step, NaN where it was not taken or is undefined, and figures by name.
 
     `loss` is Σ w·L / Σ w; `effective_negatives` and `negatives` are means over the anchors with a
     loss; `grad_positive`, `grad_negative` mean lengths of what an anchor's own loss sends it
     through its pairs of that class. Of large batches about `rows` anchors are asked, each against
     all candidates. Raises ValueError where the loss cannot use these rows.
     """
-    values = spread_figures(batch)
+    values = _spread_figures(batch)
     per_row = np.full(len(batch), np.nan)
     if loss is not None:
         if batch.temperature is not None and hasattr(loss, "temperature"):
             loss = loss.at_temperature(batch.temperature)
-        every, at = pairs_of(batch, loss, positives)
+        every, at = _pairs_of(batch, loss, positives)
         if loss.needs_whole_batch and len(every) > WHOLE:
-            raise ValueError(
-                message("{title} of more than {whole} rows is not taken", title=loss.card.title, whole=WHOLE)
-            )
+            raise CannotScore("{title} of more than {whole} rows is not taken", title=loss.card.title, whole=WHOLE)
         if len(every) * every.width > SCORES and not loss.needs_whole_batch:
             chosen = np.linspace(0, len(every) - 1, min(rows, len(every))).round().astype(np.int64)
             every, at = every.take_anchors(torch.from_numpy(chosen)), at[chosen]
-        anchors, figures = _of_anchors(every, loss)
-        per_row[at] = anchors
+        per_row[at], figures = _of_anchors(every, loss)
         values |= figures
     if batch.losses is not None:
         per_row = batch.losses
@@ -73,10 +61,10 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
             values["loss" if loss is None else "caller_loss"] = float(defined.mean())
     if batch.temperature is not None:
         values["temperature"] = batch.temperature
-    return Measured(per_row, values)
+    return per_row, values
 
 
-def pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
+def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
     """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no
     row has a positive."""
     first = np.flatnonzero(batch.view == 0)
@@ -149,7 +137,7 @@ def _forces(pairs: Pairs, unit: Pairs, loss: Loss, masks: Masks, grad: Tensor) -
     return values
 
 
-def spread_figures(batch: RecordedBatch) -> dict[str, float]:
+def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
     """Alignment, uniformity, RankMe, and the leave-one-out kNN vote, of one row of each image;
     what has no value is left out."""
     first = batch.take(batch.view == 0)

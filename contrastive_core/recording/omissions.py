@@ -8,7 +8,7 @@ from collections import Counter
 
 from contrastive_core.messages import join, message
 
-__all__ = ["Omissions", "logger"]
+__all__ = ["Omissions", "logger", "reason_of"]
 
 logger = logging.getLogger("contrastive_core.watch")
 
@@ -40,9 +40,12 @@ class Omissions:
     def note(self) -> str:
         """Everything in sentences; "" if nothing is left out."""
         with self._lock:
-            parts = [
-                message("{count} {items} ({reason})", count=f"{count:,}", items=items, reason=reason)
-                for (items, reason), count in self.counts.items()
-            ]
+            counts = [(f"{count:,}", *of) for of, count in self.counts.items()]
+        parts = [message("{count} {items} ({reason})", count=n, items=items, reason=why) for n, items, why in counts]
         sentences = [message("Left out: {parts}.", parts=join("; ", parts))] if parts else []
         return join(" ", [*sentences, *self.remarks])
+
+
+def reason_of(error: Exception) -> str:
+    """Why, in the system's words where it has some."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

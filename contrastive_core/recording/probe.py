@@ -18,13 +18,13 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import RandomSampler
 
+from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.recording.step_copies import ProbeCopy, to_numpy
 
-__all__ = ["MOST", "embed_probe"]
+__all__ = ["embed_probe"]
 
 MOST = 2000  # samples of the probe set, as many as of our own runs
-INPUTS = ("pixel_values", "input_ids", "images", "image", "inputs", "x")
 LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
 
 
@@ -49,7 +49,7 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
                 break
     if not z:
         raise ValueError(N_("the probe's loader gives no batches"))
-    names = _together(ids, np.str_)
+    names, known = _together(ids, np.str_), _together(labels, np.int64)
     if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
         raise ValueError(
             N_(
@@ -57,15 +57,10 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
                 "set shuffle=False, or give ids"
             )
         )
-    known = _together(labels, np.int64)
     n = min(MOST, sum(map(len, z)))
-    return ProbeCopy(
-        step,
-        np.concatenate(h)[:n],
-        np.concatenate(z)[:n],
-        None if known is None else known[:n],
-        () if names is None else tuple(names[:n].tolist()),
-    )
+    names = np.arange(n).astype(np.str_) if names is None else names[:n]
+    known = np.full(n, -1) if known is None else np.maximum(known[:n], -1)
+    return ProbeCopy(step, np.concatenate(h)[:n], np.concatenate(z)[:n], known, names)
 
 
 def parts_of(batch: Any) -> tuple[Any, Any, Any]:
@@ -82,9 +77,8 @@ def parts_of(batch: Any) -> tuple[Any, Any, Any]:
 def _rows(z: Any) -> np.ndarray:
     if not isinstance(z, Tensor) or z.ndim != 2:
         shape = message(" of shape {shape}", shape=tuple(z.shape)) if isinstance(z, Tensor) else ""
-        raise ValueError(
-            message("encode must give rows (n, d), or (h, z); got a {name}{shape}", name=type(z).__name__, shape=shape)
-        )
+        values = {"name": type(z).__name__, "shape": shape}
+        raise UnusableEmbedding("encode must give rows (n, d), or (h, z); got a {name}{shape}", **values)
     return z.detach().float().cpu().numpy()
 
 
@@ -101,16 +95,13 @@ def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
 @contextmanager
 def keep_random_states() -> Iterator[None]:
     """What is drawn inside from the global generators is as if it had not been."""
-    python, array, tensor = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(array)
-        torch.set_rng_state(tensor)
-        if gpus:
-            torch.cuda.set_rng_state_all(gpus)
+    python, array = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(array)
 
 
 @contextmanager

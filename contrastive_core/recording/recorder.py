@@ -10,29 +10,57 @@ import contextlib
 import queue
 import threading
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.errors import Gone
+from contrastive_core.errors import BadSetting, Gone
+from contrastive_core.losses import Loss
 from contrastive_core.messages import N_, message
 from contrastive_core.ops.thread_pool import without_pool
 from contrastive_core.recording import figures
-from contrastive_core.recording.omissions import Omissions, logger
+from contrastive_core.recording.omissions import Omissions, logger, reason_of
 from contrastive_core.recording.rows import batch_of, sample_of
-from contrastive_core.recording.settings import Settings
 from contrastive_core.recording.step_copies import ProbeCopy, StepCopy
 from contrastive_core.records import recorded_steps
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "Settings"]
 
 WAITING = 4  # steps in the queue
 STATUS_SECONDS = 1.0  # between two updates of the status
 KEPT = 400  # steps of which rows are kept, at most
 GONE = N_("the recording's folder was moved or deleted")
 CLOSE_SECONDS = 120.0  # to record the queued copies when the recording is closed
+OF_PROBE = N_("rows of the probe set")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of `watch`, checked before the training begins."""
+
+    loss_name: str | None
+    loss: Loss | None  # None: the caller's `losses=` alone
+    every: int
+    rows: int
+    positives: str
+    dataset: str
+    split: str
+    classes: tuple[str, ...]
+    gather: bool
+    strict: bool
+
+    def __post_init__(self) -> None:
+        for name in ("every", "rows"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise BadSetting("{name} must be a whole number from 1; got {value}", name=name, value=f"{value!r}")
+        for name, choices in (("positives", ("auto", "views", "labels", "keys")), ("split", ("train", "test"))):
+            if (value := getattr(self, name)) not in choices:
+                values = {"name": name, "choices": ", ".join(choices), "value": f"{value!r}"}
+                raise BadSetting("{name} must be one of {choices}; got {value}", **values)
 
 
 class Recorder:
@@ -51,10 +79,6 @@ class Recorder:
         self._probe: dict[str, int] = {}  # place of each id of the probe set
         self._thread = threading.Thread(target=self._work, name=message("watch {name}", name=run.name), daemon=True)
         self._thread.start()
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
     def put(self, item: StepCopy | ProbeCopy) -> None:
         """Queue a copy; drop it if the queue is full."""
@@ -82,21 +106,17 @@ class Recorder:
 
     def _work(self) -> None:
         with without_pool():
-            while self._next():
-                pass
-
-    def _next(self) -> bool:
-        """Record one item, or update the status if there is none; False at the end."""
-        item: StepCopy | ProbeCopy | None
-        try:
-            item = self._queue.get(timeout=STATUS_SECONDS / 2)
-        except queue.Empty:
-            self._update_status()
-            return True
-        try:
-            return item is not None and self._take(item)
-        finally:
-            self._queue.task_done()
+            while True:
+                try:
+                    item = self._queue.get(timeout=STATUS_SECONDS / 2)
+                except queue.Empty:
+                    self._update_status()
+                    continue
+                try:
+                    if item is None or not self._take(item):
+                        return
+                finally:
+                    self._queue.task_done()
 
     def _take(self, item: StepCopy | ProbeCopy) -> bool:
         """Record it; False if the folder is gone."""
@@ -105,17 +125,12 @@ class Recorder:
         except Gone:
             self.omissions.add("steps", GONE)
             return False
-        except OSError as error:
-            self._note_error(item, error.strerror or str(error), error)
         except Exception as error:
-            self._note_error(item, str(error) or type(error).__name__, error)
+            self.error = self.error or error
+            self.omissions.add("steps" if isinstance(item, StepCopy) else "probes", reason_of(error))
+            logger.debug("step %s", item.step, exc_info=error)
         self._update_status()
         return True
-
-    def _note_error(self, item: StepCopy | ProbeCopy, reason: str, error: Exception) -> None:
-        self.error = self.error or error
-        self.omissions.add("steps" if isinstance(item, StepCopy) else "probes", reason)
-        logger.debug("step %s", item.step, exc_info=error)
 
     def _update_status(self) -> None:
         """Write the run's status, at most once a second and only if it has changed."""
@@ -127,7 +142,7 @@ class Recorder:
             self.run.set_status("running", step=self.step, note=self.omissions.note)
             self._last_status = state
         except (OSError, ValueError) as error:  # Gone is one: the next step ends the recording
-            self.omissions.add("status", str(getattr(error, "strerror", None) or error))
+            self.omissions.add("status", reason_of(error))
 
     def _record(self, item: StepCopy | ProbeCopy) -> None:
         if isinstance(item, StepCopy):
@@ -142,17 +157,16 @@ class Recorder:
         self._note_changes(copy.step, batch.z.shape[1], batch.has_labels)
         settings, problem = self.settings, None
         try:
-            measured = figures.measure(batch, settings.loss, settings.positives, settings.rows)
+            loss, values = figures.measure(batch, settings.loss, settings.positives, settings.rows)
         except ValueError as error:  # the loss cannot use them; the rows can be kept
             problem = error
-            measured = figures.measure(batch, None, settings.positives, settings.rows)
-        line: JsonObject = {"step": copy.step, **measured.values}
+            loss, values = figures.measure(batch, None, settings.positives, settings.rows)
+        line: JsonObject = {"step": copy.step, **values}
         if copy.caller_loss is not None:
             line["caller_loss"] = float(np.asarray(copy.caller_loss.cpu()))
         line["images_per_s"] = round(copy.images_per_s, 1)
         self.run.append_metrics([line])
-        rows = sample_of(batch, measured.loss, settings.rows, self.omissions)
-        recorded_steps.write(self.run, copy.step, rows)
+        recorded_steps.write(self.run, copy.step, sample_of(batch, loss, settings.rows, self.omissions))
         self._thin_out(copy.step)
         if problem is not None:
             self.omissions.add(N_("steps' losses"), str(problem))
@@ -160,14 +174,8 @@ class Recorder:
 
     def _note_changes(self, step: int, width: int, has_labels: bool) -> None:
         if self._width and width != self._width:
-            self.omissions.remark(
-                message(
-                    "Rows are {width} wide from step {step}, before {self__width}.",
-                    width=width,
-                    step=f"{step:,}",
-                    self__width=self._width,
-                )
-            )
+            values = {"width": width, "step": f"{step:,}", "self__width": self._width}
+            self.omissions.remark(message("Rows are {width} wide from step {step}, before {self__width}.", **values))
         self._width = width
         if self._had_labels and not has_labels:
             self.omissions.add(N_("steps' labels"), N_("they were missing"))
@@ -189,38 +197,31 @@ class Recorder:
 
     def _record_probe(self, probe: ProbeCopy) -> None:
         """A snapshot of the samples of the first probe, found by their ids."""
-        kept, index = self._places(probe)
-        finite = np.isfinite(probe.z).all(1) & np.isfinite(probe.h).all(1)
-        if lost := int((~finite[kept]).sum()):
-            self.omissions.add(N_("rows of the probe set"), N_("not finite"), lost)
-        index, kept = index[finite[kept]], kept[finite[kept]]
+        kept, index = self._places(probe.ids)
+        finite = (np.isfinite(probe.z).all(1) & np.isfinite(probe.h).all(1))[kept]
+        if lost := int((~finite).sum()):
+            self.omissions.add(OF_PROBE, N_("not finite"), lost)
+        index, kept = index[finite], kept[finite]
         if len(kept) < 2:
             raise ValueError(N_("fewer than two of its rows can be used"))
-        none = np.full(len(probe.z), -1)
-        labels = none if probe.labels is None else np.where(probe.labels < 0, -1, probe.labels)
-        ids = np.array(probe.ids or [str(i) for i in range(len(probe.z))])
-        self.run.save_snapshot(
-            probe.step, index=index, h=probe.h[kept], z=probe.z[kept], labels=labels[kept], ids=ids[kept]
-        )
-        known = labels[kept] if (labels[kept] >= 0).any() else None
-        rows = EmbeddingSet(probe.z[kept].astype(np.float32), known)
+        h, z, labels = probe.h[kept], probe.z[kept], probe.labels[kept]
+        self.run.save_snapshot(probe.step, index=index, h=h, z=z, labels=labels, ids=probe.ids[kept])
+        rows = EmbeddingSet(z, labels if (labels >= 0).any() else None)
         self.run.append_metrics([{"step": probe.step, **figures.probe_figures(rows)}])
 
-    def _places(self, probe: ProbeCopy) -> tuple[np.ndarray, np.ndarray]:
+    def _places(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows to keep, and the place of each in the first probe."""
-        ids = list(probe.ids or map(str, range(len(probe.z))))
-        if not self._probe:
-            self._probe = {name: place for place, name in enumerate(dict.fromkeys(ids))}
+        self._probe = self._probe or {name: place for place, name in enumerate(dict.fromkeys(ids.tolist()))}
         rows: dict[int, int] = {}
-        for row, name in enumerate(ids):
+        for row, name in enumerate(ids.tolist()):
             place = self._probe.get(name)
             if place is None:
-                self.omissions.add(N_("rows of the probe set"), N_("the first probe had no such ids"))
+                self.omissions.add(OF_PROBE, N_("the first probe had no such ids"))
             elif place in rows:
-                self.omissions.add(N_("rows of the probe set"), N_("their id stands there already"))
+                self.omissions.add(OF_PROBE, N_("their id stands there already"))
             else:
                 rows[place] = row
         if missing := len(self._probe) - len(rows):
-            self.omissions.add(N_("rows of the probe set"), N_("the first probe had them, a later one not"), missing)
+            self.omissions.add(OF_PROBE, N_("the first probe had them, a later one not"), missing)
         index = np.array(sorted(rows), np.int64)
         return np.array([rows[place] for place in index.tolist()], np.int64), index

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.recording.omissions import Omissions
 from contrastive_core.recording.step_copies import StepCopy, to_numpy
@@ -56,7 +57,8 @@ class RecordedBatch:
 
 def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     """The rows of a step. Raises ValueError where none can be used."""
-    copy.wait()
+    if copy.copied is not None:
+        copy.copied.synchronize()
     if copy.skipped:
         omissions.add("rows", N_("a step has more than are looked at"), copy.skipped)
     if copy.queue_skipped:
@@ -71,18 +73,11 @@ def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     ids = _ids(copy, count)
     if views == 1 and copy.ids is not None:
         image, view = _views_by_id(ids)
+    labels = _labels(copy.labels, count, views, omissions)
     losses = _losses(copy.losses, count, views, len(tensors) > 1, omissions)
     queue = None if copy.queue is None else copy.queue.cpu().double()
-    batch = RecordedBatch(
-        flat,
-        image,
-        view,
-        _labels(copy.labels, count, views, omissions),
-        np.repeat(ids, views),
-        losses,
-        queue,
-        _number(copy.temperature),
-    )
+    tau = None if copy.temperature is None else float(to_numpy([copy.temperature])[0])
+    batch = RecordedBatch(flat, image, view, labels, np.repeat(ids, views), losses, queue, tau)
     return _finite(batch, omissions)
 
 
@@ -98,20 +93,14 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
     chosen = images[np.linspace(0, len(images) - 1, count).round().astype(np.int64)]
     kept = np.isin(batch.image, chosen)
     order = np.lexsort((batch.view[kept], batch.image[kept]))
-    part, value = batch.take(kept), loss[kept][order]
+    part, value = batch.take(kept), loss[kept][order].astype(np.float32)
     queue = np.zeros((0, part.z.shape[1]), np.float32)
     if batch.queue is not None:
         at = np.linspace(0, len(batch.queue) - 1, min(rows, len(batch.queue))).astype(np.int64)
         queue = batch.queue[torch.from_numpy(at)].float().numpy()
-    return StepRows(
-        part.z.float().numpy()[order],
-        np.unique(part.image[order], return_inverse=True)[1].astype(np.int64),
-        part.view[order].astype(np.int64),
-        part.labels[order],
-        part.ids[order],
-        value.astype(np.float32),
-        queue,
-    )
+    z, view = part.z.float().numpy()[order], part.view[order].astype(np.int64)
+    image = np.unique(part.image[order], return_inverse=True)[1].astype(np.int64)
+    return StepRows(z, image, view, part.labels[order], part.ids[order], value, queue)
 
 
 # --- what goes along with rows -------------------------------------------------------------------
@@ -123,9 +112,8 @@ def _ids(copy: StepCopy, count: int) -> np.ndarray:
         return np.array([f"{copy.step}:{row}" for row in range(count)])
     given = copy.ids if isinstance(copy.ids, list) else to_numpy(copy.ids).tolist()
     if len(given) != count:
-        raise ValueError(
-            message("ids must be ({count},), one for each row or image; got {given}", count=count, given=len(given))
-        )
+        values = {"count": count, "given": len(given)}
+        raise UnusableEmbedding("ids must be ({count},), one for each row or image; got {given}", **values)
     return np.array([str(getattr(i, "item", lambda i=i: i)())[:LONGEST] for i in given])
 
 
@@ -146,10 +134,9 @@ def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.n
         return none
     labels = to_numpy(given)
     if labels.shape not in ((count,), (count * views,)) or labels.dtype.kind not in "iub":
-        omissions.add(N_("steps' labels"), message("they must be ({count},) whole numbers", count=count), 1)
+        omissions.add(N_("steps' labels"), message("they must be ({count},) whole numbers", count=count))
         return none
-    labels = labels.astype(np.int64)
-    labels = np.where(labels < 0, -1, labels)
+    labels = np.maximum(labels.astype(np.int64), -1)
     return labels if len(labels) == len(none) else np.repeat(labels, views)
 
 
@@ -162,15 +149,10 @@ def _losses(given: object, count: int, views: int, view_major: bool, omissions: 
     if losses.shape == (count,):
         return np.repeat(losses, views)
     if losses.shape != (count * views,):
-        omissions.add(
-            N_("steps' losses"), message("they must be ({count},) or ({views},)", count=count, views=count * views), 1
-        )
+        reason = message("they must be ({count},) or ({views},)", count=count, views=count * views)
+        omissions.add(N_("steps' losses"), reason)
         return None
     return losses.reshape(views, count).T.ravel() if view_major else losses
-
-
-def _number(value: object) -> float | None:
-    return None if value is None else float(to_numpy([value])[0])
 
 
 # --- what cannot be used -------------------------------------------------------------------------
@@ -195,7 +177,6 @@ def _unrepeated(batch: RecordedBatch, loss: np.ndarray, omissions: Omissions) ->
     """Without images whose id another image before has: the lab finds a sample by its id."""
     _, first = np.unique(batch.ids, return_index=True)
     kept = np.isin(batch.image, batch.image[first])
-    if kept.all():
-        return batch, loss
-    omissions.add(N_("rows of a sample"), N_("their image's id stands there already"), int((~kept).sum()))
+    if lost := int((~kept).sum()):
+        omissions.add(N_("rows of a sample"), N_("their image's id stands there already"), lost)
     return batch.take(kept), loss[kept]

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from contrastive_core.distributed import collectives
+from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.pairs.checks import describe
 
-__all__ = ["MOST_ROWS", "ProbeCopy", "StepCopy", "copy_step", "gather_step", "to_numpy"]
+__all__ = ["ProbeCopy", "StepCopy", "copy_step", "gather_step", "to_numpy"]
 
 MOST_ROWS = 8192  # of a step that are copied, and as many of its queue
 
@@ -39,12 +40,7 @@ class StepCopy:
     images_per_s: float = 0.0
     skipped: int = 0
     queue_skipped: int = 0
-    copied: Any = None  # the GPU's event after the copies
-
-    def wait(self) -> None:
-        """Wait until the copies are made; called by the recorder's thread."""
-        if self.copied is not None:
-            self.copied.synchronize()
+    copied: torch.cuda.Event | None = None  # of a GPU, after the copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,35 +50,40 @@ class ProbeCopy:
     step: int
     h: np.ndarray  # (n, d)
     z: np.ndarray  # (n, e)
-    labels: np.ndarray | None  # (n)
-    ids: tuple[str, ...]  # () where the loader gives none
+    labels: np.ndarray  # (n), −1 where there is none
+    ids: np.ndarray  # (n) texts
 
 
-def copy_step(step: int, views: Sequence[Any], images_per_s: float, **values: Any) -> StepCopy:
+def copy_step(step: int, views: Sequence[Any], images_per_s: float, queue: Any = None, **values: Any) -> StepCopy:
     """Copy the arguments of `Watch.step`. Raises TypeError, ValueError if they are not rows."""
-    tensors = tuple(
-        _rows(message("rows {index}", index=i) if len(views) > 1 else "rows", z) for i, z in enumerate(views)
-    )
+    tensors = [_rows(message("rows {index}", index=i) if len(views) > 1 else "rows", z) for i, z in enumerate(views)]
     if not tensors:
         raise TypeError(N_("step takes rows (n, d) or views (images, views, d)"))
     if len(tensors) > 1 and (tensors[0].ndim != 2 or len({t.shape for t in tensors}) > 1):
         shapes = ", ".join(str(tuple(t.shape)) for t in tensors)
-        raise ValueError(message("several views must be rows (n, d) of one shape; got {shapes}", shapes=shapes))
+        raise UnusableEmbedding("several views must be rows (n, d) of one shape; got {shapes}", shapes=shapes)
     n, each = len(tensors[0]), tensors[0].shape[1] if tensors[0].ndim == 3 else len(tensors)
     stride = max(1, -(-n * each // MOST_ROWS))
-    queue = None if values.get("queue") is None else _rows("queue", values["queue"])
-    keys = None if queue is None else queue.detach()[:: -(-len(queue) // MOST_ROWS) or 1].clone()
-    values = {k: v for k, v in values.items() if k != "queue"}
-    values = {name: _copy(value, n, stride) for name, value in values.items()}
     copies = tuple(z.detach()[::stride].clone() for z in tensors)
+    keys, queue_skipped = None, 0
+    if queue is not None:
+        queue = _rows("queue", queue)
+        keys = queue.detach()[:: -(-len(queue) // MOST_ROWS) or 1].clone()
+        queue_skipped = len(queue) - len(keys)
+    copied = None
+    if copies[0].device.type == "cuda":
+        copied = torch.cuda.Event()
+        copied.record(torch.cuda.current_stream(copies[0].device))
+    values = {name: _copy(value, n, stride) for name, value in values.items()}
+    skipped = (n - len(copies[0])) * each
     return StepCopy(
         step,
         copies,
         keys,
         images_per_s=images_per_s,
-        skipped=(n - len(copies[0])) * each,
-        queue_skipped=0 if queue is None or keys is None else len(queue) - len(keys),
-        copied=_event(copies[0]),
+        skipped=skipped,
+        queue_skipped=queue_skipped,
+        copied=copied,
         **values,
     )
 
@@ -93,35 +94,23 @@ def _rows(name: str, z: Any) -> Tensor:
             raise TypeError(message("{name} must be a tensor (n, d); got {z}", name=name, z=describe(z)))
         z = torch.from_numpy(np.array(z))
     if z.ndim not in (2, 3) or not z.is_floating_point():
-        raise ValueError(
-            message(
-                "{name} must be floating-point numbers (n, d) or (images, views, d); got {dtype} {shape}",
-                name=name,
-                dtype=z.dtype,
-                shape=tuple(z.shape),
-            )
+        raise UnusableEmbedding(
+            "{name} must be floating-point numbers (n, d) or (images, views, d); got {dtype} {shape}",
+            name=name,
+            dtype=z.dtype,
+            shape=tuple(z.shape),
         )
     return z
 
 
 def _copy(value: Any, n: int, stride: int) -> Any:
     """Copy a value that comes with the rows; one with an entry per row is thinned like the rows."""
-    if isinstance(value, Tensor):
-        value = value.detach()
-        return (value[::stride] if value.ndim and len(value) == n else value).clone()
-    if isinstance(value, np.ndarray):
-        return (value[::stride] if value.ndim and len(value) == n else value).copy()
+    if isinstance(value, (Tensor, np.ndarray)):
+        part = value[::stride] if value.ndim and len(value) == n else value
+        return part.detach().clone() if isinstance(part, Tensor) else part.copy()
     if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value[::stride] if len(value) == n else value)
     return value
-
-
-def _event(z: Tensor) -> Any:
-    if z.device.type != "cuda":
-        return None
-    event = torch.cuda.Event()
-    event.record(torch.cuda.current_stream(z.device))
-    return event
 
 
 def to_numpy(value: Any) -> np.ndarray:
@@ -141,6 +130,5 @@ def gather_step(copy: StepCopy) -> StepCopy:
     for name in ("labels", "ids", "losses"):
         value = getattr(copy, name)
         parts = collectives.all_gather_object(None if value is None else to_numpy(value))
-        whole = all(part is not None for part in parts)
-        changed[name] = np.concatenate(parts) if whole else None
+        changed[name] = None if any(part is None for part in parts) else np.concatenate(parts)
     return replace(copy, **changed)

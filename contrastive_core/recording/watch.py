@@ -16,10 +16,9 @@ from contrastive_core import losses
 from contrastive_core.distributed import collectives
 from contrastive_core.messages import N_, message
 from contrastive_core.recording.criterion import Wrapped
-from contrastive_core.recording.omissions import Omissions, logger
+from contrastive_core.recording.omissions import Omissions, logger, reason_of
 from contrastive_core.recording.probe import embed_probe
-from contrastive_core.recording.recorder import Recorder
-from contrastive_core.recording.settings import Settings
+from contrastive_core.recording.recorder import Recorder, Settings
 from contrastive_core.recording.step_copies import copy_step, gather_step
 from contrastive_core.records.run import Run
 from contrastive_core.records.runs import checked_name, create
@@ -90,13 +89,14 @@ class Watch:
         atexit.register(self._close_at_exit)
 
     def _begin(self, name: str) -> None:
-        settings = self.settings
-        knobs = knobs_of(type(settings.loss)) if settings.loss is not None else {}
-        config = settings.config({k: getattr(settings.loss, k) for k in knobs})
+        settings, loss = self.settings, self.settings.loss
+        knobs = {} if loss is None else {k: getattr(loss, k) for k in knobs_of(type(loss))}
+        config = {"loss": settings.loss_name, "loss_knobs": knobs, "dataset": settings.dataset or None}
+        about = {k: getattr(settings, k) for k in ("every", "rows", "positives", "split")}
         for number in range(1, TRIES):
             own = name if number == 1 else f"{name[:58]}-{number}"
             try:
-                run = create(own, config, recording=settings.about(), classes=[*settings.classes])
+                run = create(own, config, recording=about, classes=[*settings.classes])
                 break
             except FileExistsError:
                 if settings.strict:
@@ -137,20 +137,29 @@ class Watch:
             self._recorder.step = self._steps
         if views and hasattr(views[0], "shape"):
             self._images += views[0].shape[0]
-        if not self._should_record():
-            return
-        values = {"queue": queue, "labels": labels, "ids": ids, "losses": losses}
+        is_recorder = self._recorder is not None or (self.settings.gather and not self._closed)
+        if not is_recorder or not self._is_due(self._steps) or self._pid != os.getpid():
+            return  # a fork has neither the thread nor the lock
+        now = time.monotonic()
+        speed = self._images / max(now - self._since, 1e-9)
+        self._images, self._since = 0, now
+        values = {
+            "labels": labels,
+            "ids": ids,
+            "losses": losses,
+            "temperature": temperature,
+            "caller_loss": caller_loss,
+        }
         try:
-            self._record(views, temperature=temperature, caller_loss=caller_loss, **values)
+            copy = copy_step(self._steps, views, speed, queue, **values)
+            if self.settings.gather:
+                copy = gather_step(copy)
+            if self._recorder is not None:
+                self._recorder.put(copy)
         except Exception as error:
             self.on_error(error, "steps")
         self._last = max(self._steps, 1)
         self._raise_if_strict()
-
-    def _should_record(self) -> bool:
-        """Whether to record the present step: not in a fork, whose thread and lock are the parent's."""
-        takes_part = self._recorder is not None or (self.settings.gather and not self._closed)
-        return takes_part and self._is_due(self._steps) and self._pid == os.getpid()
 
     @property
     def records_next(self) -> bool:
@@ -159,16 +168,6 @@ class Watch:
 
     def _is_due(self, step: int) -> bool:
         return self._last == 0 or step // self.settings.every > self._last // self.settings.every
-
-    def _record(self, views: Sequence[Any], **values: Any) -> None:
-        now = time.monotonic()
-        speed = self._images / max(now - self._since, 1e-9)
-        self._images, self._since = 0, now
-        copy = copy_step(self._steps, views, speed, **values)
-        if self.settings.gather:
-            copy = gather_step(copy)
-        if self._recorder is not None:
-            self._recorder.put(copy)
 
     def probe(
         self,
@@ -188,8 +187,7 @@ class Watch:
         if self._recorder is None or self._pid != os.getpid():
             return
         try:
-            at = self._steps if step is None else int(step)
-            self._recorder.put(embed_probe(at, encode, loader, model))
+            self._recorder.put(embed_probe(self._steps if step is None else int(step), encode, loader, model))
         except Exception as error:
             self.on_error(error, "probes")
         self._raise_if_strict()
@@ -232,22 +230,18 @@ class Watch:
         elif isinstance(error, KeyboardInterrupt):
             self.close("stopped", N_("it was stopped at the keyboard"))
         else:
-            text = str(error).strip().partition("\n")[0][:300]
-            self.close(
-                "failed", message("the training ended with {name}: {text}", name=type(error).__name__, text=text)
-            )
+            values = {"name": type(error).__name__, "text": str(error).strip().partition("\n")[0][:300]}
+            self.close("failed", message("the training ended with {name}: {text}", **values))
 
     def on_error(self, error: Exception, items: str) -> None:
         """Count the items that an error cost; raise it if the recording is strict."""
         if self.settings.strict:
             raise error
-        text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        self.omissions.add(items, text)
+        self.omissions.add(items, reason_of(error))
 
     def _raise_if_strict(self) -> None:
-        recorder = self._recorder
-        if self.settings.strict and recorder is not None and recorder.error is not None:
-            error, recorder.error = recorder.error, None
+        if self.settings.strict and self._recorder is not None and (error := self._recorder.error) is not None:
+            self._recorder.error = None
             raise error
 
 
