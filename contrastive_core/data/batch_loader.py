@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -72,15 +72,6 @@ class Batch:
         return self.share or BatchShare.whole(len(self.images))
 
 
-class _Read(NamedTuple):
-    """A batch in memory: `images` is None where they are on the device."""
-
-    images: Tensor | None
-    labels: Tensor
-    rows: Tensor
-    share: BatchShare
-
-
 @dataclass(frozen=True, eq=False)
 class BatchLoader:
     """The batches of every epoch: a pure function of seed and epoch, with no state to save."""
@@ -91,17 +82,13 @@ class BatchLoader:
     seed: int
     device: torch.device
     world: World
-    resident: Tensor | None  # all images (n, c, h, w) uint8 on the device, where they fit
 
-    @classmethod
-    def of(
-        cls, dataset: Dataset, kind: str, batch_size: int, seed: int, device: torch.device, world: World
-    ) -> BatchLoader:
-        """A loader that keeps a small data set on the GPU; on the CPU a memory map is as good."""
-        resident = None
-        if device.type != "cpu" and dataset.images.size <= ON_DEVICE:
-            resident = torch.from_numpy(np.array(dataset.images)).to(device)
-        return cls(dataset, kind, batch_size, seed, device, world, resident)
+    @cached_property
+    def resident(self) -> Tensor | None:
+        """All images of a small data set (n, c, h, w) uint8 on the GPU; on the CPU a memory map is as good."""
+        if self.device.type == "cpu" or self.dataset.images.size > ON_DEVICE:
+            return None
+        return torch.from_numpy(np.array(self.dataset.images)).to(self.device)
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Indices of each global batch of an epoch, the same on every process."""
@@ -127,18 +114,14 @@ class BatchLoader:
                 ahead = None if following is None else thread.submit(self._read, following)
                 yield self._on_device(read)
 
-    def _read(self, index: np.ndarray) -> _Read:
-        """This process's share of the global batch at `index`."""
-        share = BatchShare.whole(len(index))
-        if self.world.size > 1:
-            rows = part_of(len(index), (self.world.rank, self.world.size))
-            share = BatchShare(rows.start, rows.stop, len(index))
-        local_rows = index[share.rows]
-        return _Read(
-            None if self.resident is not None else self._pinned(self.dataset.images[local_rows]),
-            self._pinned(self.dataset.labels[local_rows]),
-            self._pinned(local_rows),
-            share,
+    def _read(self, rows: np.ndarray) -> Batch:
+        """This process's share of the global batch at `rows`, where its images lie."""
+        local = part_of(len(rows), (self.world.rank, self.world.size))
+        mine = rows[local]
+        index = self._pinned(mine)
+        images = self._pinned(self.dataset.images[mine]) if self.resident is None else self.resident[self._moved(index)]
+        return Batch(
+            images, self._pinned(self.dataset.labels[mine]), index, BatchShare(local.start, local.stop, len(rows))
         )
 
     def _pinned(self, array: np.ndarray) -> Tensor:
@@ -149,14 +132,8 @@ class BatchLoader:
         with torch.cuda.device(self.device):  # a thread begins with the first GPU
             return tensor.pin_memory()
 
-    def _on_device(self, read: _Read) -> Batch:
-        def copied(tensor: Tensor) -> Tensor:
-            return tensor.to(self.device, non_blocking=self.device.type == "cuda")
+    def _moved(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device, non_blocking=self.device.type == "cuda")
 
-        index = copied(read.rows)
-        if self.resident is not None:
-            images = self.resident[index]
-        else:
-            assert read.images is not None
-            images = copied(read.images)
-        return Batch(images, copied(read.labels), index, read.share)
+    def _on_device(self, batch: Batch) -> Batch:
+        return Batch(self._moved(batch.images), self._moved(batch.labels), self._moved(batch.index), batch.share)

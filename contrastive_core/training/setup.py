@@ -72,7 +72,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     config, reasons = resolve(config, dataset, device)
     method = _build_method(config, dataset, device, world)
     assert config.batch_size is not None
-    loader = BatchLoader.of(dataset, method.batch_kind, config.batch_size, config.seed, device, world)
+    loader = BatchLoader(dataset, method.batch_kind, config.batch_size, config.seed, device, world)
     check_loss_fits(config, method, loader)
     if config.compile:
         _compile(method)

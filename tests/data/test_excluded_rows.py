@@ -57,7 +57,7 @@ def test_the_rows_that_stay_are_read_when_they_are_asked_for(tmp_path: Path) -> 
     for rows in (np.array([5, 1, 7]), slice(2, 9), 3, *parts, (np.array([4, 2]), slice(0, 1))):
         assert np.array_equal(indexed.images[rows], copied.images[rows])
     batches = [
-        BatchLoader.of(d, "shuffled", 8, 0, torch.device("cpu"), World(0, 1, 0, 1)).batch(np.array([9, 4, 100]))
+        BatchLoader(d, "shuffled", 8, 0, torch.device("cpu"), World(0, 1, 0, 1)).batch(np.array([9, 4, 100]))
         for d in (indexed, copied)
     ]
     assert torch.equal(batches[0].images, batches[1].images)

@@ -40,7 +40,7 @@ class Images:
 def loader_of(on_read: Callable[[np.ndarray, str], None]) -> BatchLoader:
     digits = datasets.load("digits")
     told = dataclasses.replace(digits, images=Images(digits.images, on_read))
-    return BatchLoader.of(told, "shuffled", 8, 0, torch.device("cpu"), World(0, 1, 0, 1))
+    return BatchLoader(told, "shuffled", 8, 0, torch.device("cpu"), World(0, 1, 0, 1))
 
 
 def readers() -> list[str]:
@@ -138,6 +138,7 @@ def test_for_cuda_it_is_pinned_by_the_thread(monkeypatch: pytest.MonkeyPatch) ->
         return tensor
 
     on_gpu = dataclasses.replace(loader_of(lambda rows, name: None), device=torch.device("cuda", 1))
+    monkeypatch.setattr("contrastive_core.data.batch_loader.ON_DEVICE", 0)  # as if they were too many for the GPU
     monkeypatch.setattr(torch.cuda, "device", nullcontext)
     monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
     monkeypatch.setattr(torch.Tensor, "to", copy)
