@@ -43,23 +43,19 @@ def choose(name: str = "auto") -> torch.device:
         return torch.device("cpu")
     kind = name.split(":")[0]
     if kind not in ("cuda", "mps", "cpu"):
-        raise NoDevice(message("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN))
+        raise NoDevice("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN)
     if not _present(kind):
         here = ", ".join(k for k in ("cpu", "cuda", "mps") if _present(k))
-        raise NoDevice(
-            message("this machine has no {kind} device (it has: {here}); use --device auto", kind=kind, here=here)
-        )
+        raise NoDevice("this machine has no {kind} device (it has: {here}); use --device auto", kind=kind, here=here)
     try:
         device = torch.device(name)
     except RuntimeError:  # cuda:x
-        raise NoDevice(message("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN)) from None
+        raise NoDevice("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN) from None
     if kind == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise NoDevice(
-            message(
-                "there is no {name}; this machine has {device_count} GPUs",
-                name=name,
-                device_count=torch.cuda.device_count(),
-            )
+            "there is no {name}; this machine has {device_count} GPUs",
+            name=name,
+            device_count=torch.cuda.device_count(),
         )
     return device
 
@@ -80,8 +76,10 @@ def check_shared(name: str, local_size: int) -> None:
     """Refuse one numbered GPU for several processes of a machine. Raises NoDevice."""
     if local_size > 1 and name.startswith("cuda:"):
         raise NoDevice(
-            f"{name} is one GPU, and this machine has {local_size} processes; use --device cuda, "
-            "which gives each process its own, or one process"
+            "{name} is one GPU, and this machine has {local_size} processes; use --device cuda, "
+            "which gives each process its own, or one process",
+            name=name,
+            local_size=local_size,
         )
 
 
@@ -140,14 +138,12 @@ def enough_memory(device: torch.device, count: int, height: int, width: int) -> 
         yield
     except torch.OutOfMemoryError as error:
         raise CannotGoOn(
-            message(
-                "{device} has too little memory for {count} images of {width} × {height} pixels; end "
-                "what else is at work there, use the CPU, or choose a smaller encoder",
-                device=device,
-                count=count,
-                width=width,
-                height=height,
-            )
+            "{device} has too little memory for {count} images of {width} × {height} pixels; end "
+            "what else is at work there, use the CPU, or choose a smaller encoder",
+            device=device,
+            count=count,
+            width=width,
+            height=height,
         ) from error
 
 

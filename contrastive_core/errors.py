@@ -11,28 +11,6 @@ from typing import ClassVar
 
 from contrastive_core.messages import N_, message, sentence
 
-__all__ = [
-    "BadName",
-    "BadSetting",
-    "CannotGoOn",
-    "CannotImport",
-    "CannotScore",
-    "Damaged",
-    "Elsewhere",
-    "Gone",
-    "Locked",
-    "NoDevice",
-    "NoSuchRun",
-    "NotDownloaded",
-    "NotRecognized",
-    "NotRegular",
-    "Refused",
-    "UnknownName",
-    "UnusableEmbedding",
-    "explained",
-    "sentence_of",
-]
-
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DISK = {
     errno.ENOSPC: N_("the disk is full"),
@@ -45,84 +23,91 @@ DISK = {
 }
 
 
+class LabError(Exception):
+    """An error of this library, raised with a sentence, or with a template and its values."""
+
+    def __init__(self, template: str = "", /, **values: object) -> None:
+        super().__init__(message(template, **values) if values else template)
+
+
 # --- input that cannot be used -----------------------------------------------------------------
 
 
-class UnknownName(ValueError):
+class UnknownName(LabError, ValueError):
     """A name that no registry entry has; the message lists those that exist."""
 
 
-class BadSetting(ValueError):
+class BadSetting(LabError, ValueError):
     """A setting that cannot be used."""
 
 
-class BadName(ValueError):
+class BadName(LabError, ValueError):
     """A run name that is not one plain file name."""
 
 
-class NoSuchRun(ValueError):
+class NoSuchRun(LabError, ValueError):
     """There is no run of that name; the message lists some that exist."""
 
 
-class NoDevice(ValueError):
+class NoDevice(LabError, ValueError):
     """A device was asked for that this machine does not have."""
 
 
-class NotDownloaded(ValueError):
+class NotDownloaded(LabError, ValueError):
     """The data set has to be fetched first; the message says how large it is and how."""
 
 
-class UnusableEmbedding(ValueError):
+class UnusableEmbedding(LabError, ValueError):
     """Vectors that cannot be used; the message says which rows and what to do."""
 
 
-class CannotScore(ValueError):
+class CannotScore(LabError, ValueError):
     """A metric has no value for this input."""
 
 
-class CannotImport(ValueError):
+class CannotImport(LabError, ValueError):
     """A checkpoint that is refused."""
 
 
-class NotRecognized(ValueError):
+class NotRecognized(LabError, ValueError):
     """A checkpoint whose encoder cannot be told; the message says what is in it."""
 
 
-class Refused(ValueError):
+class Refused(LabError, ValueError):
     """What the sandboxed child says of a checkpoint it will not open."""
 
 
 # --- files -------------------------------------------------------------------------------------
 
 
-class Damaged(ValueError):
+class Damaged(LabError, ValueError):
     """A file that is not what was written; the message names it."""
 
 
-class NotRegular(ValueError):
+class NotRegular(LabError, ValueError):
     """No ordinary file (a pipe, a device, a socket), or a larger one than is read."""
 
 
-class Gone(ValueError):
+class Gone(LabError, ValueError):
     """The run was renamed, moved or deleted meanwhile."""
 
 
 # --- on the way --------------------------------------------------------------------------------
 
 
-class Locked(RuntimeError):
+class Locked(LabError, RuntimeError):
     """Another living process holds the lock."""
 
     exit_status: ClassVar[int] = 1
 
 
-class CannotGoOn(RuntimeError):
+class CannotGoOn(LabError, RuntimeError):
     """Training, or encoding, has to end here; the message says why and what to try."""
 
     exit_status: ClassVar[int] = 1
 
 
-class Elsewhere(Exception):
+class Elsewhere(LabError):
     """Another process of the group failed, and says why: this one ends without a word."""
 
     exit_status: ClassVar[int] = 2
@@ -132,8 +117,7 @@ class Elsewhere(Exception):
 
 
 def explained(error: BaseException) -> str:
-    """Why, in words for a person: the message, with what kind of error it is only where the message
-    alone would not be understood."""
+    """Why, in words for a person; the kind of error only where its message alone is not understood."""
     text = sentence(error)
     if isinstance(error, KeyError):
         return message("{text} is missing", text=text)

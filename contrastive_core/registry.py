@@ -148,9 +148,7 @@ class Registry(Generic[T]):
             if name not in self.names():
                 choices = ", ".join(self.names())
                 raise UnknownName(
-                    message(
-                        "unknown {what} {name}; known: {choices}", what=self.what, name=f"{name!r}", choices=choices
-                    )
+                    "unknown {what} {name}; known: {choices}", what=self.what, name=f"{name!r}", choices=choices
                 )
             module = importlib.import_module(f"{self.package}.{name}")
             classes = [v for v in vars(module).values() if self._belongs(v, module.__name__)]

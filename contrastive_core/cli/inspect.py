@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +60,7 @@ def evaluate(args: Namespace) -> None:
         if path.suffix in file_formats.ENDINGS:
             train = Path(args.train) if args.train else None
             labels = Path(args.labels) if args.labels else None
-            record = evaluate_file(path, train, chosen, args.device, on_progress, labels)
+            record: Mapping[str, Any] = evaluate_file(path, train, chosen, args.device, on_progress, labels)
             scored = {path.name: scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")

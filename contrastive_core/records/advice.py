@@ -268,7 +268,7 @@ def load_plan(name: str) -> Plan | None:
         return plan_from_json(json_files.read_object(path))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadSetting(
-            message("{path} is damaged ({error}); remove its folder to begin anew", path=path, error=error)
+            "{path} is damaged ({error}); remove its folder to begin anew", path=path, error=error
         ) from None
 
 

@@ -51,22 +51,18 @@ class EmbeddingSet:
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or not self.features.size:
-            raise UnusableEmbedding(message("features must be (n, d), not {shape}", shape=self.features.shape))
+            raise UnusableEmbedding("features must be (n, d), not {shape}", shape=self.features.shape)
         n, d = self.features.shape
         if d > MAX_WIDTH:
             raise UnusableEmbedding(
-                message(
-                    "rows of {d} numbers; at most {max_width} are supported", d=f"{d:,}", max_width=f"{MAX_WIDTH:,}"
-                )
+                "rows of {d} numbers; at most {max_width} are supported", d=f"{d:,}", max_width=f"{MAX_WIDTH:,}"
             )
         if not self.ids:
             object.__setattr__(self, "ids", tuple(map(str, range(n))))
         parts = {"labels": self.labels, "ids": self.ids, **self.columns}
         for name, part in parts.items():
             if part is not None and len(part) != n:
-                raise UnusableEmbedding(
-                    message("{n} rows of features but {part} of {name}", n=n, part=len(part), name=name)
-                )
+                raise UnusableEmbedding("{n} rows of features but {part} of {name}", n=n, part=len(part), name=name)
         if self.labels is not None and not (self.labels >= 0).any():
             object.__setattr__(self, "labels", None)
 
@@ -163,7 +159,7 @@ class EmbeddingSet:
             if isinstance(error, UnusableEmbedding):
                 raise
             raise UnusableEmbedding(
-                message("what is kept beside the vectors is damaged: {explained}", explained=explained(error))
+                "what is kept beside the vectors is damaged: {explained}", explained=explained(error)
             ) from None
         _check_parts(**parts)
         return cls(**parts)
@@ -202,14 +198,14 @@ class EmbeddingSet:
 def _floats(array: np.ndarray) -> np.ndarray:
     """Numbers as float32. Raises UnusableEmbedding for anything else."""
     if array.dtype.kind not in "fiu":
-        raise UnusableEmbedding(message("vectors must be numbers, not {dtype}", dtype=array.dtype))
+        raise UnusableEmbedding("vectors must be numbers, not {dtype}", dtype=array.dtype)
     return np.ascontiguousarray(array, np.float32)
 
 
 def _whole_numbers(labels: np.ndarray) -> np.ndarray:
     """Class numbers as int64, -1 for none. Raises UnusableEmbedding for anything else."""
     if labels.dtype.kind not in "iu":
-        raise UnusableEmbedding(message("labels must be whole numbers, not {dtype}", dtype=labels.dtype))
+        raise UnusableEmbedding("labels must be whole numbers, not {dtype}", dtype=labels.dtype)
     return np.maximum(labels.astype(np.int64), -1)
 
 
@@ -219,26 +215,21 @@ def _check_parts(features: np.ndarray, labels: np.ndarray | None, views: np.ndar
     for name, (array, ndim) in shapes.items():
         if array is not None and array.ndim != ndim:
             raise UnusableEmbedding(
-                message("{name} must have {ndim} dimensions, not {shape}", name=name, ndim=ndim, shape=array.shape)
+                "{name} must have {ndim} dimensions, not {shape}", name=name, ndim=ndim, shape=array.shape
             )
     if views is not None and views.shape[2] != features.shape[1]:
         raise UnusableEmbedding(
-            message("views {shape} beside features {features_shape}", shape=views.shape, features_shape=features.shape)
+            "views {shape} beside features {features_shape}", shape=views.shape, features_shape=features.shape
         )
     lengths = {"labels": labels, "ids": others["ids"] or None, **others["columns"]}
     for name, part in lengths.items():
         if part is not None and len(part) != len(features):
             raise UnusableEmbedding(
-                message(
-                    "{features} rows of features but {part} of {name}",
-                    features=len(features),
-                    part=len(part),
-                    name=name,
-                )
+                "{features} rows of features but {part} of {name}", features=len(features), part=len(part), name=name
             )
     for name, column in others["columns"].items():
         if column.ndim != 1 or column.dtype.kind not in "fiubU":
-            raise UnusableEmbedding(message("column {name} must be numbers or texts, one a row", name=f"{name!r}"))
+            raise UnusableEmbedding("column {name} must be numbers or texts, one a row", name=f"{name!r}")
     words = [others["split"], others["layer"], *others["ids"], *others["classes"]]
     if not all(isinstance(word, str) for word in words):
         raise UnusableEmbedding(N_("ids, classes, split and layer must be texts"))

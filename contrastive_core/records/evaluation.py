@@ -7,30 +7,24 @@ sample, so that differences between runs are those of the very figures that are 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
 from contrastive_core.messages import N_
 from contrastive_core.paths import data_home
 from contrastive_core.records.run import Run
-from contrastive_core.records.score import Score, Scores, scores_from_json, scores_to_json
+from contrastive_core.records.score import SCORE, Score, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage import json_files
 from contrastive_core.storage.file_cache import FileCache
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.json_schema import mapping_of, schema_of, whole
 
-__all__ = [
-    "SOURCES",
-    "Evaluation",
-    "evaluation_path",
-    "read_accuracies",
-    "read_evaluation",
-    "read_published",
-    "write_evaluation",
-]
+__all__ = ["SOURCES", "Evaluation", "evaluation_path", "read_accuracies", "read_evaluation", "write_evaluation"]
 
 SOURCES = {
     "h": N_("encoder output (h)"),
@@ -40,10 +34,27 @@ SOURCES = {
 }
 KEPT = ("knn", "linear_probe")  # whose arrays are kept
 OF_SAMPLES = ("per_sample", "predicted")
-OF_CLASSES = ("confusion_labels",)
+PARTS = (*OF_SAMPLES, "confusion_labels")
 LAYERS = ("h", "z")
-REMEMBERED = 20_000  # files whose accuracies stay in memory, some kilobytes each
 VERSION = 2  # of the recipe: figures of another are not shown
+
+
+class EvaluationRecord(TypedDict, total=False):
+    """An evaluation.json; `scores` by source and metric."""
+
+    version: Annotated[int, whole(VERSION, VERSION)]
+    run: str
+    split: str
+    weights: str
+    made: float | None
+    n_train: int
+    n_test: int
+    scores: dict[str, Any]
+
+
+RECORD = dataclasses.replace(schema_of(EvaluationRecord), required=("version", "run", "split", "weights", "scores"))
+# As `runs verify` checks it. Readers take it score by score: one that is damaged costs no other.
+EVALUATION = dataclasses.replace(RECORD, keys={**RECORD.keys, "scores": mapping_of(mapping_of(SCORE))})
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +84,7 @@ class Evaluation:
         scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
         return dataclasses.replace(self, scores=scores)
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> EvaluationRecord:
         """Plain values, arrays left out."""
         return {
             "version": VERSION,
@@ -85,23 +96,6 @@ class Evaluation:
             "n_test": self.n_test,
             "scores": {source: scores_to_json(s) for source, s in self.scores.items()},
         }
-
-    @classmethod
-    def from_json(cls, record: object) -> Evaluation | None:
-        """The evaluation that a file tells of; None where it is none."""
-        if not isinstance(record, dict) or record.get("version") != VERSION:
-            return None
-        run, split, weights = (record.get(k) for k in ("run", "split", "weights"))
-        scores = record.get("scores")
-        if not isinstance(run, str) or not isinstance(split, str) or not isinstance(weights, str):
-            return None
-        if not isinstance(scores, dict):
-            return None
-        n_train, n_test = (v if type(v) is int else 0 for v in (record.get("n_train"), record.get("n_test")))
-        made_at = record.get("made")
-        scores_by_source = {source: scores_from_json(scores[source]) for source in SOURCES if source in scores}
-        made_at = made_at if isinstance(made_at, float) else 0.0
-        return cls(run, split, weights, scores_by_source, n_train, n_test, made_at)
 
 
 def read_evaluation(run: Run, split: str = "test") -> Evaluation | None:
@@ -127,72 +121,75 @@ def write_evaluation(run: Run, evaluation: Evaluation, path: Path | None = None)
 def read_accuracies(run: Run, split: str = "test") -> Evaluation | None:
     """The accuracies (KEPT) alone, without what they give each sample; they stay in memory, so that
     of thousands of runs only those are read that have changed."""
-    for path in (evaluation_path(run, split), run.path / _name(split)):
-        if (found := _present(_accuracies, path, run, split)) is not None:
-            return found
-    return None
+    paths = (evaluation_path(run, split), run.path / _name(split))
+    return next(filter(None, (_present(_accuracies, path, run, split) for path in paths)), None)
 
 
-def _record_of(path: Path) -> Evaluation | None:
-    return Evaluation.from_json(json_files.read_json(path))
+def _evaluation(path: Path, names: Collection[str] | None = None) -> Evaluation:
+    """The evaluation in a file, or its scores `names`. Raises Damaged; OSError."""
+    record = json_files.read_object(path, RECORD)
+    by_source = {
+        source: {name: score for name, score in scores.items() if names is None or name in names}
+        for source in SOURCES
+        if isinstance(scores := record["scores"].get(source), dict)
+    }
+    return Evaluation(
+        record["run"],
+        record["split"],
+        record["weights"],
+        {source: scores_from_json(scores) for source, scores in by_source.items()},
+        record.get("n_train", 0),
+        record.get("n_test", 0),
+        record.get("made") or 0.0,
+    )
 
 
-def _accuracies_of(path: Path) -> Evaluation | None:
-    evaluation = _record_of(path)
-    return None if evaluation is None else evaluation.only(KEPT)
+_accuracies = FileCache(lambda path: _evaluation(path, KEPT), 20_000)  # some kilobytes each
 
 
-_accuracies = FileCache(_accuracies_of, REMEMBERED)
-
-
-def _present(read: Callable[[Path], Evaluation | None], path: Path, run: Run, split: str) -> Evaluation | None:
+def _present(read: Callable[[Path], Evaluation], path: Path, run: Run, split: str) -> Evaluation | None:
     """What a file tells of a split with the run's present weights; None where it is damaged too."""
     try:
-        found = read(path)
-        is_present = found is not None and found.split == split
-        return found if is_present and found.weights == run.weights_hash() else None  # type: ignore[union-attr]
-    except (OSError, ValueError, TypeError):
+        evaluation = read(path)
+        return evaluation if (evaluation.split, evaluation.weights) == (split, run.weights_hash()) else None
+    except (OSError, ValueError):
         return None
 
 
 def _read(path: Path, run: Run, split: str) -> Evaluation | None:
-    evaluation = _present(_record_of, path, run, split)
-    if evaluation is None:
-        return None
-    try:
-        arrays = json_files.read_npz(path.with_suffix(".npz"))
-    except (OSError, ValueError, KeyError):
-        return evaluation
-    _put_arrays(evaluation.scores, arrays, evaluation.n_test)
+    evaluation = _present(_evaluation, path, run, split)
+    if evaluation is not None:
+        with contextlib.suppress(OSError, ValueError):  # else without what the accuracies give each sample
+            _put_arrays(evaluation, json_files.read_npz(path.with_suffix(".npz")))
     return evaluation
 
 
 def _arrays(scores: Mapping[str, Scores]) -> dict[str, np.ndarray]:
     """Right or wrong as int8 (−1: no label) and classes as whole numbers, small ones in a byte."""
-    out = {}
-    for source in LAYERS:
-        for name in KEPT:
-            score = scores.get(source, {}).get(name)
-            for part in (*OF_SAMPLES, *OF_CLASSES) if score is not None else ():
-                if (array := score.arrays.get(part)) is not None:  # type: ignore[union-attr]
-                    whole = np.nan_to_num(array, nan=-1).astype(np.int64)
-                    least = np.min_scalar_type(int(whole.max(initial=0)) * -1 - 1)
-                    out[f"{source}.{name}.{part}"] = whole.astype(least)
-    return out
+    kept = {(s, n): score for s in LAYERS for n in KEPT if (score := scores.get(s, {}).get(n)) is not None}
+    arrays = {}
+    for (source, name), score in kept.items():
+        for part in PARTS:
+            if (array := score.arrays.get(part)) is not None:
+                whole = np.nan_to_num(array, nan=-1).astype(np.int64)
+                least = np.min_scalar_type(int(whole.max(initial=0)) * -1 - 1)
+                arrays[f"{source}.{name}.{part}"] = whole.astype(least)
+    return arrays
 
 
-def _put_arrays(scores: dict[str, Scores], arrays: Mapping[str, np.ndarray], n: int) -> None:
+def _put_arrays(evaluation: Evaluation, arrays: Mapping[str, np.ndarray]) -> None:
+    """Give the scores the arrays that fit them."""
     for key, array in arrays.items():
         source, name, part = ([*key.split("."), "", ""])[:3]
-        score = scores.get(source, {}).get(name)
-        if score is None or array.ndim != 1 or array.dtype.kind not in "iu":
+        score = evaluation.scores.get(source, {}).get(name)
+        if score is None or part not in PARTS or array.ndim != 1 or array.dtype.kind not in "iu":
             continue
-        if part in OF_SAMPLES and len(array) != n:
+        if part in OF_SAMPLES and len(array) != evaluation.n_test:
             continue
-        if part == "per_sample":
-            score.arrays[part] = np.where(array < 0, np.nan, array.astype(np.float64))
-        elif part in ("predicted", *OF_CLASSES):
-            score.arrays[part] = array.astype(np.int64)
+        is_share = part == "per_sample"
+        score.arrays[part] = (
+            np.where(array < 0, np.nan, array.astype(np.float64)) if is_share else array.astype(np.int64)
+        )
 
 
 def _name(split: str) -> str:

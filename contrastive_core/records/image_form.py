@@ -31,18 +31,14 @@ class ImageForm:
     def __post_init__(self) -> None:
         if self.size is not None and not SMALLEST <= self.size <= LARGEST:
             raise BadSetting(
-                message(
-                    "image_size must lie in {smallest}..{largest}; got {size}",
-                    smallest=SMALLEST,
-                    largest=LARGEST,
-                    size=self.size,
-                )
+                "image_size must lie in {smallest}..{largest}; got {size}",
+                smallest=SMALLEST,
+                largest=LARGEST,
+                size=self.size,
             )
         if self.resize not in RESIZES:
             raise BadSetting(
-                message(
-                    "resize must be {resizes}; got {resize}", resizes=" or ".join(RESIZES), resize=f"{self.resize!r}"
-                )
+                "resize must be {resizes}; got {resize}", resizes=" or ".join(RESIZES), resize=f"{self.resize!r}"
             )
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.paths import data_home
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage import atomic, json_files
@@ -33,14 +33,12 @@ def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None
     usable = np.setdiff1d(np.arange(len(rows)), np.concatenate([*bad.values()]))
     if len(usable) < 2:
         raise UnusableEmbedding(
-            message(
-                "{name} has {usable} rows that can be used: {not_finite} hold values that are not "
-                "finite, {zero} are all zeros",
-                name=name,
-                usable=len(usable),
-                not_finite=len(bad["not_finite"]),
-                zero=len(bad["zero"]),
-            )
+            "{name} has {usable} rows that can be used: {not_finite} hold values that are not "
+            "finite, {zero} are all zeros",
+            name=name,
+            usable=len(usable),
+            not_finite=len(bad["not_finite"]),
+            zero=len(bad["zero"]),
         )
     usable_rows = rows if len(usable) == len(rows) else rows.take(usable)
     key = _key(usable_rows)

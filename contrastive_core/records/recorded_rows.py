@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.records import recorded_steps
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
@@ -102,11 +102,9 @@ class Recorded:
 
     def _gone(self) -> UnusableEmbedding:
         return UnusableEmbedding(
-            message(
-                "{name} keeps no rows of step {number} (any more); choose another step",
-                name=self.run.name,
-                number=f"{self.number:,}",
-            )
+            "{name} keeps no rows of step {number} (any more); choose another step",
+            name=self.run.name,
+            number=f"{self.number:,}",
         )
 
 
@@ -114,12 +112,10 @@ def of_key(key: str) -> Recorded:
     """By what stands behind the prefix. Raises UnusableEmbedding; NoSuchRun."""
     match = KEY.fullmatch(key)
     if match is None:
-        raise UnusableEmbedding(
-            message("{key} names no rows of a recording: NAME@probe-100, NAME@step-50", key=f"{key!r}")
-        )
+        raise UnusableEmbedding("{key} names no rows of a recording: NAME@probe-100, NAME@step-50", key=f"{key!r}")
     run = load(match["name"])
     if not run.is_recording:
-        raise UnusableEmbedding(message("{name} is no recording", name=run.name))
+        raise UnusableEmbedding("{name} is no recording", name=run.name)
     return Recorded(run, match["kind"], int(match["number"]))
 
 
@@ -133,4 +129,4 @@ def newest(run: Run) -> Recorded:
     """The newest snapshot of the probe set, or else the newest step. Raises UnusableEmbedding."""
     for kind, numbers in kinds_of(run).items():
         return Recorded(run, kind, numbers[-1])
-    raise UnusableEmbedding(message("{name} has recorded no rows yet", name=run.name))
+    raise UnusableEmbedding("{name} has recorded no rows yet", name=run.name)

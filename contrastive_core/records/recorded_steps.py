@@ -56,7 +56,7 @@ def read(run: Run, step: int) -> StepRows:
     path = path_of(run, step)
     arrays = json_files.read_npz(path)
     if why := _not_rows(arrays):
-        raise Damaged(message("{path} is damaged: {why}", path=path, why=why))
+        raise Damaged("{path} is damaged: {why}", path=path, why=why)
     return StepRows(**{name: arrays[name] for name in StepRows.__dataclass_fields__})
 
 

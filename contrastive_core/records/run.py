@@ -104,9 +104,7 @@ class Run:
             raise self._gone()
 
     def _gone(self) -> Gone:
-        return Gone(
-            message("the folder of {name} was renamed, moved or deleted: {path}", name=self.name, path=self.path)
-        )
+        return Gone("the folder of {name} was renamed, moved or deleted: {path}", name=self.name, path=self.path)
 
     # --- status ---
 
@@ -220,7 +218,7 @@ class Run:
         path = self.path / "snapshots" / self._snapshot_name(epoch)
         arrays = json_files.read_npz(path)
         if why := _not_a_snapshot(arrays):
-            raise Damaged(message("{path} is damaged: {why}", path=path, why=why))
+            raise Damaged("{path} is damaged: {why}", path=path, why=why)
         return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in arrays.items()}
 
     def _snapshot_name(self, number: int) -> str:

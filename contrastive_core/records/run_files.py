@@ -5,116 +5,50 @@ A file that does not fit is damaged: the reader of one run says so, and no other
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import Field, replace
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Annotated, Any, TypedDict, cast, get_type_hints
 
 from contrastive_core.errors import Damaged
-from contrastive_core.messages import message
 from contrastive_core.records.image_form import LARGEST, RESIZES, SMALLEST
+from contrastive_core.records.train_config import FIELDS, TrainConfig
 from contrastive_core.storage.json_files import JsonObject, read_object
-from contrastive_core.storage.json_schema import (
-    fields,
-    flag,
-    list_of,
-    mapping_of,
-    number,
-    one_of,
-    optional,
-    plain,
-    text,
-    whole,
-)
+from contrastive_core.storage.json_schema import Schema, fields, number, one_of, optional, schema_of, text, whole
 
-__all__ = ["EVALUATION", "FORMAT", "MARK", "META", "METRICS", "STATUS", "Manifest", "Meta", "Status", "read_manifest"]
+__all__ = ["CONFIG", "FORMAT", "MARK", "META", "METRICS", "STATUS", "Manifest", "Meta", "Status", "read_manifest"]
 
 FORMAT = 1  # of run folders
 
-_WORD, _COUNT, _NUMBER = optional(text), optional(whole()), optional(number())
-_KNOBS = replace(mapping_of(plain), identifiers=True)
 
-CONFIG = fields(  # of a run.json; a test holds it to the fields of TrainConfig
+def _schema_of_setting(entry: Field[Any], kind: Any) -> Schema:
+    """Each setting may be null; knobs are names of settings."""
+    limits = {name: limit for name, limit in entry.metadata.items() if name in ("low", "high") and limit is not None}
+    return replace(schema_of(kind), optional=True, identifiers=True, **limits)
+
+
+CONFIG = fields(  # of a run.json
     allowed={
-        **dict.fromkeys(("method", "dataset", "encoder", "loss", "optimizer", "schedule"), _WORD),
-        **dict.fromkeys(("root", "device", "exclude", "relabel", "start"), _WORD),
-        **dict.fromkeys(("encoder_knobs", "loss_knobs", "method_knobs", "recipe"), _KNOBS),
-        **dict.fromkeys(("lr", "weight_decay", "momentum", "warmup", "clip", "layer_decay"), _NUMBER),
-        **dict.fromkeys(("amp", "channels_last", "compile", "freeze", "start_head"), optional(flag)),
+        **{name: _schema_of_setting(FIELDS[name], kind) for name, kind in get_type_hints(TrainConfig).items()},
         "image_size": optional(whole(SMALLEST, LARGEST)),
         "resize": optional(one_of(*RESIZES)),
-        "epochs": optional(whole(1, 10**9)),
-        "batch_size": optional(whole(1, 10**9)),
-        "threads": optional(whole(1, 10**6)),
-        "seed": optional(whole(0, 2**32 - 1)),
-        "snapshot_every": _COUNT,
-        "sample": _COUNT,
-        "save_seconds": _NUMBER,
-        "collapse_patience": _COUNT,
     }
 )
-MANIFEST = fields(
-    {"config": CONFIG, "format": whole(FORMAT, FORMAT)},
-    {
-        **dict.fromkeys(("id", "name", "created", "method", "loss", "dataset"), _WORD),
-        **dict.fromkeys(("data_fingerprint", "git_commit", "device", "command"), _WORD),
-        **dict.fromkeys(("seed", "threads", "processes", "n_train"), _COUNT),
-        "left_out": text,
-        "versions": optional(mapping_of(_WORD)),
-        "reasons": optional(mapping_of(_WORD)),
-        "classes": optional(list_of(text)),
-        "image_shape": optional(list_of(whole(1, 10**6))),
-        "imported": optional(fields()),
-        "recording": fields(  # of a run that `watch` writes
-            allowed={"every": whole(1), "rows": whole(1), "positives": text, "split": text}
-        ),
-    },
-)
-STATUS = fields(
-    {"status": one_of("queued", "running", "done", "stopped", "failed")},
-    {
-        **dict.fromkeys(("reason", "note"), text),
-        **dict.fromkeys(("epoch", "epochs", "step", "pid"), _COUNT),
-        **dict.fromkeys(("started", "updated"), _NUMBER),
-    },
-)
-META = fields(allowed={"title": _WORD, "note": _WORD, "tags": list_of(text)})
-MARK = fields({"id": text, "what": optional(text)}, {"label": _WORD, "group": _WORD})
-METRICS = fields(allowed={"step": whole(), "epoch": whole()}, others=_NUMBER)
 
-_INTERVAL = optional(list_of(_NUMBER, 2))
-_CLASS = fields({"class": text}, {"n": whole(), "value": _NUMBER, "interval": _INTERVAL, "taken_for": list_of(whole())})
-_EXTRAS = fields(
-    allowed={
-        "curve": mapping_of(_NUMBER),
-        "log_loss": mapping_of(_NUMBER),
-        "per_class": list_of(_CLASS),
-        "spectrum": list_of(_NUMBER),
-        **dict.fromkeys(("n", "k", "rank", "width", "folds"), _COUNT),
-        **dict.fromkeys(("temperature", "c", "t"), _NUMBER),
-    }
-)
-_FIGURE = fields(
-    allowed={
-        **dict.fromkeys(("title", "reading", "unit", "missing"), _WORD),
-        "settings": optional(fields()),
-        "higher_is_better": optional(flag),
-        "value": _NUMBER,
-        "interval": _INTERVAL,
-        "extras": optional(_EXTRAS),
-    }
-)
-_SCORE = replace(_FIGURE, any_of=("value", "missing"))
-EVALUATION = fields(
-    {"weights": text, "scores": mapping_of(mapping_of(_SCORE))},
-    {"version": _COUNT, "run": text, "split": text, "made": _NUMBER, "n_train": _COUNT, "n_test": _COUNT},
-)
+
+class Recording(TypedDict, total=False):
+    """What a run.json of `watch` says of the recording."""
+
+    every: Annotated[int, whole(1)]
+    rows: Annotated[int, whole(1)]
+    positives: str
+    split: str
 
 
 class Manifest(TypedDict, total=False):
     """A run.json. `config` holds the fields of `TrainConfig`."""
 
-    config: JsonObject
-    format: int
+    config: Annotated[JsonObject, CONFIG]
+    format: Annotated[int, whole(FORMAT, FORMAT)]
     id: str | None
     name: str | None
     created: str | None
@@ -133,15 +67,15 @@ class Manifest(TypedDict, total=False):
     versions: dict[str, str | None] | None
     reasons: dict[str, str | None] | None
     classes: list[str] | None
-    image_shape: list[int] | None
+    image_shape: list[Annotated[int, whole(1, 10**6)]] | None
     imported: JsonObject | None
-    recording: JsonObject
+    recording: Recording
 
 
 class Status(TypedDict, total=False):
     """A status.json: how a run stands, and which process wrote it."""
 
-    status: str
+    status: Annotated[str, one_of("queued", "running", "done", "stopped", "failed")]
     reason: str
     note: str
     epoch: int | None
@@ -160,6 +94,13 @@ class Meta(TypedDict, total=False):
     tags: list[str]
 
 
+MANIFEST = replace(schema_of(Manifest), required=("config", "format"))
+STATUS = replace(schema_of(Status), required=("status",))
+META = schema_of(Meta)
+MARK = fields({"id": text, "what": optional(text)}, {"label": optional(text), "group": optional(text)})
+METRICS = fields(allowed={"step": whole(), "epoch": whole()}, others=optional(number()))
+
+
 def read_manifest(path: Path) -> Manifest:
     """Return the content of a `run.json`. Raises Damaged; OSError."""
     try:
@@ -168,11 +109,9 @@ def read_manifest(path: Path) -> Manifest:
         number = read_object(path).get("format")
         if isinstance(number, int) and number != FORMAT:
             raise Damaged(
-                message(
-                    "{path} has the run format {number}; this version reads {format}",
-                    path=path,
-                    number=number,
-                    format=FORMAT,
-                )
+                "{path} has the run format {number}; this version reads {format}",
+                path=path,
+                number=number,
+                format=FORMAT,
             ) from None
         raise

@@ -47,11 +47,9 @@ def checked_name(name: str) -> str:
     """The name, if it is one plain file name. Raises BadName."""
     if not NAME.fullmatch(name) or name.endswith(".part"):
         raise BadName(
-            message(
-                "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts "
-                "with a letter or digit; got {name}",
-                name=f"{name!r}",
-            )
+            "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts "
+            "with a letter or digit; got {name}",
+            name=f"{name!r}",
         )
     return name
 
@@ -119,7 +117,7 @@ def load(name: str) -> Run:
             return Run(home / name, _manifest(home / name))
     names = [run.name for run in list_runs()]
     hint = message("known: {names}", names=", ".join(names[:20])) if names else N_("there are none yet")
-    raise NoSuchRun(message("no run {name}; {hint}", name=f"{name!r}", hint=hint))
+    raise NoSuchRun("no run {name}; {hint}", name=f"{name!r}", hint=hint)
 
 
 def list_runs() -> list[Run]:
@@ -164,9 +162,7 @@ def _manifest(path: Path) -> Manifest:
     try:
         return _remembered(path / "run.json").copy()
     except OSError as error:
-        raise Damaged(
-            message("{path} cannot be read: {strerror}", path=path / "run.json", strerror=error.strerror)
-        ) from None
+        raise Damaged("{path} cannot be read: {strerror}", path=path / "run.json", strerror=error.strerror) from None
 
 
 _remembered = FileCache(read_manifest, 20_000)  # some kilobytes each

@@ -104,7 +104,7 @@ class SampleTable:
     voter's probability of the label), suggested and suggested_probability, between, loss_in_batches
     and its spread, loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the
     whole set, among them, where losses were estimated, estimate_candidates, _recall, _checked,
-    _bias, _off and _correlation (samples/estimate.py), and exact_up_to, the number of samples up to
+    _bias, _off and _correlation (samples/candidates.py), and exact_up_to, the number of samples up to
     which a loss is taken that was left out here, and neighbors_recall, the share of the nearest
     that was found where not all rows were looked at; `grid` (g) the values of `knob` that
     loss_over_knob is of.

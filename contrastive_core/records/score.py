@@ -7,20 +7,63 @@ a value that gives the reason, so that no page breaks on it. Torch-free.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
 from contrastive_core.messages import N_, join, message
 from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.json_schema import (
+    fields,
+    list_of,
+    mapping_of,
+    number,
+    optional,
+    problem,
+    schema_of,
+    text,
+    whole,
+)
 
-__all__ = ["ClassShare", "Score", "Scores", "recall_text", "scores_from_json", "scores_to_json"]
+__all__ = ["SCORE", "ClassShare", "Score", "Scores", "recall_text", "scores_from_json", "scores_to_json"]
 
 LONGEST = 500  # characters of a text that are kept
-MOST = 100  # scores, settings, extras and classes that are read
+MOST = 100  # scores that are read
 UNREADABLE = N_("its record cannot be read")
+
+NUMBER = optional(number())
+INTERVAL = optional(list_of(NUMBER, 2))
+CLASS = fields({"class": text, "n": whole(), "taken_for": list_of(whole())}, {"value": NUMBER, "interval": INTERVAL})
+EXTRAS = fields(
+    allowed={
+        **dict.fromkeys(("curve", "log_loss"), mapping_of(NUMBER)),
+        **dict.fromkeys(("n", "k", "rank", "width", "folds"), optional(whole())),
+        **dict.fromkeys(("temperature", "c", "t"), NUMBER),
+        "spectrum": list_of(NUMBER),
+        "per_class": list_of(CLASS),
+        "sample": text,
+    }
+)
+
+
+class ScoreRecord(TypedDict, total=False):
+    """A score in a JSON file."""
+
+    title: str | None
+    reading: str | None
+    missing: str | None
+    value: float | None
+    unit: str | None
+    interval: Annotated[list[float | None] | None, INTERVAL]
+    higher_is_better: bool | None
+    settings: JsonObject | None
+    extras: Annotated[JsonObject | None, optional(EXTRAS)]
+
+
+SCORE = schema_of(ScoreRecord)
 
 
 @dataclass(frozen=True)
@@ -61,41 +104,44 @@ class Score:
 
     def number(self, name: str) -> float | None:
         """A number among the extras; None where there is none."""
-        return _number(self.extras.get(name))
+        value = self.extras.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        return float(value)
 
     @property
     def sample(self) -> str:
         """Of how many rows it is, in words, where not of all; "" else."""
-        return _text(self.extras.get("sample"))
+        return str(self.extras.get("sample", ""))
 
     @property
     def approximation(self) -> str:
-        """What it is made of, where not of all rows and their exact neighbors, as it stands beside
-        the figure; "" else."""
+        """What it is made of, as it stands beside the figure; "" for all rows and exact neighbors."""
         return join(", ", filter(None, [self.sample, recall_text(self.number("recall"))]))
 
     @property
     def curve(self) -> dict[int, float]:
         """The score over k, where it was taken."""
-        pairs = ((_count(k), _number(v)) for k, v in _mapping(self.extras.get("curve")).items())
-        return {k: v for k, v in pairs if k is not None and v is not None}
+        values = {str(k): v for k, v in self.extras.get("curve", {}).items() if v is not None}
+        return {int(k): v for k, v in values.items() if k.isascii() and k.isdigit() and len(k) < 10}
 
     @property
     def spectrum(self) -> list[float]:
         """Singular values, the largest being 1, where they were taken."""
-        values = [_number(v) for v in _items(self.extras.get("spectrum"))]
-        return [v for v in values if v is not None]
+        return [v for v in self.extras.get("spectrum", ()) if v is not None]
 
     @property
     def per_class(self) -> list[ClassShare]:
         """The classes, where the record has them all."""
-        items = _items(self.extras.get("per_class"))
-        classes = [c for item in items if (c := _class_share(item, len(items))) is not None]
-        return classes if len(classes) == len(items) else []
+        classes = [
+            ClassShare(c["class"], c["n"], c.get("value"), _pair(c.get("interval")), tuple(c["taken_for"]))
+            for c in self.extras.get("per_class", ())
+        ]
+        return classes if all(len(c.taken_for) == len(classes) for c in classes) else []
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> ScoreRecord:
         """Plain values; `from_json` is the inverse, but for the arrays."""
-        about = {"title": self.title, "reading": self.reading}
+        about: ScoreRecord = {"title": self.title, "reading": self.reading}
         if self.value is None:
             return {**about, "missing": self.missing}
         return {
@@ -109,23 +155,22 @@ class Score:
         }
 
     @classmethod
-    def from_json(cls, record: object, name: str = "") -> Score:
+    def from_json(cls, record: Any, name: str = "") -> Score:
         """The score that a file tells of. Never raises: what is no score has no value."""
-        fields = _mapping(record)
-        title = _text(fields.get("title")) or name[:LONGEST]
-        value = _number(fields.get("value"))
-        if value is None:
-            return cls(title, _text(fields.get("reading")), missing=_text(fields.get("missing")) or UNREADABLE)
-        better = fields.get("higher_is_better")
+        if problem(record, SCORE):
+            return cls(_short(name), missing=UNREADABLE)
+        title, reading = _short(record.get("title") or name), _short(record.get("reading") or "")
+        if record.get("value") is None:
+            return cls(title, reading, missing=_short(record.get("missing") or UNREADABLE))
         return cls(
             title,
-            _text(fields.get("reading")),
-            value,
-            _interval(fields.get("interval")),
-            _text(fields.get("unit")),
-            better if isinstance(better, bool) else None,
-            _mapping(fields.get("settings")),
-            _mapping(fields.get("extras")),
+            reading,
+            record["value"],
+            _pair(record.get("interval")),
+            _short(record.get("unit") or ""),
+            record.get("higher_is_better"),
+            record.get("settings") or {},
+            record.get("extras") or {},
         )
 
 
@@ -140,58 +185,21 @@ def recall_text(recall: float | None) -> str:
     return message("approximate neighbors, recall {recall} %", recall=f"{math.floor(1000 * recall) / 10:.1f}")
 
 
-def scores_to_json(scores: Mapping[str, Score]) -> JsonObject:
+def scores_to_json(scores: Mapping[str, Score]) -> dict[str, ScoreRecord]:
     """Scores of one embedding as plain values, by the names of their metrics."""
     return {name: score.to_json() for name, score in scores.items()}
 
 
 def scores_from_json(record: object) -> Scores:
     """Scores of one embedding, by the names of their metrics; none where it is no object."""
-    return {name: Score.from_json(value, name) for name, value in _mapping(record).items()}
+    items = record.items() if isinstance(record, dict) else ()
+    return {name: Score.from_json(value, name) for name, value in islice(items, MOST)}
 
 
-def _class_share(record: object, classes: int) -> ClassShare | None:
-    fields = _mapping(record)
-    n, counts = _count(fields.get("n")), [_count(v) for v in _items(fields.get("taken_for"))]
-    whole = tuple(v for v in counts if v is not None)
-    if n is None or len(whole) != classes:
-        return None
-    value, interval = _number(fields.get("value")), _interval(fields.get("interval"))
-    return ClassShare(_text(fields.get("class")), n, value, interval, whole)
+def _short(value: str) -> str:
+    return value if len(value) <= LONGEST else value[:LONGEST]
 
 
-def _mapping(value: object) -> JsonObject:
-    if not isinstance(value, dict):
-        return {}
-    return {str(k)[:LONGEST]: v for k, v in list(value.items())[:MOST]}
-
-
-def _items(value: object) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def _text(value: object) -> str:
-    return value[:LONGEST] if isinstance(value, str) else ""
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
-
-
-def _count(value: object) -> int | None:
-    if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
-    number = _number(value)
-    return int(number) if number is not None and 0 <= number < 2**53 else None
-
-
-def _interval(value: object) -> tuple[float, float] | None:
-    ends = [_number(v) for v in _items(value)]
-    if len(ends) != 2 or ends[0] is None or ends[1] is None:
-        return None
-    return ends[0], ends[1]
+def _pair(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
+    low, high = ends or (None, None)
+    return None if low is None or high is None else (low, high)

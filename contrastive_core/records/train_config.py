@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.records.image_form import ImageForm
 from contrastive_core.storage.json_files import JsonObject
 
@@ -89,7 +89,7 @@ class TrainConfig:
         if self.layer_decay == 0:
             raise BadSetting(N_("layer_decay must be above 0; 1 gives every layer the same rate"))
         if self.momentum >= 1:
-            raise BadSetting(message("momentum must be below 1; got {momentum}", momentum=self.momentum))
+            raise BadSetting("momentum must be below 1; got {momentum}", momentum=self.momentum)
 
     def to_dict(self) -> JsonObject:
         """Plain values, for run.json."""
@@ -99,11 +99,9 @@ class TrainConfig:
 def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
     low, high = metadata.get("low"), metadata.get("high")
     if high is not None and not low <= value <= high:
-        raise BadSetting(
-            message("{name} must lie in {low}..{high}; got {value}", name=name, low=low, high=high, value=value)
-        )
+        raise BadSetting("{name} must lie in {low}..{high}; got {value}", name=name, low=low, high=high, value=value)
     if low is not None and not value >= low:  # also catches NaN
-        raise BadSetting(message("{name} must be at least {low}; got {value}", name=name, low=low, value=value))
+        raise BadSetting("{name} must be at least {low}; got {value}", name=name, low=low, value=value)
 
 
 FIELDS = {f.name: f for f in dataclasses.fields(TrainConfig)}
@@ -115,9 +113,7 @@ def from_dict(values: Mapping[str, Any]) -> TrainConfig:
     """The config that `to_dict` wrote. Raises BadSetting for keys this version does not know."""
     for name in values:
         if name not in FIELDS:
-            raise BadSetting(
-                message("unknown setting {name}; known: {fields}", name=f"{name!r}", fields=", ".join(FIELDS))
-            )
+            raise BadSetting("unknown setting {name}; known: {fields}", name=f"{name!r}", fields=", ".join(FIELDS))
     return TrainConfig(**values)
 
 
@@ -128,7 +124,7 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
         key, equals, text = setting.partition("=")
         key = key.strip().replace("-", "_")
         if not equals or not key:
-            raise BadSetting(message("a setting is written key=value; got {setting}", setting=f"{setting!r}"))
+            raise BadSetting("a setting is written key=value; got {setting}", setting=f"{setting!r}")
         group, dot, knob = key.partition(".")
         if dot and group in GROUPS:
             name = GROUPS[group]
@@ -139,9 +135,7 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
             fields = ", ".join(k for k in FIELDS if k not in GROUPS.values())
             dotted = ", ".join(f"{g}.KNOB" for g in GROUPS)
             raise BadSetting(
-                message(
-                    "unknown setting {key}; known: {fields}, {dotted}", key=f"{key!r}", fields=fields, dotted=dotted
-                )
+                "unknown setting {key}; known: {fields}, {dotted}", key=f"{key!r}", fields=fields, dotted=dotted
             )
     return dataclasses.replace(config, **changed)
 
@@ -197,11 +191,11 @@ def _typed(name: str, text: str) -> Any:
     if bool in kinds:
         if isinstance(value, bool) or value in (0, 1):
             return bool(value)
-        raise BadSetting(message("{name} must be on or off; got {text}", name=name, text=f"{text!r}"))
+        raise BadSetting("{name} must be on or off; got {text}", name=name, text=f"{text!r}")
     whole = int in kinds
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or (whole and not (math.isfinite(value) and value == int(value))):
         raise BadSetting(
-            message("{name} must be a {whole}number; got {text}", name=name, whole="whole " * whole, text=f"{text!r}")
+            "{name} must be a {whole}number; got {text}", name=name, whole="whole " * whole, text=f"{text!r}"
         )
     return int(value) if whole else float(value)

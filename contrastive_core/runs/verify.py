@@ -10,13 +10,14 @@ from pathlib import Path
 from contrastive_core.errors import Damaged
 from contrastive_core.messages import message, sentence
 from contrastive_core.records import recorded_steps, run_files
+from contrastive_core.records.evaluation import EVALUATION
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_schema import Schema
 
 __all__ = ["damage", "damaged_records"]
 
-OBJECTS = {"status.json": run_files.STATUS, "evaluation.json": run_files.EVALUATION, "meta.json": run_files.META}
+OBJECTS = {"status.json": run_files.STATUS, "evaluation.json": EVALUATION, "meta.json": run_files.META}
 LINES: dict[str, Schema] = {"metrics.jsonl": run_files.METRICS, "marks.jsonl": run_files.MARK}
 
 
@@ -72,4 +73,4 @@ def _check_lines(path: Path, schema: Schema) -> None:
             if len(bad) == 1
             else message("lines {numbers} are", numbers=numbers)
         )
-        raise Damaged(message("{some} damaged and left out; the others are read", some=some))
+        raise Damaged("{some} damaged and left out; the others are read", some=some)

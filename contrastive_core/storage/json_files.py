@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.errors import Damaged, NotRegular
-from contrastive_core.messages import Message, decode, encode, message, sentence
+from contrastive_core.messages import Message, decode, encode, sentence
 from contrastive_core.storage import npz
 from contrastive_core.storage.atomic import sync_file, write_bytes, writing
 from contrastive_core.storage.json_schema import Schema, fields, plain, problem
@@ -68,9 +68,9 @@ def read_json(path: str | Path, schema: Schema = plain) -> Any:
     try:
         value = json.loads(data, object_hook=_hook(data))
     except (ValueError, RecursionError) as error:
-        raise Damaged(message("{path} is damaged: {error}", path=path, error=error)) from None
+        raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
     if why := problem(value, schema):
-        raise Damaged(message("{path} is damaged: {why}", path=path, why=why))
+        raise Damaged("{path} is damaged: {why}", path=path, why=why)
     return value
 
 
@@ -187,7 +187,7 @@ def read_npz(path: str | Path, limit: int = MAX_NPZ, mapped: int | None = None) 
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise Damaged(message("{path} is damaged: {error}", path=path, error=error)) from None
+        raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
 
 
 def _hook(data: bytes) -> Callable[[dict[str, Any]], Any] | None:

@@ -6,26 +6,12 @@ number `epoch` whose other values are numbers or null.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from contrastive_core.messages import N_, message
-
-__all__ = [
-    "Schema",
-    "fields",
-    "flag",
-    "list_of",
-    "mapping_of",
-    "number",
-    "one_of",
-    "optional",
-    "plain",
-    "problem",
-    "text",
-    "whole",
-]
 
 DEPTH = 32  # levels of lists and objects; a page that shows them recurses
 LARGEST = 2**63
@@ -47,7 +33,6 @@ class Schema:
     required: tuple[str, ...] = ()
     keys: Mapping[str, Schema] = field(default_factory=dict)
     others: Schema | None = None  # of a list's members, and of values whose keys are not in `keys`
-    any_of: tuple[str, ...] = ()  # of these keys, one is required
     identifiers: bool = False  # whether keys are names of settings
 
 
@@ -89,10 +74,28 @@ def mapping_of(schema: Schema) -> Schema:
 def fields(
     required: Mapping[str, Schema] | None = None, allowed: Mapping[str, Schema] | None = None, others: Schema = plain
 ) -> Schema:
-    """An object that has the required keys, may have the allowed ones, and whose other values
-    have the schema `others`."""
-    keys = {**(required or {}), **(allowed or {})}
-    return Schema((dict,), required=tuple(required or ()), keys=keys, others=others)
+    """An object that has the required keys, may have the allowed ones, and whose other values are `others`."""
+    required = required or {}
+    return Schema((dict,), required=tuple(required), keys={**required, **(allowed or {})}, others=others)
+
+
+def schema_of(kind: Any) -> Schema:
+    """The schema of a type: a TypedDict may have its keys, an `int` is a whole number from 0 on.
+    `Annotated[int, whole(1)]` says it otherwise."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        schema: Schema = arguments[1]
+        return schema
+    if origin in (Union, types.UnionType):
+        return optional(schema_of(arguments[0]))
+    if origin is list:
+        return list_of(schema_of(arguments[0]))
+    if origin is dict:
+        return mapping_of(schema_of(arguments[1]))
+    if is_typeddict(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        return fields(allowed={name: schema_of(hint) for name, hint in hints.items()})
+    return {int: whole(), float: number(), str: text, bool: flag, Any: plain}[kind]
 
 
 def problem(value: Any, schema: Schema) -> str:
@@ -114,18 +117,15 @@ def problem(value: Any, schema: Schema) -> str:
         elif isinstance(value, dict):
             for key, item in value.items():
                 name = ascii(key)[1:-1][:40]
-                plain_key = key.isascii() and not schema.identifiers
-                if why := "" if plain_key else _wrong_key(key, schema):
-                    return message(
-                        "{where} has a key {name} that {why}", where=where or "it", name=f"{name!r}", why=why
-                    )
+                if why := _wrong_key(key, schema):
+                    return message("{where} has a key {name} that {why}", where=where or "it", name=repr(name), why=why)
                 place = f"{where}.{name}" if where else name
                 waiting.append((place, item, schema.keys.get(key, inner), depth + 1))
     return ""
 
 
 def _wrong(value: Any, schema: Schema, depth: int) -> str:
-    """Return what is wrong with a value itself, without its members."""
+    """What is wrong with a value itself, without its members."""
     if value is None and (schema.optional or not schema.types):
         return ""
     kind = str if isinstance(value, str) else type(value)
@@ -142,11 +142,8 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
         return message("is nested more than {depth} deep", depth=DEPTH)
     if kind is list and schema.length not in (None, len(value)):
         return message("has {value} members, not {length}", value=len(value), length=schema.length)
-    if kind is dict:
-        missing = [message("no {key}", key=f"{key!r}") for key in schema.required if key not in value]
-        if schema.any_of and not value.keys() & schema.any_of:
-            missing.append(message("none of {any_of}", any_of=", ".join(schema.any_of)))
-        return message("has {missing}", missing=missing[0]) if missing else ""
+    if kind is dict and (missing := [key for key in schema.required if key not in value]):
+        return message("has {missing}", missing=message("no {key}", key=f"{missing[0]!r}"))
     return ""
 
 

@@ -49,7 +49,7 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
     except Timeout:
         pid = lock_holder(path)
         who = message("process {pid}", pid=pid) if pid else N_("another process")
-        raise Locked(message("{who} is already working in {parent}", who=who, parent=path.parent)) from None
+        raise Locked("{who} is already working in {parent}", who=who, parent=path.parent) from None
     try:
         holder = {"pid": os.getpid(), "started": process_start(os.getpid()), "boot": _boot_id()}
         text_path.write_text(json.dumps(holder), "utf-8")

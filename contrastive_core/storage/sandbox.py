@@ -19,11 +19,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from contrastive_core import errors
-from contrastive_core.errors import Refused
-from contrastive_core.messages import N_, message
+from contrastive_core.errors import LabError, Refused
+from contrastive_core.messages import N_
 from contrastive_core.paths import ROOT
 
 __all__ = ["Crashed", "Limits", "Sandbox", "run_sandboxed"]
@@ -31,6 +30,7 @@ __all__ = ["Crashed", "Limits", "Sandbox", "run_sandboxed"]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each maps a stack
 ANSWER = "\0answer "  # starts a line that holds a result
 CRASHED = N_("the process that opened it died: it is damaged, or needs too much memory")
+OURS = {error.__name__: error for error in LabError.__subclasses__()}  # which come back as they are
 
 
 class Crashed(Refused):
@@ -49,6 +49,17 @@ class Limits:
     preload: tuple[str, ...] = ()
 
 
+class Answer(TypedDict, total=False):
+    """What a call gave: a value, or an error's class and text; of an OSError its number and file."""
+
+    value: Any
+    error: str
+    message: str
+    errno: int
+    strerror: str
+    filename: str | None
+
+
 def run_sandboxed(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
     """`function(*arguments)` in a child process of its own.
 
@@ -65,33 +76,32 @@ class Sandbox:
     """A child process that calls one function repeatedly; it is replaced after a crash."""
 
     def __init__(self, function: Callable[..., Any], limits: Limits | None = None) -> None:
-        self._start = {
-            "module": function.__module__,
-            "function": function.__name__,
-            "limits": limits and asdict(limits),
-        }
-        self._patience = 2 * limits.seconds if limits else None
+        self._start = [function.__module__, function.__name__, limits and asdict(limits)]
+        self._patience = 2 * limits.seconds if limits else threading.TIMEOUT_MAX
         self._process: subprocess.Popen[str] | None = None
 
     def call(self, *arguments: Any) -> Any:
         """One call. Raises: Crashed where the child died; otherwise like `run_sandboxed`."""
-        timer, is_late = None, threading.Event()
+        is_late = threading.Event()
         try:
             process = self._process or self._begin()
-            if self._patience is not None:
-                timer = threading.Timer(self._patience, self._kill, (process, is_late))
-                timer.start()
-            answer = self._ask(process, [str(a) if isinstance(a, Path) else a for a in arguments])
+            timer = threading.Timer(self._patience, self._kill, (process, is_late))
+            timer.daemon = True
+            timer.start()
+            try:
+                answer = self._ask(process, [str(a) if isinstance(a, Path) else a for a in arguments])
+            finally:
+                timer.cancel()
         except (OSError, ValueError):
             self.close()
             if is_late.is_set():
-                raise Refused(message("it took over {seconds} s", seconds=f"{self._patience:.0f}")) from None
+                raise Refused("it took over {seconds} s", seconds=f"{self._patience:.0f}") from None
             raise Crashed(CRASHED) from None
-        finally:
-            if timer is not None:
-                timer.cancel()
+        if "errno" in answer:
+            raise OSError(answer["errno"], answer["strerror"], answer["filename"])
         if "error" in answer:
-            raise _error(answer)
+            ours: type[Exception] = OURS.get(answer["error"], Refused)
+            raise ours(answer["message"])
         return answer["value"]
 
     def close(self) -> None:
@@ -124,22 +134,14 @@ class Sandbox:
         process.stdin.write(json.dumps(value) + "\n")
         process.stdin.flush()
 
-    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> dict[str, Any]:
+    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> Answer:
         self._send(process, arguments)
         assert process.stdout is not None
         while line := process.stdout.readline():
             if line.startswith(ANSWER):
-                return dict(json.loads(line.removeprefix(ANSWER)))
+                answer: Answer = json.loads(line.removeprefix(ANSWER))
+                return answer
         raise ValueError(N_("no answer"))
-
-
-def _error(answer: dict[str, Any]) -> Exception:
-    """The error that was raised, if it is one of ours or of the operating system."""
-    if answer.get("errno") is not None:
-        return OSError(answer["errno"], answer["strerror"], answer["filename"])
-    kind, text = answer["error"], answer["message"]
-    ours: type[Exception] = getattr(errors, kind) if kind in errors.__all__ else Refused
-    return ours(text)
 
 
 # --- in the child ------------------------------------------------------------------------------
@@ -147,18 +149,17 @@ def _error(answer: dict[str, Any]) -> Exception:
 
 def _main() -> None:
     """Call the function of the first line with the arguments of each further line."""
-    start = json.loads(sys.stdin.readline())
-    limits = Limits(**start["limits"]) if start["limits"] else None
-    for name in (start["module"], *(limits.preload if limits else ())):
-        importlib.import_module(name)
+    module, name, limits = json.loads(sys.stdin.readline())
+    function = getattr(importlib.import_module(module), name)
     if limits:
-        _cap(limits)
-    function = getattr(sys.modules[start["module"]], start["function"])
+        for library in limits["preload"]:
+            importlib.import_module(library)
+        _cap(Limits(**limits))
     for line in sys.stdin:
         print(f"\n{ANSWER}{json.dumps(_answer(function, json.loads(line)))}", flush=True)
 
 
-def _answer(function: Callable[..., Any], arguments: list[Any]) -> dict[str, Any]:
+def _answer(function: Callable[..., Any], arguments: list[Any]) -> Answer:
     try:
         return {"value": function(*arguments)}
     except MemoryError:
@@ -166,10 +167,10 @@ def _answer(function: Callable[..., Any], arguments: list[Any]) -> dict[str, Any
     except Exception as error:
         kind = type(error).__name__
         text = " ".join(str(error).split())[:10_000]
-        answer: dict[str, Any] = {"error": kind, "message": text if kind in errors.__all__ else f"{kind}: {text}"}
-        if isinstance(error, OSError) and kind not in errors.__all__ and error.errno is not None:
+        answer: Answer = {"error": kind, "message": text if kind in OURS else f"{kind}: {text}"}
+        if isinstance(error, OSError) and error.errno is not None:
             filename = None if error.filename is None else str(error.filename)
-            answer |= {"errno": error.errno, "strerror": error.strerror, "filename": filename}
+            answer |= {"errno": error.errno, "strerror": error.strerror or "", "filename": filename}
         return answer
 
 

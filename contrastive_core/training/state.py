@@ -91,8 +91,10 @@ def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTota
         raise CannotGoOn(diverged(position.step, *means, setup.config.lr or 0))
     if names := collectives.mismatched_tensors(setup.method.state_dict()):
         raise CannotGoOn(
-            f"{names[0]} is no longer the same on all processes (nor are {len(names) - 1} others); "
-            "go on with --resume from the last state, on machines of one kind"
+            "{name} is no longer the same on all processes (nor are {others} others); go on with --resume from the "
+            "last state, on machines of one kind",
+            name=names[0],
+            others=len(names) - 1,
         )
     tensors, plain = capture(position, setup, totals)
     local_states = {k: v for k, v in tensors.items() if k in OF_EACH_PROCESS}

@@ -8,14 +8,24 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_file
 from babel.messages.pofile import read_po, write_po
 
-from contrastive_core.records import ROOT
+from contrastive_core.records import ROOT, LabError
 from contrastive_lab.locale import FOLDER
 
 SOURCES = {  # of each domain: the extractor and the files
     "contrastive_lab": ("python", ("app.py", "pages/*.py", "contrastive_lab/**/*.py", "contrastive_core/**/*.py")),
     "browser": ("javascript", ("contrastive_lab/components/**/*.js",)),
 }
-KEYWORDS = {**DEFAULT_KEYWORDS, "message": None}
+ERRORS = (error.__name__ for error in LabError.__subclasses__())  # raised with a template and its values
+KEYWORDS = {**DEFAULT_KEYWORDS, "message": None, **dict.fromkeys(ERRORS)}
+WORDS = """
+temperature, denominator, normalize, detach, mining, symmetric, distance, cosine, euclidean, metric cosine,
+metric euclidean, own positive, all, own, line, matrix, three, augmentations, mirror, crop, rotation, blur,
+noise, grayscale, hue, brightness, contrast, saturation, cutout, sobel, augmented, context, form, shuffle,
+optimizer, schedule, warm-up, encoder, head, enqueue, embedding, view, views, image, pictures, run, epochs,
+seeds, progress, setting, value, why, paper, compared, labels, needed, class, example, table, done, running,
+failed, stopped, created, trained, origin, mine, shipped, here, review, better, undecided, By kNN, press Run or
+Step, Comparing
+"""  # names and values of settings, and stages, that are shown as they are stored: the source marks them nowhere
 ENGLISH_ONLY = ("contrastive_lab/widgets/", "contrastive_lab/components/report/")
 
 
@@ -26,6 +36,8 @@ def extract(domain: str) -> Catalog:
         if not path.relative_to(ROOT).as_posix().startswith(ENGLISH_ONLY):
             for _line, message, _comments, _context in extract_from_file(extractor, path, KEYWORDS):
                 catalog.add(message)
+    for word in WORDS.replace("\n", " ").split(", ") if domain == "contrastive_lab" else ():
+        catalog.add(word.strip())
     return catalog
 
 
