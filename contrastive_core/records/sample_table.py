@@ -1,12 +1,14 @@
 """One row per sample: its loss, what is odd about it, and why it is on a list. Torch-free.
 
-`build.py` makes tables, in a process of its own where a page asks; here they are kept and read.
+`samples/table_builder.py` makes tables, in a process of its own where a page asks; here they are kept and read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import hypot
 from pathlib import Path
 from typing import Any
 
@@ -15,54 +17,26 @@ import numpy as np
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import data_home
 from contrastive_core.records.run import Run
-from contrastive_core.storage import json_files, tables
+from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = [
-    "COLUMNS",
-    "LISTS",
-    "K",
-    "SampleTable",
-    "decimals",
-    "difficulty",
-    "keep_arrays",
-    "keep_table",
-    "knobs_of",
-    "path_of",
-    "percent",
-    "read_arrays",
-    "read_table",
-    "reason",
-    "write_table",
-]
-
-COLUMNS = (
-    "id",
-    "label",
-    "loss",
-    "weight",
-    "rank",
-    "mislabeled",
-    "false_negative",
-    "duplicate",
-    "outlier",
-    "ambiguous",
-    "nearest_positive",
-    "nearest_negative",
+COLUMNS = tuple(
+    "id label loss weight rank mislabeled false_negative duplicate outlier ambiguous nearest_positive "
+    "nearest_negative".split()
 )
 VERSION = 11
 MAPPED = 1 << 20  # bytes of a column
 K = 20  # neighbors behind every list
+WRONG = ("wrong", "wrong_low", "wrong_high")  # facts: the number of wrong labels, and its interval
 
 LISTS = {
     "mislabeled": (
         N_("Likely mislabeled"),
         N_(
-            "Five voters that have not seen a sample's label give each class a probability: the "
-            "supervised contrastive loss it would have under that class, its 20 nearest "
-            "neighbors, linear probes on unit rows and on scaled columns, and Gaussian classes "
-            "(linear discriminant), all trained without it. The score is the probability that "
-            "its label is wrong."
+            "Five voters that have not seen a sample's label give each class a probability: the supervised contrastive "
+            "loss it would have under that class, its 20 nearest neighbors, linear probes on unit rows and on scaled "
+            "columns, and Gaussian classes (linear discriminant), all trained without it. The score is the probability "
+            "that its label is wrong."
         ),
     ),
     "loss": (N_("Highest loss"), N_("What the loss finds hardest, against every other sample of the split.")),
@@ -73,16 +47,15 @@ LISTS = {
     "duplicate": (
         N_("Near-duplicates and leaks"),
         N_(
-            "Much nearer to one sample, of this or of the other split, than to its 20th "
-            "neighbor, in the embedding or in pixels: 1 − d₁/d₂₀, in interquartile ranges above "
-            "the median."
+            "Much nearer to one sample, of this or of the other split, than to its 20th neighbor, in the embedding or "
+            "in pixels: 1 − d₁/d₂₀, in interquartile ranges above the median."
         ),
     ),
     "outlier": (
         N_("Outliers"),
         N_(
-            "Far from everything, in the embedding or in pixels: the logarithm of the mean "
-            "distance to the 20 nearest, in interquartile ranges above the median."
+            "Far from everything, in the embedding or in pixels: the logarithm of the mean distance to the 20 nearest, "
+            "in interquartile ranges above the median."
         ),
     ),
     "ambiguous": (
@@ -97,17 +70,15 @@ LISTS = {
 class SampleTable:
     """One row per sample, as columns (see COLUMNS).
 
-    `extra` holds columns that explain them: hub, nearest_duplicate (id of the nearest row), leaked
-    (it is of the other split), nearness (1 − d₁/d₂₀ to it), lookalike (id of what is pushed away),
-    probe_prediction, knn_prediction, discriminant_prediction and min_loss_class (classes by each
-    voter), correct, wrong_by_loss, _neighbors, _probe, _scaled_probe and _discriminant (1 − that
-    voter's probability of the label), suggested and suggested_probability, between, loss_in_batches
-    and its spread, loss_by_draw (n, draws), loss_over_knob (n, g). `facts` holds figures of the
-    whole set, among them, where losses were estimated, estimate_candidates, _recall, _checked,
-    _bias, _off and _correlation (samples/candidates.py), and exact_up_to, the number of samples up to
-    which a loss is taken that was left out here, and neighbors_recall, the share of the nearest
-    that was found where not all rows were looked at; `grid` (g) the values of `knob` that
-    loss_over_knob is of.
+    `extra` holds columns that explain them: hub, nearest_duplicate (id of the nearest row), leaked (it is of the
+    other split), nearness (1 − d₁/d₂₀ to it), lookalike (id of what is pushed away), probe_prediction,
+    knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct, wrong_by_loss,
+    _neighbors, _probe, _scaled_probe and _discriminant (1 − that voter's probability of the label), suggested and
+    suggested_probability, between, loss_in_batches and its spread, loss_by_draw (n, draws), loss_over_knob (n, g).
+    `facts` holds figures of the whole set, among them, where losses were estimated, estimate_candidates, _recall,
+    _checked, _bias, _off and _correlation (samples/estimate.py), exact_up_to, the number of samples up to which a
+    loss is taken that was left out here, and neighbors_recall, the share of the nearest that was found where not all
+    rows were looked at; `grid` (g) the values of `knob` that loss_over_knob is of.
     """
 
     columns: dict[str, np.ndarray]
@@ -177,13 +148,11 @@ def reason(table: SampleTable, name: str, row: int) -> str:
     if name == "false_negative" and (other := str(extra["lookalike"][row])):
         return _reason_of_negative(table, row, other)
     if name == "duplicate":
-        where = message(" in the other split") if extra["leaked"][row] else ""
-        share = max(0.0, 1 - float(extra["nearness"][row]))
         return message(
             "nearest: {nearest_duplicate}{where}, {share} as far as its {k}th",
             nearest_duplicate=extra["nearest_duplicate"][row],
-            where=where,
-            share=f"{share:.0%}",
+            where=message(" in the other split") if extra["leaked"][row] else "",
+            share=f"{max(0.0, 1 - float(extra['nearness'][row])):.0%}",
             k=K,
         )
     if name == "ambiguous" and "between" in extra:
@@ -192,28 +161,20 @@ def reason(table: SampleTable, name: str, row: int) -> str:
         return message("among the {k} nearest of {float} others", k=K, float=round(K * float(extra["hub"][row])))
     if name == "outlier":
         return message("{float} interquartile ranges above the median", float=f"{float(columns['outlier'][row]):.1f}")
-    return message(
-        "rank {rank} of {table} by {loss}", rank=int(columns["rank"][row]), table=len(table), loss=table.loss
-    )
+    rank = int(columns["rank"][row])
+    return message("rank {rank} of {table} by {loss}", rank=rank, table=len(table), loss=table.loss)
 
 
 def _reason_of_label(table: SampleTable, row: int) -> str:
     """What each voter says of a sample that may be labeled wrong."""
-    extra, columns = table.extra, table.columns
-    label = str(columns["label"][row])
-    wrong, likely = columns["mislabeled"][row], extra["suggested_probability"][row]
+    voted = ("suggested", "min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
     return message(
-        "labeled {label}, wrong with {wrong}; likely {suggested} ({likely}): the loss says "
-        "{min_loss_class}, neighbors {knn_prediction}, the probe {probe_prediction}, the "
-        "discriminant {discriminant_prediction}",
-        label=label,
-        wrong=percent(wrong),
-        suggested=extra["suggested"][row],
-        likely=percent(likely),
-        min_loss_class=extra["min_loss_class"][row],
-        knn_prediction=extra["knn_prediction"][row],
-        probe_prediction=extra["probe_prediction"][row],
-        discriminant_prediction=extra["discriminant_prediction"][row],
+        "labeled {label}, wrong with {wrong}; likely {suggested} ({likely}): the loss says {min_loss_class}, neighbors "
+        "{knn_prediction}, the probe {probe_prediction}, the discriminant {discriminant_prediction}",
+        label=str(table.columns["label"][row]),
+        wrong=percent(table.columns["mislabeled"][row]),
+        likely=percent(table.extra["suggested_probability"][row]),
+        **{name: table.extra[name][row] for name in voted},
     )
 
 
@@ -251,7 +212,47 @@ def _percentile(values: np.ndarray) -> np.ndarray:
     return np.searchsorted(order, values, side="right") / len(values)
 
 
-# --- kept and read -----------------------------------------------------------------------------
+# --- the splits of a data set as one list ------------------------------------------------------
+
+
+def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
+    """The rows of all splits, one split after the other, with two more columns in `extra`: `split`,
+    and `own_id`, the id in it. Where splits share an id, `id` names the split before it.
+
+    The number of wrong labels is the sum; its interval is by the method of variance estimates
+    recovery (Zou & Donner 2008, Stat. Med. 27), for independent splits. Raises ValueError for none.
+    """
+    if not tables:
+        raise ValueError(N_("there is no table to join"))
+    first, *others = parts = list(tables.values())
+    if not others:  # as it lies in its file: a million rows are not copied
+        split = np.broadcast_to(np.array(next(iter(tables))), len(first))
+        return replace(first, extra={**first.extra, "split": split, "own_id": first.columns["id"]})
+    split = np.concatenate([np.full(len(t), s) for s, t in tables.items()])
+    own = np.concatenate([t.columns["id"] for t in parts]).astype(str)
+    _, where, times = np.unique(own, return_inverse=True, return_counts=True)
+    ids = np.array([f"{s}/{i}" if n > 1 else str(i) for s, i, n in zip(split, own, times[where], strict=True)])
+    columns = {k: np.concatenate([t.columns[k] for t in parts]) for k in first.columns}
+    extra = {
+        k: np.concatenate([t.extra[k] for t in parts])
+        for k, v in first.extra.items()
+        if all(k in t.extra and t.extra[k].shape[1:] == v.shape[1:] for t in parts)
+    }
+    extra |= {"split": split, "own_id": own}
+    return replace(first, columns={**columns, "id": ids}, extra=extra, facts=_sum(parts), knob="", grid=np.zeros(0))
+
+
+def _sum(parts: list[SampleTable]) -> dict[str, float]:
+    """The facts that can be added up."""
+    if not all(name in t.facts for t in parts for name in WRONG):
+        return {}
+    number, low, high = np.array([[t.facts[name] for name in WRONG] for t in parts]).T
+    total = float(number.sum())
+    below, above = hypot(*(number - low)), hypot(*(high - number))
+    return {"wrong": total, "wrong_low": max(0.0, total - below), "wrong_high": total + above}
+
+
+# --- files -------------------------------------------------------------------------------------
 
 
 def path_of(run: Run, what: str, loss: str, split: str) -> Path:
@@ -275,15 +276,11 @@ def read_table(path: Path, loss: str) -> SampleTable | None:
     arrays = read_arrays(path, MAPPED)
     if arrays is None or not {"classes", "knob", "grid", *COLUMNS} <= set(arrays):
         return None
-    return SampleTable(
-        {k: arrays[k] for k in COLUMNS},
-        tuple(arrays["classes"].tolist()),
-        loss,
-        {k[6:]: v for k, v in arrays.items() if k.startswith("extra:")},
-        {k[5:]: float(v) for k, v in arrays.items() if k.startswith("fact:")},
-        str(arrays["knob"]),
-        arrays["grid"],
-    )
+    columns = {name: arrays[name] for name in COLUMNS}
+    extra = {k[6:]: v for k, v in arrays.items() if k.startswith("extra:")}
+    facts = {k[5:]: float(v) for k, v in arrays.items() if k.startswith("fact:")}
+    classes = tuple(arrays["classes"].tolist())
+    return SampleTable(columns, classes, loss, extra, facts, str(arrays["knob"]), arrays["grid"])
 
 
 def keep_table(table: SampleTable, path: Path) -> None:
@@ -305,8 +302,3 @@ def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] 
         return json_files.read_npz(path, mapped=mapped)
     except (OSError, ValueError):
         return None
-
-
-def write_table(table: SampleTable, out: Path) -> None:
-    """Write `.parquet` or `.csv`, one row per sample."""
-    tables.write_table(out, table.columns)

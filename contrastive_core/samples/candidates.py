@@ -1,7 +1,13 @@
-"""Some candidates that stand for all, where an anchor's loss against n others would take too long.
+"""Losses over a large set, estimated from some candidates of each anchor, and how far off they are.
 
-Every anchor i meets candidates of three strata (Cochran 1977, Sampling Techniques, ch. 5), each of
-which counts for w_ij candidates:
+Exact losses cost n²·d products. Of a large set a loss whose formula takes weights
+(`Loss.takes_weights`: the softmax losses, pairs, all triplets) is estimated instead (losses.py says
+when): the same formula over candidates that each stand for w_ij, as in
+
+    −mean_P ℓ + log Σ_j w_ij e^{ℓ_ij}    for    −mean_P ℓ + log Σ_j e^{ℓ_ij},
+
+where mean_P ℓ is exact: a product with the mean of a class. Every anchor i meets candidates of three
+strata (Cochran 1977, Sampling Techniques, ch. 5), each of which counts for w_ij candidates:
 
 - its `NEAR` nearest, whatever they are: w = 1;
 - of its other positives `POSITIVES` at random, all where there are no more: w = how many other
@@ -10,53 +16,110 @@ which counts for w_ij candidates:
 
 So Σ_j w_ij f(s_ij) is Σ_j f(s_ij) over all positives, or all negatives, in expectation, and exactly
 that where the draws reach every candidate. A softmax loss takes the logarithm of such sums: its
-estimate is consistent, and lies below by half the sum's relative variance; what that comes to is
-measured (estimate.py). The nearest are what makes the variance small: they hold most of the sum.
+estimate is consistent, and lies below by half the sum's relative variance. The nearest are what makes
+the variance small: they hold most of the sum. The error is no bound but measured, on `CHECKED`
+samples whose losses are taken exactly too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 from torch import Tensor
 
+from contrastive_core.losses import Loss
 from contrastive_core.messages import N_
-from contrastive_core.ops.neighbors import Approximation, nearest_together
+from contrastive_core.ops.neighbors import Approximation, Neighbors, nearest_together
+from contrastive_core.ops.recall import lowest_recall
+from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.types import NO_GROUP, Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 
-__all__ = ["ANCHORS", "DRAWN", "NEAR", "POSITIVES", "Candidates", "Near", "Sample", "near"]
+__all__ = ["Candidates", "error_of", "estimate", "estimate_facts", "near"]
 
 NEAR, DRAWN = 64, 8192
 VISITED = 16_384  # rows at least among which the nearest are looked for
 POSITIVES = 128  # more than NEAR: of a larger group some are always drawn that are not near
 ANCHORS = 256  # that meet the same random candidates: one matrix product, no rows gathered for each
+CHECKED = 512  # samples whose losses are taken exactly too
 
 
-@dataclass(frozen=True, eq=False)
-class Near:
-    """The nearest other rows of each of n rows, nearest first: `index` (n, k) int32, `score` (n, k)
-    float32 by `metric`; `recall`: the share of the true ones among them, None where the search was
-    exact."""
-
-    index: np.ndarray
-    score: np.ndarray
-    metric: str
-    recall: float | None = None
-
-
-def near(x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction) -> Near:
+def near(x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction) -> Neighbors:
     """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"; of
     many rows among some `VISITED` likely ones or more: the estimate is right whichever are near,
     and only the surer the nearer they are."""
     k = min(NEAR, len(x) - 1)
     if k < 1:
-        return Near(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), metric)
+        return Neighbors(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), metric)
     found = nearest_together(x, None, k, metric, on_fraction, device, Approximation.of_rows(VISITED))
-    return Near(found.index.astype(np.int32), found.score, metric, found.recall)
+    return replace(found, index=found.index.astype(np.int32))  # half as much to hold
+
+
+def estimate(
+    settings: Sequence[Loss],
+    pairs: Pairs,
+    nearest: np.ndarray,
+    anchors: slice = slice(None),
+    seed: int = 0,
+    on_fraction: OnFraction = ignore_fraction,
+    drawn: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimated loss and weight (g, b) of some anchors by a loss at each of g settings that compare
+    the same scores; pairs: every row with all others; nearest: (n, k) others of each; drawn: how
+    many candidates are, beside these."""
+    one = settings[0]
+    if problem := one.check(pairs):
+        raise ValueError(problem)
+    first, last, _ = anchors.indices(len(pairs))
+    value = np.zeros((len(settings), last - first))
+    weight = np.zeros_like(value)
+    with torch.no_grad(), full_precision(pairs.anchors.device):
+        pairs = one.rows(pairs)
+        one.refuse_overflow(pairs)
+        near, means = torch.from_numpy(nearest).to(pairs.anchors.device), one.positive_means(pairs)
+        for sample in Candidates(pairs, near, seed, drawn).of(anchors):
+            at = slice(sample.anchors.start - first, sample.anchors.stop - first)
+            scores = torch.cat([compare(p, one.score) for p in (sample.listed, sample.drawn)], 1)
+            for g, loss in enumerate(settings):
+                mean = None if means is None else means[sample.anchors]
+                losses, weights = loss.from_some(scores, sample.masks, sample.listed, mean)
+                weight[g, at] = weights.cpu().numpy()
+                value[g, at] = torch.where(weights > 0, losses, 0.0).cpu().numpy()
+            on_fraction(at.stop / (last - first))
+    return value, weight
+
+
+def candidates_of(n: int, positives: int) -> int:
+    """About how many candidates stand for the others of each of n rows (views), `positives` of
+    which a row of the largest group has."""
+    return min(NEAR, n - 1) + min(DRAWN, n) + min(POSITIVES, positives)
+
+
+def estimate_facts(
+    near: Sequence[Neighbors], positives: int, estimated: np.ndarray, exact: np.ndarray
+) -> dict[str, float]:
+    """How many candidates stand for the others of a row, the recall of the nearest where these are
+    approximate, and how far the estimates of some rows are off. Args: as of `candidates_of`, `error_of`."""
+    recall = lowest_recall(one.recall for one in near)
+    facts = {"candidates": candidates_of(len(near[0].index), positives), "recall": recall}
+    return {k: v for k, v in (facts | error_of(estimated, exact)).items() if v is not None}
+
+
+def error_of(estimated: np.ndarray, exact: np.ndarray) -> dict[str, float]:
+    """How far estimates (n) are off where both are defined: `bias`, the mean difference; `off`, the
+    95th percentile of its size; `correlation` of ranks (Spearman; NaN where all are alike)."""
+    both = np.isfinite(estimated) & np.isfinite(exact)
+    a, b = estimated[both], exact[both]
+    if not len(a):
+        return {"checked": 0}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = float(np.corrcoef(rankdata(a), rankdata(b))[0, 1]) if len(a) > 1 else np.nan
+    off = float(np.quantile(np.abs(a - b), 0.95))
+    return {"checked": len(a), "bias": float((a - b).mean()), "off": off, "correlation": correlation}
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from contrastive_core.ops.neighbors import Approximation, Neighbors, nearest_tog
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_table import K
-from contrastive_core.samples.candidates import VISITED, Near
+from contrastive_core.samples.candidates import VISITED
 from contrastive_core.samples.class_losses import ByClass, by_class
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 
@@ -55,6 +55,16 @@ class Issues:
     leaked: np.ndarray  # (n) bool: the nearest row lies in the other split
     nearness: np.ndarray  # (n) 1 − d₁/d_k to it; 1: a copy
 
+    @property
+    def nearest_positive(self) -> np.ndarray:
+        """The nearest row (n) of the same label, −1: none."""
+        return np.full(len(self.leaked), -1) if self.by_class is None else self.by_class.same
+
+    @property
+    def nearest_negative(self) -> np.ndarray:
+        """The nearest row (n) of another label, −1: none; without labels all others are negatives."""
+        return self.neighbors.index[:, 0] if self.by_class is None else self.by_class.other
+
 
 @dataclass(frozen=True, eq=False)
 class IssueInputs:
@@ -62,7 +72,7 @@ class IssueInputs:
 
     other: the other split, in the same space: where leaks are looked for. pixels: the images as rows (n, p), for
     copies and outliers that the encoder does not see; other_pixels: those of the other split. supervised: only rows of
-    another class are negatives. near: the nearest rows by cosine, where these are known.
+    another class are negatives. near: the nearest rows, where these are known.
     """
 
     rows: EmbeddingSet
@@ -70,33 +80,30 @@ class IssueInputs:
     pixels: np.ndarray | None = None
     other_pixels: np.ndarray | None = None
     supervised: bool = False
-    near: Near | None = None
+    near: Neighbors | None = None
 
 
-def find_issues(
-    inputs: IssueInputs, k: int = K, seed: int = 0, on_fraction: OnFraction = ignore_fraction, device: str = "auto"
-) -> Issues:
+def find_issues(inputs: IssueInputs, device: str = "auto", on_fraction: OnFraction = ignore_fraction) -> Issues:
     """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
     Args: on_fraction: called with the fraction done; what it raises stops the work. Raises: UnusableEmbedding for fewer
         than two rows, or values that are not finite.
     """
-    rows, k = inputs.rows, max(1, min(k, len(inputs.rows) - 1))
+    rows, k = inputs.rows, max(1, min(K, len(inputs.rows) - 1))
     wide = _wide_graph(inputs, k, device, on_fraction)
     graph = wide.first(k)
     on_fraction(0.4)
-    spaces = _spaces(inputs, graph, k, device)
+    spaces = _spaces(inputs, graph, device)
     nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
     wrong = classes = None
     labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
     if len(np.unique(labels[labels >= 0])) > 1:
-        wrong = find_label_errors(rows, wide, seed, device, lambda f: on_fraction(0.6 + 0.4 * f))
+        wrong = find_label_errors(rows, wide, device, lambda f: on_fraction(0.6 + 0.4 * f))
         classes = wrong.by_class
     elif (labels >= 0).any():
-        classes = by_class(rows, device=device, near=None if wide.recall is None else wide)
-    negative = graph.score[:, 0].astype(np.float64)
-    none = np.full(len(rows), np.nan)
+        classes = by_class(rows, device, None if wide.recall is None else wide)
+    negative, none = graph.score[:, 0].astype(np.float64), np.full(len(rows), np.nan)
     scores = {
         "mislabeled": wrong.probability if wrong else none,
         "false_negative": classes.other_score if inputs.supervised and classes else negative,
@@ -111,34 +118,16 @@ def find_issues(
 
 def _wide_graph(inputs: IssueInputs, k: int, device: str, on_fraction: OnFraction) -> Neighbors:
     """The nearest rows of each, WIDE times k."""
-    rows, near = inputs.rows, inputs.near
-    most = min(WIDE * k, len(rows) - 1)
-    if near is not None and near.metric == "cosine" and near.index.shape[1] >= most:
-        return Neighbors(near.index, near.score, "cosine", near.recall).first(most)
-    return _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
-
-
-def _spaces(inputs: IssueInputs, graph: Neighbors, k: int, device: str) -> list[_Space]:
-    """The embedding, and the pixels where they are known."""
-    spaces = [_Space(inputs.rows.features, inputs.other.features if inputs.other else None, graph)]
-    if inputs.pixels is not None:
-        x = _centered(inputs.pixels)
-        y = None if inputs.other_pixels is None else _centered(inputs.other_pixels)
-        spaces.append(_Space(x, y, _nearest(x, None, k, device)))
-    return spaces
+    most, near = min(WIDE * k, len(inputs.rows) - 1), inputs.near
+    if near is not None and near.metric == "cosine" and near.k >= most:
+        return near.first(most)
+    return _nearest(inputs.rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
 
 
 def _nearest(
     x: np.ndarray, base: np.ndarray | None, k: int, device: str, on_fraction: OnFraction = ignore_fraction
 ) -> Neighbors:
     return nearest_together(x, base, k, "cosine", on_fraction, device, Approximation.of_rows(VISITED))
-
-
-def _entropy(p: np.ndarray) -> np.ndarray:
-    """Entropy (n) of probabilities (n, classes) over that of all classes alike."""
-    parts = [p[start : start + BLOCK] for start in range(0, len(p), BLOCK)]
-    sums = [-(q * np.log(np.maximum(q, 1e-12))).sum(1, dtype=np.float64) for q in parts]
-    return np.concatenate(sums) / np.log(p.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +137,16 @@ class _Space:
     x: np.ndarray
     other: np.ndarray | None
     graph: Neighbors
+
+
+def _spaces(inputs: IssueInputs, graph: Neighbors, device: str) -> list[_Space]:
+    """The embedding, and the pixels where they are known."""
+    spaces = [_Space(inputs.rows.features, inputs.other.features if inputs.other else None, graph)]
+    if inputs.pixels is not None:
+        x = _centered(inputs.pixels)
+        y = None if inputs.other_pixels is None else _centered(inputs.other_pixels)
+        spaces.append(_Space(x, y, _nearest(x, None, graph.k, device)))
+    return spaces
 
 
 def _centered(pixels: np.ndarray) -> np.ndarray:
@@ -188,6 +187,13 @@ def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
 def _unit(x: np.ndarray) -> np.ndarray:
     wide = x.astype(np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-300))
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    """Entropy (n) of probabilities (n, classes) over that of all classes alike."""
+    parts = [p[start : start + BLOCK] for start in range(0, len(p), BLOCK)]
+    sums = [-(q * np.log(np.maximum(q, 1e-12))).sum(1, dtype=np.float64) for q in parts]
+    return np.concatenate(sums) / np.log(p.shape[1])
 
 
 def _outlyingness(graph: Neighbors) -> np.ndarray:

@@ -41,7 +41,7 @@ from contrastive_core.samples.class_losses import ByClass
 from contrastive_core.samples.label_voters import Votes, vote
 from contrastive_core.storage.large_arrays import mapped_zeros
 
-__all__ = ["LabelErrors", "confusions", "doubtful", "find_label_errors", "interval_of", "share_of", "weights_of"]
+__all__ = ["LabelErrors", "find_label_errors"]
 
 DOUBT = 0.5  # of another class: from there a row is not learned from
 LEAST = 0.3  # of every class that is learned from, the likeliest
@@ -75,39 +75,39 @@ class LabelErrors:
 
 
 def find_label_errors(
-    rows: EmbeddingSet, graph: Neighbors, seed: int = 0, device: str = "auto", on_fraction: OnFraction = ignore_fraction
+    rows: EmbeddingSet, graph: Neighbors, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> LabelErrors:
     """Suspicions of all labeled rows. Of many processes (torchrun) each does a share of the work.
 
     Args: graph: the nearest other rows of each, a few times as many as vote.
-    Raises: ValueError without labels; what `on_fraction` raises stops it.
+    Raises: what `on_fraction` raises stops it.
     """
     assert rows.labels is not None
     labeled = rows.labels >= 0
     at, y = np.flatnonzero(labeled), rows.labels[labeled]
-    votes = vote(rows, graph, labeled, seed, device)
+    votes = vote(rows, graph, labeled, device)
     on_fraction(0.5)
-    classes, (p, _) = votes.by_class, _together(votes, rows.labels, labeled, at)
+    classes, (p, _) = votes.by_class, _mixture(votes, rows.labels, labeled, at)
     learned = labeled & ~doubtful(votes.mean(), rows.labels)
     if learned.sum() < labeled.sum():
         del votes  # n × classes by five: not twice
-        votes = vote(rows, graph, learned, seed, device)
+        votes = vote(rows, graph, learned, device)
     on_fraction(0.9)
-    again, weight = _together(votes, rows.labels, learned, at)
+    again, weight = _mixture(votes, rows.labels, learned, at)
     np.sqrt(np.multiply(p, again, out=p), out=p)
     del again
     p /= p.sum(1, keepdims=True)
     p = _sharpened(p, y, learned[at])
     suggested, odds = _others(p, y)
-    share, n = share_of(odds), len(rows)
+    share, place = share_of(odds), np.where(labeled, labeled.cumsum() - 1, -1)
     low, high = interval_of(odds, share)
     on_fraction(1.0)
     return LabelErrors(
-        probability=_full(n, at, _posterior(odds, share)),
-        suggested=_full(n, at, suggested, -1).astype(np.int64),
-        confidence=_full(n, at, p[np.arange(len(y)), suggested]),
-        classes=p if len(at) == n else _rows(p, np.where(labeled, labeled.cumsum() - 1, -1)),
-        by_voter={name: _full(n, at, 1 - v[at, y]) for name, v in votes.by_voter.items()},
+        probability=_rows(_posterior(odds, share), place),
+        suggested=_rows(suggested, place, -1),
+        confidence=_rows(p[np.arange(len(y)), suggested], place),
+        classes=_rows(p, place),
+        by_voter={name: _rows(1 - v[at, y], place) for name, v in votes.by_voter.items()},
         weights=weight,
         by_class=classes,
         predicted={name: v.argmax(1) for name, v in votes.by_voter.items()},
@@ -116,14 +116,12 @@ def find_label_errors(
     )
 
 
-def _together(
+def _mixture(
     votes: Votes, labels: np.ndarray, learned: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, dict[str, float]]:
     """The mixture of the voters (m, classes) on some rows, sharpened; and their weights."""
     weight = weights_of(votes.by_voter, labels, learned)
-    p = votes.mixed(weight)
-    p = p if len(at) == len(p) else _rows(p, at)
-    return _sharpened(p, labels[at], learned[at]), weight
+    return _sharpened(_rows(votes.mixed(weight), at), labels[at], learned[at]), weight
 
 
 def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,11 +146,17 @@ def _blocks(p: np.ndarray) -> list[slice]:
     return [slice(start, start + rows) for start in range(0, len(p), rows)]
 
 
-def _rows(p: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Rows of p (m, classes), NaN for −1."""
-    some = mapped_zeros((len(at), p.shape[1]))
+def _rows(values: np.ndarray, at: np.ndarray, missing: float = np.nan) -> np.ndarray:
+    """Rows of values (m, …), `missing` for −1; the values themselves where these are all, in order."""
+    if len(at) == len(values):
+        return values
+    if values.ndim == 1:
+        some = np.full(len(at), missing)
+        some[at >= 0] = values[at[at >= 0]]
+        return some
+    some = mapped_zeros((len(at), values.shape[1]))
     for b in _blocks(some):
-        some[b] = np.where(at[b, None] >= 0, p[at[b]], np.nan)
+        some[b] = np.where(at[b, None] >= 0, values[at[b]], missing)
     return some
 
 
@@ -245,12 +249,3 @@ def _posterior(odds: np.ndarray, e: float) -> np.ndarray:
     e = max(e, 1 / (len(odds) + 1))
     scaled = odds * e / (1 - e)
     return np.asarray(scaled / (1 + scaled))
-
-
-def _full(n: int, at: np.ndarray, values: np.ndarray, missing: float = np.nan) -> np.ndarray:
-    """Values of some of n rows, in their places."""
-    if len(at) == n:
-        return values
-    whole = np.full((n, *values.shape[1:]), missing)
-    whole[at] = values
-    return whole

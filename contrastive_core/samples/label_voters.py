@@ -34,10 +34,10 @@ from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_table import K
-from contrastive_core.samples.class_losses import ByClass, by_class, class_votes
+from contrastive_core.samples.class_losses import TEMPERATURE, ByClass, by_class, class_votes, sums_by_class
 from contrastive_core.storage.large_arrays import mapped_zeros
 
-__all__ = ["VOTERS", "Votes", "discriminant", "folds", "out_of_fold", "unit", "vote", "votes_of_neighbors"]
+__all__ = ["VOTERS", "Votes", "vote"]
 
 VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
@@ -48,6 +48,7 @@ SCALED_C = 0.1  # of that on standardized columns
 
 Vote = Callable[[np.ndarray], np.ndarray]  # of rows (q, d) the probabilities (q, classes)
 Fit = Callable[[np.ndarray, np.ndarray], Vote]  # to rows (m, d) and their labels, all of 0 … there
+Change = Callable[[np.ndarray], np.ndarray]  # of rows (q, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,51 +72,41 @@ class Votes:
         return total
 
 
-def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, seed: int = 0, device: str = "auto") -> Votes:
+def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str = "auto") -> Votes:
     """All voters on all rows. Of many processes (torchrun) each does a share of the work.
 
     Args:
         graph: the nearest other rows of each, more than K: not all of them may be learned from.
         learned: (n) bool, the rows whose labels the voters may use; −1 labels are never used.
-    Raises: ValueError without labels.
     """
     assert rows.labels is not None
-    labels = np.where(learned, rows.labels, -1)
-    classes = int(rows.labels.max()) + 1
+    labels, classes = np.where(learned, rows.labels, -1), int(rows.labels.max()) + 1
     near = None if graph.recall is None else graph
-    losses = by_class(EmbeddingSet(rows.features, labels), device=device, near=near)
-    x = rows.features
-    fits = {
-        "probe": unit(_probe(device, C)),
-        "scaled_probe": scaled(_probe(device, SCALED_C)),
-        "discriminant": unit(discriminant),
+    losses = by_class(EmbeddingSet(rows.features, labels), device, near)
+    votes = {
+        "loss": class_votes(losses.losses, classes),
+        "neighbors": _votes_of_neighbors(graph, labels, classes),
+        "probe": out_of_fold(rows.features, labels, classes, _changed(_unit, _probe(device, C))),
+        "scaled_probe": out_of_fold(rows.features, labels, classes, _changed(_standardized, _probe(device, SCALED_C))),
+        "discriminant": out_of_fold(rows.features, labels, classes, _changed(_unit, discriminant)),
     }
-    return Votes(
-        {
-            "loss": class_votes(losses.losses, classes),
-            "neighbors": votes_of_neighbors(graph, labels, classes),
-            **{name: out_of_fold(x, labels, classes, fit, seed) for name, fit in fits.items()},
-        },
-        losses,
-    )
+    return Votes(votes, losses)
 
 
-def votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
+def _votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> np.ndarray:
     """Votes (n, classes) of the K nearest rows with a label; all alike where there is none."""
     votes = mapped_zeros((len(labels), classes))
     for start in range(0, len(labels), BLOCK):
         block = slice(start, start + BLOCK)
         near, score = labels[graph.index[block]], graph.score[block]  # (r, k)
         counted = (near >= 0) & ((near >= 0).cumsum(1) <= K)
-        weight = np.exp((score - score[:, :1]) / 0.07) * counted
-        cell = np.arange(len(near))[:, None] * classes + np.maximum(near, 0)
-        flat = np.bincount(cell.ravel(), weight.ravel(), minlength=len(near) * classes)
-        of_each = flat.reshape(-1, classes) + 1e-12
+        weight = np.exp((score - score[:, :1]) / TEMPERATURE) * counted
+        of_each = sums_by_class(np.maximum(near, 0), weight, classes) + 1e-12
         votes[block] = of_each / of_each.sum(1, keepdims=True)
     return votes
 
 
-def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit, seed: int = 0) -> np.ndarray:
+def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np.ndarray:
     """Class probabilities (n, classes) float32 of each row by a classifier that has not seen it.
 
     Args:
@@ -126,12 +117,12 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit, seed:
     labeled, world = np.flatnonzero(labels >= 0), collectives.world()
     number = folds_of(len(labeled))
     fold = np.arange(len(x)) % number  # of rows that nobody learns from
-    fold[labeled] = folds(labels[labeled], seed, number)
+    fold[labeled] = folds(labels[labeled], number)
     p = mapped_zeros((len(x), classes))
     for f in range(number)[world.rank :: world.size]:
         test = np.flatnonzero(fold == f)
         others = labeled[fold[labeled] != f]
-        train = others[rows_of_sample(len(others), LEARNED, seed)]
+        train = others[rows_of_sample(len(others), LEARNED)]
         present, y = np.unique(labels[train], return_inverse=True)
         vote = fit(x[train], y) if len(test) and len(present) > 1 else None
         for part in np.split(test, range(BLOCK, len(test), BLOCK)):
@@ -146,30 +137,39 @@ def folds_of(n: int) -> int:
     return 2 if n >= 2 * LEARNED else FOLDS
 
 
-def unit(fit: Fit) -> Fit:
-    """The same on rows of length 1."""
-
-    def of_length_1(x: np.ndarray) -> np.ndarray:
-        return np.asarray(x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12))
-
-    def on_unit(x: np.ndarray, y: np.ndarray) -> Vote:
-        vote = fit(of_length_1(x), y)
-        return lambda other: vote(of_length_1(other))
-
-    return on_unit
+def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:
+    """A fold for each row (n), every class spread evenly over all, however few it has."""
+    rng, fold = np.random.default_rng(0), np.empty(len(y), np.int64)
+    start = 0
+    for label in np.unique(y):
+        at = rng.permutation(np.flatnonzero(y == label))
+        fold[at] = (start + np.arange(len(at))) % number
+        start += len(at)
+    return fold
 
 
-def scaled(fit: Fit) -> Fit:
-    """The same on columns of mean 0 and deviation 1 among the rows learned from (constant: 0)."""
+def _changed(change_for: Callable[[np.ndarray], Change], fit: Fit) -> Fit:
+    """The same classifier on rows that are changed in the way that suits those learned from."""
 
-    def on_scaled(x: np.ndarray, y: np.ndarray) -> Vote:
-        x = x.astype(np.float64)
-        mean, deviation = x.mean(0), x.std(0)
-        scale = np.where(deviation > 1e-12 * (1 + np.abs(mean)), deviation, np.inf)
-        vote = fit((x - mean) / scale, y)
-        return lambda other: vote((other.astype(np.float64) - mean) / scale)
+    def fit_changed(x: np.ndarray, y: np.ndarray) -> Vote:
+        change = change_for(x)
+        vote = fit(change(x), y)
+        return lambda other: vote(change(other))
 
-    return on_scaled
+    return fit_changed
+
+
+def _unit(_: np.ndarray) -> Change:
+    """To length 1."""
+    return lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+
+
+def _standardized(x: np.ndarray) -> Change:
+    """To columns of mean 0 and deviation 1 among the rows learned from (constant: 0)."""
+    x = x.astype(np.float64)
+    mean, deviation = x.mean(0), x.std(0)
+    scale = np.where(deviation > 1e-12 * (1 + np.abs(mean)), deviation, np.inf)
+    return lambda other: (other.astype(np.float64) - mean) / scale
 
 
 def _probe(device: str, c: float) -> Fit:
@@ -199,14 +199,3 @@ def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
     solved = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), means.T)  # (d, classes)
     level = np.log(counts / len(y)) - 0.5 * (means.T * solved).sum(0)
     return lambda other: np.asarray(softmax(other.astype(np.float64) @ solved + level, axis=1))
-
-
-def folds(y: np.ndarray, seed: int, number: int = FOLDS) -> np.ndarray:
-    """A fold for each row (n), every class spread evenly over all, however few it has."""
-    rng, fold = np.random.default_rng(seed), np.empty(len(y), np.int64)
-    start = 0
-    for label in np.unique(y):
-        at = rng.permutation(np.flatnonzero(y == label))
-        fold[at] = (start + np.arange(len(at))) % number
-        start += len(at)
-    return fold

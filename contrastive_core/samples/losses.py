@@ -1,14 +1,18 @@
-"""The loss of each sample: exact against the whole set, as training saw it, and over augmentations.
+"""The loss of each sample: against the whole set, as training saw it, and over augmentations.
 
-The exact loss compares every row with all others through the loss's own (tiled) engine, so nothing n×n is kept; of a
-large set it is estimated from some candidates of each anchor (estimate.py). `losses_in_batches` is what random batches
-of the run's size would have said: a softmax loss grows with the log of the number of negatives, so the two differ.
-`split_variance` tells the spread that augmentation causes from that between samples (one-way random effects).
+The exact loss compares every row with all others through the loss's own (tiled) engine, so nothing n×n is kept. Above
+`ESTIMATED_FROM` products a loss that takes weights is estimated from some candidates of each anchor (candidates.py). A
+loss that the hardest pair alone decides, or that needs its positives' own negatives, has no such estimate: it is exact
+up to `EXACT_ONLY_UP_TO` products, and left out above. An accelerator is fast enough to be exact always.
+`losses_in_batches` is what random batches of the run's size would have said: a softmax loss grows with the log of the
+number of negatives, so the two differ. `split_variance` tells the spread that augmentation causes from that between
+samples (one-way random effects).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,25 +26,17 @@ from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import SPREAD
 from contrastive_core.losses import Loss
 from contrastive_core.messages import N_
+from contrastive_core.ops.neighbors import APPROXIMATE_FROM, Neighbors
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.row_part import part_of
-from contrastive_core.samples import estimate
-from contrastive_core.samples.candidates import Near
+from contrastive_core.samples import candidates
 
-__all__ = [
-    "LossInputs",
-    "exact_losses",
-    "find_near",
-    "losses_in_batches",
-    "losses_over_knob",
-    "outlook",
-    "per_sample",
-    "ranks",
-    "split_variance",
-]
+__all__ = ["LossInputs", "losses_in_batches", "losses_over_knob", "outlook", "per_sample", "split_variance"]
 
+ESTIMATED_FROM = APPROXIMATE_FROM  # products of one loss: 20 s to a minute of two cores
+EXACT_ONLY_UP_TO = 10 * ESTIMATED_FROM
 DRAWN_OF_CURVES = 1024  # candidates for losses over a knob, which are taken at several values
 
 
@@ -58,11 +54,6 @@ class LossInputs:
     @property
     def criterion(self) -> Loss:
         return losses.create(self.loss, **(self.knobs or {}))
-
-    @property
-    def compared(self) -> np.ndarray:
-        """Everything that the loss compares: rows, or their views."""
-        return self.rows.features if self.views is None else self.views.reshape(-1, self.views.shape[-1])
 
     def pairs(self) -> Pairs:
         """Who is compared with whom. Raises ValueError where no row has a positive."""
@@ -85,26 +76,17 @@ class LossInputs:
         return dataclasses.replace(self, rows=EmbeddingSet(self.rows.features[part], labels), views=views)
 
 
-def per_sample(
-    inputs: LossInputs, on_fraction: OnFraction = ignore_fraction, near: Near | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Loss and weight (n) of each sample against all others. Of many processes (torchrun) each has a share of the
-    anchors, and meets all candidates.
+def is_estimated(loss: Loss, n: int, width: int, device: str = "auto") -> bool:
+    """Whether the losses of n rows (views) of this width are estimated here."""
+    large = float(n) ** 2 * width > ESTIMATED_FROM
+    return large and loss.takes_weights and pick_device(device).type == "cpu"
 
-    Args:
-        on_fraction: called with the fraction done; what it raises stops the work.
-        near: by `find_near`: the loss is estimated; None: it is exact.
-    Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
-    """
-    if near is not None:
-        value, weight = _estimated([inputs], near, on_fraction)
-        return value[0], weight[0]
-    every, world = inputs.pairs(), collectives.world()
-    if world.size > 1:
-        every = every.take_anchors(part_of(len(every), (world.rank, world.size)))
-    value, weight = (SPREAD.whole(x) for x in _of_anchors(inputs.criterion, every, on_fraction))
-    on_fraction(1.0)
-    return _of_samples(value, weight, len(inputs.rows))
+
+def exact_up_to(loss: Loss, width: int, device: str = "auto") -> int | None:
+    """Rows (views) of this width up to which the loss is taken at all; None: however many."""
+    if loss.takes_weights or pick_device(device).type != "cpu":
+        return None
+    return math.isqrt(int(EXACT_ONLY_UP_TO / width))
 
 
 def outlook(
@@ -122,33 +104,56 @@ def outlook(
     Args: positives: that a row of the largest group has.
     """
     criterion, n = losses.create(loss, **(knobs or {})), samples * views
-    up_to = estimate.exact_up_to(criterion, width, device)
+    up_to = exact_up_to(criterion, width, device)
     if up_to is not None and samples > up_to // views:
         return {"exact_up_to": up_to // views}
-    if not estimate.is_estimated(criterion, n, width, device):
+    if not is_estimated(criterion, n, width, device):
         return {}
-    return {"candidates": estimate.candidates_of(n, positives)}
+    return {"candidates": candidates.candidates_of(n, positives)}
 
 
-def find_near(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) -> Near | None:
-    """The nearest rows from which the losses of a set so large are estimated; None: they are taken exactly."""
-    z = inputs.compared
-    if not estimate.is_estimated(inputs.criterion, len(z), z.shape[1], inputs.device):
+def find_near(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) -> Neighbors | None:
+    """The nearest rows, as the loss compares them, from which the losses of a set so large are estimated; None: they
+    are taken exactly. For products of raw rows by cosine, which finds most of the largest."""
+    views, criterion = inputs.views, inputs.criterion
+    z = inputs.rows.features if views is None else views.reshape(-1, views.shape[-1])
+    if not is_estimated(criterion, *z.shape, inputs.device):
         return None
-    return estimate.near_of(inputs.criterion, z, inputs.device, on_fraction)
+    by_angle = criterion.normalize or criterion.score == "dot"
+    return candidates.near(z, "cosine" if by_angle else "euclidean", inputs.device, on_fraction)
+
+
+def per_sample(
+    inputs: LossInputs, on_fraction: OnFraction = ignore_fraction, near: Neighbors | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Loss (NaN: undefined) and weight (n) of each sample against all others. Of many processes (torchrun) each has a
+    share of the anchors, and meets all candidates.
+
+    Args:
+        on_fraction: called with the fraction done; what it raises stops the work.
+        near: by `find_near`: the loss is estimated; None: it is exact.
+    Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
+    """
+    if near is not None:
+        value, weight = _estimated([inputs], near, on_fraction)
+        return value[0], weight[0]
+    every, world = inputs.pairs(), collectives.world()
+    if world.size > 1:
+        every = every.take_anchors(part_of(len(every), (world.rank, world.size)))
+    value, weight = (SPREAD.whole(x) for x in _of_anchors(inputs.criterion, every, on_fraction))
+    on_fraction(1.0)
+    return _of_samples(value, weight, len(inputs.rows))
 
 
 def _estimated(
-    settings: Sequence[LossInputs], near: Near, on_fraction: OnFraction, drawn: int | None = None
+    settings: Sequence[LossInputs], near: Neighbors, on_fraction: OnFraction, drawn: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimated loss and weight (g, n) of each sample at each of the settings, which differ in their knobs."""
     criteria, every, world = [s.criterion for s in settings], settings[0].pairs(), collectives.world()
     share = part_of(len(every), (world.rank, world.size))
-    local = estimate.estimate(criteria, every, near.index, share, on_fraction=on_fraction, drawn=drawn)
+    local = candidates.estimate(criteria, every, near.index, share, on_fraction=on_fraction, drawn=drawn)
     value, weight = (SPREAD.whole(x.T).T for x in local)
-    of_each = [_of_samples(v, w, len(settings[0].rows)) for v, w in zip(value, weight, strict=True)]
-    values, weights = zip(*of_each, strict=True)
-    return np.stack(values), np.stack(weights)
+    return _of_samples(value, weight, len(settings[0].rows))
 
 
 def exact_losses(samples: np.ndarray, inputs: LossInputs) -> np.ndarray:
@@ -158,15 +163,14 @@ def exact_losses(samples: np.ndarray, inputs: LossInputs) -> np.ndarray:
     anchors = (samples[:, None] * v + np.arange(v)).ravel()
     every = inputs.pairs()
     some = every.take_anchors(torch.from_numpy(anchors).to(every.anchors.device))
-    value, weight = _of_samples(*_of_anchors(inputs.criterion, some), len(samples))
-    return np.where(weight > 0, value, np.nan)
+    return _of_samples(*_of_anchors(inputs.criterion, some), len(samples))[0]
 
 
 def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The weighted mean over each sample's anchors, and their weights' sum: (n) each."""
-    value, weight = (x.astype(np.float64).reshape(n, -1) for x in (value, weight))
-    total = weight.sum(1)
-    return (value * weight).sum(1) / np.maximum(total, 1e-30), total
+    """The weighted mean over each sample's anchors, NaN where none counts, and their weights' sum: (…, n) each."""
+    value, weight = (x.astype(np.float64).reshape(*x.shape[:-1], n, -1) for x in (value, weight))
+    total = weight.sum(-1)
+    return np.where(total > 0, (value * weight).sum(-1) / np.maximum(total, 1e-30), np.nan), total
 
 
 def _of_anchors(
@@ -183,39 +187,33 @@ def losses_over_knob(
     knob: str,
     values: Sequence[float],
     on_fraction: OnFraction = ignore_fraction,
-    near: Near | None = None,
+    near: Neighbors | None = None,
 ) -> np.ndarray:
     """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. `near` as in `per_sample`:
     all values in one pass, from fewer candidates."""
     columns, settings = [], [inputs.moved(knob, value) for value in values]
     if near is not None:
-        value, weight = _estimated(settings, near, on_fraction, DRAWN_OF_CURVES)
-        return np.where(weight > 0, value, np.nan).T.astype(np.float32)
+        return _estimated(settings, near, on_fraction, DRAWN_OF_CURVES)[0].T.astype(np.float32)
     for finished, moved in enumerate(settings, 1):
-        per_row, weight = per_sample(moved)
-        columns.append(np.where(weight > 0, per_row, np.nan).astype(np.float32))
+        columns.append(per_sample(moved)[0].astype(np.float32))
         on_fraction(finished / len(values))
     return np.stack(columns, 1)
 
 
-def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple[np.ndarray, np.ndarray]:
     """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many processes each takes
     its share of the batches."""
-    rng, n, world = np.random.default_rng(seed), len(inputs.rows), collectives.world()
+    rng, n, world = np.random.default_rng(0), len(inputs.rows), collectives.world()
     criterion, by_batch = inputs.criterion, np.zeros((repeats, n))
     for r in range(repeats):
         batches = np.array_split(rng.permutation(n), max(1, round(n / max(2, batch))))
         for part in batches[world.rank :: world.size]:
-            value, weight = _of_samples(*_of_anchors(criterion, inputs.take(part).pairs()), len(part))
-            by_batch[r, part] = np.where(weight > 0, value, np.nan)
+            by_batch[r, part], _ = _of_samples(*_of_anchors(criterion, inputs.take(part).pairs()), len(part))
     by_batch = SPREAD.total(torch.from_numpy(by_batch)).numpy()
     defined = np.isfinite(by_batch)
-    count = np.maximum(defined.sum(0), 1)
+    count = np.where(defined.any(0), defined.sum(0), np.nan)
     mean = np.where(defined, by_batch, 0).sum(0) / count
-    spread = np.sqrt(np.where(defined, (by_batch - mean) ** 2, 0).sum(0) / count)
-    never = ~defined.any(0)
-    mean[never] = spread[never] = np.nan
-    return mean, spread
+    return mean, np.sqrt(np.where(defined, (by_batch - mean) ** 2, 0).sum(0) / count)
 
 
 def split_variance(by_draw: np.ndarray) -> dict[str, float]:
@@ -234,10 +232,9 @@ def split_variance(by_draw: np.ndarray) -> dict[str, float]:
     return {"augmentation": within, "sample": between, "share": share}
 
 
-def ranks(value: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def ranks(value: np.ndarray) -> np.ndarray:
     """Rank (n) by loss, 1 the highest; undefined losses come last."""
-    defined = np.isfinite(value) & (True if weight is None else weight > 0)
-    order = np.argsort(-np.where(defined, value, -np.inf), kind="stable")
+    order = np.argsort(-np.where(np.isfinite(value), value, -np.inf), kind="stable")
     rank = np.empty(len(value), np.int64)
     rank[order] = np.arange(1, len(value) + 1)
     return rank

@@ -12,12 +12,12 @@ import numpy as np
 
 from contrastive_core import losses
 from contrastive_core.messages import N_, message
+from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_progress
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_table import COLUMNS, SampleTable
-from contrastive_core.samples import estimate
-from contrastive_core.samples.candidates import Near
+from contrastive_core.samples import candidates
 from contrastive_core.samples.issues import IssueInputs, Issues, find_issues
 from contrastive_core.samples.label_errors import LabelErrors
 from contrastive_core.samples.losses import (
@@ -65,13 +65,9 @@ class SampleInputs:
     device: str = "auto"
 
     @property
-    def searched(self) -> EmbeddingSet:
-        return self.rows if self.features is None else self.features
-
-    @property
     def draws(self) -> list[LossInputs]:
         """What the loss is the mean over: draws of views; the rows themselves without."""
-        return [self._draw(self.rows, views) for views in self.views] if self.views else [self._draw(self.rows, None)]
+        return [self._draw(self.rows, views) for views in self.views or [None]]
 
     @property
     def augmented_draws(self) -> list[LossInputs]:
@@ -93,32 +89,46 @@ class SampleInputs:
         return LossInputs(rows, self.loss, self.knobs, views, self.device)
 
 
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """Loss by draw of augmentation (n, draws), loss and weight (n), and from what they were estimated, draw by draw of
+    views; nothing where they are exact."""
+
+    by_draw: np.ndarray
+    value: np.ndarray
+    weight: np.ndarray
+    near: list[Neighbors]
+
+
 def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress) -> SampleTable:
     """The table of an embedding.
 
     Without labels and views no row has a positive: the loss is NaN, and the lists stand alone.
     Raises: ValueError when the loss cannot use these pairs; what `on_progress` raises stops it.
     """
+    rows, none = inputs.rows if inputs.features is None else inputs.features, np.full(len(inputs.rows), np.nan)
     ahead = _outlook(inputs)
+    taken = _Losses(none[:, None], none, np.zeros(len(none)), [])
     is_taken = inputs.has_pairs and "exact_up_to" not in ahead
-    by_draw, value, weight, near = _losses(inputs, is_taken, _losses_stage(ahead, on_progress))
-    issues = _issues(inputs, near, on_progress)
-    columns = _columns(inputs.searched, value, weight, issues)
-    extra, facts = _explained(inputs.searched, issues, inputs.other, inputs.views is None)
-    extra["loss_by_draw"] = by_draw
-    if issues.neighbors.recall is not None:
-        facts["neighbors_recall"] = issues.neighbors.recall
-    defined = by_draw[np.isfinite(by_draw).all(1)]
-    if by_draw.shape[1] > 1 and len(defined) > 1:
+    on_fraction = _losses_stage(ahead, on_progress)
+    if is_taken:
+        taken = _losses(inputs, on_fraction)
+    issues = _issues(inputs, rows, taken.near, on_progress)
+    columns = _columns(rows, taken.value, taken.weight, issues)
+    extra, facts = _explained(rows, issues, inputs.other, inputs.views is None)
+    extra["loss_by_draw"] = taken.by_draw
+    facts |= {f"neighbors_{k}": v for k, v in issues.neighbors.about.items()}
+    defined = taken.by_draw[np.isfinite(taken.by_draw).all(1)]
+    if taken.by_draw.shape[1] > 1 and len(defined) > 1:
         facts |= {f"variance_{k}": v for k, v in split_variance(defined).items()}
-    if near:
+    if taken.near:
         on_progress(N_("how far off the estimated losses are"), None)
-        facts |= {f"estimate_{k}": v for k, v in _estimate_facts(inputs, value, near).items()}
+        facts |= {f"estimate_{k}": v for k, v in _estimate_facts(inputs, taken).items()}
     facts |= {k: v for k, v in ahead.items() if k == "exact_up_to"}
     knob, grid = _grid(inputs) if is_taken else ("", np.zeros(0))
     if len(grid):
         on_fraction = fraction_of(on_progress, message("loss over {knob}", knob=knob))
-        extra["loss_over_knob"] = _over_knob(inputs, knob, grid, near, on_fraction)
+        extra["loss_over_knob"] = _over_knob(inputs, knob, grid, taken.near, on_fraction)
     if inputs.batch_size and inputs.has_pairs:
         on_progress(N_("loss in training's batches"), None)
         in_batches = losses_in_batches(inputs.draws[0], inputs.batch_size, REPEATS)
@@ -137,76 +147,65 @@ def _outlook(inputs: SampleInputs) -> dict[str, int]:
 
 def _losses_stage(ahead: dict[str, int], on_progress: OnProgress) -> OnFraction:
     """The stage of the losses, which says beforehand where they are not exact."""
+    if "exact_up_to" in ahead:
+        most = f"{ahead['exact_up_to']:,}"
+        on_progress(message("no losses: this one is exact only up to {most} samples", most=most), None)
     stage = N_("loss of every sample")
     if "candidates" in ahead:
-        stage = message(
-            "loss of every sample, from about {candidates} candidates each", candidates=f"{ahead['candidates']:,}"
-        )
-    if "exact_up_to" in ahead:
-        most = ahead["exact_up_to"]
-        on_progress(message("no losses: this one is exact only up to {most} samples", most=f"{most:,}"), None)
+        number = f"{ahead['candidates']:,}"
+        stage = message("loss of every sample, from about {candidates} candidates each", candidates=number)
     return fraction_of(on_progress, stage)
 
 
-def _issues(inputs: SampleInputs, near: list[Near], on_progress: OnProgress) -> Issues:
-    has_near = bool(near) and not inputs.views and inputs.features is None
-    searched = IssueInputs(
-        inputs.searched,
-        other=inputs.other,
-        pixels=inputs.pixels,
-        other_pixels=inputs.other_pixels,
-        supervised=inputs.views is None,
-        near=near[0] if has_near else None,
-    )
-    return find_issues(searched, device=inputs.device, on_fraction=fraction_of(on_progress, N_("issues")))
-
-
-def _losses(
-    inputs: SampleInputs, is_taken: bool, on_fraction: OnFraction
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Near]]:
-    """The loss by draw of augmentation (n, draws), loss and weight (n) of the rows, and from what they were estimated,
-    draw by draw of views; nothing where they are exact."""
-    rows, none = inputs.rows, np.full(len(inputs.rows), np.nan)
-    if not is_taken:
-        return none[:, None], none, np.zeros(len(rows)), []
+def _losses(inputs: SampleInputs, on_fraction: OnFraction) -> _Losses:
     draws = inputs.draws
     sets = [*draws, *inputs.augmented_draws]
     columns, weight, near = [], np.zeros(0), []
     for number, draw in enumerate(sets):
-        parts = [part_of_fraction(on_fraction, 2 * number + i, 2 * len(sets)) for i in range(2)]
-        found = find_near(draw, parts[0])
-        part = part_of_fraction(on_fraction, number, len(sets)) if found is None else parts[1]
-        per_row, defined = per_sample(draw, part, found)
-        columns.append(np.where(defined > 0, per_row, np.nan))
+        found = find_near(draw, _part_of(on_fraction, 2 * number, 2 * len(sets)))
+        exactly, estimated = (number, len(sets)), (2 * number + 1, 2 * len(sets))
+        per_row, defined = per_sample(draw, _part_of(on_fraction, *(estimated if found else exactly)), found)
+        columns.append(per_row)
         if number < len(draws):
             weight = defined
-            near += [] if found is None else [found]
+            near += [found] if found else []
     value = np.mean(columns[: len(draws)], 0)
-    return np.stack(columns[len(draws) :] or columns, 1), value, weight, near
+    return _Losses(np.stack(columns[len(draws) :] or columns, 1), value, weight, near)
 
 
-def _estimate_facts(inputs: SampleInputs, value: np.ndarray, near: list[Near]) -> dict[str, float]:
-    """From how many candidates the losses (n) were estimated, and how far they are off."""
-    some = rows_of_sample(len(inputs.rows), estimate.CHECKED)
-    exact = [exact_losses(some, draw) for draw in inputs.draws]
-    return estimate.about(near, inputs.positives) | estimate.error_of(value[some], np.mean(exact, 0))
+def _part_of(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
+    """The fraction of one of several equal parts, as that of the whole."""
+    return lambda fraction: on_fraction((number + fraction) / parts)
+
+
+def _issues(inputs: SampleInputs, rows: EmbeddingSet, near: list[Neighbors], on_progress: OnProgress) -> Issues:
+    searched = IssueInputs(
+        rows,
+        other=inputs.other,
+        pixels=inputs.pixels,
+        other_pixels=inputs.other_pixels,
+        supervised=inputs.views is None,
+        near=near[0] if near and not inputs.views and inputs.features is None else None,
+    )
+    return find_issues(searched, inputs.device, fraction_of(on_progress, N_("issues")))
+
+
+def _estimate_facts(inputs: SampleInputs, taken: _Losses) -> dict[str, float]:
+    """From how many candidates the losses were estimated, and how far they are off."""
+    some = rows_of_sample(len(inputs.rows), candidates.CHECKED)
+    exact = np.mean([exact_losses(some, draw) for draw in inputs.draws], 0)
+    return candidates.estimate_facts(taken.near, inputs.positives, taken.value[some], exact)
 
 
 def _over_knob(
-    inputs: SampleInputs, knob: str, grid: np.ndarray, near: list[Near], on_fraction: OnFraction
+    inputs: SampleInputs, knob: str, grid: np.ndarray, near: list[Neighbors], on_fraction: OnFraction
 ) -> np.ndarray:
     """Loss (n, g) at each value of the knob, the mean over the draws."""
-    draws = inputs.draws
-    over = []
+    draws, over = inputs.draws, []
     for number, draw in enumerate(draws):
-        part = part_of_fraction(on_fraction, number, len(draws))
+        part = _part_of(on_fraction, number, len(draws))
         over.append(losses_over_knob(draw, knob, grid.tolist(), part, near[number] if near else None))
     return np.asarray(np.mean(over, 0))
-
-
-def part_of_fraction(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
-    """The fraction of one of several equal parts, as that of the whole."""
-    return lambda fraction: on_fraction((number + fraction) / parts)
 
 
 def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
@@ -223,53 +222,46 @@ def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
 
 
 def _columns(rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, issues: Issues) -> dict[str, np.ndarray]:
-    positive, negative = _nearest_of_each(issues)
     labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
-    names = np.array(rows.ids)
     columns = {
-        "id": names,
+        "id": np.array(rows.ids),
         "label": np.array([rows.class_name(int(c)) if c >= 0 else "" for c in labels]),
         "loss": value,
         "weight": weight,
-        "rank": ranks(value, weight),
+        "rank": ranks(value),
         **{k: v for k, v in issues.scores.items() if k in COLUMNS},
-        "nearest_positive": np.where(positive >= 0, names[positive], ""),
-        "nearest_negative": np.where(negative >= 0, names[negative], ""),
+        "nearest_positive": _ids_of(rows, issues.nearest_positive),
+        "nearest_negative": _ids_of(rows, issues.nearest_negative),
     }
     assert tuple(columns) == COLUMNS
     return columns
+
+
+def _ids_of(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
+    """The ids of rows by number; "" for −1."""
+    return np.where(at >= 0, np.array(rows.ids)[at], "")
 
 
 def _explained(
     rows: EmbeddingSet, issues: Issues, other: EmbeddingSet | None, supervised: bool
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Columns and figures beyond COLUMNS."""
-    names, near = np.array(rows.ids), issues.neighbors.index
-    duplicate = names[np.where(issues.leaked, 0, issues.nearest_duplicate)]
-    if other is not None:
-        far = np.array(other.ids)[np.where(issues.leaked, issues.nearest_duplicate, 0)]
-        duplicate = np.where(issues.leaked, far, duplicate)
+    near = issues.neighbors.index[:, 0]
+    both = np.array([*rows.ids, *(other.ids if other else ())])
     extra = {
         "hub": issues.scores["hub"],
-        "nearest_duplicate": duplicate,
+        "nearest_duplicate": both[issues.nearest_duplicate + issues.leaked * len(rows)],
         "leaked": issues.leaked,
         "nearness": issues.nearness,
-        "lookalike": names[near[:, 0]],
+        "lookalike": _ids_of(rows, issues.nearest_negative if rows.labels is not None and supervised else near),
     }
-    facts: dict[str, float] = {}
-    if rows.labels is not None and supervised:
-        negative = _nearest_of_each(issues)[1]
-        extra["lookalike"] = np.where(negative >= 0, names[negative], "")
     if issues.labels is None or rows.labels is None:
-        return extra, facts
-    more, counts = _label_columns(rows, issues.labels)
-    extra |= more
-    facts |= counts
+        return extra, {}
+    more, facts = _label_columns(rows, issues.labels)
     if not supervised:  # else a negative is of another class, by its definition
         top = np.argsort(-issues.scores["false_negative"])[: max(1, len(rows) // 20)]
-        same = rows.labels[near[top, 0]] == rows.labels[top]
-        facts["false_negatives_of_same_class"] = float(same.mean())
-    return extra, facts
+        facts["false_negatives_of_same_class"] = float((rows.labels[near[top]] == rows.labels[top]).mean())
+    return extra | more, facts
 
 
 def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np.ndarray], dict[str, float]]:
@@ -308,12 +300,3 @@ def _two_highest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         found.append(np.stack([first, part.argmax(1)]))
     first, second = np.concatenate(found, 1)
     return first, second
-
-
-def _nearest_of_each(issues: Issues) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest row of the same and of another label (n) each, −1: none; without labels all others
-    are negatives."""
-    near = issues.neighbors.index[:, 0]
-    if issues.by_class is None:
-        return np.full(len(near), -1), near
-    return issues.by_class.same, issues.by_class.other

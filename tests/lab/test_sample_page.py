@@ -24,7 +24,7 @@ from contrastive_core.records import loaded_vectors, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_request import request_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import estimate
+from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab import cache
 from contrastive_lab.samples import example, lists, table_picker
@@ -271,8 +271,8 @@ def test_estimated_losses_say_how_far_off_they_are(desk: Desk, monkeypatch: pyte
     """Beside the list of losses; and what cannot be estimated says up to where it is exact."""
     rows = blobs()
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "many.npy")
-    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
-    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
+    monkeypatch.setattr(sample_losses, "ESTIMATED_FROM", 1)
+    monkeypatch.setattr(sample_losses, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
     made = sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
     app = opened(on=name, list="loss")
     assert not app.exception
@@ -316,8 +316,8 @@ def test_what_the_losses_will_be_is_said_before_minutes_are_spent(
     """Estimated, or left out; the minutes follow the width of the rows (256 was measured)."""
     monkeypatch.setattr(table_picker, "MANY", 299)
     monkeypatch.setattr(table_picker, "MINUTES", 256 / 8 * 1e6 / 300 * 7)
-    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
-    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
+    monkeypatch.setattr(sample_losses, "ESTIMATED_FROM", 1)
+    monkeypatch.setattr(sample_losses, "EXACT_ONLY_UP_TO", 8 * 250.0**2)
     monkeypatch.setattr(client, "call", lambda function, *asked: called(function)(*asked))
     cache.losses_ahead.clear()
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(blobs(), "ahead.npy")

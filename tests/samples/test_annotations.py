@@ -17,8 +17,8 @@ from sample_sets import blobs, table_of
 from contrastive_core.data import datasets, overrides
 from contrastive_core.paths import data_home
 from contrastive_core.records import runs
-from contrastive_core.records.merged_table import merged_table
 from contrastive_core.records.sample_request import decisions_path, request_of
+from contrastive_core.records.sample_table import merged_table
 from contrastive_core.samples import annotations as sample_annotations
 
 DIGITS = {"method": "simclr", "dataset": "digits"}

@@ -15,7 +15,7 @@ from contrastive_core.ops import neighbors
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records import sample_table
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.samples import candidates, estimate
+from contrastive_core.samples import candidates
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import table_builder as sample_score
 from contrastive_core.samples.candidates import Candidates
@@ -53,7 +53,7 @@ def test_with_every_candidate_it_is_the_loss(name: str, chosen: dict[str, Any], 
     loss = make(name, chosen, temperature=0.2, l2_penalty=0.1)
     for of in (labeled(), pairs.from_views(vectors(60).view(20, 3, 6))):
         exact = loss(of)
-        value, weight = estimate.estimate([loss], of, nearest(of))
+        value, weight = candidates.estimate([loss], of, nearest(of))
         np.testing.assert_allclose(weight[0], exact.weight.numpy(), rtol=1e-12)
         np.testing.assert_allclose(value[0], exact.per_anchor.numpy(), rtol=1e-9, atol=1e-11)
 
@@ -129,7 +129,7 @@ def test_degenerate_sets(labels: list[int], constant: bool, monkeypatch) -> None
     for name in ("nt_xent", "info_nce", "soft_nearest_neighbor", "pair_contrastive", "triplet"):
         loss = losses.create(name)
         exact = loss(of)
-        value, weight = estimate.estimate([loss], of, nearest(of))
+        value, weight = candidates.estimate([loss], of, nearest(of))
         np.testing.assert_allclose(weight[0], exact.weight.numpy())
         np.testing.assert_allclose(value[0], exact.per_anchor.numpy(), rtol=1e-9, atol=1e-11)
 
@@ -139,7 +139,7 @@ def test_few_candidates_of_a_lopsided_set_stay_finite(monkeypatch) -> None:
     few(monkeypatch, DRAWN=4)
     of = labeled(200, [1] + [0] * 199)
     for name in ("nt_xent", "info_nce", "triplet", "pair_contrastive"):
-        value, _ = estimate.estimate([losses.create(name)], of, nearest(of))
+        value, _ = candidates.estimate([losses.create(name)], of, nearest(of))
         assert np.isfinite(value).all()
 
 
@@ -147,22 +147,22 @@ def test_an_estimate_follows_from_its_seed_whatever_the_share(monkeypatch) -> No
     few(monkeypatch)
     of, loss = labeled(), losses.create("nt_xent", temperature=0.2)
     near = nearest(of)
-    one, two = (estimate.estimate([loss], of, near)[0] for _ in range(2))
+    one, two = (candidates.estimate([loss], of, near)[0] for _ in range(2))
     np.testing.assert_array_equal(one, two)
-    parts = [estimate.estimate([loss], of, near, s)[0] for s in (slice(0, 23), slice(23, 60))]
+    parts = [candidates.estimate([loss], of, near, s)[0] for s in (slice(0, 23), slice(23, 60))]
     np.testing.assert_allclose(np.concatenate(parts, 1), one, rtol=1e-12)
-    assert np.abs(estimate.estimate([loss], of, near, seed=1)[0] - one).max() > 1e-4
+    assert np.abs(candidates.estimate([loss], of, near, seed=1)[0] - one).max() > 1e-4
     exact = loss(of).per_anchor.numpy()
     assert 1e-4 < np.abs(one - exact).max() < 1
 
 
 def test_only_a_block_of_scores_is_held(monkeypatch) -> None:
     few(monkeypatch)
-    shapes, compare = [], estimate.compare
-    monkeypatch.setattr(estimate, "compare", lambda *a: shapes.append(compare(*a).shape) or compare(*a))
+    shapes, compare = [], candidates.compare
+    monkeypatch.setattr(candidates, "compare", lambda *a: shapes.append(compare(*a).shape) or compare(*a))
     told: list[float] = []
     of = labeled(300)
-    estimate.estimate([losses.create("sup_con")], of, nearest(of), on_fraction=told.append)
+    candidates.estimate([losses.create("sup_con")], of, nearest(of), on_fraction=told.append)
     assert {tuple(s) for s in shapes} <= {(b, k) for b in (7, 300 % 7) for k in (8, 20)}
     assert len(told) == 43
     assert told[-1] == 1
@@ -171,7 +171,7 @@ def test_only_a_block_of_scores_is_held(monkeypatch) -> None:
 def test_settings_share_one_pass_and_rows_of_other_pairs_are_refused() -> None:
     of = labeled()
     settings = [losses.create("sup_con", temperature=t) for t in (0.1, 0.5)]
-    both, _ = estimate.estimate(settings, of, nearest(of))
+    both, _ = candidates.estimate(settings, of, nearest(of))
     for value, loss in zip(both, settings, strict=True):
         np.testing.assert_allclose(value, loss(of).per_anchor.numpy(), rtol=1e-9)
     with pytest.raises(ValueError, match="every row meets all others"):
@@ -180,7 +180,7 @@ def test_settings_share_one_pass_and_rows_of_other_pairs_are_refused() -> None:
 
 def test_the_error_is_what_it_says() -> None:
     exact = np.arange(100.0)
-    found = estimate.error_of(np.where(exact < 90, exact + 0.5, np.nan), exact)
+    found = candidates.error_of(np.where(exact < 90, exact + 0.5, np.nan), exact)
     assert found == {
         "checked": 90,
         "bias": pytest.approx(0.5),
@@ -189,11 +189,11 @@ def test_the_error_is_what_it_says() -> None:
     }
     swapped = exact.copy()
     swapped[:10] = exact[:10][::-1]
-    found = estimate.error_of(swapped, exact)
+    found = candidates.error_of(swapped, exact)
     assert found["bias"] == 0
     assert found["off"] == pytest.approx(np.quantile(np.abs(swapped - exact), 0.95))
     assert 0.9 < found["correlation"] < 1
-    assert estimate.error_of(np.array([np.nan]), np.array([1.0])) == {"checked": 0}
+    assert candidates.error_of(np.array([np.nan]), np.array([1.0])) == {"checked": 0}
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_a_large_set_has_estimates_and_their_error(monkeypatch, tmp_path) -> Non
         exact = table_of(rows, loss, **more)
         assert not any(name.startswith("estimate_") for name in exact.facts)
         with monkeypatch.context() as large:
-            large.setattr(estimate, "ESTIMATED_FROM", 300**2)
+            large.setattr(sample_losses, "ESTIMATED_FROM", 300**2)
             made = table_of(rows, loss, **more)
         difference = made.columns["loss"] - exact.columns["loss"]
         positives = 1 if "views" in more else 40
@@ -226,7 +226,7 @@ def test_a_large_set_has_estimates_and_their_error(monkeypatch, tmp_path) -> Non
         assert 0 < np.abs(over - truly).mean() < 0.1
         with monkeypatch.context() as fewer:
             fewer.setattr(sample_losses, "DRAWN_OF_CURVES", 20)
-            fewer.setattr(estimate, "ESTIMATED_FROM", 300**2)
+            fewer.setattr(sample_losses, "ESTIMATED_FROM", 300**2)
             rough = table_of(rows, loss, **more)
         np.testing.assert_array_equal(rough.columns["loss"], made.columns["loss"])
         assert not np.array_equal(rough.extra["loss_over_knob"], over)
@@ -246,7 +246,7 @@ def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypat
     few(monkeypatch, NEAR=64, POSITIVES=40, DRAWN=300, VISITED=200)
     for module, name in ((neighbors, "APPROXIMATE_FROM"), (neighbors, "FEW")):
         monkeypatch.setattr(module, name, 0)
-    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 0)
+    monkeypatch.setattr(sample_losses, "ESTIMATED_FROM", 0)
     searches = []
     search = neighbors._search
     monkeypatch.setattr(neighbors, "_search", lambda *args, **more: searches.append(1) or search(*args, **more))
@@ -264,8 +264,8 @@ def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypat
 
 def test_a_loss_that_cannot_be_estimated_has_its_limit(monkeypatch) -> None:
     """Exact up to that many samples, left out above, the lists being there all the same."""
-    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 200.0**2)
-    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 0)
+    monkeypatch.setattr(sample_losses, "EXACT_ONLY_UP_TO", 8 * 200.0**2)
+    monkeypatch.setattr(sample_losses, "ESTIMATED_FROM", 0)
     for knobs, loss in ((None, "lifted_structure"), ({"mining": "hard"}, "triplet")):
         made = table_of(blobs(), loss, knobs, batch_size=50)
         assert made.facts["exact_up_to"] == 200
@@ -282,14 +282,14 @@ def test_a_loss_that_cannot_be_estimated_has_its_limit(monkeypatch) -> None:
 def test_where_losses_are_estimated(monkeypatch) -> None:
     """From 88,000 images of 256 numbers on a CPU, of which pairs have two views each."""
     loss = losses.create("nt_xent")
-    assert not estimate.is_estimated(loss, 88_000, 256, "cpu")
-    assert estimate.is_estimated(loss, 89_000, 256, "cpu")
-    assert not estimate.is_estimated(losses.create("lifted_structure"), 10**6, 256, "cpu")
-    assert estimate.exact_up_to(loss, 256, "cpu") is None
-    assert estimate.exact_up_to(losses.create("lifted_structure"), 256, "cpu") == 279_508
+    assert not sample_losses.is_estimated(loss, 88_000, 256, "cpu")
+    assert sample_losses.is_estimated(loss, 89_000, 256, "cpu")
+    assert not sample_losses.is_estimated(losses.create("lifted_structure"), 10**6, 256, "cpu")
+    assert sample_losses.exact_up_to(loss, 256, "cpu") is None
+    assert sample_losses.exact_up_to(losses.create("lifted_structure"), 256, "cpu") == 279_508
     views = [np.zeros((4, 2, 256), np.float32)]
     inputs = sample_score.SampleInputs(EmbeddingSet(views[0][:, 0]), "nce", views=views, device="cpu")
-    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 256 * 7.0**2)
+    monkeypatch.setattr(sample_losses, "EXACT_ONLY_UP_TO", 256 * 7.0**2)
     assert sample_score._outlook(inputs) == {"exact_up_to": 3}  # of two views each
 
 
@@ -305,8 +305,8 @@ def test_what_losses_will_be_is_known_beforehand(monkeypatch) -> None:
     assert outlook("triplet", 10**6, 1, 256, 999) == {"candidates": 64 + 8192 + 128}
     assert outlook("triplet", 10**6, 1, 256, 999, mining="hard") == {"exact_up_to": 279_508}
     assert outlook("lifted_structure", 279_508, 1, 256, 999) == {}
-    monkeypatch.setattr(estimate, "ESTIMATED_FROM", 1)
-    monkeypatch.setattr(estimate, "EXACT_ONLY_UP_TO", 8 * 200.0**2)
+    monkeypatch.setattr(sample_losses, "ESTIMATED_FROM", 1)
+    monkeypatch.setattr(sample_losses, "EXACT_ONLY_UP_TO", 8 * 200.0**2)
 
     def first_stage(loss: str) -> tuple[str, dict[str, float]]:
         told: list[str] = []

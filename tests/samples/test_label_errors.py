@@ -92,7 +92,7 @@ def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
         np.testing.assert_allclose(before[name][0], after[name][0], atol=1e-6)
     x, classify = rows.features, label_voters.discriminant
     p = label_voters.out_of_fold(x, rows.labels, 4, classify)
-    fold = label_voters.folds(rows.labels, 0)
+    fold = label_voters.folds(rows.labels)
     rest = np.flatnonzero(fold != fold[0])
     np.testing.assert_allclose(p[0], classify(x[rest], rows.labels[rest])(x[:1])[0], atol=1e-6)
 

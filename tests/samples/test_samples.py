@@ -18,15 +18,17 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.samples import class_losses
 from contrastive_core.samples import explanation as sample_explain
 from contrastive_core.samples import losses as sample_losses
+from contrastive_core.storage import tables
 
 
-def test_the_loss_under_each_class_is_the_librarys() -> None:
+def test_the_loss_under_each_class_is_the_librarys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 0 relabeled to each class in turn, and its loss of the second form; and a class of one
     row has no positive."""
     rows = blobs(61)
     labels = rows.labels.copy()
     labels[60] = 3
-    found = class_losses.by_class(EmbeddingSet(rows.features, labels), 0.2).losses
+    monkeypatch.setattr(class_losses, "TEMPERATURE", 0.2)
+    found = class_losses.by_class(EmbeddingSet(rows.features, labels)).losses
     made = losses.create("sup_con", temperature=0.2, form="in")
     for c in range(4):
         labels[0] = c
@@ -131,7 +133,7 @@ def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
     table = table_of(blobs(), "triplet")
     assert tuple(table.columns) == sample_table.COLUMNS
     for name in ("s.parquet", "s.csv"):
-        sample_table.write_table(table, tmp_path / name)
+        tables.write_table(tmp_path / name, table.columns)
     frame = pd.read_parquet(tmp_path / "s.parquet")
     assert list(frame.columns) == list(sample_table.COLUMNS)
     assert len(frame) == 300
