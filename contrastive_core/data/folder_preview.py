@@ -60,7 +60,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
             files.append(file)
     looked_at = {file.path for file in files} | {file.path for file, _ in unreadable}
     sizes, bad_heads = _heads([f for f in (*train.files, *test.files) if f.path not in looked_at])
-    sizes |= {image_decoding.image_size(file.path) for file in files}
+    sizes |= {image_decoding.read_header(file.path)[:2] for file in files}
     unreadable += bad_heads
     bad = {file.path for file, _ in unreadable}  # ids are of a split
     counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
@@ -105,7 +105,7 @@ def _heads(files: list[ImageFile]) -> tuple[set[tuple[int, int]], list[tuple[Ima
     sizes, bad = set(), []
     for file in files if len(files) <= HEADS else ():
         try:
-            sizes.add(image_decoding.image_size(file.path))
+            sizes.add(image_decoding.read_header(file.path)[:2])
         except Exception as error:  # whatever Pillow raises at a damaged file
             bad.append((file, image_decoding.read_error(error)))
     return sizes, bad

@@ -10,8 +10,8 @@ simplejpeg was tried: 1.2 to 1.3 times Pillow's images per CPU second (500×375 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -20,19 +20,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
+from typing import IO
 
 import numpy as np
 
 from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.data.decode_worker import HEADER, Chunk, DecodedChunk, DecodeWorker, decode_chunk
-from contrastive_core.data.image_decoding import count_channels, image_size
+from contrastive_core.data.decode_worker import HEADER, Chunk, DecodedChunk, decode_chunk, decode_sandboxed
+from contrastive_core.data.image_decoding import read_header
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.image_form import SMALL, ImageForm
 from contrastive_core.storage import atomic
+from contrastive_core.storage.sandbox import Sandbox
 
 __all__ = ["cache_keys", "common_channels", "decode", "made_channels", "median_side", "processes", "space_of"]
 
@@ -63,6 +64,11 @@ class Partial:
         return self.folder / "images.npy"
 
     @property
+    def log(self) -> Path:
+        """The chunks whose rows are on the disk, a line each."""
+        return self.folder / "chunks.jsonl"
+
+    @property
     def shape(self) -> tuple[int, int, int, int]:
         return (len(self.files), self.channels, self.side, self.side)
 
@@ -82,7 +88,14 @@ class Partial:
     def chunk(self, start: int) -> Chunk:
         here = os.getcwd()  # worker processes have another working folder
         paths = [os.path.join(here, f.filename) for f in self.files[start : start + CHUNK]]
-        return Chunk(os.path.join(here, self.path), start, paths, self.side, self.channels, self.form.resize)
+        return Chunk(
+            file=os.path.join(here, self.path),
+            start=start,
+            paths=paths,
+            side=self.side,
+            channels=self.channels,
+            resize=self.form.resize,
+        )
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
@@ -105,7 +118,7 @@ def median_side(files: list[ImageFile]) -> int:
     sides = []
     for i in np.unique(np.linspace(0, len(files) - 1, min(HEADS, len(files))).astype(int)):
         try:
-            sides.append(min(image_size(files[i].path)))
+            sides.append(min(read_header(files[i].path)[:2]))
         except Exception:  # whatever Pillow raises; decoding it says so
             continue
     return int(np.median(sides)) if sides else SMALL
@@ -121,7 +134,7 @@ def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_pro
                 message("looking at the colors of {files} images", files=f"{len(files):,}"), number / len(files)
             )
         try:
-            found.add(count_channels(file.path))
+            found.add(read_header(file.path).channels)
         except Exception:
             continue
         if 3 in found or (len(found) > 1 and max(found) > 3):
@@ -160,7 +173,8 @@ def decode(
     Raises: BadSetting where they do not fit on the disk; ValueError where none can be read.
     """
     _reserve_space(partial, later)
-    decoded = {chunk["start"]: chunk for chunk in _decoded_chunks(partial)}
+    decoded = _decoded_before(partial)
+    starts = range(0, len(partial.files), CHUNK)
     stage = message(
         "decoding {files} images to {text} ({size} on disk)",
         files=f"{len(partial.files):,}",
@@ -168,20 +182,46 @@ def decode(
         size=_bytes(partial.size),
     )
     on_progress(stage, None)
-    starts = range(0, len(partial.files), CHUNK)
-    with _Log(partial, list(decoded.values())) as log:
-        for chunk in _decode_chunks(partial, [s for s in starts if s not in decoded]):
-            log.add(chunk)
-            decoded[chunk["start"]] = chunk
-            on_progress(stage, len(decoded) / len(starts))
+    waiting, flushed = list(decoded.values()), time.monotonic()
+    with partial.path.open("r+b") as rows, partial.log.open("w", encoding="utf-8") as log:
+        try:
+            _flush(waiting, rows, log)
+            for chunk in _decode_chunks(partial, [s for s in starts if s not in decoded]):
+                waiting.append(chunk)
+                decoded[chunk["start"]] = chunk
+                if time.monotonic() - flushed >= FLUSH:
+                    _flush(waiting, rows, log)
+                    flushed = time.monotonic()
+                on_progress(stage, len(decoded) / len(starts))
+        finally:
+            _flush(waiting, rows, log)
     return _arrays(listing, partial, list(decoded.values()))
+
+
+def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
+    """Log chunks once their rows are on the disk. After a kill the others are decoded again."""
+    if chunks:
+        atomic.sync_file(rows)
+        log.writelines(json.dumps(chunk) + "\n" for chunk in chunks)
+        log.flush()
+        chunks.clear()
+
+
+def _decoded_before(partial: Partial) -> dict[int, DecodedChunk]:
+    """Return chunks of an interrupted decoding by their first row; a line that was cut off is ignored."""
+    decoded: dict[int, DecodedChunk] = {}
+    for line in partial.log.read_text(encoding="utf-8").splitlines() if partial.log.exists() else ():
+        with contextlib.suppress(ValueError):
+            chunk = json.loads(line)
+            decoded[chunk["start"]] = chunk
+    return decoded
 
 
 def _reserve_space(partial: Partial, later: Partial | None) -> None:
     """Give the file its full length, if both splits fit on the disk."""
     atomic.make_folder(partial.folder)
     if (written := partial.written) is None:
-        (partial.folder / "chunks.jsonl").unlink(missing_ok=True)
+        partial.log.unlink(missing_ok=True)
     parts = [partial, *([later] if later and later.files else [])]
     size = sum(p.size for p in parts)
     free = shutil.disk_usage(partial.folder).free
@@ -203,46 +243,6 @@ def _reserve_space(partial: Partial, later: Partial | None) -> None:
         file.truncate(partial.size)
 
 
-class _Log:
-    """List chunks as decoded once their rows are on the disk. After a kill the others are decoded again."""
-
-    def __init__(self, partial: Partial, decoded: list[DecodedChunk]) -> None:
-        self._rows = partial.path.open("r+b")
-        self._lines = (partial.folder / "chunks.jsonl").open("w", encoding="utf-8")
-        self._waiting = decoded
-        self._flush()
-
-    def __enter__(self) -> _Log:
-        return self
-
-    def add(self, chunk: DecodedChunk) -> None:
-        self._waiting.append(chunk)
-        if time.monotonic() - self._flushed >= FLUSH:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            atomic.sync_file(self._rows)
-            self._lines.writelines(json.dumps(a) + "\n" for a in self._waiting)
-            self._lines.flush()
-        self._waiting, self._flushed = [], time.monotonic()
-
-    def __exit__(self, *error: object) -> None:
-        with self._rows, self._lines:
-            self._flush()
-
-
-def _decoded_chunks(partial: Partial) -> Iterator[DecodedChunk]:
-    """Yield the chunks that were decoded before; a line that was cut off is ignored."""
-    path = partial.folder / "chunks.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            chunk = json.loads(line)
-            yield DecodedChunk(start=chunk["start"], failed=chunk["failed"], notes=chunk["notes"])
-        except (ValueError, KeyError, TypeError):
-            continue
-
-
 def _decode_chunks(partial: Partial, starts: list[int]) -> Iterator[DecodedChunk]:
     """Decode chunks, in parallel unless they are few; yield each when it is done."""
     count = min(processes(), len(starts))
@@ -250,17 +250,15 @@ def _decode_chunks(partial: Partial, starts: list[int]) -> Iterator[DecodedChunk
     if count < 2 or (len(starts) * CHUNK <= FEW and size <= LITTLE):
         yield from (decode_chunk(partial.chunk(s)) for s in starts)
         return
-    workers: SimpleQueue[DecodeWorker] = SimpleQueue()
-    every = [DecodeWorker() for _ in range(count)]
-    for worker in every:
-        workers.put(worker)
+    every = [Sandbox(decode_chunk) for _ in range(count)]
+    idle = list(every)
 
     def work(start: int) -> DecodedChunk:
-        worker = workers.get()
+        sandbox = idle.pop()  # there are as many as threads
         try:
-            return worker.decode(partial.chunk(start))
+            return decode_sandboxed(sandbox, partial.chunk(start))
         finally:
-            workers.put(worker)
+            idle.append(sandbox)
 
     with ThreadPoolExecutor(count) as pool:
         try:
@@ -268,8 +266,8 @@ def _decode_chunks(partial: Partial, starts: list[int]) -> Iterator[DecodedChunk
                 yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            for worker in every:
-                worker.close()
+            for sandbox in every:
+                sandbox.close()
 
 
 def processes() -> int:
@@ -318,7 +316,7 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
     """Close the gaps of unreadable images, and write the array's header."""
     n = len(partial.files) - len(failed)
     if len(failed):
-        (partial.folder / "chunks.jsonl").unlink()  # from here on rows lie elsewhere
+        partial.log.unlink()  # from here on rows lie elsewhere
         images = np.memmap(partial.path, np.uint8, "r+", HEADER, partial.shape)
         keep = np.delete(np.arange(len(partial.files)), failed)
         for start in range(int(failed[0]), n, CHUNK):
@@ -326,13 +324,11 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
             images[start : start + len(rows)] = images[rows]
         images.flush()
         del images
-    head = io.BytesIO()
     shape = (n, *partial.shape[1:])
-    np.lib.format.write_array_header_1_0(head, {"descr": "|u1", "fortran_order": False, "shape": shape})
-    assert head.tell() == HEADER
     with partial.path.open("r+b") as file:
-        file.write(head.getvalue())
-        file.truncate(HEADER + n * int(np.prod(shape[1:])))
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        assert file.tell() == HEADER
+        file.truncate(space_of(n, partial.side, partial.channels))
         atomic.sync_file(file)
 
 

@@ -17,6 +17,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -25,7 +26,7 @@ from contrastive_core.errors import explained
 from contrastive_core.messages import N_, message
 from contrastive_core.storage.regular_files import open_regular, printable
 
-__all__ = ["ENDINGS", "FORMATS", "count_channels", "decode_image", "image_size", "open_image", "read_error"]
+__all__ = ["ENDINGS", "FORMATS", "decode_image", "open_image", "read_error", "read_header"]
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
@@ -102,24 +103,22 @@ def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop
     return np.ascontiguousarray(np.concatenate(planes)), note
 
 
-def image_size(path: Path) -> tuple[int, int]:
-    """Return width and height from the file's header. Raises as `decode_image` does."""
-    if path.suffix.lower() != ".npy":
-        with open_image(path) as image:
-            return image.size
-    _, (height, width) = _axes(_array(path).shape)
-    return width, height
+class Header(NamedTuple):
+    """Size in pixels; 1 channel of a gray picture, 3 of a color one, or those of an array."""
+
+    width: int
+    height: int
+    channels: int
 
 
-def count_channels(path: Path) -> int:
-    """Return 1 for a gray picture, 3 for a color one, or an array's channels, from the file's
-    header. Raises as `decode_image` does."""
+def read_header(path: Path) -> Header:
+    """Return what a file's header says. Raises as `decode_image` does."""
     if path.suffix.lower() != ".npy":
         with open_image(path) as image:
-            return 1 if image.mode in GRAY_MODES else 3
+            return Header(*image.size, 1 if image.mode in GRAY_MODES else 3)
     array = _array(path)
-    axis, _ = _axes(array.shape)
-    return 1 if axis is None else array.shape[axis]
+    axis, (height, width) = _axes(array.shape)
+    return Header(width, height, 1 if axis is None else array.shape[axis])
 
 
 def read_error(error: Exception) -> str:
@@ -190,39 +189,35 @@ def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
 
 
 def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
-    """Return one image of one or three channels, or one gray image per channel."""
+    """Return one image of one or three channels, or one gray image per channel, and a note."""
     array, note = _array(path), ""
     axis, _ = _axes(array.shape)
     array = array[..., None] if axis is None else np.moveaxis(array, axis, -1)
     count = array.shape[-1]
-    if channels not in (1, 3):
-        if count != channels:
-            raise ValueError(
-                message(
-                    "an array of {count} channels; those of the others have {channels}", count=count, channels=channels
-                )
-            )
-        bands = np.moveaxis(_scale(np.asarray(array)), -1, 0)
-        return [Image.fromarray(np.ascontiguousarray(band)) for band in bands], note
-    array = array[..., 0] if count < 3 else array[..., :3]
-    if count not in (1, 3):
-        note = (
-            message("of {count} channels the first was taken", count=count)
-            if count < 3
-            else message("of {count} channels the first three were taken", count=count)
+    if channels in (1, 3):
+        if count > 3:
+            note = message("of {count} channels the first three were taken", count=count)
+        elif count == 2:
+            note = message("of {count} channels the first was taken", count=count)
+        bands = [array[..., 0] if count < 3 else array[..., :3]]
+    elif count == channels:
+        bands = [*np.moveaxis(_scale(np.asarray(array)), -1, 0)]
+    else:
+        raise ValueError(
+            message("an array of {count} channels; those of the others have {channels}", count=count, channels=channels)
         )
-    return [Image.fromarray(np.ascontiguousarray(_scale(np.asarray(array))))], note
+    return [Image.fromarray(np.ascontiguousarray(_scale(np.asarray(band)))) for band in bands], note
 
 
 def _scale(array: np.ndarray) -> np.ndarray:
     """Scale values of any type to uint8. Raises ValueError for values outside the usual ranges."""
-    kind, bits = array.dtype.kind, 8 * array.dtype.itemsize
-    if kind == "u" and bits == 8:
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if (kind, size) == ("u", 1):
         return array
     if kind == "b":
         return array * np.uint8(255)
     low, high = array.min(), array.max()
-    if kind == "u" and bits == 16:
+    if (kind, size) == ("u", 2):
         top = 65535
     elif kind == "f":
         top = 1 if high <= 1 else 255

@@ -42,8 +42,27 @@ BESIDE = frozenset(
 )  # what lies beside images and is none of them
 NAMES = ("readme", "license", "makefile")  # that have no ending
 ENDINGS_TOLD, LONGEST = 3, 9  # endings that are named, and letters of one
+UNREAD = (  # that files of an ending are left out: one file, several
+    N_("1 {ending} file is left out: it cannot be read here."),
+    N_("{n} {ending} files are left out: they cannot be read here."),
+)
+UNREAD_OTHERS = (
+    N_("1 file with another ending is left out: it cannot be read here."),
+    N_("{n} files with other endings are left out: they cannot be read here."),
+)
+UNREAD_SPECIAL = {  # by ending
+    "": (
+        N_("1 file without an ending is left out: what it is cannot be told."),
+        N_("{n} files without an ending are left out: what they are cannot be told."),
+    ),
+    ".npy": (
+        N_("1 {ending} file is left out: it is read where a folder has no pictures."),
+        N_("{n} {ending} files are left out: they are read where a folder has no pictures."),
+    ),
+}
 SEED, TEST = 0, 0.2
 LINK = N_("a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1")
+LONGEST_ID = 4096  # characters
 
 
 class ImageFile(NamedTuple):
@@ -111,50 +130,18 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
 def remarks(*listings: Listing) -> list[str]:
     """What has to be said of the listings of a folder, in sentences: how its parts were taken, and
     what is left out for its ending."""
-    said = list(dict.fromkeys(one for listing in listings for one in listing.layout))
+    layout = dict.fromkeys(one for listing in listings for one in listing.layout)
     each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
-    told = [(ending, n) for ending, n in counts.most_common() if _is_plain(ending)]
-    said += [_left_out(ending, n) for ending, n in told[:ENDINGS_TOLD]]
-    if remaining := counts.total() - sum(n for _, n in told[:ENDINGS_TOLD]):
-        said.append(
-            message(
-                "{remaining} files with other endings are left out: they cannot be read here.",
-                remaining=f"{remaining:,}",
-            )
-            if remaining > 1
-            else N_("1 file with another ending is left out: it cannot be read here.")
-        )
-    return said
+    told = [(ending, n) for ending, n in counts.most_common() if _is_plain(ending)][:ENDINGS_TOLD]
+    by_ending = [(UNREAD_SPECIAL.get(ending, UNREAD), n, ending) for ending, n in told]
+    if remaining := counts.total() - sum(n for _, n in told):
+        by_ending.append((UNREAD_OTHERS, remaining, ""))
+    return [*layout, *(message(texts[n > 1], n=f"{n:,}", ending=ending) for texts, n, ending in by_ending)]
 
 
 def _is_plain(ending: str) -> bool:
     return len(ending) <= LONGEST and (not ending or (ending.isascii() and ending[1:].isalnum()))
-
-
-def _left_out(ending: str, n: int) -> str:
-    """That files of an ending are left out, and why."""
-    if not ending:
-        return (
-            message("{n} files without an ending are left out: what they are cannot be told.", n=f"{n:,}")
-            if n > 1
-            else N_("1 file without an ending is left out: what it is cannot be told.")
-        )
-    if ending in ARRAYS:
-        return (
-            message(
-                "{n} {ending} files are left out: they are read where a folder has no pictures.",
-                n=f"{n:,}",
-                ending=ending,
-            )
-            if n > 1
-            else message("1 {ending} file is left out: it is read where a folder has no pictures.", ending=ending)
-        )
-    return (
-        message("{n} {ending} files are left out: they cannot be read here.", n=f"{n:,}", ending=ending)
-        if n > 1
-        else message("1 {ending} file is left out: it cannot be read here.", ending=ending)
-    )
 
 
 # --- listing: one look at every entry ------------------------------------------------------------
@@ -170,10 +157,9 @@ def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
         return {s: dataclasses.replace(whole, files=part(whole.files, s)) for s in SPLITS}
     each = {name: _labeled(folder, endings) for name, folder in folders.items()}
     classes = tuple(sorted({c for listing in each.values() for c in listing.classes}))
-    number = {c: i for i, c in enumerate(classes)}
     for listing in each.values():
-        if listing.classes not in ((), classes):  # this split lacks a class of the other
-            labels = [number[c] for c in listing.classes]
+        if listing.classes != classes:  # this split lacks a class of the other
+            labels = [*map(classes.index, listing.classes), -1]
             listing.files = [f._replace(label=labels[f.label]) for f in listing.files]
         listing.classes, listing.layout, listing.seen = classes, layout, seen | listing.seen
     return each
@@ -182,31 +168,27 @@ def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
 def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, ...]]:
     """The folders of train and test, none where the folder has no such parts, and what has to be
     said of them."""
-    if not _is_folder(root / "train"):
+    train, test = root / "train", "test"
+    if not _is_folder(train):
         return {}, ()
-    stand_in = [n for n in FOR_TEST if _is_folder(root / n) and _has_images(root / n, endings)]
-    test, left_out = "test", stand_in
+    left_out = [n for n in FOR_TEST if _has_images(root / n, endings)]
     if not _is_folder(root / "test"):
-        known = {"train", *stand_in}
-        with os.scandir(root) as entries:
-            others = [root / e.name for e in entries if e.name[0] != "." and e.name not in known]
-        if any(_is_folder(p) and _has_images(p, endings) for p in others):
+        others = (p for p in root.iterdir() if p.name[0] != "." and p.name not in ("train", *left_out))
+        if any(_has_images(p, endings) for p in others) or not _has_images(train, endings):
             return {}, ()  # classes, of which some have these names
-        if not _has_images(root / "train", endings):
-            return {}, ()
-        if not stand_in:
-            return {"train": root / "train"}, (
+        if not left_out:
+            return {"train": train}, (
                 N_("All images are those of train/: a fifth is set aside, since there is no test/."),
             )
-        test, *left_out = stand_in
+        test, *left_out = left_out
     said = [message("The test images are those of {test}/: there is no test/.", test=test)] if test != "test" else []
     said += [message("{n}/ is left out: the images are those of train/ and {test}/.", n=n, test=test) for n in left_out]
-    return {"train": root / "train", "test": root / test}, tuple(said)
+    return {"train": train, "test": root / test}, tuple(said)
 
 
 def _has_images(folder: Path, endings: set[str]) -> bool:
-    """Whether any file below it, at any depth, has one of the endings."""
-    return any(_ending(name) in endings for _, _, names in os.walk(folder) for name in names)
+    """Whether it is a folder with files of these endings at any depth."""
+    return _is_folder(folder) and any(_ending(name) in endings for *_, names in os.walk(folder) for name in names)
 
 
 def _is_folder(path: Path) -> bool:
@@ -217,59 +199,53 @@ def _labeled(folder: Path, endings: set[str]) -> Listing:
     """A class for each folder that holds images; without such folders, images without labels."""
     listing = Listing(seen={os.fspath(folder): file_stamp(folder)})
     with os.scandir(folder) as entries:
-        folders = sorted(folder / e.name for e in entries if _leads_to_folder(e))
+        folders = sorted(folder / e.name for e in entries if _leads_to_folder(e) and e.name[0] != ".")
     classes: list[str] = []
     for sub in folders:
-        if sub.name.startswith("."):
-            continue
         if not _is_folder(sub):
-            listing.skipped.append((_id(sub.name), LINK))
+            listing.skipped.append((printable(sub.name, LONGEST_ID), LINK))
         elif images := _images(sub, f"{sub.name}/", len(classes), listing, endings):
             listing.files += images
             classes.append(printable(sub.name))
     if not classes:
-        listing.files = _images(folder, "", -1, listing, endings, deep=False)
+        listing.files = _images(folder, "", -1, listing, endings)
     listing.classes = tuple(classes)
     return listing
 
 
-def _images(
-    folder: Path, prefix: str, label: int, listing: Listing, endings: set[str], deep: bool = True
-) -> list[ImageFile]:
-    """Images at any depth of a folder, in the order of their names; one look at each.
+def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: set[str]) -> list[ImageFile]:
+    """Images of a folder in the order of their names, one look at each; those of a class (from 0
+    on) lie at any depth.
 
     Args: prefix: of the ids, with a slash at its end. listing: gets what is left out.
     """
     files, waiting, visited = [], [(os.fspath(folder), prefix)], set()
     while waiting:
         inside, below = waiting.pop()
-        about = os.stat(inside)
-        if (about.st_dev, about.st_ino) in visited:  # a link back up
+        stamp = os.stat(inside)
+        if (stamp.st_dev, stamp.st_ino) in visited:  # a link back up
             continue
-        visited.add((about.st_dev, about.st_ino))
-        stamp = about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
-        listing.seen.setdefault(inside, stamp)
+        visited.add((stamp.st_dev, stamp.st_ino))
+        listing.seen.setdefault(inside, (stamp.st_ino, stamp.st_size, stamp.st_mtime_ns, stamp.st_ctime_ns))
         with os.scandir(inside) as entries:
             for entry in entries:
                 name, is_plain = entry.name, entry.is_file(follow_symlinks=False)  # nearly always
-                is_folder = not is_plain and _leads_to_folder(entry)
-                if is_folder:
-                    if not deep:
-                        continue
-                elif (ending := _ending(name)) not in endings:
-                    if is_plain and _is_missed(name, ending):
-                        listing.others[ending] += 1
+                ending, is_folder = _ending(name), not is_plain and _leads_to_folder(entry)
+                id = printable(below + name, LONGEST_ID)
+                if is_folder and label < 0:
                     continue
-                reason = "" if is_plain else _problem(entry, is_folder)
-                if reason:
-                    listing.skipped.append((_id(below + name), reason))
+                if not is_folder and ending not in endings:
+                    if is_plain and _may_be_image(name, ending):
+                        listing.others[ending] += 1
+                elif reason := "" if is_plain else _problem(entry, is_folder):
+                    listing.skipped.append((id, reason))
                 elif is_folder:
                     waiting.append((entry.path, f"{below}{name}/"))
                 else:
                     size = entry.stat()
-                    bytes_and_time = f"{size.st_size}\0{size.st_mtime_ns}"
-                    files.append(ImageFile(_id(below + name), entry.path, label, bytes_and_time))
-    return sorted(files, key=_by_parts)
+                    files.append(ImageFile(id, entry.path, label, f"{size.st_size}\0{size.st_mtime_ns}"))
+    # as `Path.parts` order: a folder's files before those of one whose name goes on
+    return sorted(files, key=lambda file: file.filename.replace(os.sep, "\0"))
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
@@ -278,9 +254,9 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _problem(entry: os.DirEntry[str], is_folder: bool) -> str:
-    """Why an entry is left out; "" where it is not."""
+    """Why a link, a folder or something else is left out; "" where it is not."""
     if not entry.is_symlink():
-        return "" if is_folder or entry.is_file() else N_("no file")
+        return "" if is_folder else N_("no file")
     if not follow_links():
         return LINK
     if is_folder or os.path.isfile(entry.path):
@@ -294,19 +270,9 @@ def _ending(name: str) -> str:
     return name[dot:].lower() if dot > 0 else ""
 
 
-def _is_missed(name: str, ending: str) -> bool:
+def _may_be_image(name: str, ending: str) -> bool:
     """Whether a file that is not read here may well be an image."""
     return name[0] != "." and ending not in BESIDE and bool(ending or name.lower() not in NAMES)
-
-
-def _by_parts(file: ImageFile) -> str:
-    """Orders as `Path.parts` do: a folder's files before those of one whose name goes on."""
-    return file.filename.replace(os.sep, "\0")
-
-
-def _id(below: str) -> str:
-    """A file's id: its path below the folder, as text that every file and message can hold."""
-    return printable(below, limit=4096)
 
 
 def part(files: list[ImageFile], split: str) -> list[ImageFile]:

@@ -9,26 +9,25 @@ What is not there, lies elsewhere or is named twice is left out and listed.
 
 from __future__ import annotations
 
-import csv
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from contrastive_core.data.image_folder import FOR_TEST, LINK, SPLITS, ImageFile, Listing, part
+from contrastive_core.data.csv_tables import read_table
+from contrastive_core.data.image_folder import FOR_TEST, LINK, LONGEST_ID, SPLITS, ImageFile, Listing, part
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.file_cache import FileStamp, file_stamp
-from contrastive_core.storage.regular_files import printable, read_regular
+from contrastive_core.storage.regular_files import printable
 
 __all__ = ["LABEL", "columns_of", "list_and_column", "listings"]
 
 FILE, LABEL, SPLIT = "file", "label", "split"
-MAX_BYTES = 512 << 20
 MISSING = N_("there is no such file")
 OUTSIDE = N_("it lies outside of the list's folder")
-OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT)  # names that rows have already
+OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT, "")  # names that rows have already
 
 
 def list_and_column(where: str) -> tuple[Path, str]:
@@ -41,46 +40,20 @@ def list_and_column(where: str) -> tuple[Path, str]:
 
 def columns_of(path: Path) -> list[str]:
     """Names of the columns that classes can be taken from. Raises BadSetting."""
-    names, _ = _table(path)
-    return [n for n in names if n not in (FILE, SPLIT)]
+    return [n for n in _read_list(path)[0] if n not in (FILE, SPLIT)]
+
+
+def _read_list(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    if not path.exists():
+        raise BadSetting(message("there is no list {shown}", shown=printable(path)))
+    return read_table(path, FILE)
 
 
 def listings(where: str) -> dict[str, Listing]:
     """What a list names of each split. Raises BadSetting for what is no such list."""
     path, column = list_and_column(where)
-    stamp = file_stamp(path)
-    names, lines = _table(path)
-    label = column or LABEL
-    _check_column(path, column, names)
-    more = tuple(n for n in names if n not in (*OURS, label) and n)
-    skipped: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
-    seen = {os.fspath(path): stamp}
-    test = _test_of(lines)
-    rows = list(_rows(path, lines, label, more, skipped, seen, test))
-    classes = _ordered({name for _, name, _ in rows if name})
-    number = {name: i for i, name in enumerate(classes)} | {"": -1}
-    files = [(split, file._replace(label=number[name])) for file, name, split in rows]
-    if SPLIT not in names:
-        every = [file for _, file in files]
-        chosen = {split: part(every, split) for split in SPLITS}
-    else:
-        chosen = {split: [f for s, f in files if s == split] for split in SPLITS}
-    shown = tuple(printable(c) for c in classes)
-    layout = (message("The test images are those of the split {test}: none is named test.", test=test),)
-    return {
-        s: Listing(
-            shown,
-            chosen[s],
-            skipped[s],
-            tuple(map(printable, more)),
-            layout=layout if test != "test" else (),
-            seen=seen,
-        )
-        for s in SPLITS
-    }
-
-
-def _check_column(path: Path, column: str, names: list[str]) -> None:
+    seen = {os.fspath(path): file_stamp(path)}
+    names, lines = _read_list(path)
     if column and column not in names:
         raise BadSetting(
             message(
@@ -90,34 +63,35 @@ def _check_column(path: Path, column: str, names: list[str]) -> None:
                 names=printable(", ".join(names)),
             )
         )
-
-
-def _split_of(line: dict[str, str]) -> str:
-    return (line.get(SPLIT) or "train").strip().lower()
-
-
-def _test_of(lines: list[dict[str, str]]) -> str:
-    """What the lines call the test split."""
-    named = {_split_of(line) for line in lines}
-    return next((name for name in ("test", *FOR_TEST) if name in named), "test")
+    label, splits = column or LABEL, [(line.get(SPLIT) or "train").strip().lower() for line in lines]
+    test = next((name for name in ("test", *FOR_TEST) if name in splits), "test")
+    splits = ["test" if split == test else split for split in splits]
+    said = message("The test images are those of the split {test}: none is named test.", test=test)
+    more = tuple(n for n in names if n not in (*OURS, label))
+    columns, layout = tuple(map(printable, more)), (said,) if test != "test" else ()
+    listed = {split: Listing(column_names=columns, layout=layout, seen=seen) for split in SPLITS}
+    rows = list(_rows(_Home(path, seen), zip(splits, lines, strict=True), label, more, listed))
+    classes = _ordered({name for _, name, _ in rows if name})
+    number = {name: i for i, name in enumerate(classes)} | {"": -1}
+    files = [(split, file._replace(label=number[name])) for split, name, file in rows]
+    for split, listing in listed.items():
+        listing.classes = tuple(map(printable, classes))
+        is_split = SPLIT in names
+        listing.files = [f for s, f in files if s == split] if is_split else part([f for _, f in files], split)
+    return listed
 
 
 def _rows(
-    path: Path,
-    lines: list[dict[str, str]],
+    home: _Home,
+    lines: Iterable[tuple[str, dict[str, str]]],
     label: str,
     more: tuple[str, ...],
-    skipped: dict[str, list[tuple[str, str]]],
-    seen: dict[str, FileStamp | None],
-    test: str,
-) -> Iterator[tuple[ImageFile, str, str]]:
-    """Files with class and split; what is left out goes to `skipped` of its split, or of train, the
-    folders that were looked into to `seen`."""
-    home = _Home(os.path.abspath(path.parent), seen)
+    listed: dict[str, Listing],
+) -> Iterator[tuple[str, str, ImageFile]]:
+    """Split, class and file of each line with its split; what is left out goes to its split, or to train."""
     before: dict[str, tuple[int, str]] = {}
-    for number, line in enumerate(lines, 2):
+    for number, (split, line) in enumerate(lines, 2):
         name, text = (line.get(k) or "" for k in (FILE, label))
-        split = "test" if (named := _split_of(line)) == test else named
         filename, stamp, reason = home.look(name)
         if split not in SPLITS:
             reason = message("its split is {split}, neither train nor test", split=f"{printable(split, 40)!r}")
@@ -126,21 +100,21 @@ def _rows(
             other = "" if label_before == text else message(" with another label")
             reason = message("named before, in line {line_before}{other}", line_before=f"{line_before:,}", other=other)
         before.setdefault(name, (number, text))
-        shown = printable(name, 4096) or message("line {number}", number=f"{number:,}")
+        shown = printable(name, LONGEST_ID) or message("line {number}", number=f"{number:,}")
         if reason:
-            skipped[split if split in SPLITS else "train"].append((shown, reason))
-            continue
-        columns = tuple(line.get(n) or "" for n in more)
-        yield ImageFile(shown, filename, -1, stamp, columns), text.strip(), split
+            listed.get(split, listed["train"]).skipped.append((shown, reason))
+        else:
+            columns = tuple(line.get(n) or "" for n in more)
+            yield split, text.strip(), ImageFile(shown, filename, -1, stamp, columns)
 
 
 class _Home:
     """The list's own folder. Links are looked for once in each folder below it, not once a file."""
 
-    def __init__(self, path: str, seen: dict[str, FileStamp | None]) -> None:
-        self._seen = seen
-        self._path, self._real = path, os.path.realpath(path)
-        self._inside = os.path.join(path, "")  # what paths below it begin with
+    def __init__(self, path: Path, seen: dict[str, FileStamp | None]) -> None:
+        self._seen = seen  # gets the folders that were looked into
+        self._path = os.path.abspath(path.parent)
+        self._real, self._inside = os.path.realpath(self._path), os.path.join(self._path, "")
         self._is_plain: dict[str, bool] = {}
 
     def look(self, name: str) -> tuple[str, str, str]:
@@ -155,50 +129,24 @@ class _Home:
                     return filename, "", reason
             if (folder := os.path.dirname(filename)) not in self._seen:
                 self._seen[folder] = file_stamp(Path(folder))
-            about = os.stat(filename)
+            status = os.stat(filename)
         except (OSError, ValueError):  # not there, too long, a zero byte, links in a circle
             return filename, "", MISSING
-        is_file = stat.S_ISREG(about.st_mode)
-        return filename, f"{about.st_size}\0{about.st_mtime_ns}", "" if is_file else MISSING
+        is_file = stat.S_ISREG(status.st_mode)
+        return filename, f"{status.st_size}\0{status.st_mtime_ns}", "" if is_file else MISSING
 
     def _problem(self, plain: str) -> str:
         if not plain.startswith(self._inside):
             return MISSING if plain == self._path else OUTSIDE
         folder = os.path.dirname(plain)
         if folder not in self._is_plain:
-            below = folder[len(self._path) :]
-            self._is_plain[folder] = os.path.realpath(folder) == self._real + below
+            self._is_plain[folder] = os.path.realpath(folder) == self._real + folder[len(self._path) :]
         if self._is_plain[folder] and not os.path.islink(plain):
             return ""
         return LINK if os.path.exists(plain) else N_("a link to nothing")
 
 
-def _table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    shown = printable(path)
-    try:
-        text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise BadSetting(message("there is no list {shown}", shown=shown)) from None
-    except (OSError, ValueError) as error:
-        raise BadSetting(message("cannot read {shown}: {error}", shown=shown, error=printable(error))) from None
-    head = text.partition("\n")[0]
-    between = max(",;\t", key=head.count)
-    try:
-        reader = csv.DictReader(text.splitlines(), delimiter=between)
-        names = [n.strip() for n in reader.fieldnames or ()]
-        reader.fieldnames = names
-        lines = list(reader)
-    except csv.Error as error:
-        raise BadSetting(message("cannot read {shown}: {error}", shown=shown, error=printable(error))) from None
-    if FILE not in names:
-        raise BadSetting(message("{shown} needs a column {file} in its first line", shown=shown, file=f"{FILE!r}"))
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise BadSetting(message("{shown} has two columns {twice}", shown=shown, twice=f"{printable(twice)!r}"))
-    return names, lines
-
-
 def _ordered(names: set[str]) -> list[str]:
     """Classes in their order: numbers by size."""
     numbers = all(n.removeprefix("-").isdecimal() for n in names)
-    return sorted(names, key=int) if numbers else sorted(names)
+    return sorted(names, key=int if numbers else None)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import math
@@ -14,20 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.data.csv_tables import read_table, read_text
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
-from contrastive_core.storage.regular_files import printable, read_regular
+from contrastive_core.storage.regular_files import printable
 
 __all__ = ["ImageRows", "curated", "read_ids", "read_labels", "take"]
 
-MAX_BYTES = 256 << 20  # of a list of samples: a few million ids
-
 
 class ImageRows:
-    """Some rows of an array of images, read when they are asked for: of a memory map nothing is
-    copied before. Its first index is one of an array; further ones (slices) are of each image, of
-    which then only that part is copied."""
+    """Some rows of an array of images, read only when indexed; further indices are of each image."""
 
     def __init__(self, images: Any, index: np.ndarray) -> None:
         self.images, self.index = images, index
@@ -78,59 +74,37 @@ def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
 
 def read_ids(path: str) -> list[str]:
     """Sample ids: one a line, a CSV with a column `id`, or a JSON list."""
-    text = _text(path)
     if path.endswith(".json"):
-        return [str(v) for v in _json(path, text, list)]
+        return [str(v) for v in _read_json(path, list, message("{path} must hold a JSON list", path=path))]
     if path.endswith(".csv"):
-        return [row["id"] for row in _table(path, text, "id")]
-    return [line.strip() for line in text.splitlines() if line.strip()]
+        return [row["id"] for row in _read_rows(path, "id")]
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
 
 
 def read_labels(path: str) -> dict[str, str]:
     """Classes by sample id: a CSV with columns `id` and `label`, or a JSON object."""
-    text = _text(path)
     if path.endswith(".json"):
-        return {str(k): str(v) for k, v in _json(path, text, dict).items()}
-    return {row["id"]: row["label"] for row in _table(path, text, "id", "label")}
+        labels = _read_json(path, dict, message("{path} must hold a JSON object", path=path))
+        return {str(k): str(v) for k, v in labels.items()}
+    return {row["id"]: row["label"] for row in _read_rows(path, "id", "label")}
 
 
-def _json(path: str, text: str, kind: type) -> Any:
-    """What the file holds, if it is a list or an object as wanted."""
+def _read_json(path: str, kind: type, otherwise: str) -> Any:
     try:
-        value = json.loads(text)
+        value = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise BadSetting(message("cannot read {path}: {error}", path=path, error=error)) from None
     if not isinstance(value, kind):
-        raise BadSetting(
-            message("{path} must hold a JSON list", path=path)
-            if kind is list
-            else message("{path} must hold a JSON object", path=path)
-        )
+        raise BadSetting(otherwise)
     return value
 
 
-def _table(path: str, text: str, *columns: str) -> list[dict[str, str]]:
-    reader = csv.DictReader(text.splitlines())
-    try:
-        names, rows = reader.fieldnames or (), list(reader)
-    except csv.Error as error:
-        raise BadSetting(message("cannot read {path}: {error}", path=path, error=error)) from None
-    for column in columns:
-        if column not in names:
-            raise BadSetting(
-                message("{path} needs a column {column} in its first line", path=path, column=f"{column!r}")
-            )
+def _read_rows(path: str, *columns: str) -> list[dict[str, str]]:
+    _, rows = read_table(path, *columns)
     for number, row in enumerate(rows, 2):
         if any(row[column] is None for column in columns):
             raise BadSetting(message("{path}: line {number} is cut short", path=path, number=number))
     return rows
-
-
-def _text(path: str) -> str:
-    try:
-        return read_regular(path, MAX_BYTES).decode("utf-8")
-    except (OSError, ValueError) as error:
-        raise BadSetting(message("cannot read {path}: {error}", path=printable(path), error=printable(error))) from None
 
 
 def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 from PIL import Image, ImageOps
 
 from contrastive_core.data import datasets, decode_worker, image_cache
-from contrastive_core.data.decode_worker import HEADER, Chunk, DecodeWorker
+from contrastive_core.data.decode_worker import HEADER, Chunk, decode_chunk, decode_sandboxed
 from contrastive_core.data.image_decoding import decode_image
 from contrastive_core.paths import ROOT, data_home
 from contrastive_core.records.image_form import ImageForm
+from contrastive_core.storage.sandbox import Sandbox
 
 ORIENTATION = 0x0112  # of EXIF
 
@@ -41,7 +43,8 @@ def test_a_process_that_decodes_images_imports_no_torch(tmp_path: Path) -> None:
     (tmp_path / "rows").write_bytes(bytes(HEADER + 3 * 64))
     script = (
         "import sys\nfrom contrastive_core.data.decode_worker import Chunk, decode_chunk\n"
-        "answer = decode_chunk(Chunk(sys.argv[1], 0, [sys.argv[2]], 8, 3, 'crop'))\n"
+        "chunk = Chunk(file=sys.argv[1], start=0, paths=[sys.argv[2]], side=8, channels=3, resize='crop')\n"
+        "answer = decode_chunk(chunk)\n"
         "assert not answer['failed'], answer\n"
         "print([m for m in ('torch', 'scipy') if m in sys.modules])"
     )
@@ -121,9 +124,9 @@ def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
     calls: list[int] = []
 
     def stopped(chunk: Chunk) -> dict[str, Any]:
-        if chunk.start == 8:
+        if chunk["start"] == 8:
             raise KeyboardInterrupt
-        calls.append(chunk.start)
+        calls.append(chunk["start"])
         return real(chunk)
 
     monkeypatch.setattr(image_cache, "decode_chunk", stopped)
@@ -137,9 +140,6 @@ def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
 
 def test_rows_that_cannot_be_written_are_no_fault_of_the_pictures(tmp_path: Path) -> None:
     path = os.fspath(written(tmp_path / "set", 1) / "000.png")
-    worker = DecodeWorker()
-    try:
-        with pytest.raises(FileNotFoundError):
-            worker.decode(Chunk(str(tmp_path / "none" / "rows"), 0, [path], 8, 1, "crop"))
-    finally:
-        worker.close()
+    chunk = Chunk(file=str(tmp_path / "none" / "rows"), start=0, paths=[path], side=8, channels=1, resize="crop")
+    with closing(Sandbox(decode_chunk)) as sandbox, pytest.raises(FileNotFoundError):
+        decode_sandboxed(sandbox, chunk)

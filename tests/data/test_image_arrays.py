@@ -11,7 +11,7 @@ from PIL import Image
 
 from contrastive_core.data import datasets, image_cache, image_sets
 from contrastive_core.data.folder_preview import folder_preview
-from contrastive_core.data.image_decoding import count_channels, decode_image
+from contrastive_core.data.image_decoding import decode_image, read_header
 from contrastive_core.records.image_form import ImageForm
 
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)
@@ -90,13 +90,13 @@ def test_every_channel_of_an_array_is_kept(tmp_path: Path, channels: int, resize
 )
 def test_which_axis_is_that_of_the_channels(tmp_path: Path, shape: tuple[int, ...], channels: int) -> None:
     np.save(tmp_path / "a.npy", np.zeros(shape, np.uint8))
-    assert count_channels(tmp_path / "a.npy") == channels
+    assert read_header(tmp_path / "a.npy").channels == channels
 
 
 def test_many_images_in_one_array_are_none(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((1025, 8, 8), np.uint8))
     with pytest.raises(ValueError, match="which is that of no image"):
-        count_channels(tmp_path / "a.npy")
+        read_header(tmp_path / "a.npy")
 
 
 def test_a_folder_of_arrays_has_the_channels_that_all_have(tmp_path: Path) -> None:

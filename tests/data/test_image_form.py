@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def test_decoding_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.M
         if len(calls) == 2:
             calls.append(-1)
             raise KeyboardInterrupt
-        calls.append(chunk.start)
+        calls.append(chunk["start"])
         return real(chunk)
 
     monkeypatch.setattr(image_cache, "decode_chunk", decode_chunk)
@@ -195,7 +196,7 @@ def test_a_file_that_ends_the_process_is_left_out(tmp_path: Path, monkeypatch: p
     file = tmp_path / "rows"
     file.write_bytes(bytes(decode_worker.HEADER + 3 * 192))
     paths = [str(tmp_path / "photos" / f"{i:03d}.png") for i in range(3)]
-    worker, real = decode_worker.DecodeWorker(), sandbox.Sandbox.call
+    real = sandbox.Sandbox.call
 
     def dies(self: Any, chunk: dict[str, Any]) -> Any:
         answer = real(self, chunk)
@@ -204,8 +205,9 @@ def test_a_file_that_ends_the_process_is_left_out(tmp_path: Path, monkeypatch: p
         return answer
 
     monkeypatch.setattr(sandbox.Sandbox, "call", dies)
-    answer = worker.decode(decode_worker.Chunk(str(file), 0, paths, 8, 3, "crop"))
-    worker.close()
+    chunk = decode_worker.Chunk(file=str(file), start=0, paths=paths, side=8, channels=3, resize="crop")
+    with closing(sandbox.Sandbox(decode_worker.decode_chunk)) as child:
+        answer = decode_worker.decode_sandboxed(child, chunk)
     assert answer["failed"] == {"1": decode_worker.DIED}
     assert np.fromfile(file, np.uint8)[-192:].any()
     assert name
