@@ -105,17 +105,24 @@ def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, seed: int = 0) ->
 
 
 def recalibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return p (n) corrected by the decisions (n): 0 and 1 where decided, Platt scaling elsewhere."""
-    decided = np.isfinite(wrong) & np.isfinite(p)
-    scores = logit(np.clip(p, FLOOR, 1 - FLOOR))
+    """Return p (n) corrected by the decisions (n): 0 and 1 where decided, Platt scaling elsewhere.
+
+    The slope turns about the logit of the mean of p, because decisions on suspects alone say little about other rows.
+    """
+    known = np.isfinite(p)
+    decided = np.isfinite(wrong) & known
+    if not decided.any():
+        return p
+    pivot = logit(np.clip(p[known].mean(), FLOOR, 1 - FLOOR))
+    scores = logit(np.clip(p, FLOOR, 1 - FLOOR)) - pivot
     x, y = scores[decided], wrong[decided]
 
     def cost(theta: np.ndarray) -> float:
-        z = theta[0] + theta[1] * x
+        z = pivot + theta[0] + theta[1] * x
         return float(np.logaddexp(0, z).sum() - (y * z).sum() + theta[0] ** 2 / 8 + (theta[1] - 1) ** 2)
 
-    offset, slope = minimize(cost, np.array([0.0, 1.0]), method="BFGS").x
-    return np.where(decided, wrong, expit(offset + max(slope, 0.0) * scores))
+    offset, slope = minimize(cost, np.array([0.0, 1.0]), method="L-BFGS-B", bounds=[(None, None), (0, None)]).x
+    return np.where(decided, wrong, expit(pivot + offset + slope * scores))
 
 
 def _worked_through(p: np.ndarray, decided: np.ndarray) -> np.ndarray:

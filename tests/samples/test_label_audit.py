@@ -63,12 +63,12 @@ def test_later_draws_are_uniform() -> None:
 
 @pytest.mark.parametrize("kind", [{}, {"shift": -1.5}, {"shift": 1.5}, {"share": 0.01}, {"hidden": 0.5}])
 def test_the_interval_contains_the_truth(kind: dict[str, float]) -> None:
-    """At least 86 of 100 sets; binomial chance of fewer at 95 % coverage is below 0.1 %."""
+    """At least 51 of 60 sets; the binomial chance of fewer at 95 % coverage is below 0.1 %."""
     hits = 0
-    for seed in range(100):
+    for seed in range(60):
         wrong, _, found = checked(seed, 120, ranked=30 * (seed % 2), **kind)
         hits += found.interval[0] <= wrong.sum() <= found.interval[1]
-    assert hits >= 86
+    assert hits >= 51
 
 
 def test_without_decisions_there_is_no_bound_and_a_wide_interval() -> None:
@@ -111,7 +111,7 @@ def test_suspects_that_were_kept_lower_the_estimate() -> None:
     nothing = audit(p, np.full(len(p), np.nan), np.zeros(0, int)).number
     y = np.full(len(p), np.nan)
     y[np.argsort(-p)[:15]] = 0
-    assert audit(p, y, np.zeros(0, int)).number < nothing / 2
+    assert audit(p, y, np.zeros(0, int)).number < 0.8 * nothing
 
 
 def test_a_decision_far_down_the_list_changes_little() -> None:
