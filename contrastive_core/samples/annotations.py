@@ -19,7 +19,7 @@ import hashlib
 import io
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,49 +31,27 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import decisions_path
 from contrastive_core.records.sample_table import decimals
 from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import lock
 from contrastive_core.storage.tables import safe_cell
 
-__all__ = [
-    "CHOICES",
-    "NEW_LABELS",
-    "Changes",
-    "add",
-    "adopt",
-    "changes",
-    "cleaned",
-    "drop_many",
-    "export",
-    "labels_csv",
-    "marks",
-    "relabel_many",
-    "undo",
-]
+__all__ = ["CHOICES", "Changes", "add", "adopt", "changes", "cleaned", "export", "labels_csv", "marks", "undo"]
 
 CHOICES = ("keep", "relabel", "drop")
 NEW_LABELS = ("id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision", "label")
 PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
-Marks = dict[str, dict[str, Any]]
-
-
-# --- read --------------------------------------------------------------------------------------
+Marks = dict[str, JsonObject]
 
 
 def marks(file: Path) -> Marks:
     """The decision on each sample: `what`, `label` for a relabel, what was given and suggested."""
-    return _decisions(json_files.read_lines(file))
+    return {str(line["id"]): line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES}
 
 
-def _decisions(lines: Sequence[dict[str, Any]]) -> Marks:
+def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:
+    """The decisions that were not taken back."""
     undone = {line["undo"] for line in lines if line.get("undo")}
-    decisions: Marks = {}
-    for line in lines:
-        if "id" in line and line.get("what") in CHOICES and line.get("event") not in undone:
-            decisions[str(line["id"])] = line
-    return decisions
-
-
-# --- written -----------------------------------------------------------------------------------
+    return [line for line in lines if "id" in line and line.get("event") not in undone]
 
 
 def add(file: Path, sample: str, what: str, label: str | None = None, **about: Any) -> None:
@@ -90,18 +68,17 @@ def add(file: Path, sample: str, what: str, label: str | None = None, **about: A
 
 def drop_many(file: Path, samples: Sequence[str], about: Marks | None = None, by: str = "") -> None:
     """Drop samples all at once; one undo takes them all back. `about`: of each, as `add` has it."""
-    known = about or {}
-    _write(file, [{**known.get(i, {}), "id": i, "what": "drop"} for i in samples], by=by)
+    _write(file, [{**(about or {}).get(i, {}), "id": i, "what": "drop"} for i in samples], by=by)
 
 
 def relabel_many(file: Path, labels: Mapping[str, str], about: Marks | None = None, by: str = "") -> None:
     """Give samples other classes, by id, all at once; one undo takes them all back."""
-    known, new = about or {}, labels.items()
-    lines = [{**known.get(i, {}), "id": i, "what": "relabel", "label": c} for i, c in new]
-    _write(file, lines, by=by)
+    _write(
+        file, [{**(about or {}).get(i, {}), "id": i, "what": "relabel", "label": c} for i, c in labels.items()], by=by
+    )
 
 
-def _write(file: Path, lines: Sequence[dict[str, Any]], **about: Any) -> None:
+def _write(file: Path, lines: Sequence[JsonObject], **about: Any) -> None:
     """Add lines as one event, unless it is there already."""
     event = about.pop("event", None) or secrets.token_hex(8)
     stamp = {"event": event, "time": time.time(), **about}
@@ -123,15 +100,8 @@ def undo(
         lines = json_files.read_lines(file)
         if event and any(line.get("event") == event for line in lines):
             return None
-        undone = {line["undo"] for line in lines if line.get("undo")}
-        found += [
-            (line.get("time", 0.0), file, line)
-            for line in lines
-            if "id" in line
-            and line.get("event")
-            and line["event"] not in undone
-            and (line.get("by", "") == by or line.get("time", 0.0) < since)
-        ]
+        found += [(line.get("time", 0.0), file, line) for line in _valid(lines) if line.get("event")]
+    found = [one for one in found if one[2].get("by", "") == by or one[0] < since]
     if not found:
         return None
     _, file, last = max(found, key=lambda one: one[0])
@@ -146,8 +116,8 @@ def adopt(candidates: Sequence[Run]) -> None:
     old = [
         (path.stat().st_mtime, path, decisions_path(run.config, split))
         for run in candidates
-        for split, path in _old_files(run).items()
-        if path.exists()
+        for split, folder in (("train", _folder(run)), ("test", _folder(run) / "marks-test"))
+        if (path := folder / "marks.jsonl").exists()
     ]
     for _, path, file in sorted(old, reverse=True):  # each goes before what is there: newest first
         with lock(file.with_suffix(".lock"), wait=PATIENCE):
@@ -156,13 +126,8 @@ def adopt(candidates: Sequence[Run]) -> None:
                 for number, line in enumerate(json_files.read_lines(path))
                 if line.get("what") in CHOICES
             ]
-            json_files.write_lines(file, [*before, *json_files.read_lines(file)])
+            atomic.write_bytes(file, json_files.lines_bytes([*before, *json_files.read_lines(file)]))
             path.replace(path.with_name("marks.moved.jsonl"))
-
-
-def _old_files(run: Run) -> dict[str, Path]:
-    folder = _folder(run)
-    return {"train": folder / "marks.jsonl", "test": folder / "marks-test" / "marks.jsonl"}
 
 
 # --- files for people and for training ---------------------------------------------------------
@@ -176,16 +141,10 @@ def labels_csv(by_split: Mapping[str, Marks]) -> str:
     for split, decisions in by_split.items():
         for sample, m in decisions.items():
             decided = {"keep": m.get("given"), "relabel": m.get("label")}.get(m["what"])
-            wrong, sure = (_decimals(m.get(k)) for k in ("wrong", "confidence"))
-            known = [m.get("given") or "", wrong, m.get("suggested") or "", sure]
-            cells = [sample, split, *known, m["what"], decided or ""]
-            rows.append([safe_cell(cell) for cell in cells])
-    return _csv(list(NEW_LABELS), rows).decode()
-
-
-def _decimals(p: float | None) -> str:
-    """A probability as lists have it; "" where an older decision holds none."""
-    return "" if p is None else str(decimals(float(p)))
+            wrong, sure = ("" if m.get(k) is None else str(decimals(float(m[k]))) for k in ("wrong", "confidence"))
+            known = [m.get("given"), wrong, m.get("suggested"), sure]
+            rows.append([safe_cell(str(cell or "")) for cell in (sample, split, *known, m["what"], decided)])
+    return _csv(NEW_LABELS, rows).decode()
 
 
 @dataclass(frozen=True)
@@ -217,7 +176,7 @@ def changes(file: Path, run: Run | None = None) -> Changes:
     relabeled = {i: label for i, label in {**relabeled_before, **labels}.items() if i not in gone}
     return Changes(
         _csv(["id"], [[i] for i in gone]) if gone else None,
-        _csv(["id", "label"], [list(one) for one in relabeled.items()]) if relabeled or relabeled_before else None,
+        _csv(["id", "label"], relabeled.items()) if relabeled or relabeled_before else None,
         len(set(drop) - set(gone_before)),
         sum(relabeled_before.get(i) != label for i, label in labels.items()),
     )
@@ -236,17 +195,17 @@ def export(file: Path, run: Run | None = None) -> list[str]:
 def cleaned(run: Run, candidates: Sequence[Run]) -> list[Run]:
     """Those of `candidates` that were trained with files exported from this run's page."""
     folder = str(_folder(run))
-    files = [(one, [one.config.get(k) for k in ("exclude", "relabel")]) for one in candidates]
     return [
-        one for one, paths in files if one.name != run.name and any(p and str(Path(p).parent) == folder for p in paths)
+        one
+        for one in candidates
+        if one.name != run.name
+        and any(str(Path(path).parent) == folder for k in ("exclude", "relabel") if (path := one.config.get(k)))
     ]
 
 
-def _csv(head: list[str], rows: list[list[Any]]) -> bytes:
+def _csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
     out = io.StringIO()
-    table = csv.writer(out)
-    table.writerow(head)
-    table.writerows(rows)
+    csv.writer(out).writerows([head, *rows])
     return out.getvalue().encode()
 
 

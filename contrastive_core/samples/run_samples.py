@@ -1,5 +1,4 @@
-"""Every sample of a run's split with its loss and what is odd about it: the Samples page, the
-command.
+"""Every sample of a run's split with its loss and what is odd about it; its loss over snapshots.
 
 A supervised method's rows are paired by class; a self-supervised one's by two augmented views of
 each image (evaluation mode). Augmentations are drawn twice either way, so that the spread that they
@@ -45,10 +44,10 @@ from contrastive_core.records.sample_table import (
     read_arrays,
     read_table,
 )
-from contrastive_core.samples.snapshot_losses import update_snapshot_losses
+from contrastive_core.samples.losses import LossInputs, per_sample
 from contrastive_core.samples.table_builder import SampleInputs, build_table
 
-__all__ = ["is_paired_by_class", "kept_views", "pixel_rows", "rows_of", "samples_of_run", "samples_of_vectors"]
+__all__ = ["pixel_rows", "rows_of", "samples_of_run", "samples_of_vectors"]
 
 Images = Any  # (n, c, h, w) uint8: an array, a memory map, or some rows of one
 
@@ -71,47 +70,18 @@ def samples_of_run(
     Labels are those that the run was trained with (`--relabel`); what it left out stays out.
     """
     loss = loss or str(run.config.get("loss"))
-    is_rank0 = collectives.world().is_rank0
-    table = read_table(path_of(run, "samples", loss, split), loss)
-    if not collectives.any_process(table is None) and table is not None:
-        if split == "train":
-            update_snapshot_losses(run, loss, device)
-        return table
-    table = build_table(_gather(run, loss, split, device, on_progress), on_progress)
-    if split == "train" and run.snapshots():
-        on_progress(N_("loss over snapshots"), None)
+    path = path_of(run, "samples", loss, split)
+    table = read_table(path, loss)
+    is_new = collectives.any_process(table is None)
+    if is_new or table is None:
+        table = build_table(_gather(run, loss, split, device, on_progress), on_progress)
+    if split == "train":
+        if is_new and run.snapshots():
+            on_progress(N_("loss over snapshots"), None)
         update_snapshot_losses(run, loss, device)
-    if is_rank0:
-        keep_table(table, path_of(run, "samples", loss, split))
+    if is_new and collectives.world().is_rank0:
+        keep_table(table, path)
     return table
-
-
-def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgress) -> SampleInputs:
-    """Everything that the table of a run's split is made from; the views are kept for explanations."""
-    embedding = fraction_of(on_progress, message("embedding the {split} images", split=split))
-    embedding(0.0)
-    dataset, h, z = rows_of(run, split, device, embedding)
-    by_class = is_paired_by_class(run, h)
-    draws = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
-    views, augmented = (None, [v[:, 0] for v in draws]) if by_class else (draws, None)
-    if views and collectives.world().is_rank0:
-        keep_arrays(path_of(run, "views", "z", split), views=views[0])
-    other, other_images = _other(run, split, device, on_progress)
-    pixels, other_pixels = pixel_rows(dataset.images, other_images)
-    batch_size = int(run.config.get("batch_size") or 0)
-    return SampleInputs(
-        z,
-        loss,
-        knobs_of(run, loss),
-        views,
-        augmented,
-        features=h,
-        other=other,
-        pixels=pixels,
-        other_pixels=other_pixels,
-        batch_size=batch_size,
-        device=device,
-    )
 
 
 def samples_of_vectors(
@@ -126,16 +96,41 @@ def samples_of_vectors(
     Args: pixels: (n, c, h, w) uint8 images that came along.
     """
     place = request.rows.recorded
-    knobs = knobs_of(place.run, request.loss) if place else None
     if place and place.kind == PROBE:
         update_snapshot_losses(place.run, request.loss, device, request.path("snapshots"))
     if (table := request.table()) is not None:
         return table
+    knobs = knobs_of(place.run, request.loss) if place else None
     thin = None if pixels is None else pixel_rows(pixels)[0]
-    inputs = SampleInputs(rows, request.loss, knobs, pixels=thin, device=device)
-    table = build_table(inputs, on_progress)
+    table = build_table(SampleInputs(rows, request.loss, knobs, pixels=thin, device=device), on_progress)
     keep_table(table, request.path())
     return table
+
+
+def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgress) -> SampleInputs:
+    """Everything that the table of a run's split is made from; the views are kept for explanations."""
+    embedding = fraction_of(on_progress, message("embedding the {split} images", split=split))
+    embedding(0.0)
+    dataset, h, z = rows_of(run, split, device, embedding)
+    by_class = is_paired_by_class(run, h)
+    draws = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
+    if not by_class and collectives.world().is_rank0:
+        keep_arrays(path_of(run, "views", "z", split), views=draws[0])
+    other, other_images = _other(run, split, device, on_progress)
+    pixels, other_pixels = pixel_rows(dataset.images, other_images)
+    return SampleInputs(
+        z,
+        loss,
+        knobs_of(run, loss),
+        views=None if by_class else draws,
+        augmented=[draw[:, 0] for draw in draws] if by_class else None,
+        features=h,
+        other=other,
+        pixels=pixels,
+        other_pixels=other_pixels,
+        batch_size=int(run.config.get("batch_size") or 0),
+        device=device,
+    )
 
 
 def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
@@ -151,9 +146,12 @@ def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "a
 def rows_of(
     run: Run, split: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> tuple[datasets.Dataset, EmbeddingSet, EmbeddingSet]:
-    """A split as the run was trained on it, with its h and z."""
+    """A split as the run was trained on it, as far as the files that changed it are still there,
+    with its h and z."""
     dataset = data_of(run, split)
-    dataset = _as_trained(run, dataset) if split == "train" else dataset
+    if split == "train":
+        files = (run.config.get(k) for k in ("exclude", "relabel"))
+        dataset = curated(dataset, *(f if f and Path(f).exists() else None for f in files))
     h, z = (_take(embed_run(run, split, layer, device, on_fraction), dataset) for layer in "hz")
     return dataset, h, z
 
@@ -163,21 +161,13 @@ def is_paired_by_class(run: Run, rows: EmbeddingSet) -> bool:
     return rows.labels is not None and methods.get(str(run.config["method"])).card.needs_labels
 
 
-def _as_trained(run: Run, dataset: datasets.Dataset) -> datasets.Dataset:
-    """The training set as the run saw it, as far as the files that changed it are still there."""
-    files = (run.config.get(k) for k in ("exclude", "relabel"))
-    return curated(dataset, *(f if f and Path(f).exists() else None for f in files))
-
-
 def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
     """The rows of the samples of `dataset`, with its labels; no copy where they are all of them."""
-    part = rows
     if rows.ids != tuple(dataset.ids):
         at = {name: i for i, name in enumerate(rows.ids)}
-        part = rows.take([at[name] for name in dataset.ids])
-    has_labels = bool((np.asarray(dataset.labels) >= 0).any())
-    labels = np.asarray(dataset.labels, np.int64) if has_labels else None
-    return dataclasses.replace(part, labels=labels)
+        rows = rows.take([at[name] for name in dataset.ids])
+    labels = np.asarray(dataset.labels, np.int64)
+    return dataclasses.replace(rows, labels=labels if (labels >= 0).any() else None)
 
 
 def _other(
@@ -209,9 +199,7 @@ def pixel_rows(images: Images, other: Images | None = None) -> tuple[np.ndarray,
     return rows(images), None if other is None else rows(other)
 
 
-def _views(
-    run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction, seed: int = 0
-) -> list[np.ndarray]:
+def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
     """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every
     chunk draws from a seed of its own, so that many processes draw what one would. Raises
     CannotGoOn where the device has too little memory."""
@@ -225,7 +213,7 @@ def _views(
     memory = enough_memory(where, count, *dataset.images.shape[-2:])
     with torch.no_grad(), memory:
         for start in mine:
-            generator = torch.Generator().manual_seed(seed + start)
+            generator = torch.Generator().manual_seed(start)
             images = torch.from_numpy(np.array(dataset.images[start : start + chunk])).to(where)
             x = make_views(images, method.recipe, each * DRAWS, generator)
             z = method.project(method.features(x.flatten(0, 1)))
@@ -233,3 +221,40 @@ def _views(
             on_fraction(len(chunks) / (len(mine) + 1))
     z = SPREAD.whole(torch.cat(chunks).numpy())  # (n, each · draws, d)
     return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]
+
+
+def update_snapshot_losses(run: Run, loss: str, device: str = "auto", path: Path | None = None) -> None:
+    """Keep the loss over the snapshots that there are now, unless it is kept; why it cannot be had
+    is kept too, so that a page can say it. Of many processes all do it, the first writes."""
+    path = path or path_of(run, "snapshots", loss, "train")
+    if not run.snapshots() or collectives.any_process(path.exists()):
+        return
+    try:
+        arrays = loss_over_snapshots(run, loss, device)
+    except ValueError as error:
+        arrays = {"why": np.array(str(error))}
+    if collectives.world().is_rank0:
+        keep_arrays(path, **arrays)
+
+
+def loss_over_snapshots(run: Run, loss: str, device: str = "auto") -> dict[str, np.ndarray]:
+    """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z; of a
+    recording, `ids` (s) of its probe set, and NaN where a snapshot lacks a sample.
+
+    Raises: ValueError without labels.
+    """
+    epochs, by_epoch = run.snapshots(), []
+    snapshots = [run.snapshot(epoch) for epoch in epochs]
+    index = np.unique(np.concatenate([s["index"] for s in snapshots])).astype(np.int64)
+    ids = index.astype(str)
+    for snapshot in snapshots:
+        labels = snapshot["labels"].astype(np.int64)
+        if not (labels >= 0).any():
+            raise ValueError(N_("its images have no classes, by which snapshots are compared"))
+        rows = EmbeddingSet(snapshot["z"].astype(np.float32), labels)
+        places, losses = np.searchsorted(index, snapshot["index"]), np.full(len(index), np.nan)
+        losses[places], _ = per_sample(LossInputs(rows, loss, knobs_of(run, loss), device=device))
+        by_epoch.append(losses)
+        ids[places] = snapshot.get("ids", ids[places])
+    arrays = {"epochs": np.array(epochs), "index": index, "loss": np.stack(by_epoch)}
+    return {**arrays, "ids": ids} if run.is_recording else arrays

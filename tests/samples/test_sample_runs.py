@@ -24,7 +24,6 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import explanation as sample_explain
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
-from contrastive_core.samples import snapshot_losses
 
 
 def test_loss_over_snapshots() -> None:
@@ -32,7 +31,7 @@ def test_loss_over_snapshots() -> None:
     for epoch, noise in ((1, 3.0), (2, 0.0)):
         z = rows.features + noise * np.random.default_rng(0).normal(size=rows.features.shape)
         run.save_snapshot(epoch, index=np.arange(300), h=z, z=z, labels=rows.labels)
-    found = snapshot_losses.loss_over_snapshots(run)
+    found = sample_build.loss_over_snapshots(run, str(run.config["loss"]))
     assert found["epochs"].tolist() == [1, 2]
     assert found["loss"].shape == (2, 300)
     assert found["loss"][1].mean() < found["loss"][0].mean()
@@ -45,8 +44,8 @@ def test_snapshots_without_classes_say_so_and_stop_nothing() -> None:
     none = np.full(300, -1)
     run.save_snapshot(1, index=np.arange(300), h=z, z=z, labels=none)
     with pytest.raises(ValueError, match="no classes"):
-        snapshot_losses.loss_over_snapshots(run)
-    snapshot_losses.update_snapshot_losses(run, "nt_xent")
+        sample_build.loss_over_snapshots(run, str(run.config["loss"]))
+    sample_build.update_snapshot_losses(run, "nt_xent")
     kept = sample_table.read_arrays(request_of("unlabeled", "train", "nt_xent").path("snapshots"))
     assert kept is not None
     assert "no classes" in str(kept["why"])
