@@ -20,7 +20,6 @@ import numpy as np
 
 from contrastive_core.embeddings import limits
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
-from contrastive_core.messages import message
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.row_part import part_of
 from contrastive_core.storage.json_files import JsonObject
@@ -47,7 +46,7 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
     name = printable(path.name)
     if path.suffix.lower() not in ENDINGS:
         raise UnusableEmbedding(
-            message("vectors are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}")
+            "vectors are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}"
         )
     with open_regular(path, limits.VECTORS) as file:
         try:
@@ -55,12 +54,12 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
         except (UnusableEmbedding, Damaged, NotRegular):
             raise
         except MemoryError:
-            raise UnusableEmbedding(message("{name} promises more than memory holds", name=name)) from None
+            raise UnusableEmbedding("{name} promises more than memory holds", name=name) from None
         except Exception as error:
             why = printable(explained(error))
-            raise Damaged(message("{name} cannot be read: {why}", name=name, why=why)) from None
+            raise Damaged("{name} cannot be read: {why}", name=name, why=why) from None
     if rows.width < 2:
-        raise UnusableEmbedding(message("{name} has one number in each row; a vector takes two or more", name=name))
+        raise UnusableEmbedding("{name} has one number in each row; a vector takes two or more", name=name)
     return rows
 
 
@@ -82,7 +81,7 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
     """The part's rows of n. Raises UnusableEmbedding where it has none."""
     rows = part_of(n, part)
     if part[1] > 1 and rows.start == rows.stop:
-        raise UnusableEmbedding(message("{name} has fewer rows than there are processes", name=path.name))
+        raise UnusableEmbedding("{name} has fewer rows than there are processes", name=path.name)
     return rows
 
 
@@ -93,16 +92,14 @@ def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     with zipfile.ZipFile(file) as archive:
         if (total := sum(entry.file_size for entry in archive.infolist())) > limits.VECTORS:
             values = {"total": f"{total:,}", "limit": f"{limits.VECTORS:,}"}
-            raise UnusableEmbedding(
-                message("{name} would unpack to {total} bytes; at most {limit}", name=path.name, **values)
-            )
+            raise UnusableEmbedding("{name} would unpack to {total} bytes; at most {limit}", name=path.name, **values)
         heads: dict[str, Head] = {}
         for entry in archive.infolist():
             with archive.open(entry) as member:
                 heads[entry.filename.removesuffix(".npy")] = npy_head(member, path, entry.file_size)
         name = "features" if "meta" in heads else _vector_array(heads, path)
         if name not in heads:
-            raise UnusableEmbedding(message("{name} has no array of features", name=path.name))
+            raise UnusableEmbedding("{name} has no array of features", name=path.name)
         with archive.open(f"{name}.npy") as member:
             npy_head(member, path, archive.getinfo(f"{name}.npy").file_size)
             features, rows = _vectors(member, heads[name], path, part)
@@ -119,16 +116,14 @@ def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
     """Which of the arrays holds the vectors."""
     wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
     if not wide:
-        raise UnusableEmbedding(message("{name} has no array (n, d) of numbers", name=path.name))
+        raise UnusableEmbedding("{name} has no array (n, d) of numbers", name=path.name)
     usual = next((k for k in USUAL if k in wide), None)
     if usual is None and len(wide) > 1:
         raise UnusableEmbedding(
-            message(
-                "{name} has several arrays (n, d), {wide}; the one of vectors must be named {usual}",
-                name=path.name,
-                wide=printable(", ".join(wide), 200),
-                usual=" or ".join(USUAL),
-            )
+            "{name} has several arrays (n, d), {wide}; the one of vectors must be named {usual}",
+            name=path.name,
+            wide=printable(", ".join(wide), 200),
+            usual=" or ".join(USUAL),
         )
     return usual or wide[0]
 
@@ -139,18 +134,16 @@ def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray,
     values = {"name": path.name, "dtype": dtype, "shape": shape}
     if len(shape) == 1:
         raise UnusableEmbedding(
-            message(
-                "{name} must hold (n, d) numbers; got {dtype} {shape}. Labels go with their vectors "
-                "into one .npz: np.savez('both.npz', features=vectors, label=labels)",
-                **values,
-            )
+            "{name} must hold (n, d) numbers; got {dtype} {shape}. Labels go with their vectors "
+            "into one .npz: np.savez('both.npz', features=vectors, label=labels)",
+            **values,
         )
     if len(shape) != 2 or dtype.kind not in "fiu":
-        raise UnusableEmbedding(message("{name} must hold (n, d) numbers; got {dtype} {shape}", **values))
+        raise UnusableEmbedding("{name} must hold (n, d) numbers; got {dtype} {shape}", **values)
     n, d = shape
     rows = _rows_of(n, part, path)
     if by_column and part[1] > 1:
-        raise UnusableEmbedding(message("{name} holds its vectors by columns; save them anew", name=path.name))
+        raise UnusableEmbedding("{name} holds its vectors by columns; save them anew", name=path.name)
     file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
     features = np.empty((rows.stop - rows.start, d), np.float32)
     lines = features.T if by_column else features  # as they lie in the file, one after the other
@@ -172,7 +165,7 @@ def _rows(features: np.ndarray, rows: slice, n: int, others: dict[str, np.ndarra
             made = EmbeddingSet.from_arrays({**others, "features": vectors})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = printable(error)
-            raise UnusableEmbedding(message("{name} cannot be used: {why}", name=path.name, why=why)) from None
+            raise UnusableEmbedding("{name} cannot be used: {why}", name=path.name, why=why) from None
     else:
         made = _set_of(vectors, {k: v for k, v in others.items() if v.ndim == 1}, {}, path)
     return replace(made.take(np.arange(n)[rows]), features=features) if is_part else made
@@ -186,16 +179,16 @@ def npy_head(file: Any, path: Path, size: int) -> Head:
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:
-        raise Damaged(message("{name} does not begin as a .npy file does", name=path.name)) from None
+        raise Damaged("{name} does not begin as a .npy file does", name=path.name) from None
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
-        raise UnusableEmbedding(message("{name} is of a version of .npy that is not known", name=path.name))
+        raise UnusableEmbedding("{name} is of a version of .npy that is not known", name=path.name)
     shape, by_column, dtype = readers[version](file)
     if dtype.hasobject:
-        raise UnusableEmbedding(message("{name} holds pickled objects, which are never opened", name=path.name))
+        raise UnusableEmbedding("{name} holds pickled objects, which are never opened", name=path.name)
     if math.prod(shape) * dtype.itemsize > (size := size - file.tell()):
         values = {"name": path.name, "shape": shape, "dtype": dtype, "size": f"{size:,}"}
-        raise UnusableEmbedding(message("{name} promises {shape} {dtype} but holds {size} bytes", **values))
+        raise UnusableEmbedding("{name} promises {shape} {dtype} but holds {size} bytes", **values)
     return shape, by_column, dtype
 
 
@@ -207,17 +200,15 @@ def _set_of(
 ) -> EmbeddingSet:
     """An `EmbeddingSet` of vectors (n, d) and what else is known per row, by name."""
     if not len(features):
-        raise UnusableEmbedding(message("{name} has no rows", name=path.name))
+        raise UnusableEmbedding("{name} has no rows", name=path.name)
     for name, column in columns.items():
         if len(column) != len(features):
             raise UnusableEmbedding(
-                message(
-                    "{name}: {features} vectors but {column} values of {name_2}",
-                    name=path.name,
-                    features=f"{len(features):,}",
-                    column=f"{len(column):,}",
-                    name_2=f"{printable(name, 80)!r}",
-                )
+                "{name}: {features} vectors but {column} values of {name_2}",
+                name=path.name,
+                features=f"{len(features):,}",
+                column=f"{len(column):,}",
+                name_2=f"{printable(name, 80)!r}",
             )
     plain = {printable(name, 80): _plain(column) for name, column in columns.items()}
     ids = plain.pop("id", plain.pop("ids", None))

@@ -15,7 +15,6 @@ import numpy as np
 
 from contrastive_core.embeddings.file_formats import class_numbers, cut_texts, npy_head
 from contrastive_core.errors import Damaged, UnusableEmbedding
-from contrastive_core.messages import message
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage.regular_files import open_regular, printable
 
@@ -40,22 +39,20 @@ def labeled(rows: EmbeddingSet, path: str | Path, n: int | None = None, first: i
     name, n = printable(path.name), len(rows) if n is None else n
     if path.suffix.lower() not in ENDINGS:
         raise UnusableEmbedding(
-            message("labels are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}")
+            "labels are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}"
         )
     with open_regular(path, LIMIT) as file:
         values = _array(file, path) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
     if len(values) != n:
         raise UnusableEmbedding(
-            message(
-                "{name} has {values} labels, but there are {n} rows of embeddings",
-                name=name,
-                values=f"{len(values):,}",
-                n=f"{n:,}",
-            )
+            "{name} has {values} labels, but there are {n} rows of embeddings",
+            name=name,
+            values=f"{len(values):,}",
+            n=f"{n:,}",
         )
     labels, classes = class_numbers(_countable(values))
     if labels is None or not (labels >= 0).any():
-        raise UnusableEmbedding(message("{name} has no label: all are empty, NaN or below 0", name=name))
+        raise UnusableEmbedding("{name} has no label: all are empty, NaN or below 0", name=name)
     return replace(rows, labels=labels[first : first + len(rows)], classes=classes)
 
 
@@ -74,18 +71,13 @@ def _array(file: BinaryIO, path: Path) -> np.ndarray:
     shape, _, dtype = npy_head(file, path, os.fstat(file.fileno()).st_size)
     if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
         raise UnusableEmbedding(
-            message(
-                "{name} must hold (n) labels, numbers or texts; got {dtype} {shape}",
-                name=name,
-                dtype=dtype,
-                shape=shape,
-            )
+            "{name} must hold (n) labels, numbers or texts; got {dtype} {shape}", name=name, dtype=dtype, shape=shape
         )
     file.seek(0)
     try:
         values = np.lib.format.read_array(file, allow_pickle=False).reshape(-1)
     except ValueError as error:
-        raise Damaged(message("{name} cannot be read: {error}", name=name, error=printable(error))) from None
+        raise Damaged("{name} cannot be read: {error}", name=name, error=printable(error)) from None
     if dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
     return cut_texts(values) if values.dtype.kind == "U" else values
@@ -97,7 +89,7 @@ def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UnusableEmbedding(message("{name} is no text in UTF-8", name=name)) from None
+        raise UnusableEmbedding("{name} is no text in UTF-8", name=name) from None
     if path.suffix.lower() == ".txt":
         cells = [[line] for line in text.splitlines()]
     else:
@@ -105,11 +97,11 @@ def _lines(content: bytes, path: Path, n: int) -> np.ndarray:
         try:
             cells = [row or [""] for row in csv.reader(io.StringIO(text), kind)]
         except csv.Error as error:
-            raise Damaged(message("{name} cannot be read: {error}", name=name, error=printable(error))) from None
+            raise Damaged("{name} cannot be read: {error}", name=name, error=printable(error)) from None
     while len(cells) > n and cells[-1] == [""]:  # lines that are empty behind the last
         cells.pop()
     if not cells:
-        raise UnusableEmbedding(message("{name} is empty", name=name))
+        raise UnusableEmbedding("{name} is empty", name=name)
     column = _column(cells[0], name)
     if len(cells) == n + 1 or cells[0][column].strip().lower() in KNOWN:
         cells = cells[1:]
@@ -125,7 +117,7 @@ def _column(head: list[str], name: str) -> int:
     if known is None:
         values = {"name": name, "head": len(head)}
         raise UnusableEmbedding(
-            message("{name} has {head} columns; the one of labels must be named label in its first line", **values)
+            "{name} has {head} columns; the one of labels must be named label in its first line", **values
         )
     return names.index(known)
 

@@ -45,9 +45,7 @@ def open_vectors(
     try:
         return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, limits=child))
     except Refused as error:
-        raise UnusableEmbedding(
-            message("{name} cannot be opened: {error}", name=printable(name), error=error)
-        ) from None
+        raise UnusableEmbedding("{name} cannot be opened: {error}", name=printable(name), error=error) from None
 
 
 def open_upload(

@@ -57,14 +57,14 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
         stop = n + len(frame)
         if held > limits.LIMIT or 4 * stop * len(taken) > limits.VECTORS:
             raise UnusableEmbedding(
-                message("{name} is too large a table: {stop} rows and more", name=path.name, stop=f"{stop:,}")
+                "{name} is too large a table: {stop} rows and more", name=path.name, stop=f"{stop:,}"
             )
         if stop > len(features):
             features.resize((stop * 5 // 4, len(taken)), refcheck=False)
         features[n:stop] = frame[taken].to_numpy(np.float32)
         n = stop
     if not taken:
-        raise UnusableEmbedding(message("{name} has no rows", name=path.name))
+        raise UnusableEmbedding("{name} has no rows", name=path.name)
     features.resize((n, len(taken)), refcheck=False)
     others = pd.concat(rest)
     columns = {name: _array(others[name], name, path) for name in others}
@@ -75,12 +75,10 @@ def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
     """What each column holds: numbers, yes and no, or anything."""
     if frame.shape[1] > MAX_COLUMNS:
         raise UnusableEmbedding(
-            message(
-                "{name} has {shape} columns; at most {max_columns} are read",
-                name=path.name,
-                shape=f"{frame.shape[1]:,}",
-                max_columns=f"{MAX_COLUMNS:,}",
-            )
+            "{name} has {shape} columns; at most {max_columns} are read",
+            name=path.name,
+            shape=f"{frame.shape[1]:,}",
+            max_columns=f"{MAX_COLUMNS:,}",
         )
     names = {"f": "number", "i": "number", "u": "number", "b": "bool"}
     return {name: names.get(dtype.kind, "text") for name, dtype in frame.dtypes.items()}
@@ -90,13 +88,11 @@ def _size_of_mixed(file: BinaryIO, path: Path) -> int:
     """Bytes of a file that has to be read at once."""
     if (size := os.fstat(file.fileno()).st_size) > limits.LIMIT:
         raise UnusableEmbedding(
-            message(
-                "{name} has a column that is numbers in some rows and text in others; of such a "
-                "table at most {columns} bytes are read, it has {size}",
-                name=path.name,
-                columns=f"{limits.LIMIT:,}",
-                size=f"{size:,}",
-            )
+            "{name} has a column that is numbers in some rows and text in others; of such a "
+            "table at most {columns} bytes are read, it has {size}",
+            name=path.name,
+            columns=f"{limits.LIMIT:,}",
+            size=f"{size:,}",
         )
     return size
 
@@ -116,13 +112,11 @@ def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np
     width = max(1, min(limits.MAX_TEXT, max(map(len, texts), default=1)))
     if (size := 4 * width * max(len(texts), len(index))) > limits.LIMIT:
         raise UnusableEmbedding(
-            message(
-                "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
-                name=path.name,
-                name_2=f"{printable(name, 80)!r}",
-                size=f"{size:,}",
-                limit=f"{limits.LIMIT:,}",
-            )
+            "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
+            name=path.name,
+            name_2=f"{printable(name, 80)!r}",
+            size=f"{size:,}",
+            limit=f"{limits.LIMIT:,}",
         )
     return np.array([*texts, ""], f"<U{width}")[index]  # longer ones are cut; -1 is the last
 
@@ -196,14 +190,12 @@ def _is_column(kind: pa.DataType) -> bool:
 def _check_counts(n: int, num_columns: int, path: Path) -> None:
     if num_columns > MAX_COLUMNS or n > MAX_ROWS:
         raise UnusableEmbedding(
-            message(
-                "{name} has {n} rows and {num_columns} columns; at most {max_rows} and {max_columns} are read",
-                name=path.name,
-                n=f"{n:,}",
-                num_columns=f"{num_columns:,}",
-                max_rows=f"{MAX_ROWS:,}",
-                max_columns=f"{MAX_COLUMNS:,}",
-            )
+            "{name} has {n} rows and {num_columns} columns; at most {max_rows} and {max_columns} are read",
+            name=path.name,
+            n=f"{n:,}",
+            num_columns=f"{num_columns:,}",
+            max_rows=f"{MAX_ROWS:,}",
+            max_columns=f"{MAX_COLUMNS:,}",
         )
 
 
@@ -211,7 +203,7 @@ def _check_size(total: int, limit: int, path: Path) -> None:
     """Refuse what would take too much memory, also where equal values are held once."""
     if total > limit:
         values = {"name": path.name, "total": f"{total:,}", "limit": f"{limit:,}"}
-        raise UnusableEmbedding(message("{name} would unpack to {total} bytes; at most {limit}", **values))
+        raise UnusableEmbedding("{name} would unpack to {total} bytes; at most {limit}", **values)
 
 
 def _parts(table: pq.ParquetFile, name: str) -> Iterator[pa.Array]:
@@ -257,9 +249,7 @@ def _lists(table: pq.ParquetFile, name: str, path: Path) -> np.ndarray:
         features[start:stop] = rows.flatten().to_numpy(zero_copy_only=False).reshape(features[start:stop].shape)
         start = stop
     if missing:
-        raise UnusableEmbedding(
-            message("{name} has {missing} rows without a vector", name=path.name, missing=f"{missing:,}")
-        )
+        raise UnusableEmbedding("{name} has {missing} rows without a vector", name=path.name, missing=f"{missing:,}")
     if not features.size:
         raise UnusableEmbedding(uneven)
     return features
@@ -280,20 +270,16 @@ def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, 
     the columns of numbers, or all of these. Args: names: all columns."""
     for name in leave_out:
         if name not in names:
-            raise UnusableEmbedding(
-                message("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")
-            )
+            raise UnusableEmbedding("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")
     numeric = [name for name in numbers if name not in (*KNOWN, *leave_out)]
     if not numeric:
-        raise UnusableEmbedding(message("{name} has no columns of numbers to take as vectors", name=path.name))
+        raise UnusableEmbedding("{name} has no columns of numbers to take as vectors", name=path.name)
     taken = _numbered(numeric) or numeric
     if len(taken) < 2:
         raise UnusableEmbedding(
-            message(
-                "{name} has one column of numbers that can be a vector, {taken}; a vector takes two or more",
-                name=path.name,
-                taken=f"{printable(taken[0], 80)!r}",
-            )
+            "{name} has one column of numbers that can be a vector, {taken}; a vector takes two or more",
+            name=path.name,
+            taken=f"{printable(taken[0], 80)!r}",
         )
     return taken
 

@@ -5,7 +5,6 @@ memory, and held to those that an encoder and a head of ours have.
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,11 +59,12 @@ def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[Op
     """
     source = Path(path).absolute()
     with converted(source) as (weights, top):
-        shapes = _shapes(weights)
+        with safe_open(weights, "numpy") as file:
+            shapes = {k: tuple(file.get_slice(k).get_shape()) for k in file.keys()}  # noqa: SIM118
         try:
             recognized = recognize(shapes, top, encoder)
         except NotRecognized as error:
-            raise NotRecognized(message("{name}: {error}", name=printable(source.name), error=error)) from None
+            raise NotRecognized("{name}: {error}", name=printable(source.name), error=error) from None
         yield match(source, weights, recognized, shapes)
 
 
@@ -75,29 +75,17 @@ def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
     Raises: CannotImport, FileNotFoundError.
     """
     try:
-        with open_regular(source) as file:
-            size = os.fstat(file.fileno()).st_size
+        open_regular(source, LIMIT).close()
     except (NotRegular, IsADirectoryError) as error:
         raise CannotImport(sentence(error)) from None
-    name = printable(source.name)
-    if size > LIMIT:
-        raise CannotImport(
-            message(
-                "{name} has {size} bytes; at most {limit} are read", name=name, size=f"{size:,}", limit=f"{LIMIT:,}"
-            )
-        )
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "weights.safetensors"
         try:
             top = run_sandboxed(convert, source, weights, limits=LIMITS)
         except Refused as error:
-            raise CannotImport(
-                message("{name} cannot be opened: {plainer}", name=name, plainer=_plainer(str(error)))
-            ) from None
+            values = {"name": printable(source.name), "plainer": _plainer(str(error))}
+            raise CannotImport("{name} cannot be opened: {plainer}", **values) from None
         yield weights, top
-
-
-# --- parts -------------------------------------------------------------------------------------
 
 
 def _plainer(why: str) -> str:
@@ -113,47 +101,37 @@ def _plainer(why: str) -> str:
     return why[:300]
 
 
-def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
-    with safe_open(weights, "numpy") as file:
-        return {k: tuple(file.get_slice(k).get_shape()) for k in file.keys()}  # noqa: SIM118
-
-
 def match(source: Path, weights: Path, recognized: Recognized, shapes: Shapes) -> OpenedCheckpoint:
     """Hold the file's tensors to those that our encoder and head have."""
-    ours, keys = _our_shapes(recognized), recognized.keys
-    theirs = dict(shapes)
+    ours, theirs = _our_shapes(recognized), dict(shapes)
     for part in recognized.folds:  # gives a bias where there is none
         theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
-    common = {k: keys[k] for k in ours if keys.get(k) in theirs}
+    common = {k: recognized.keys[k] for k in ours if recognized.keys.get(k) in theirs}
     matched = tuple(k for k, name in common.items() if theirs[name] == ours[k])
-    unlike = tuple(
-        message("{k} {theirs}, not {ours}", k=k, theirs=theirs[common[k]], ours=ours[k])
-        for k in common
-        if k not in matched
-    )
+    others = {k: theirs[name] for k, name in common.items() if theirs[name] != ours[k]}
+    unlike = tuple(message("{k} {theirs}, not {ours}", k=k, theirs=s, ours=ours[k]) for k, s in others.items())
     missing = tuple(k for k in ours if k not in common and not k.endswith(OPTIONAL))
     norms = tuple(part.norm for part in recognized.folds if part.norm)
     used = set(common.values())
-    unused = tuple(k for k in shapes if k not in used and not (norms and k.startswith(norms)))
+    unused = tuple(k for k in shapes if k not in used and not k.startswith(norms))
     return OpenedCheckpoint(source, weights, recognized, matched, missing, unlike, unused)
 
 
 def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
     """Keys of our encoder and head with their shapes, without making their numbers."""
-    head = recognized.head
-    knobs = {"out_dim": head.get("dim", 64), "hidden": head.get("hidden", 256)}
-    name = recognized.encoder
+    name, head = recognized.encoder, recognized.head
 
-    def make() -> tuple[Any, Any]:
+    def make() -> dict[str, Any]:
         encoder = create_encoder(name, recognized.channels, 32, **recognized.encoder_knobs)
-        return encoder, ProjectionHead(head["head"], int(encoder.out_dim), **knobs)  # type: ignore[arg-type]
+        dim, hidden = head.get("dim", 64), head.get("hidden", 256)
+        projection = ProjectionHead(head["head"], int(encoder.out_dim), out_dim=dim, hidden=hidden)  # type: ignore[arg-type]
+        return {"encoder": encoder, "head": projection}
 
     try:
-        encoder, projection = without_numbers(make)
+        parts = without_numbers(make)
     except ValueError as error:
         raise CannotImport(sentence(error)) from None
     except Exception as error:  # of a library that was given a damaged file's sizes
-        why = printable(explained(error))
-        raise CannotImport(message("{name} with the file's sizes cannot be made: {why}", name=name, why=why)) from None
-    parts = (("encoder", encoder), ("head", projection))
-    return {f"{p}.{k}": tuple(v.shape) for p, m in parts for k, v in m.state_dict().items()}
+        values = {"name": name, "why": printable(explained(error))}
+        raise CannotImport("{name} with the file's sizes cannot be made: {why}", **values) from None
+    return {f"{p}.{k}": tuple(v.shape) for p, module in parts.items() for k, v in module.state_dict().items()}

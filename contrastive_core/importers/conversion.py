@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from contrastive_core.errors import Refused
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.storage.regular_files import open_regular
 
 __all__ = ["LIMIT", "convert"]
@@ -24,26 +24,14 @@ LIMIT = 4 << 30  # bytes of the file, of what it unpacks to, and of its tensors
 MAX_TENSORS = 100_000
 STATES = ("state_dict", "model", "model_state_dict", "net", "teacher", "student", "encoder")
 SETTINGS = (  # classes that hold settings in Lightning's, solo-learn's and SupContrast's files
-    "argparse.Namespace",
-    "omegaconf.dictconfig.DictConfig",
-    "omegaconf.listconfig.ListConfig",
-    "omegaconf.base.ContainerMetadata",
-    "omegaconf.base.Metadata",
-    *(
-        f"omegaconf.nodes.{kind}Node"
-        for kind in ("Any", "String", "Integer", "Float", "Boolean", "Enum", "Bytes", N_("Path"))
-    ),
+    *"argparse.Namespace typing.Any collections.defaultdict".split(),
+    *(f"builtins.{kind}" for kind in "dict list str int float bool".split()),
+    *(f"omegaconf.{kind}" for kind in "dictconfig.DictConfig listconfig.ListConfig".split()),
+    *(f"omegaconf.base.{kind}" for kind in "ContainerMetadata Metadata".split()),
+    *(f"omegaconf.nodes.{kind}Node" for kind in "Any String Integer Float Boolean Enum Bytes Path".split()),
     "pytorch_lightning.utilities.parsing.AttributeDict",
     "lightning.fabric.utilities.data.AttributeDict",
     "lightning_fabric.utilities.data.AttributeDict",
-    "typing.Any",
-    "builtins.dict",
-    "builtins.list",
-    "builtins.str",
-    "builtins.int",
-    "builtins.float",
-    "builtins.bool",
-    "collections.defaultdict",
 )
 
 
@@ -78,44 +66,31 @@ def _torch(file: BinaryIO) -> Any:
         with zipfile.ZipFile(file) as archive:
             total = sum(entry.file_size for entry in archive.infolist())
         if total > LIMIT:
-            raise Refused(
-                message(
-                    "it would unpack to {total} bytes; at most {limit} are read", total=f"{total:,}", limit=f"{LIMIT:,}"
-                )
-            )
+            values = {"total": f"{total:,}", "limit": f"{LIMIT:,}"}
+            raise Refused("it would unpack to {total} bytes; at most {limit} are read", **values)
     file.seek(0)
-    shells: list[Any] = [(_Shell, name) for name in SETTINGS]
-    with torch.serialization.safe_globals(shells):
+    with torch.serialization.safe_globals([(_Shell, name) for name in SETTINGS]):
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
 def _state(value: Any) -> dict[str, Tensor]:
     """Return the tensors by name, without sparse ones."""
+    state: dict[str, Tensor] = {}
     if isinstance(value, dict):
         nested = [value[k] for k in STATES if isinstance(value.get(k), dict)]
-        value = next((v for v in nested if _tensors(v)), value)
-    state = _tensors(value) if isinstance(value, dict) else {}
+        state = next((tensors for part in (*nested, value) if (tensors := _tensors(part))), {})
     if not state:
         raise Refused(N_("it holds no tensors under names; a checkpoint or a state dict is needed"))
     if len(state) > MAX_TENSORS:
-        raise Refused(
-            message(
-                "it holds {state} tensors; at most {max_tensors} are read",
-                state=f"{len(state):,}",
-                max_tensors=f"{MAX_TENSORS:,}",
-            )
-        )
+        values = {"state": f"{len(state):,}", "max_tensors": f"{MAX_TENSORS:,}"}
+        raise Refused("it holds {state} tensors; at most {max_tensors} are read", **values)
     total = sum(t.numel() * t.element_size() for t in state.values())
     if total > LIMIT:
-        raise Refused(
-            message("its tensors have {total} bytes; at most {limit} are read", total=f"{total:,}", limit=f"{LIMIT:,}")
-        )
+        values = {"total": f"{total:,}", "limit": f"{LIMIT:,}"}
+        raise Refused("its tensors have {total} bytes; at most {limit} are read", **values)
     return {k: t for k, t in state.items() if t.layout is torch.strided}
 
 
 def _tensors(value: dict[Any, Any]) -> dict[str, Tensor]:
-    return {
-        k: v.detach()
-        for k, v in value.items()
-        if isinstance(k, str) and isinstance(v, torch.Tensor) and not v.is_quantized
-    }
+    tensors = {k: v for k, v in value.items() if isinstance(k, str) and isinstance(v, torch.Tensor)}
+    return {k: v.detach() for k, v in tensors.items() if not v.is_quantized}

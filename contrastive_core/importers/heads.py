@@ -22,6 +22,8 @@ __all__ = ["Fold", "Head", "fold", "match_head"]
 Shapes = Mapping[str, tuple[int, ...]]
 Knobs = dict[str, Any]  # settings of an encoder or a head, by name
 EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes
+FORM = re.compile(r"LB?(\.LB?)?")  # linear, batch norm, and an activation, which has no tensors, before the second
+LARGEST = 9  # number of a layer
 
 
 @dataclass(frozen=True)
@@ -53,76 +55,66 @@ def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
         names = {k.removeprefix(prefix) for k in shapes if k.startswith(prefix)}
         if not names:
             continue
-        if names <= {"weight", "bias"}:
-            layers: list[tuple[str, str]] | None = [(prefix, "")]
-        else:
-            layers = _layers(names, prefix, shapes)
-        if layers is None or not _fit(layers, shapes):
-            some = ", ".join(sorted(names)[:4])
-            note = message(
-                "its projection head ({prefix}: {some}, …) is of a form that is not known here and is left out: z is h",
-                prefix=prefix,
-                some=some,
-            )
-            return replace(NONE, note=note)
-        return _head(layers, shapes)
+        layers = [Fold(prefix)] if names <= {"weight", "bias"} else _layers(names, prefix, shapes)
+        if layers and _fit(layers, shapes):
+            return _head(layers, shapes)
+        note = message(
+            "its projection head ({prefix}: {some}, …) is of a form that is not known here and is left out: z is h",
+            prefix=prefix,
+            some=", ".join(sorted(names)[:4]),
+        )
+        return replace(NONE, note=note)
     return NONE
 
 
-def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[tuple[str, str]] | None:
-    """Starts of each linear layer's and its batch norm's names, in order, with an activation, which
-    has no tensors, before the second; None for any other sequence."""
-    numbers = sorted({int(n.split(".")[0]) for n in names if re.match(r"\d+\.\w+$", n)})
-    if any(not re.match(r"\d+\.\w+$", n) for n in names) or not numbers:
-        return None
-    layers: list[tuple[str, str]] = []
-    for number in numbers:
-        start = f"{number}."
-        is_norm = f"{start}running_mean" in names
-        if not is_norm and len(shapes.get(f"{prefix}{start}weight", ())) == 2:
-            layers.append((prefix + start, ""))
-        elif is_norm and layers and not layers[-1][1] and number - 1 in numbers:
-            layers[-1] = (layers[-1][0], prefix + start)
-        else:
-            return None
-    expected: list[int] = []
-    for i, (_, norm) in enumerate(layers):
-        at = expected[-1] + 2 if i else numbers[0]
-        expected += [at, at + 1] if norm else [at]
-    return layers if expected == numbers and numbers[0] == 0 and len(layers) <= 2 else None
+def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
+    """Each linear layer with its batch norm, in order; [] for any other sequence."""
+    numbered = [re.fullmatch(r"(\d{1,3})\.\w+", name) for name in names]
+    numbers = {int(match[1]) for match in numbered if match}
+    if not all(numbered) or max(numbers) > LARGEST:
+        return []
+
+    def letter(number: int) -> str:
+        if f"{number}.running_mean" in names:
+            return "B"
+        is_linear = len(shapes.get(f"{prefix}{number}.weight", ())) == 2
+        return "L" if is_linear else "?" if number in numbers else "."
+
+    form = "".join(map(letter, range(max(numbers) + 1)))
+    if not FORM.fullmatch(form):
+        return []
+    found = re.finditer("L(B?)", form)
+    return [Fold(f"{prefix}{m.start()}.", f"{prefix}{m.start() + 1}." if m[1] else "") for m in found]
 
 
-def _fit(layers: list[tuple[str, str]], shapes: Shapes) -> bool:
+def _fit(layers: Sequence[Fold], shapes: Shapes) -> bool:
     """Whether every tensor has the shape that its place asks for."""
     width = None
-    for linear, norm in layers:
-        weight = shapes.get(f"{linear}weight", ())
+    for layer in layers:
+        weight = shapes.get(f"{layer.linear}weight", ())
         if len(weight) != 2 or width not in (None, weight[1]):
             return False
         width = weight[0]
-        sides = [f"{linear}bias"]
-        sides += [f"{norm}{k}" for k in ("weight", "bias", "running_mean", "running_var") if norm]
+        sides = [f"{layer.linear}bias"]
+        sides += [f"{layer.norm}{k}" for k in ("weight", "bias", "running_mean", "running_var") if layer.norm]
         if any(shapes.get(side, (width,)) != (width,) for side in sides):
             return False
-        if norm and f"{norm}running_var" not in shapes:
+        if layer.norm and f"{layer.norm}running_var" not in shapes:
             return False
     return True
 
 
-def _head(layers: list[tuple[str, str]], shapes: Shapes) -> Head:
-    keys: dict[str, str] = {}
-    folds = []
-    for i, (linear, norm) in enumerate(layers):
-        keys |= {f"head.layers.{2 * i}.{k}": f"{linear}{k}" for k in ("weight", "bias")}
-        if norm or f"{linear}bias" not in shapes:
-            folds.append(Fold(linear, norm))
-    dim = shapes[f"{layers[-1][0]}weight"][0]
-    settings: Knobs = {"head": "linear", "dim": dim}
+def _head(layers: Sequence[Fold], shapes: Shapes) -> Head:
+    keys = {
+        f"head.layers.{2 * i}.{k}": f"{layer.linear}{k}" for i, layer in enumerate(layers) for k in ("weight", "bias")
+    }
+    folds = tuple(layer for layer in layers if layer.norm or f"{layer.linear}bias" not in shapes)
+    widths = [shapes[f"{layer.linear}weight"][0] for layer in layers]
+    settings: Knobs = {"head": "linear", "dim": widths[-1]}
     if len(layers) == 2:
-        hidden = shapes[f"{layers[0][0]}weight"][0]
-        settings = {"head": "nonlinear", "dim": dim, "hidden": hidden}
+        settings = {"head": "nonlinear", "dim": widths[-1], "hidden": widths[0]}
     note = N_("the batch norm of its head is folded into the linear layers, as it is in evaluation")
-    return Head(settings, keys, tuple(folds), note if any(f.norm for f in folds) else "")
+    return Head(settings, keys, folds, note if any(layer.norm for layer in layers) else "")
 
 
 def fold(tensors: dict[str, Tensor], folds: Sequence[Fold]) -> dict[str, Tensor]:
@@ -132,11 +124,10 @@ def fold(tensors: dict[str, Tensor], folds: Sequence[Fold]) -> dict[str, Tensor]
         weight = tensors[f"{layer.linear}weight"].double()  # (out, in)
         bias = tensors.get(f"{layer.linear}bias", torch.zeros(len(weight))).double()  # (out)
         if layer.norm:
-            about = {k: tensors.get(f"{layer.norm}{k}") for k in ("weight", "bias")}
-            scale = (tensors[f"{layer.norm}running_var"].double() + EPS).rsqrt()  # (out)
-            scale = scale if about["weight"] is None else scale * about["weight"].double()
-            weight = weight * scale[:, None]
-            bias = (bias - tensors[f"{layer.norm}running_mean"].double()) * scale
-            bias = bias if about["bias"] is None else bias + about["bias"].double()
+            mean, variance = (tensors[f"{layer.norm}running_{k}"].double() for k in ("mean", "var"))  # (out)
+            scale = tensors.get(f"{layer.norm}weight", torch.ones(len(weight))).double()
+            shift = tensors.get(f"{layer.norm}bias", torch.zeros(len(weight))).double()
+            scale = (variance + EPS).rsqrt() * scale
+            weight, bias = weight * scale[:, None], (bias - mean) * scale + shift
         folded[f"{layer.linear}weight"], folded[f"{layer.linear}bias"] = weight, bias
     return folded

@@ -16,7 +16,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
 from contrastive_core.records.run import Run
-from contrastive_core.records.run_names import default_run_name
+from contrastive_core.records.runs import default_run_name, free_name
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage.regular_files import printable
@@ -51,7 +51,7 @@ def create_run(
     config, _ = resolve(config, images, torch.device("cpu"))
     state = _state_dict(checkpoint, config, images)
     run = runs.create(
-        name or _unused_name(default_run_name(checkpoint.report())),
+        name or free_name(default_run_name(checkpoint.report())),
         config.to_dict(),
         images.fingerprint,
         imported=checkpoint.report(),
@@ -93,15 +93,13 @@ def _state_dict(checkpoint: OpenedCheckpoint, config: TrainConfig, images: Datas
 def _check_tensors(checkpoint: OpenedCheckpoint) -> None:
     if bad := [*checkpoint.missing, *checkpoint.unlike]:
         raise CannotImport(
-            message(
-                "{name} looks like {kind} with {encoder}, but {bad} of its tensors are missing or of "
-                "another shape, such as {first}",
-                name=printable(checkpoint.source.name),
-                kind=checkpoint.recognized.kind,
-                encoder=checkpoint.recognized.encoder,
-                bad=len(bad),
-                first=bad[0],
-            )
+            "{name} looks like {kind} with {encoder}, but {bad} of its tensors are missing or of "
+            "another shape, such as {first}",
+            name=printable(checkpoint.source.name),
+            kind=checkpoint.recognized.kind,
+            encoder=checkpoint.recognized.encoder,
+            bad=len(bad),
+            first=bad[0],
         )
 
 
@@ -110,17 +108,10 @@ def _check_channels(checkpoint: OpenedCheckpoint, images: Dataset) -> None:
     takes_gray = channels == 1 and recognized.encoder_knobs.get("gray_as_color")
     if channels != recognized.channels and not takes_gray:
         raise CannotImport(
-            message(
-                "{name} takes images of {takes} channels and {images} has {channels}; choose another data set with "
-                "--dataset",
-                name=checkpoint.source.name,
-                takes=recognized.channels,
-                images=images.name,
-                channels=channels,
-            )
+            "{name} takes images of {takes} channels and {images} has {channels}; choose another data set with "
+            "--dataset",
+            name=checkpoint.source.name,
+            takes=recognized.channels,
+            images=images.name,
+            channels=channels,
         )
-
-
-def _unused_name(stem: str) -> str:
-    used = {run.name for run in runs.list_runs()}
-    return next(name for name in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if name not in used)

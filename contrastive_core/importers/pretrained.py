@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import torch
 from safetensors.torch import load_file, save_file
 
 from contrastive_core.errors import CannotImport, NotDownloaded, NotRecognized, explained
 from contrastive_core.importers.checkpoint import OpenedCheckpoint, converted, match
-from contrastive_core.importers.state_dict_names import Recognized, Shapes
+from contrastive_core.importers.state_dict_names import Recognized
 from contrastive_core.importers.weights_files import fetch, find
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.models.libraries import create_network, pretrained, resized, without_numbers
+from contrastive_core.models.libraries import Pretrained, create_network, pretrained, resized, without_numbers
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.storage.regular_files import printable
 
@@ -33,7 +33,7 @@ __all__ = ["ModelFacts", "Wanted", "about", "is_model", "open_model", "source"]
 
 Tensors = dict[str, torch.Tensor]
 RANDOM = N_("random weights")
-STARTS = ("module.", "model.", "backbone.", "encoder.", "module.backbone.", "module.encoder.")
+STARTS = ("", "module.", "model.", "backbone.", "encoder.", "module.backbone.", "module.encoder.")
 SEED = 0  # of random weights
 
 
@@ -72,31 +72,19 @@ class ModelFacts(TypedDict):
 def about(wanted: Wanted) -> ModelFacts:
     """Return facts on a model without opening or downloading anything. Raises: NotRecognized."""
     entry, file = _entry_and_file(wanted)
-    return ModelFacts(
-        encoder=wanted.name,
-        weights=entry.name,
-        pixels=entry.pixels,
-        host=entry.host,
-        license=entry.license,
-        size=entry.size,
-        size_is_exact=entry.size_is_exact,
-        file=str(file) if file else None,
-    )
+    facts: Any = {name: getattr(entry, name) for name in ("pixels", "host", "license", "size", "size_is_exact")}
+    facts |= {"encoder": wanted.name, "weights": entry.name, "file": str(file) if file else None}
+    return cast(ModelFacts, facts)
 
 
 def source(about: ModelFacts) -> str:
     """Host, size and license in words, of what `about` says."""
+    megabytes = f"{about['size'] / 1e6:,.0f}"
     size = (
-        message("{size} MB", size=f"{about['size'] / 1000000.0:,.0f}")
-        if about["size_is_exact"]
-        else message("about {size} MB", size=f"{about['size'] / 1000000.0:,.0f}")
+        message("{size} MB", size=megabytes) if about["size_is_exact"] else message("about {size} MB", size=megabytes)
     )
-    return message(
-        "{host} ({size}; license: {license})",
-        host=about["host"],
-        size=size,
-        license=about["license"] or N_("not stated by the library"),
-    )
+    license = about["license"] or N_("not stated by the library")
+    return message("{host} ({size}; license: {license})", host=about["host"], size=size, license=license)
 
 
 @contextmanager
@@ -109,7 +97,11 @@ def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Ite
     entry, file = _entry_and_file(wanted)
     if not (wanted.random or file):
         if not (wanted.may_fetch and entry.host):
-            raise NotDownloaded(_how_to_get(about(wanted)))
+            where = f", --fetch to fetch them from {source(about(wanted))}" if entry.host else ""
+            raise NotDownloaded(
+                f"no weights of {wanted.name} lie on this computer: give --weights FILE{where}, or "
+                "--random for an encoder that has learned nothing"
+            )
         stage = message("fetching {name} from {source}", name=entry.name, source=source(about(wanted)))
         on_progress(stage, None)
         file = fetch(entry, fraction_of(on_progress, stage))
@@ -117,17 +109,19 @@ def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Ite
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "weights.safetensors"
         if file is None:
-            yield match(Path(RANDOM), path, *_random_weights(recognized, path))
+            state, keys = _random_weights(recognized)
         else:
             with converted(file.absolute()) as (weights, _):
-                recognized, shapes = _fit_weights(recognized, weights, path)
-            yield match(file, path, recognized, shapes)
+                state, keys = _fit_weights(recognized, load_file(weights))
+        save_file({k: v.contiguous().clone() for k, v in state.items()}, path)
+        shapes = {k: tuple(v.shape) for k, v in state.items()}
+        yield match(file or Path(RANDOM), path, dataclasses.replace(recognized, keys=keys), shapes)
 
 
 # --- where they come from ----------------------------------------------------------------------
 
 
-def _entry_and_file(wanted: Wanted) -> tuple[Any, Path | None]:
+def _entry_and_file(wanted: Wanted) -> tuple[Pretrained, Path | None]:
     """Of a model's sets of weights the one to be opened, and its file where it lies here."""
     try:
         entries = pretrained(wanted.name)
@@ -139,48 +133,33 @@ def _entry_and_file(wanted: Wanted) -> tuple[Any, Path | None]:
     return next(((e, f) for e, f in here if f), (entries[0], None))
 
 
-def _how_to_get(about: ModelFacts) -> str:
-    where = f", --fetch to fetch them from {source(about)}" if about["host"] else ""
-    return (
-        f"no weights of {about['encoder']} lie on this computer: give --weights FILE{where}, or "
-        "--random for an encoder that has learned nothing"
-    )
-
-
 # --- what is made of them ----------------------------------------------------------------------
 
 
-def _recognized(wanted: Wanted, entry: Any) -> Recognized:
+def _recognized(wanted: Wanted, entry: Pretrained) -> Recognized:
     """The encoder with its own input size and scale of channels; its keys are known later."""
     library = wanted.name.partition(":")[0]
-    notes = [message("images of {pixels} pixels, its own size", pixels=entry.pixels)]
-    if wanted.pixels and wanted.pixels != entry.pixels:
-        notes = [
-            message(
-                "opened for images of {pixels} pixels instead of its own {entry_pixels}",
-                pixels=wanted.pixels,
-                entry_pixels=entry.pixels,
-            )
-        ]
+    pixels = wanted.pixels or entry.pixels
+    if pixels == entry.pixels:
+        notes = [message("images of {pixels} pixels, its own size", pixels=pixels)]
+    else:
+        sides = {"pixels": pixels, "entry_pixels": entry.pixels}
+        notes = [message("opened for images of {pixels} pixels instead of its own {entry_pixels}", **sides)]
     if wanted.random:
+        kind = message("a never trained model of {library}", library=library)
         notes.append(message("its weights are random (seed {seed}): it has learned nothing", seed=SEED))
-    elif not wanted.weights:
-        notes.append(
-            message("license: {license}", license=entry.license or message("not stated by {library}", library=library))
-        )
-    knobs = {"pixels": wanted.pixels or entry.pixels, "colors": entry.colors, "gray_as_color": True}
-    kind = (
-        message("a never trained model of {library}", library=library)
-        if wanted.random
-        else message("a pretrained model of {library}", library=library)
-    )
-    return Recognized(
-        kind, "simclr", wanted.name, knobs, 3, {}, notes=tuple(notes), of_library=True, random=wanted.random
-    )
+    else:
+        kind = message("a pretrained model of {library}", library=library)
+        if not wanted.weights:
+            license = entry.license or message("not stated by {library}", library=library)
+            notes.append(message("license: {license}", license=license))
+    knobs = {"pixels": pixels, "colors": entry.colors, "gray_as_color": True}
+    of_library = Recognized(kind, "simclr", wanted.name, knobs, 3, {}, notes=tuple(notes), of_library=True)
+    return dataclasses.replace(of_library, random=wanted.random)
 
 
-def _random_weights(recognized: Recognized, path: Path) -> tuple[Recognized, Shapes]:
-    """Random weights of an encoder, written to `path`."""
+def _random_weights(recognized: Recognized) -> tuple[Tensors, dict[str, str]]:
+    """Random weights of an encoder, and its keys to their names."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         try:
@@ -188,25 +167,22 @@ def _random_weights(recognized: Recognized, path: Path) -> tuple[Recognized, Sha
             _check_network(encoder.body, recognized.encoder_knobs["pixels"])
         except (ValueError, RuntimeError, AssertionError) as error:
             raise CannotImport(_cannot(recognized, error)) from None
-    state = {k: v.contiguous().clone() for k, v in encoder.state_dict().items()}
-    save_file(state, path)
-    keys = {f"encoder.{k}": k for k in state}
-    return dataclasses.replace(recognized, keys=keys), _shapes_of(state)
+    return encoder.state_dict(), {f"encoder.{k}": k for k in encoder.state_dict()}
 
 
-def _fit_weights(recognized: Recognized, weights: Path, path: Path) -> tuple[Recognized, Shapes]:
-    """A file's tensors under the encoder's names at its image size, written to `path`."""
+def _fit_weights(recognized: Recognized, tensors: Tensors) -> tuple[Tensors, dict[str, str]]:
+    """A file's tensors under the encoder's names at its image size, and its keys to these names."""
     name, pixels = recognized.encoder, int(recognized.encoder_knobs["pixels"])
     try:
         network, _ = without_numbers(lambda: create_network(name, 3, pixels))
-        state = _without_prefix(load_file(weights), set(network.state_dict()))
-        state = resized(name, network, state)
+        names = set(network.state_dict())
+        # without a training loop's start of their names, where that fits more of them
+        cut = [{k.removeprefix(p): v for k, v in tensors.items() if k.startswith(p)} for p in STARTS]
+        state = resized(name, network, max(cut, key=lambda part: len(names & set(part))))
         _check_network(network, pixels)
     except Exception as error:  # of a library that was given foreign tensors
         raise CannotImport(_cannot(recognized, error)) from None
-    save_file({k: v.contiguous().clone() for k, v in state.items()}, path)
-    keys = {f"encoder.body.{k}": k for k in network.state_dict()}
-    return dataclasses.replace(recognized, keys=keys), _shapes_of(state)
+    return state, {f"encoder.body.{k}": k for k in names}
 
 
 def _check_network(network: Any, pixels: int) -> None:
@@ -219,33 +195,9 @@ def _check_network(network: Any, pixels: int) -> None:
             raise ValueError(N_("it gives no single vector for an image"))
 
 
-def _without_prefix(state: Tensors, names: set[str]) -> Tensors:
-    """The tensors without a training loop's start of their names, where that fits more of them."""
-
-    def cut(start: str) -> Tensors:
-        return {k.removeprefix(start): v for k, v in state.items() if k.startswith(start)}
-
-    return max((cut(start) for start in ("", *STARTS)), key=lambda s: len(names & set(s)))
-
-
-def _shapes_of(state: Tensors) -> Shapes:
-    return {k: tuple(v.shape) for k, v in state.items()}
-
-
 def _cannot(recognized: Recognized, error: Exception) -> str:
-    side = recognized.encoder_knobs["pixels"]
-    why = printable(explained(error), 200)
-    if side != (own := pretrained(recognized.encoder)[0].pixels):
-        return message(
-            "{encoder} cannot be made for images of {side} pixels; its own size is {own}: {why}",
-            encoder=recognized.encoder,
-            side=side,
-            own=own,
-            why=why,
-        )
-    return message(
-        "{encoder} cannot be made for images of {side} pixels of these weights: {why}",
-        encoder=recognized.encoder,
-        side=side,
-        why=why,
-    )
+    side, own = recognized.encoder_knobs["pixels"], pretrained(recognized.encoder)[0].pixels
+    values = {"encoder": recognized.encoder, "side": side, "own": own, "why": printable(explained(error), 200)}
+    if side != own:
+        return message("{encoder} cannot be made for images of {side} pixels; its own size is {own}: {why}", **values)
+    return message("{encoder} cannot be made for images of {side} pixels of these weights: {why}", **values)

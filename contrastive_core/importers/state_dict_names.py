@@ -14,23 +14,14 @@ from dataclasses import dataclass, field
 
 from contrastive_core.errors import NotRecognized
 from contrastive_core.importers.heads import NONE, Fold, Knobs, Shapes, match_head
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 
 __all__ = ["Recognized", "Shapes", "recognize"]
 
 OURS = "encoder.body."
 PREFIXES = (
-    "module.encoder_q.",
-    "encoder_q.",
-    "encoder.module.",
-    "module.encoder.",
-    OURS,
-    "encoder.",
-    "module.backbone.",
-    "backbone.",
-    "module.",
-    "model.",
-    "",
+    *"module.encoder_q. encoder_q. encoder.module. module.encoder.".split(),
+    *(OURS, "encoder.", "module.backbone.", "backbone.", "module.", "model.", ""),
 )
 STEMS = ("conv1.weight", "0.weight", "patch_embed.proj.weight")
 DEPTHS: dict[tuple[tuple[int, ...], bool], str] = {  # blocks of each stage, and whether they are bottlenecks
@@ -69,7 +60,7 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     """
     prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
     if prefix is None and encoder is None:
-        raise NotRecognized(message("no encoder is recognized in it; its names: {some}", some=_some(shapes)))
+        raise NotRecognized("no encoder is recognized in it; its names: {some}", some=_some(shapes))
     prefix = prefix or ""
     names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
     body = {n: shapes[prefix + k] for n, k in names.items()}
@@ -79,8 +70,8 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     if head.settings["head"] == "linear" and method == "moco_v2":
         method = "moco_v1"
     keys = {f"encoder.body.{n}": prefix + k for n, k in names.items()} | head.keys
-    knobs = _input_scale(kind, knobs)
-    notes = (*_notes(kind, knobs), *([head.note] if head.note else []))
+    knobs, scale_note = _input_scale(kind, knobs)
+    notes = tuple(note for note in (scale_note, head.note) if note)
     return Recognized(kind, method, name, knobs, channels, keys, head.settings, head.folds, notes)
 
 
@@ -103,9 +94,7 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
     if encoder is not None:
         return encoder, {}, channels
     if not stem or len(stem) != 4:
-        raise NotRecognized(
-            message("its first layer is no convolution of images; its names: {some}", some=_some(shapes))
-        )
+        raise NotRecognized("its first layer is no convolution of images; its names: {some}", some=_some(shapes))
     if "patch_embed.proj.weight" in body:
         return _vit(body, stem), {"pixels": _pixels(body, stem)}, channels
     if "conv1.weight" not in body:  # ours
@@ -124,7 +113,7 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
 def _vit(body: Shapes, stem: tuple[int, ...]) -> str:
     size = VITS.get(stem[0])
     if size is None or "pos_embed" not in body:
-        raise NotRecognized(message("its vision transformer (stem {stem}) is not known: give --encoder", stem=stem))
+        raise NotRecognized("its vision transformer (stem {stem}) is not known: give --encoder", stem=stem)
     return f"timm:vit_{size}_patch{stem[2]}_{_pixels(body, stem)}"
 
 
@@ -139,47 +128,42 @@ def _pixels(body: Shapes, stem: tuple[int, ...]) -> int:
 def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tuple[str, ...]]:
     """Whose it is in words, our method that is nearest, and where its head's tensors lie."""
     starts = {k.removeprefix("module.").split(".")[0] for k in shapes}
+    by_momentum = "moco_v2" if starts & {"momentum_backbone", "backbone_momentum"} else "simclr"
     if prefix == OURS:
         return "Contrastive Lab", "simclr", ("head.layers.",)
     if "encoder_q" in starts:
         return "MoCo", "moco_v2", (f"{prefix}fc.",)
     if prefix.endswith(("encoder.", "encoder.module.")) and "head" in starts:
         return "SupContrast", "sup_con", ("head.", "head.module.", "module.head.")
-    lightning = "pytorch-lightning_version" in top
     if starts & {"projector", "momentum_projector", "momentum_backbone"}:
-        return "solo-learn", _momentum(starts), ("projector.",)
+        return "solo-learn", by_momentum, ("projector.",)
     if "projection_head" in starts:
-        return "lightly", _momentum(starts), ("projection_head.layers.",)
+        return "lightly", by_momentum, ("projection_head.layers.",)
     if prefix.endswith("backbone.") and f"{prefix}fc.0.weight" in shapes:
         return N_("SimCLR by sthalles"), "simclr", (f"{prefix}fc.",)
-    if lightning:
+    if "pytorch-lightning_version" in top:
         return N_("a Lightning checkpoint"), "simclr", ()
     return N_("a state dict of torchvision or timm"), "simclr", ()
 
 
-def _momentum(starts: set[str]) -> str:
-    return "moco_v2" if starts & {"momentum_backbone", "backbone_momentum"} else "simclr"
-
-
-def _input_scale(kind: str, knobs: Knobs) -> Knobs:
+def _input_scale(kind: str, knobs: Knobs) -> tuple[Knobs, str]:
     """How the images were scaled, and solo-learn's small stem padded, where the encoder was
-    trained; ours needs no word."""
-    if kind == "Contrastive Lab":
-        return knobs
-    if kind == "SimCLR by sthalles":
-        return {**knobs, "colors": "none"}
-    if knobs.get("stem") == "small" and kind == "solo-learn":
-        return {**knobs, "stem": "padded", "colors": "solo_learn"}
-    small = knobs.get("stem") == "small" and kind == "SupContrast"
-    return {**knobs, "colors": "cifar10" if small else "imagenet"}
-
-
-def _notes(kind: str, knobs: Knobs) -> tuple[str, ...]:
-    if kind == "solo-learn" and knobs.get("colors") == "imagenet":
-        return (N_("its channels are scaled as ImageNet's; solo-learn scales STL-10 in another way"),)
-    if kind == "SupContrast" and knobs.get("colors") == "cifar10":
-        return (N_("its channels are scaled as CIFAR-10's; SupContrast scales others in other ways"),)
-    return ()
+    trained, and a sentence about it; ours needs no word."""
+    is_small = knobs.get("stem") == "small"
+    match kind:
+        case "Contrastive Lab":
+            return knobs, ""
+        case "SimCLR by sthalles":
+            return {**knobs, "colors": "none"}, ""
+        case "solo-learn" if is_small:
+            return {**knobs, "stem": "padded", "colors": "solo_learn"}, ""
+        case "solo-learn":
+            note = N_("its channels are scaled as ImageNet's; solo-learn scales STL-10 in another way")
+            return {**knobs, "colors": "imagenet"}, note
+        case "SupContrast" if is_small:
+            note = N_("its channels are scaled as CIFAR-10's; SupContrast scales others in other ways")
+            return {**knobs, "colors": "cifar10"}, note
+    return {**knobs, "colors": "imagenet"}, ""
 
 
 def _some(shapes: Shapes) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 
 from contrastive_core.errors import CannotImport, explained
-from contrastive_core.messages import message
 from contrastive_core.models.libraries import Pretrained
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.storage.regular_files import printable
@@ -46,7 +45,7 @@ def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
     except Exception as error:  # of the network, in as many classes as there are clients
         why = printable(explained(error), 200)
         raise CannotImport(
-            message("{name} cannot be fetched from {host}: {why}", name=entry.name, host=entry.host, why=why)
+            "{name} cannot be fetched from {host}: {why}", name=entry.name, host=entry.host, why=why
         ) from None
 
 
@@ -61,7 +60,7 @@ def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:
                 return Path(hf_hub_download(entry.repo, name))
             except EntryNotFoundError:
                 continue
-    raise CannotImport(message("{repo} has none of {files}", repo=entry.repo, files=", ".join(entry.files)))
+    raise CannotImport("{repo} has none of {files}", repo=entry.repo, files=", ".join(entry.files))
 
 
 def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:

@@ -17,7 +17,6 @@ import numpy as np
 from contrastive_core.errors import BadSetting, Gone
 from contrastive_core.losses import Loss
 from contrastive_core.messages import N_, message
-from contrastive_core.ops.thread_pool import without_pool
 from contrastive_core.recording import figures
 from contrastive_core.recording.omissions import Omissions, logger, reason_of
 from contrastive_core.recording.rows import batch_of, sample_of
@@ -105,18 +104,17 @@ class Recorder:
     # --- the thread ---
 
     def _work(self) -> None:
-        with without_pool():
-            while True:
-                try:
-                    item = self._queue.get(timeout=STATUS_SECONDS / 2)
-                except queue.Empty:
-                    self._update_status()
-                    continue
-                try:
-                    if item is None or not self._take(item):
-                        return
-                finally:
-                    self._queue.task_done()
+        while True:
+            try:
+                item = self._queue.get(timeout=STATUS_SECONDS / 2)
+            except queue.Empty:
+                self._update_status()
+                continue
+            try:
+                if item is None or not self._take(item):
+                    return
+            finally:
+                self._queue.task_done()
 
     def _take(self, item: StepCopy | ProbeCopy) -> bool:
         """Record it; False if the folder is gone."""

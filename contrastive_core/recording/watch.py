@@ -21,12 +21,10 @@ from contrastive_core.recording.probe import embed_probe
 from contrastive_core.recording.recorder import Recorder, Settings
 from contrastive_core.recording.step_copies import copy_step, gather_step
 from contrastive_core.records.run import Run
-from contrastive_core.records.runs import checked_name, create
+from contrastive_core.records.runs import checked_name, create, free_name
 from contrastive_core.registry import knobs_of
 
 __all__ = ["Watch", "watch"]
-
-TRIES = 1000  # names with a number behind them
 
 
 def watch(
@@ -93,16 +91,14 @@ class Watch:
         knobs = {} if loss is None else {k: getattr(loss, k) for k in knobs_of(type(loss))}
         config = {"loss": settings.loss_name, "loss_knobs": knobs, "dataset": settings.dataset or None}
         about = {k: getattr(settings, k) for k in ("every", "rows", "positives", "split")}
-        for number in range(1, TRIES):
-            own = name if number == 1 else f"{name[:58]}-{number}"
+        run, own = None, name
+        while run is None:
             try:
                 run = create(own, config, recording=about, classes=[*settings.classes])
-                break
             except FileExistsError:
                 if settings.strict:
                     raise
-        else:
-            raise FileExistsError(message("there are too many runs named {name}", name=name))
+                own = free_name(name)  # again, where another process takes it meanwhile
         if own != name:
             self.omissions.remark(message("There was a run {name} already, so this is {own}.", name=name, own=own))
         self._locks.enter_context(run.lock())

@@ -66,12 +66,12 @@ def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
         for path in (manifest.with_suffix(suffix) for suffix in PARTS):
             content.append(path.read_bytes())
             if hashlib.sha256(content[-1]).hexdigest() != hashes[path.name]:
-                raise Damaged(message("{path} is damaged: its hash is not what was written", path=path))
+                raise Damaged("{path} is damaged: its hash is not what was written", path=path)
         return content[0], dict(json.loads(content[1], object_hook=decode))
     except Damaged:
         raise
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise Damaged(message("{path} is damaged: {error}", path=path, error=error)) from None
+        raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
 
 
 def _hashes(manifest: Path) -> dict[str, str]:
@@ -83,11 +83,9 @@ def _hashes(manifest: Path) -> dict[str, str]:
     match = re.fullmatch("".join(line % re.escape(name) for name in names), text)
     if match is None:
         raise Damaged(
-            message(
-                "{manifest} is damaged: it is not a line of SHA-256 and name for each of {names}",
-                manifest=manifest,
-                names=" and ".join(names),
-            )
+            "{manifest} is damaged: it is not a line of SHA-256 and name for each of {names}",
+            manifest=manifest,
+            names=" and ".join(names),
         )
     return dict(zip(names, match.groups(), strict=True))
 
@@ -134,9 +132,9 @@ def load_weights(run: Run) -> dict[str, Tensor]:
         run.weights_hash()  # says why: a recording never has any
         raise ValueError(message("{name} has no weights yet", name=run.name)) from None
     except (SafetensorError, ValueError) as error:
-        raise Damaged(message("{path} is damaged: {error}", path=path, error=error)) from None
+        raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
     if recorded_hash != _digest(tensors):
-        raise Damaged(message("{path} is damaged: its content is not what was written", path=path))
+        raise Damaged("{path} is damaged: its content is not what was written", path=path)
     return {k: v.float() if v.dtype == torch.float16 else v for k, v in tensors.items()}
 
 

@@ -12,7 +12,6 @@ import json  # its texts are Python literals too
 from typing import Any
 
 from contrastive_core.errors import Damaged, explained
-from contrastive_core.messages import message
 from contrastive_core.records.run import Run
 from contrastive_core.storage.regular_files import open_regular, printable
 
@@ -101,7 +100,7 @@ def snippet(run: Run, shapes: Shapes) -> str:
             imports, network, channels = _network(encoder, stem, body, _side(run, side))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         why = printable(explained(error))
-        raise Damaged(message("{name} has settings that are of no encoder: {why}", name=run.name, why=why)) from None
+        raise Damaged("{name} has settings that are of no encoder: {why}", name=run.name, why=why) from None
     return TEXT.format(
         name=printable(run.name),
         file=json.dumps(f"{run.name}.safetensors"),
@@ -124,7 +123,7 @@ def shapes_of(run: Run) -> Shapes:
             head = json.loads(file.read(min(size, MAX_HEAD)))
         return {str(k): tuple(int(n) for n in v["shape"]) for k, v in head.items() if k != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Damaged(message("{path} is damaged: {error}", path=run.weights, error=printable(error))) from None
+        raise Damaged("{path} is damaged: {error}", path=run.weights, error=printable(error)) from None
 
 
 def _side(run: Run, pixels: int) -> int:
